@@ -1,10 +1,12 @@
-"""The runtime's own work on MicroPython: ``micropython -X heapsize=N benchmarks/board.py WHAT IMAGE COUNT``.
+"""The runtime's own work on MicroPython: ``micropython -X heapsize=N benchmarks/board.py WHAT IMAGE
+COUNT``.
 
-WHAT is ``calls``, ``turns``, or ``asked``: turns with a remote provider, whose socket the shell's loop serves; stdin stays open and silent.
-The real shell of firmware-host/micropython does the work; only its output goes nowhere.  Prints one JSON line: nanoseconds of
-each block, microseconds until it is READY, heap in use (bytes, after a collection) when it is READY, after the first 100 of 1,000 or more and after all, and the
-modules that were loaded.
-"""
+WHAT is ``calls``, ``turns``, or ``asked``: turns with a remote provider, whose socket the shell's
+loop serves; stdin stays open and silent. The real shell of firmware-host/micropython does the work;
+only its output goes nowhere.  Prints one JSON line: nanoseconds of each block, microseconds until
+it is READY, heap in use (bytes, after a collection) when it is READY, after the first 100 of 1,000
+or more and after all, and the modules that were loaded."""
+
 import gc
 import json
 import sys
@@ -48,23 +50,31 @@ def calls(device, lines: list):
 
     def call():
         nonlocal count
-        count += 1                      # an id that came before runs nothing
+        count += 1  # an id that came before runs nothing
         _hand_in(device, before + b"-%012x" % count + after + b"\n")
-        if not [word for word in (b'"isError":false', b'"stored":1', b'"entries":[{') if word in device.stdio.output.last]:
+        if not [
+            word
+            for word in (b'"isError":false', b'"stored":1', b'"entries":[{')
+            if word in device.stdio.output.last
+        ]:
             raise ValueError(device.stdio.output.last)
+
     return call
 
 
 def turns(device):
     """Return a function that does one turn."""
+
     def turn():
         device.console.line("go", device.now_ms())
         device.settle()
         while device.net and device.console.is_busy:
             device.step()
-            device.settle()             # what came ends the turn here, before the next step waits for more
+            # what came ends the turn here, before the next step waits for more
+            device.settle()
         if device.console.is_busy or not device.console.clean or device.console.failed:
             raise ValueError(device.stdio.output.last)
+
     return turn
 
 
@@ -72,6 +82,7 @@ def main(what: str, image: str, count: str) -> None:
     folder = image.rpartition("/")[0]
     begin = time.ticks_us()
     from main import open_device
+
     device = open_device(image, folder, what == "calls")
     device.stdio.output = Sink()
     device.agent.start(device.now_ms())
@@ -89,7 +100,7 @@ def main(what: str, image: str, count: str) -> None:
     function()
     found, early = [], None
     left = int(count)
-    if left >= EARLY * 10:              # whether the heap grows: what was in use when it had run in
+    if left >= EARLY * 10:  # whether the heap grows: what was in use when it had run in
         for _ in range(EARLY):
             function()
         gc.collect()
@@ -104,9 +115,22 @@ def main(what: str, image: str, count: str) -> None:
     peak = gc.mem_alloc()
     gc.collect()
     device.handlers.close()
-    print(json.dumps({"ns": found, "start": START, "ready": ready, "ready_us": ready_us, "after": gc.mem_alloc(), "free": gc.mem_free(), "uncollected": peak, "early": early,
-                      "modules": sorted(sys.modules)}))
+    print(
+        json.dumps(
+            {
+                "ns": found,
+                "start": START,
+                "ready": ready,
+                "ready_us": ready_us,
+                "after": gc.mem_alloc(),
+                "free": gc.mem_free(),
+                "uncollected": peak,
+                "early": early,
+                "modules": sorted(sys.modules),
+            }
+        )
+    )
 
 
-if __name__ == "__main__":         # host/bench/device.py imports it, on a board
+if __name__ == "__main__":  # host/bench/device.py imports it, on a board
     main(*sys.argv[1:])

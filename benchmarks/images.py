@@ -1,4 +1,7 @@
-"""Write images/: the benchmarks' agent, compiled, for devices that have no compiler.  ``python benchmarks/images.py``"""
+"""Write images/: the benchmarks' agent, compiled, for devices that have no compiler.  ``python
+benchmarks/images.py``
+"""
+
 import shutil
 import tempfile
 from pathlib import Path

@@ -1,14 +1,18 @@
-"""The runtime's own work in one process, without a pipe: ``python benchmarks/inprocess.py SUITE IMAGE ROUNDS [IMAGE ...]``.
+"""The runtime's own work in one process, without a pipe: ``python benchmarks/inprocess.py SUITE
+IMAGE ROUNDS [IMAGE ...]``.
 
-Prints one JSON line, ``{"core": "pure", "cases": {name: [nanoseconds, ...]}}``; ``clawlite bench`` makes rows of it.
+Prints one JSON line, ``{"core": "pure", "cases": {name: [nanoseconds, ...]}}``; ``clawlite bench``
+makes rows of it.
 
     load      an image file to the tables that a call needs: names, policy entries
     decision  which rule decides 32 requests, one image for each number of rules
     call      a line with a claw.tool.call until the bytes of its answer, through the real shell
     turn      a console line until its turn has ended: replay, one tool call, replay
     sandbox   a line with exec-shell until the bytes of its answer, all but the child
-    netrules  whether a URL may be fetched, and which of its name's addresses; the name server has answered
+    netrules  whether a URL may be fetched, and which of its name's addresses; the name server has
+              answered
 """
+
 import itertools
 import json
 import os
@@ -23,7 +27,7 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
 from clawlite.linux.runtime.shell import Shell
 
-STDOUT = os.dup(1)              # an operator's shell takes 0 and 1 over
+STDOUT = os.dup(1)  # an operator's shell takes 0 and 1 over
 
 
 class Sink:
@@ -50,11 +54,13 @@ def shell(image: str, operator: bool) -> tuple:
 def load(image: str, rounds: int) -> dict:
     def without_file():
         files.Image(read, len(data), files.KEPT)
+
     with open(image, "rb") as file:
         data = file.read()
 
     def read(offset, length):
-        return data[offset:offset + length]
+        return data[offset : offset + length]
+
     opened = files.open_image(image)
     assert len(opened.names) == 26 and opened.row("echo")[3] is not None
 
@@ -62,6 +68,7 @@ def load(image: str, rounds: int) -> dict:
         fresh = files.open_image(image)
         for name in fresh.names:
             fresh.tool(name)
+
     found = blocks([lambda: files.open_image(image), without_file, every_tool], rounds)
     return {"open the file": found[0], "from memory": found[1], "and decode all 20 tools": found[2]}
 
@@ -72,7 +79,9 @@ def decision(images: list, rounds: int) -> dict:
     for path in images:
         image = files.open_image(path)
         with open(path + ".requests") as file:
-            requests = [(image.tool(name), arguments, wanted) for name, arguments, wanted in json.load(file)]
+            requests = [
+                (image.tool(name), arguments, wanted) for name, arguments, wanted in json.load(file)
+            ]
         for tool, arguments, wanted in requests:
             decided = policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
             assert decided.rule[0] == wanted, (tool.name, decided.rule, wanted)
@@ -93,6 +102,7 @@ def decider(image, requests: list):
     def run():
         for entry, paths in work:
             decide(image, entry, paths)
+
     return run
 
 
@@ -103,6 +113,7 @@ def whole(image, requests: list):
         for name, arguments in work:
             tool = image.tool(name)
             policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
+
     return run
 
 
@@ -110,12 +121,14 @@ def call(image: str, rounds: int) -> dict:
     with open(os.path.join(os.path.dirname(image), "lines"), "rb") as file:
         opening, line = file.read().rsplit(b"\n", 2)[:2]
     before, _, after = line.partition(b"-000000000000")
-    lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])    # more ids than are remembered
+    # more ids than are remembered
+    lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])
     made, sink = shell(image, True)
 
     def one():
         made.straight.feed(next(lines))
         made.log.flush()
+
     made.framer.feed(opening + b"\n")
     made.take()
     one()
@@ -128,11 +141,17 @@ def call(image: str, rounds: int) -> dict:
     def unlogged():
         quiet.straight.feed(next(lines))
         quiet.log.flush()
+
     record = line.rstrip()
     answer = loads(sink.last)
     found = blocks([one, unlogged, lambda: request(record), lambda: dumps(answer).encode()], rounds)
     made.log.close()
-    return {"whole": found[0], "log not written": found[1], "of it: parse": found[2], "of it: write the answer": found[3]}
+    return {
+        "whole": found[0],
+        "log not written": found[1],
+        "of it: parse": found[2],
+        "of it: write the answer": found[3],
+    }
 
 
 def turn(image: str, rounds: int) -> dict:
@@ -141,6 +160,7 @@ def turn(image: str, rounds: int) -> dict:
     def one():
         made.console.line("go", 0)
         made.settle()
+
     before = sink.count
     one()
     assert sink.count > before and sink.last == b"Done.\n" and made.console.clean, sink.last
@@ -150,9 +170,22 @@ def turn(image: str, rounds: int) -> dict:
 
 
 def sandbox(image: str, rounds: int) -> dict:
-    """``exec-shell true`` from its line to the bytes of its answer, with a child that has ended as soon as it is asked for."""
+    """``exec-shell true`` from its line to the bytes of its answer, with a child that has ended
+    as soon as it is asked for.
+    """
     from clawlite.linux.sandbox import engine, jobs
-    ended, value = [], {"exit_code": 0, "output": "", "truncated": False, "original_bytes": 0, "ended": "", "note": ""}
+
+    ended, value = (
+        [],
+        {
+            "exit_code": 0,
+            "output": "",
+            "truncated": False,
+            "original_bytes": 0,
+            "ended": "",
+            "note": "",
+        },
+    )
 
     class Instant(engine.Engine):
         is_busy = property(lambda self: bool(ended))
@@ -167,13 +200,14 @@ def sandbox(image: str, rounds: int) -> dict:
         def poll(self, now_ms=None):
             found, ended[:] = list(ended), []
             return found
+
     engine.Engine = Instant
     with open(os.path.join(os.path.dirname(image), "lines"), "rb") as file:
         opening, line = file.read().rsplit(b"\n", 2)[:2]
     before, _, after = line.partition(b"-000000000007")
     lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])
     made, sink = shell(image, True)
-    os.makedirs(made.agent.image.workspace, exist_ok=True)       # as the server's start does
+    os.makedirs(made.agent.image.workspace, exist_ok=True)  # as the server's start does
     made.framer.feed(opening + b"\n")
     made.take()
 
@@ -181,6 +215,7 @@ def sandbox(image: str, rounds: int) -> dict:
         made.straight.feed(next(lines))
         made.settle()
         made.log.flush()
+
     one()
     assert b'"isError":false' in sink.last, sink.last
     profile, plans = made.handlers._profile, made.handlers._engine._plans
@@ -193,31 +228,51 @@ def sandbox(image: str, rounds: int) -> dict:
 def netrules(rounds: int) -> dict:
     from clawlite.core.netrules import decide_addresses, decide_host, parse_url
     from clawlite.core.profile import Profile
+
     hosts = ["host-%d.example" % number for number in range(99)] + ["*.example.com"]
-    rules = Profile(["bench", 0, [1, hosts, True], [0, [], []], [0, False], [0, [], []], [None] * 6])
-    addresses = [bytes((93, 184, 216, 34 + number)) for number in range(4)] + [b"\x26\x06\x28" + bytes(12) + b"\1"] * 4
+    rules = Profile(
+        ["bench", 0, [1, hosts, True], [0, [], []], [0, False], [0, [], []], [None] * 6]
+    )
+    addresses = [bytes((93, 184, 216, 34 + number)) for number in range(4)] + [
+        b"\x26\x06\x28" + bytes(12) + b"\1"
+    ] * 4
 
     def one():
         host = parse_url("https://api.v2.example.com/reports/2026?format=json")[1]
         decide_host(rules, host)
         assert len(decide_addresses(rules, host, addresses)) == 8
+
     return {"a fetch, name known": blocks([one], rounds)[0]}
 
 
 def scan(image: str, rounds: int) -> dict:
-    """64 KB of tool output: secrets of all kinds and three known ones in 30 forms each; orders of strangers; one audit record."""
+    """64 KB of tool output: secrets of all kinds and three known ones in 30 forms each; orders
+    of strangers; one audit record.
+    """
     from clawlite.core.image import Image
     from clawlite.scan.guard import Guard
+
     with open(image, "rb") as file:
         data = file.read()
-    guard = Guard(Image(lambda offset, length: data[offset:offset + length], len(data)))
+    guard = Guard(Image(lambda offset, length: data[offset : offset + length], len(data)))
     for number in range(3):
         guard.learn("value %d of a secret of this agent" % number)
-    line = "2026-11-22T02:00:00Z app[%d]: GET https://example.com/a/%d?b=1 took %d ms, commit 1f0e9d8c7b6a59483726%d; rule %d of all passed.\n"
-    lines = [line % (n, n, n % 90, n, n % 7) if n % 8 else "The password and the token of user %d are in /etc/app/token.conf (key: unset).\n" % n for n in range(700)]
+    line = (
+        "2026-11-22T02:00:00Z app[%d]: GET https://example.com/a/%d?b=1 took %d ms, commit "
+        "1f0e9d8c7b6a59483726%d; rule %d of all passed.\n"
+    )
+    lines = [
+        line % (n, n, n % 90, n, n % 7)
+        if n % 8
+        else "The password and the token of user %d are in /etc/app/token.conf (key: unset).\n" % n
+        for n in range(700)
+    ]
     source = "".join(lines)[:65536]
-    dump = "".join("%08x: %04x %04x %04x\n" % (n, n * 7 % 65536, n * 31 % 65536, n * 101 % 65536) for n in range(2800))[:65536]
-    bare = Guard(Image(lambda offset, length: data[offset:offset + length], len(data)))
+    dump = "".join(
+        "%08x: %04x %04x %04x\n" % (n, n * 7 % 65536, n * 31 % 65536, n * 101 % 65536)
+        for n in range(2800)
+    )[:65536]
+    bare = Guard(Image(lambda offset, length: data[offset : offset + length], len(data)))
     bare._lookers = 0
 
     def secrets(text):
@@ -225,8 +280,21 @@ def scan(image: str, rounds: int) -> dict:
 
     def orders():
         assert not guard._patterns().found(source)
-    found = blocks([lambda: secrets(source), lambda: secrets(dump), lambda: guard.text(source), orders], rounds)
-    return dict(zip(("secrets, 64 KB of text", "secrets, 64 KB of a dump", "secrets, three known, 64 KB", "injection, 64 KB of text"), found))
+
+    found = blocks(
+        [lambda: secrets(source), lambda: secrets(dump), lambda: guard.text(source), orders], rounds
+    )
+    return dict(
+        zip(
+            (
+                "secrets, 64 KB of text",
+                "secrets, 64 KB of a dump",
+                "secrets, three known, 64 KB",
+                "injection, 64 KB of text",
+            ),
+            found,
+        )
+    )
 
 
 def main(suite: str, image: str, rounds: str, *more: str) -> None:

@@ -1,11 +1,14 @@
-"""A server that speaks as an OpenAI-compatible one does, as little and as fast as it can: plain sockets, one connection at a time.
+"""A server that speaks as an OpenAI-compatible one does, as little and as fast as it can: plain
+sockets, one connection at a time.
 
     python -I -S benchmarks/llm.py          # says its port on stdout, ends when its stdin does
 
-1. POST is answered with an event stream in one write: a text, or a call of TOOL when the conversation's last message is a
-   person's with the word "bed".  The connection closes then.  2. GET /N gives back the N-th last POST, byte for byte, 1 or 2:
-   who sends it again asks the same and gets the same.
+1. POST is answered with an event stream in one write: a text, or a call of TOOL when the
+   conversation's last message is a person's with the word "bed".  The connection closes then.  2.
+   GET /N gives back the N-th last POST, byte for byte, 1 or 2: who sends it again asks the same and
+   gets the same.
 """
+
 import select
 import socket
 import sys
@@ -14,22 +17,39 @@ SAYS = "All is well."
 TOOL = "read-soil"
 _KEEP = 2
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n%s\r\n"
-_DELTA = (b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"llama3.2","choices":[{"index":0,"delta":%s,'
-          b'"finish_reason":%s}]}\n\n')
-_CALL = (b'{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"%s","arguments":"{}"}}]}' % TOOL.encode())
+_DELTA = (
+    b"data: "
+    b'{"id":"c1","object":"chat.completion.chunk","created":1,"model":"llama3.2","choices":[{"index":0,"delta":%s,'
+    b'"finish_reason":%s}]}\n\n'
+)
+_CALL = (
+    b'{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"%s","arguments":"{}"}}]}'
+    % TOOL.encode()
+)
 
 
 def stream(*deltas: tuple) -> bytes:
-    """Return an answer: *deltas* are (delta, finish_reason) as JSON, each a chunk of the transfer, and [DONE]."""
+    """Return an answer: *deltas* are (delta, finish_reason) as JSON, each a chunk of the
+    transfer, and [DONE].
+    """
     events = [_DELTA % delta for delta in deltas] + [b"data: [DONE]\n\n"]
-    return (_HEAD % (b"text/event-stream", b"Transfer-Encoding: chunked\r\n")
-            + b"".join([b"%x\r\n%s\r\n" % (len(event), event) for event in events]) + b"0\r\n\r\n")
+    return (
+        _HEAD % (b"text/event-stream", b"Transfer-Encoding: chunked\r\n")
+        + b"".join([b"%x\r\n%s\r\n" % (len(event), event) for event in events])
+        + b"0\r\n\r\n"
+    )
 
 
 _FIRST, _REST = SAYS.encode()[:4], SAYS.encode()[4:]
-TEXT = stream((b'{"role":"assistant","content":""}', b"null"), (b'{"content":"%s"}' % _FIRST, b"null"),
-              (b'{"content":"%s"}' % _REST, b"null"), (b"{}", b'"stop"'))
-CALL = stream((b'{"role":"assistant","content":null}', b"null"), (_CALL, b"null"), (b"{}", b'"tool_calls"'))
+TEXT = stream(
+    (b'{"role":"assistant","content":""}', b"null"),
+    (b'{"content":"%s"}' % _FIRST, b"null"),
+    (b'{"content":"%s"}' % _REST, b"null"),
+    (b"{}", b'"stop"'),
+)
+CALL = stream(
+    (b'{"role":"assistant","content":null}', b"null"), (_CALL, b"null"), (b"{}", b'"tool_calls"')
+)
 
 
 def receive(connection) -> bytes:
@@ -57,7 +77,7 @@ def answer(request: bytes, kept: list) -> bytes:
         return _HEAD % (b"application/octet-stream", b"") + kept[-int(request[5:6])]
     kept.append(request)
     del kept[:-_KEEP]
-    last = request[request.rfind(b'{"role":"'):]
+    last = request[request.rfind(b'{"role":"') :]
     return CALL if last.startswith(b'{"role":"user"') and b"bed" in last else TEXT
 
 
@@ -77,7 +97,7 @@ def serve() -> None:
             request = receive(connection)
             if request:
                 connection.sendall(answer(request, kept))
-        except OSError:                 # whoever asked has left
+        except OSError:  # whoever asked has left
             pass
         connection.close()
 

@@ -1,8 +1,10 @@
-"""The memory's own work in one process, over SQLite on a real disk: ``python benchmarks/stores.py FOLDER ROUNDS``.
+"""The memory's own work in one process, over SQLite on a real disk: ``python benchmarks/stores.py
+FOLDER ROUNDS``.
 
-Prints one JSON line, {case: [number, ...]}; ``clawlite bench memory`` makes rows of it.  An entry is a JSON line's worth of text: 290
-bytes, 31 words of a vocabulary of 20,000 in which a few are common.
-"""
+Prints one JSON line, {case: [number, ...]}; ``clawlite bench memory`` makes rows of it.  An entry
+is a JSON line's worth of text: 290 bytes, 31 words of a vocabulary of 20,000 in which a few are
+common."""
+
 import itertools
 import json
 import os
@@ -15,7 +17,10 @@ from clawlite.linux.io.jsontext import dumps, loads
 
 ENTRIES, MANY, GROUP = 4000, 100000, 64
 _RANDOM = random.Random(1)
-_WORDS = ["".join(_RANDOM.choices("abcdefghijklmnopqrstuvwxyz", k=_RANDOM.randint(4, 13))) for _ in range(20000)]
+_WORDS = [
+    "".join(_RANDOM.choices("abcdefghijklmnopqrstuvwxyz", k=_RANDOM.randint(4, 13)))
+    for _ in range(20000)
+]
 _WEIGHTS = list(itertools.accumulate(1 / (number + 1) for number in range(len(_WORDS))))
 
 
@@ -28,14 +33,25 @@ def opened(folder: str, lasting: bool = False, thrifty: bool = False) -> tuple:
     from clawlite.linux.memory.database import Database
     from clawlite.linux.memory.encryption import Boxes
     from clawlite.linux.memory.stores import Stores
+
     os.makedirs(folder, exist_ok=True)
-    store = Store(["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty, None, None])
+    store = Store(
+        ["s", 1, 0, None, None, 0, False, 2, 0, 10, lasting, None, None, None, thrifty, None, None]
+    )
     db = Database(folder)
-    return Stores(db, lambda: time.time_ns() // 1000000, dumps, loads, Boxes(db, "a", None, dumps, loads)), store
+    return Stores(
+        db, lambda: time.time_ns() // 1000000, dumps, loads, Boxes(db, "a", None, dumps, loads)
+    ), store
 
 
 def job(store, number: int, count: int = 1) -> tuple:
-    return number, "store", store, "", ("c1a00000-0000-4000-8000-%012x" % number, [(None, text(), None, None)] * count)
+    return (
+        number,
+        "store",
+        store,
+        "",
+        ("c1a00000-0000-4000-8000-%012x" % number, [(None, text(), None, None)] * count),
+    )
 
 
 def run(stores, jobs: list) -> list:
@@ -46,7 +62,9 @@ def run(stores, jobs: list) -> list:
 
 
 def written() -> tuple:
-    """Return (bytes that this process gave to write(), bytes of the pages of files on a disk that it changed), of the whole process."""
+    """Return (bytes that this process gave to write(), bytes of the pages of files on a disk
+    that it changed), of the whole process.
+    """
     with open("/proc/self/io") as file:
         counted = dict(line.split(": ") for line in file)
     return int(counted["wchar"]), int(counted["write_bytes"])
@@ -58,9 +76,9 @@ def resident() -> int:
 
 
 def one_by_one(folder: str, thrifty: bool) -> tuple:
-    """Return (ns of each entry, bytes written for one).  Kill-safe: each entry is acknowledged by itself, in a commit, or in the journal where
-    the store is *thrifty*; every 512 the words of those are put into the index.
-    """
+    """Return (ns of each entry, bytes written for one).  Kill-safe: each entry is acknowledged by
+    itself, in a commit, or in the journal where the store is *thrifty*; every 512 the words of
+    those are put into the index."""
     stores, store = opened(folder, False, thrifty)
     run(stores, [job(store, 0)])
     jobs, spent, before = [job(store, number + 1) for number in range(ENTRIES)], [], written()
@@ -73,7 +91,9 @@ def one_by_one(folder: str, thrifty: bool) -> tuple:
 
 
 def grouped(folder: str, rounds: int) -> list:
-    """Return ns per entry of power-safe commits of 64 requests: as many as wait while one is synced."""
+    """Return ns per entry of power-safe commits of 64 requests: as many as wait while one is
+    synced.
+    """
     stores, store = opened(folder, True)
     run(stores, [job(store, 0)])
     spent = []
@@ -87,13 +107,18 @@ def grouped(folder: str, rounds: int) -> list:
 
 
 def asked(folder: str) -> dict:
-    """Queries of one, two and five words over 100,000 entries; and the memory that 10,000 entries take."""
+    """Queries of one, two and five words over 100,000 entries; and the memory that 10,000
+    entries take.
+    """
     stores, store = opened(folder)
     run(stores, [job(store, 0)])
     before, taken = resident(), None
     for number in range(MANY // 250):
         entries = [(None, text(), None, None) for _ in range(250)]
-        run(stores, [(number, "store", store, "", ("c1a00000-0000-4000-8001-%012x" % number, entries))])
+        run(
+            stores,
+            [(number, "store", store, "", ("c1a00000-0000-4000-8001-%012x" % number, entries))],
+        )
         if number == 10000 // 250:
             taken = resident() - before
     found = {"memory": [taken]}
@@ -102,7 +127,7 @@ def asked(folder: str) -> dict:
         for number in range(300):
             query = (number, "query", store, "", ("semantic", text(words), 10, None))
             begin = time.perf_counter_ns()
-            value, = run(stores, [query])
+            (value,) = run(stores, [query])
             spent.append(time.perf_counter_ns() - begin)
             assert value["entries"], query
     stores.close()
@@ -112,7 +137,9 @@ def asked(folder: str) -> dict:
 def main(folder: str, rounds: int):
     found = {}
     for name, thrifty in (("", False), ("thrifty ", True)):
-        found[name + "store"], found[name + "written"] = one_by_one(os.path.join(folder, name + "one"), thrifty)
+        found[name + "store"], found[name + "written"] = one_by_one(
+            os.path.join(folder, name + "one"), thrifty
+        )
     found["grouped"] = grouped(os.path.join(folder, "grouped"), rounds)
     found.update(asked(os.path.join(folder, "many")))
     print(json.dumps(found))

@@ -1,13 +1,15 @@
 """Timed blocks, on CPython and on MicroPython: how long one operation takes, again and again.
 
-The cases of one call run in turns, block by block, so that what else the machine does falls on all of them alike.
-The collector stays on: what an operation leaves behind is part of its price.
+The cases of one call run in turns, block by block, so that what else the machine does falls on all
+of them alike. The collector stays on: what an operation leaves behind is part of its price.
 """
+
 import time
 
 try:
     now_ns = time.perf_counter_ns
-except AttributeError:          # MicroPython: microseconds that wrap after 12 days or more
+except AttributeError:  # MicroPython: microseconds that wrap after 12 days or more
+
     def now_ns() -> int:
         return time.ticks_us() * 1000
 
@@ -25,8 +27,10 @@ def once(function, times: int) -> float:
 def blocks(functions: list, rounds: int, block_ns: int = 3000000) -> list:
     """Return for each function a list of *rounds* nanoseconds per call.
 
-    block_ns  how long a block should take; a first look, which warms up too, says how many calls that is
-    Cost      len(functions) * (rounds + 3) * block_ns, and the time of the empty loop (some 20 ns a call) is in it
+    block_ns  how long a block should take; a first look, which warms up too, says how many calls
+              that is
+    Cost      len(functions) * (rounds + 3) * block_ns, and the time of the empty loop (some 20 ns a
+              call) is in it
     """
     counts = []
     for function in functions:

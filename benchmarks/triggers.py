@@ -1,11 +1,15 @@
-"""Triggers of one agent, in its own shell: ``python benchmarks/triggers.py IMAGE cron|queue ROUNDS [PORT]``.
+"""Triggers of one agent, in its own shell: ``python benchmarks/triggers.py IMAGE cron|queue ROUNDS
+[PORT]``.
 
-    cron    ten schedules of every minute; a round is a clock that goes ahead by 100 minutes: 1,000 runs, all made up for
-    queue   a round is 1,000 messages of 300 bytes that another process publishes to the broker at PORT (``publisher``)
+    cron    ten schedules of every minute; a round is a clock that goes ahead by 100 minutes: 1,000
+            runs, all made up for
+    queue   a round is 1,000 messages of 300 bytes that another process publishes to the broker at
+            PORT (``publisher``)
 
-Prints one JSON line: [ns of each trigger, one number a round].  overlap_policy is "queue", and what is lost ends it with an error.  A turn is a
-rule's answer; what the shell does beside it, the log and the messages on disk and the replies among it, is in the time.
-"""
+Prints one JSON line: [ns of each trigger, one number a round].  overlap_policy is "queue", and what
+is lost ends it with an error.  A turn is a rule's answer; what the shell does beside it, the log
+and the messages on disk and the replies among it, is in the time."""
+
 import json
 import os
 import subprocess
@@ -25,7 +29,8 @@ class Run:
         from clawlite.linux.files.files import open_image
         from clawlite.linux.io import signals
         from clawlite.linux.runtime.shell import Shell
-        os.dup2(os.pipe()[0], 0)        # an operator who says nothing, and does not go
+
+        os.dup2(os.pipe()[0], 0)  # an operator who says nothing, and does not go
         self.shell = Shell(open_image(image), os.path.dirname(image), True, signals.catch())
         self.wake, self.ended, self.ahead_ms, self.connected = signals.waker(), 0, 0, False
         self.shell.start()
@@ -45,10 +50,15 @@ class Run:
             self.connected = self.connected or what == "connected"
             if what not in ("turn", "connected", "missed"):
                 sys.exit("channel.%s: %s" % (what, more))
-        channel.wall_ms, channel._ended, channel.log = lambda: wall_ms() + self.ahead_ms, count, told
+
+        channel.wall_ms, channel._ended, channel.log = (
+            lambda: wall_ms() + self.ahead_ms,
+            count,
+            told,
+        )
 
     def step(self):
-        os.write(self.wake, b"\0")     # whatever waits is looked at now
+        os.write(self.wake, b"\0")  # whatever waits is looked at now
         self.shell.step()
 
     def until(self, holds):
@@ -76,6 +86,7 @@ def cron(image: str, rounds: int) -> list:
     def ahead():
         run.ahead_ms += MINUTES_MS
         os.write(run.wake, b"\0")
+
     found = [run.round(ahead) for _ in range(rounds + 1)]
     run.shell.leave()
     return found[1:]
@@ -84,11 +95,17 @@ def cron(image: str, rounds: int) -> list:
 def queue(image: str, rounds: int, port: str) -> list:
     run = Run(image)
     run.until(lambda: run.connected)
-    other = subprocess.Popen([sys.executable, __file__, "publisher", port], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    other = subprocess.Popen(
+        [sys.executable, __file__, "publisher", port],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
     other.stdout.readline()
 
     def publish():
         other.stdin.write(b"\n")
+
     found = [run.round(publish) for _ in range(rounds + 1)]
     other.stdin.close()
     other.wait()
@@ -100,6 +117,7 @@ def queue(image: str, rounds: int, port: str) -> list:
 def publisher(port: str) -> None:
     """Publish ``COUNT`` messages for each line of stdin."""
     from paho.mqtt import client as paho
+
     client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
     client.max_inflight_messages_set(COUNT)
     client.connect("127.0.0.1", int(port))
@@ -117,7 +135,9 @@ if __name__ == "__main__":
     if sys.argv[1] == "publisher":
         publisher(sys.argv[2])
     else:
-        out = os.dup(1)                 # an operator's agent has stdout to itself
+        out = os.dup(1)  # an operator's agent has stdout to itself
         image, kind, rounds = sys.argv[1:4]
-        found = cron(image, int(rounds)) if kind == "cron" else queue(image, int(rounds), sys.argv[4])
+        found = (
+            cron(image, int(rounds)) if kind == "cron" else queue(image, int(rounds), sys.argv[4])
+        )
         os.write(out, json.dumps(found).encode())

@@ -2,9 +2,11 @@
 
 Short, because Python compiles a script anew at each start: the work is in command.py.
 """
+
 import sys
 
-if __package__ in (None, ""):           # started as a file: put the package's parent where imports look
+# started as a file: put the package's parent where imports look
+if __package__ in (None, ""):
     sys.path[:0] = [__file__.rpartition("/")[0].rpartition("/")[0] or ".."]
 
 from clawlite.command import main  # noqa: E402

@@ -1,49 +1,56 @@
 """The command line's first step: dispatch with the standard library alone.
 
-Device verbs (run, ask, serve, trace, service, doctor, channels) need no package, nor do inspect, tools, conformance and bench, which are the host
-part's; with --port run and ask are the host's; the others load click.  A device verb over a manifest compiles it here, with the host
-part, and then becomes the runtime (exec), so that no agent ever carries the compiler in its memory.
-Where nothing has changed since the last time, the image beside the manifest is run at once
-(linux/admin/image_cache.py).
-"""
+Device verbs (run, ask, serve, trace, service, doctor, channels) need no package, nor do inspect,
+tools, conformance and bench, which are the host part's; with --port run and ask are the host's; the
+others load click.  A device verb over a manifest compiles it here, with the host part, and then
+becomes the runtime (exec), so that no agent ever carries the compiler in its memory. Where nothing
+has changed since the last time, the image beside the manifest is run at once
+(linux/admin/image_cache.py)."""
+
 import sys
 
 DEVICE_VERBS = ("run", "ask", "serve")
-PLAIN_VERBS = ("inspect", "tools", "conformance", "bench")      # of host/cli/standalone.py
+PLAIN_VERBS = ("inspect", "tools", "conformance", "bench")  # of host/cli/standalone.py
 
 
 def main() -> int:
     """Run the command line; return the exit code."""
-    if sys.stderr is None:              # closed: what is said there would go to stdout
+    if sys.stderr is None:  # closed: what is said there would go to stdout
         from clawlite.linux.io.stdio import open_closed
+
         open_closed()
     try:
         code = _main(sys.argv[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except KeyboardInterrupt:           # before an agent takes Ctrl-C over
+    except KeyboardInterrupt:  # before an agent takes Ctrl-C over
         return 130
     except OSError as e:
         return _unwritten(e)
 
 
 def _unwritten(e: OSError) -> int:
-    """Return the exit code when stdout took not all: its reader has gone (``| head -1``), or its disk is full; and in a folder that
-    was removed.  Raises *e* for anything else.
+    """Return the exit code when stdout took not all: its reader has gone (``| head -1``), or its
+    disk is full; and in a folder that was removed.  Raises *e* for anything else.
     """
     import errno
     import os
     import select
+
     poll = select.poll()
     poll.register(1, 0)
     is_gone = e.errno == errno.EPIPE and poll.poll(0)
     if e.errno == errno.ENOENT and e.filename is None:
         sys.stderr.write("clawlite: the current folder was removed - go to another one\n")
         return 1
-    if not is_gone and (e.filename is not None or e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)):
+    if not is_gone and (
+        e.filename is not None
+        or e.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+    ):
         raise e
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)        # what is left goes nowhere, and says nothing
+    # what is left goes nowhere, and says nothing
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if not is_gone:
         sys.stderr.write("clawlite: stdout cannot be written: %s\n" % e.strerror)
     return 1
@@ -54,36 +61,51 @@ def _main(args: list) -> int:
         args = args[1:] + ["--help"]
     if args == ["--version"]:
         from clawlite import __version__
+
         print("clawlite " + __version__)
         return 0
     if args in ([], ["--help"], ["-h"]):
         from clawlite.linux.admin.usage import TEXT
+
         print(TEXT, file=sys.stdout if args else sys.stderr)
         return 0 if args else 2
-    if args and args[0] in DEVICE_VERBS and not (args[0] != "serve" and any(arg == "--port" or arg.startswith("--port=") for arg in args)):
+    if (
+        args
+        and args[0] in DEVICE_VERBS
+        and not (
+            args[0] != "serve" and any(arg == "--port" or arg.startswith("--port=") for arg in args)
+        )
+    ):
         return _device(args[0], args[1:])
     on_board = any(arg.partition("=")[0] in ("--port", "--dir") for arg in args)
     if args and args[0] == "trace" and not on_board:
         from clawlite.linux.admin.trace import main as trace
+
         return trace(args[1:])
     if args and args[0] == "service":
         from clawlite.linux.admin.service import main as service
+
         return service(args[1:])
     if args and args[0] == "doctor":
         from clawlite.linux.admin.doctor import main as doctor
+
         return doctor(args[1:])
     if args and args[0] == "secrets" and not on_board:
         from clawlite.linux.admin.secrets import main as secrets
+
         return secrets(args[1:], _name_of)
     if args and args[0] == "audit" and not on_board:
         from clawlite.linux.admin.audit import main as audit
+
         return audit(args[1:])
     if args[0] == "channels":
         from clawlite.linux.admin.dead_letters import main as channels
+
         return channels(args[1:])
     if args[0] in PLAIN_VERBS:
         try:
             from clawlite.host.cli.standalone import main as plain
+
             return plain(args)
         except ImportError as e:
             return _missing(e)
@@ -100,20 +122,28 @@ def _name_of(manifest: str) -> str:
         from clawlite.host.manifest.manifest import load
     except ImportError as e:
         from clawlite.core.errors import ClawError
-        raise ClawError("there is no image here, and to read a manifest needs the host packages (%s is missing)" % e.name,
-                        "name an image, or --agent AGENT") from None
+
+        raise ClawError(
+            "there is no image here, and to read a manifest needs the host packages "
+            "(%s is missing)" % e.name,
+            "name an image, or --agent AGENT",
+        ) from None
     return load(manifest).name
 
 
 def _line_editor(limit: int, columns: int):
-    """Return what edits lines on a terminal: the host's console uses it too, and may not import it."""
+    """Return what edits lines on a terminal: the host's console uses it too, and may not import
+    it.
+    """
     from clawlite.linux.console.line_editor import Editor
+
     return Editor(limit, columns)
 
 
 def _secret(agent: str, name: str) -> str:
     """Return a secret of *agent*; the host's gateway asks, and may not import what knows."""
     from clawlite.linux.secrets.secrets import resolve, stores
+
     return resolve(name, stores(agent))
 
 
@@ -129,6 +159,7 @@ def _show(verb: str, args: list, records) -> int:
 def _device(verb: str, args: list) -> int:
     from clawlite.linux.admin import commands
     from clawlite.linux.io import stdio
+
     stdio.open_closed()
     command = commands.parse(verb, args)
     if isinstance(command, int):
@@ -138,6 +169,7 @@ def _device(verb: str, args: list) -> int:
     if command.is_vacant:
         return commands.run_vacant()
     from clawlite.linux.admin import image_cache
+
     at_use = verb == "serve"
     current = image_cache.find(command.name, at_use)
     if current:
@@ -151,6 +183,7 @@ def _device(verb: str, args: list) -> int:
     import os
 
     from clawlite.core.errors import ClawError
+
     try:
         image, facts = build_facts(command.name, at_use)
         image_cache.keep(command.name, at_use, image, facts)
@@ -161,6 +194,9 @@ def _device(verb: str, args: list) -> int:
 
 
 def _missing(e: ImportError) -> int:
-    sys.stderr.write("clawlite: this needs the host packages (%s is missing) - pip install 'clawlite[host]', "
-                     "or use an image that was built elsewhere\n" % e.name)
+    sys.stderr.write(
+        "clawlite: this needs the host packages (%s is missing) - pip install "
+        "'clawlite[host]', "
+        "or use an image that was built elsewhere\n" % e.name
+    )
     return 2

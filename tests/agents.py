@@ -1,9 +1,13 @@
-"""Real agents for tests: start one on pipes or on a pseudo-terminal, talk to it, and wait for what it should say.
+"""Real agents for tests: start one on pipes or on a pseudo-terminal, talk to it, and wait for what
+it should say.
 
-1. Nothing here sleeps: ``expect`` reads until the text has come, ``eventually`` asks until a fact holds, both with a deadline.
-2. An agent is used as ``with agent(...) as it:``; whatever the test did, its process is gone afterwards.
+1. Nothing here sleeps: ``expect`` reads until the text has come, ``eventually`` asks until a fact
+   holds, both with a deadline.
+2. An agent is used as ``with agent(...) as it:``; whatever the test did, its process is gone
+   afterwards.
 3. Nothing of the machine is touched: HOME, the XDG folders and TMPDIR lie in the test's own folder.
 """
+
 import errno
 import fcntl
 import json
@@ -20,24 +24,41 @@ from pathlib import Path
 
 from run_core_micropython import BOARD, ROOT, command
 
-DEADLINE_S = 60                 # for what takes milliseconds: a busy machine must not fail a test
+DEADLINE_S = 60  # for what takes milliseconds: a busy machine must not fail a test
 UUID = "00000000-0000-4000-8000-%012d"
 
 
 def environment(home: Path, **more) -> dict:
     """Return the environment of a process whose whole world lies in *home*."""
     home.mkdir(parents=True, exist_ok=True)
-    keep = {key: value for key, value in os.environ.items() if not key.startswith("XDG_") and key != "CLAWLITE_STATE"
-            and key != "CLAWLITE_DEVICE_KEY_FILE"}
-    keep.update(PYTHONPATH=str(ROOT), HOME=str(home), TMPDIR=str(home), CLAWLITE_STATE=str(home / "state"), PYTHONUNBUFFERED="")
+    keep = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("XDG_")
+        and key != "CLAWLITE_STATE"
+        and key != "CLAWLITE_DEVICE_KEY_FILE"
+    }
+    keep.update(
+        PYTHONPATH=str(ROOT),
+        HOME=str(home),
+        TMPDIR=str(home),
+        CLAWLITE_STATE=str(home / "state"),
+        PYTHONUNBUFFERED="",
+    )
     keep.update({key: str(value) for key, value in more.items()})
     return keep
 
 
 def clawlite(*args, cwd, stdin: bytes = b"", **more) -> subprocess.CompletedProcess:
     """Run ``clawlite ARGS`` to its end; stdout and stderr as text."""
-    done = subprocess.run([sys.executable, "-m", "clawlite", *map(str, args)], cwd=cwd, input=stdin, capture_output=True,
-                          timeout=300, env=environment(Path(cwd) / ".home", **more))
+    done = subprocess.run(
+        [sys.executable, "-m", "clawlite", *map(str, args)],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        timeout=300,
+        env=environment(Path(cwd) / ".home", **more),
+    )
     done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
     return done
 
@@ -50,11 +71,15 @@ def linux(*args) -> list:
 def board(*args, options=(), folders=(ROOT, BOARD)) -> tuple:
     """Return (command line, environment) of what a board boots, on the unix port of MicroPython."""
     start = ["-c", "import sys; from main import main; sys.exit(main(sys.argv[1:]))"]
-    return [command("micropython"), *options, *start, *map(str, args)], {"MICROPYPATH": ":".join([*map(str, folders), ".frozen"])}
+    return [command("micropython"), *options, *start, *map(str, args)], {
+        "MICROPYPATH": ":".join([*map(str, folders), ".frozen"])
+    }
 
 
 def without_root_rights(words: list) -> list:
-    """Return the command line of *words* for which permissions count, although the tests may run as root."""
+    """Return the command line of *words* for which permissions count, although the tests may run
+    as root.
+    """
     if os.getuid():
         return words
     return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", *words]
@@ -79,11 +104,13 @@ class Agent:
     terminal  True: stdin and stdout are a pseudo-terminal that it controls
     """
 
-    def __init__(self, words: list, home: Path, terminal: bool = False, cwd=None, env: dict = None, **popen):
+    def __init__(
+        self, words: list, home: Path, terminal: bool = False, cwd=None, env: dict = None, **popen
+    ):
         self.home = Path(home)
         self.terminal = terminal
-        self.seen = b""             # all that it wrote
-        self._unread = 0            # where what no test has looked at begins
+        self.seen = b""  # all that it wrote
+        self._unread = 0  # where what no test has looked at begins
         self.at_end = False
         self._stderr = tempfile.TemporaryFile()
         if terminal:
@@ -96,9 +123,18 @@ class Agent:
             stdin, self.input = os.pipe()
             self.output, stdout = os.pipe()
             ends = (stdin, stdout)
-        self.process = subprocess.Popen(words, stdin=ends[0], stdout=ends[1], stderr=self._stderr, start_new_session=True,
-                                        cwd=cwd or self.home, env=environment(self.home, **(env or {})), **popen)
-        self.theirs = ends[0] if terminal else None     # kept open: the terminal outlives the program
+        self.process = subprocess.Popen(
+            words,
+            stdin=ends[0],
+            stdout=ends[1],
+            stderr=self._stderr,
+            start_new_session=True,
+            cwd=cwd or self.home,
+            env=environment(self.home, **(env or {})),
+            **popen,
+        )
+        # kept open: the terminal outlives the program
+        self.theirs = ends[0] if terminal else None
         if not terminal:
             for end in ends:
                 os.close(end)
@@ -129,7 +165,9 @@ class Agent:
     # -- in
 
     def send(self, data, drain: bool = True, seconds: float = DEADLINE_S) -> int:
-        """Write all of *data*, reading meanwhile when *drain*; return how many bytes went in: fewer at its end or the deadline."""
+        """Write all of *data*, reading meanwhile when *drain*; return how many bytes went in:
+        fewer at its end or the deadline.
+        """
         data = data.encode() if isinstance(data, str) else data
         until, at = time.monotonic() + seconds, 0
         while at < len(data) and time.monotonic() < until:
@@ -139,10 +177,10 @@ class Agent:
                 self._read()
             if ready[1]:
                 try:
-                    at += os.write(self.input, data[at:at + 65536])
+                    at += os.write(self.input, data[at : at + 65536])
                 except BlockingIOError:
                     pass
-                except OSError:         # it has ended: what the test expects next says so
+                except OSError:  # it has ended: what the test expects next says so
                     break
         return at
 
@@ -186,7 +224,7 @@ class Agent:
 
     @property
     def unread(self) -> str:
-        return self.seen[self._unread:].decode("utf-8", "replace").replace("\r\n", "\n")
+        return self.seen[self._unread :].decode("utf-8", "replace").replace("\r\n", "\n")
 
     def text(self) -> str:
         """Return all that it wrote."""
@@ -196,14 +234,16 @@ class Agent:
         """Read until *text* has come; return what came before it and has not been looked at."""
         until = time.monotonic() + seconds
         wanted = text.encode().replace(b"\n", b"\r\n") if self.terminal else text.encode()
-        while wanted not in self.seen[self._unread:]:
+        while wanted not in self.seen[self._unread :]:
             left = until - time.monotonic()
-            assert left > 0 and not self.at_end, "%s before %r\n--- unread:\n%s\n--- stderr:\n%s" % (
-                "the end" if self.at_end else "nothing more", text, self.unread, self.errors())
+            assert left > 0 and not self.at_end, (
+                "%s before %r\n--- unread:\n%s\n--- stderr:\n%s"
+                % ("the end" if self.at_end else "nothing more", text, self.unread, self.errors())
+            )
             if select.select([self.output], [], [], left)[0]:
                 self._read()
         at = self.seen.index(wanted, self._unread)
-        before = self.seen[self._unread:at].decode("utf-8", "replace").replace("\r\n", "\n")
+        before = self.seen[self._unread : at].decode("utf-8", "replace").replace("\r\n", "\n")
         self._unread = at + len(wanted)
         return before
 
@@ -212,21 +252,34 @@ class Agent:
         while True:
             line = self.expect("\n", seconds)
             value = json.loads(line.removeprefix("\x1e"))
-            if isinstance(value, dict) and isinstance(value.get("result"), dict) and "agentInfo" in value["result"]:
+            if (
+                isinstance(value, dict)
+                and isinstance(value.get("result"), dict)
+                and "agentInfo" in value["result"]
+            ):
                 _spoken_to[0] = value["result"]["agentInfo"]["name"]
             if not (isinstance(value, dict) and value.get("method") == "claw.heartbeat"):
                 return value
 
     def wait(self, seconds: float = DEADLINE_S) -> int:
-        """Read to the end and return the exit code; a signal that killed it is a negative number, as in subprocess."""
+        """Read to the end and return the exit code; a signal that killed it is a negative
+        number, as in subprocess.
+        """
         until = time.monotonic() + seconds
         while self.process.poll() is None:
-            assert time.monotonic() < until, "still running\n--- unread:\n%s\n--- stderr:\n%s" % (self.unread, self.errors())
+            assert time.monotonic() < until, "still running\n--- unread:\n%s\n--- stderr:\n%s" % (
+                self.unread,
+                self.errors(),
+            )
             if self.output is None or self.at_end:
                 select.select([], [], [], 0.005)
             elif select.select([self.output], [], [], 0.02)[0]:
                 self._read()
-        while self.output is not None and not self.at_end and select.select([self.output], [], [], 0)[0]:
+        while (
+            self.output is not None
+            and not self.at_end
+            and select.select([self.output], [], [], 0)[0]
+        ):
             self._read()
         return self.process.returncode
 
@@ -237,7 +290,9 @@ class Agent:
 
     def call(self, method: str, params=None, id=1):
         """Send a request as a plain JSON line and return its answer."""
-        self.line(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}))
+        self.line(
+            json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}})
+        )
         return self.message()
 
     def initialize(self):
@@ -251,19 +306,37 @@ class Agent:
 
 
 # An agent with an image checks a manifest and takes nothing over, so the files need not exist.
-MANIFEST = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "test"},
-            "spec": {"identity": "./i.yaml", "providers": ["./p.yaml"]}}
-INITIALIZE = {"protocolVersion": "0.2.0", "clientInfo": {"name": "test", "version": "1"},
-              "capabilities": {}, "manifest": MANIFEST}
+MANIFEST = {
+    "claw": "0.3.0",
+    "kind": "Claw",
+    "metadata": {"name": "test"},
+    "spec": {"identity": "./i.yaml", "providers": ["./p.yaml"]},
+}
+INITIALIZE = {
+    "protocolVersion": "0.2.0",
+    "clientInfo": {"name": "test", "version": "1"},
+    "capabilities": {},
+    "manifest": MANIFEST,
+}
 
 
-_spoken_to = ["bench"]          # the Identity of the agent that was initialized last
+_spoken_to = ["bench"]  # the Identity of the agent that was initialized last
 
 
 def tool_call(name: str, arguments: dict = None, number: int = 1, identity: str = None) -> dict:
-    """Return the request that calls a tool; its id is *number*.  *identity*: None for that of the agent that was initialized last."""
-    return {"jsonrpc": "2.0", "id": number, "method": "claw.tool.call",
-            "params": {"name": name, "arguments": arguments or {}, "context": {"request_id": UUID % number, "identity": identity or _spoken_to[0]}}}
+    """Return the request that calls a tool; its id is *number*.  *identity*: None for that of
+    the agent that was initialized last.
+    """
+    return {
+        "jsonrpc": "2.0",
+        "id": number,
+        "method": "claw.tool.call",
+        "params": {
+            "name": name,
+            "arguments": arguments or {},
+            "context": {"request_id": UUID % number, "identity": identity or _spoken_to[0]},
+        },
+    }
 
 
 # -- an agent whose tools do what tools do on a bad day
@@ -287,7 +360,7 @@ spec:
           - { id: "ask", action: "require-approval", scope: "category", match: { category: "careful" },
               approval: { timeout_seconds: 60, default_if_timeout: "deny" } }
           - { id: "all", action: "allow", scope: "all" }
-""",
+""",  # noqa: E501
     "clawlite.toml": """\
 reflex = "reflex.toml"
 
@@ -310,8 +383,11 @@ arguments = { kind = "{kind}" }
 [[rule]]
 when = "echo {words:text}"
 say = "You said: {words}"
-""" + "".join('\n[[rule]]\nwhen = "%s"\ncall = "%s"\n' % (name, name) for name in (
-        "careful", "hang", "stubborn", "quick", "stuck", "leave", "noisy", "pins")),
+"""
+    + "".join(
+        '\n[[rule]]\nwhen = "%s"\ncall = "%s"\n' % (name, name)
+        for name in ("careful", "hang", "stubborn", "quick", "stuck", "leave", "noisy", "pins")
+    ),
     "tools.py": '''\
 """Markers go to the folder MARKS, one file each, so that a test sees what ran."""
 import os
@@ -414,13 +490,15 @@ def odd(kind: str) -> dict:
     deep = []
     deep.append(deep)
     return deep
-'''}
+''',
+}
 ODD = ("object", "bytes", "nan", "infinite", "half", "tuple", "key", "long", "endless")
 
 
 def make_bench(folder: Path) -> Path:
     """Write and build the bench agent in *folder*; return its image."""
     from clawlite.host.build.build import build_beside
+
     for name, text in BENCH.items():
         (folder / name).write_text(text)
     return Path(build_beside(str(folder)))
@@ -430,5 +508,6 @@ def make_greenhouse(folder: Path) -> Path:
     """Write and build the template in *folder*; return its image."""
     from clawlite.host.build.build import build_beside
     from clawlite.host.projects import new
+
     new.new(str(folder), offline=True)
     return Path(build_beside(str(folder)))

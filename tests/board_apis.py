@@ -1,11 +1,15 @@
-"""What the ports of MicroPython have, according to their stub packages: ``make apis`` writes it to clawlite/host/apis.json.
+"""What the ports of MicroPython have, according to their stub packages: ``make apis`` writes it to
+clawlite/host/apis.json.
 
-1. A board profile names the package of its firmware (``api``).  Its modules come from there with their classes; os, sys and others
-   that every port has come from the package ``stdlib``, without classes: those are typeshed's, which describe CPython.
-2. The packages cannot be installed side by side, because all have modules of the same names.  So they are read from the wheels
-   in build/stubs (``make stubs``).
-3. Stubs also name what other ports have.  So a name that they lack is missing for certain; one that they have may still be missing.
+1. A board profile names the package of its firmware (``api``).  Its modules come from there with
+   their classes; os, sys and others that every port has come from the package ``stdlib``, without
+   classes: those are typeshed's, which describe CPython.
+2. The packages cannot be installed side by side, because all have modules of the same names.  So
+   they are read from the wheels in build/stubs (``make stubs``).
+3. Stubs also name what other ports have.  So a name that they lack is missing for certain; one that
+   they have may still be missing.
 """
+
 import ast
 import json
 import sys
@@ -19,13 +23,18 @@ from clawlite.host.firmware import firmware
 ROOT = Path(__file__).resolve().parent.parent
 STUBS = ROOT / "build/stubs"
 TARGET = ROOT / "clawlite/host/apis.json"
-NEWEST = ">=1.28,<1.29"                 # of the MicroPython that the profiles are about; the versions in use stand in apis.json
-COMMON = "stdlib"# (module, class): what the stubs lack, because the port has it in code and in no table.
-LACKING = {("tls", "SSLContext"): "verify_mode"}      # extmod/modtls_mbedtls.c and the page of the library ssl
+# of the MicroPython that the profiles are about; the versions in use stand in apis.json
+NEWEST = ">=1.28,<1.29"
+# (module, class): what the stubs lack, because the port has it in code and in no table.
+COMMON = "stdlib"
+# extmod/modtls_mbedtls.c and the page of the library ssl
+LACKING = {("tls", "SSLContext"): "verify_mode"}
 
 
 def packages() -> list[str]:
-    """Return the short names of the packages that the board profiles ask for, and the common one."""
+    """Return the short names of the packages that the board profiles ask for, and the common
+    one.
+    """
     named = {tomllib.loads(path.read_text()).get("api") for path in boards_dir().glob("*.toml")}
     return sorted(named - {None}) + [COMMON]
 
@@ -33,7 +42,10 @@ def packages() -> list[str]:
 def requirements() -> list[str]:
     """Return what pip downloads."""
     used = json.loads(TARGET.read_text())["packages"]
-    return [f"micropython-{name}-stubs" + (f"=={used[name]}" if name in used else NEWEST) for name in packages()]
+    return [
+        f"micropython-{name}-stubs" + (f"=={used[name]}" if name in used else NEWEST)
+        for name in packages()
+    ]
 
 
 def modules() -> list[str]:
@@ -52,14 +64,21 @@ def wheel(name: str) -> Path:
     """Return the path of a package in build/stubs.  Raises ``FileNotFoundError``."""
     found = sorted(STUBS.glob(f"micropython_{name.replace('-', '_')}_stubs-*.whl"))
     if len(found) != 1:
-        raise FileNotFoundError(f"{STUBS}: expected one package micropython-{name}-stubs, found {len(found)}: make stubs")
+        raise FileNotFoundError(
+            f"{STUBS}: expected one package micropython-{name}-stubs, found "
+            f"{len(found)}: make stubs"
+        )
     return found[0]
 
 
 def read(package: Path) -> dict[str, ast.Module]:
     """Return {path in the package: its tree}."""
     with zipfile.ZipFile(package) as opened:
-        return {name: ast.parse(opened.read(name)) for name in opened.namelist() if name.endswith(".pyi")}
+        return {
+            name: ast.parse(opened.read(name))
+            for name in opened.namelist()
+            if name.endswith(".pyi")
+        }
 
 
 class Api:
@@ -70,15 +89,21 @@ class Api:
         self._trees = own | {name.removeprefix("stdlib/"): tree for name, tree in common.items()}
 
     def names(self, module: str):
-        """Return {"": [what the module has], class: [its attributes]}, or None for a module that the board lacks."""
+        """Return {"": [what the module has], class: [its attributes]}, or None for a module that
+        the board lacks.
+        """
         tree = self._tree(module)
         if tree is None:
             return None
         is_own = any(path in self._own for path in _paths(module))
-        found = {"": sorted({name for node in tree.body for name in _bound(node) if name[0] != "_"})}
+        found = {
+            "": sorted({name for node in tree.body for name in _bound(node) if name[0] != "_"})
+        }
         for node in tree.body if is_own else ():
             if isinstance(node, ast.ClassDef) and node.name[0] != "_":
-                found.setdefault(node.name, set()).update(self._attributes(module, node), LACKING.get((module, node.name), "").split())
+                found.setdefault(node.name, set()).update(
+                    self._attributes(module, node), LACKING.get((module, node.name), "").split()
+                )
         return {name: sorted(of) for name, of in found.items()}
 
     def _tree(self, module: str):
@@ -94,11 +119,23 @@ class Api:
         return names
 
     def _class(self, module: str, name: str) -> list:
-        """Return [(module, class)] of what *name* means in *module*: it, or what an import there brings."""
+        """Return [(module, class)] of what *name* means in *module*: it, or what an import there
+        brings.
+        """
         tree = self._tree(module)
-        found = [(module, node) for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name] if tree else []
+        found = (
+            [
+                (module, node)
+                for node in tree.body
+                if isinstance(node, ast.ClassDef) and node.name == name
+            ]
+            if tree
+            else []
+        )
         for node in tree.body if tree and not found else ():
-            if isinstance(node, ast.ImportFrom) and name in [alias.asname or alias.name for alias in node.names]:
+            if isinstance(node, ast.ImportFrom) and name in [
+                alias.asname or alias.name for alias in node.names
+            ]:
                 found += self._class(f"{module}.{node.module}" if node.level else node.module, name)
         return found
 
@@ -116,13 +153,14 @@ def _bound(node) -> list:
         return [node.target.id]
     if isinstance(node, ast.Assign):
         return [target.id for target in node.targets if isinstance(target, ast.Name)]
-    if isinstance(node, ast.If):            # by version or platform of CPython
+    if isinstance(node, ast.If):  # by version or platform of CPython
         return [name for part in node.body + node.orelse for name in _bound(part)]
     return []
 
 
 def collect() -> dict:
-    """Return what apis.json holds: {"packages": {name: version}, "modules": {module: [[[package, ...], names], ...]}}.
+    """Return what apis.json holds: {"packages": {name: version}, "modules": {module: [[[package,
+    ...], names], ...]}}.
 
     names  as of ``Api.names``; boards whose module is the same stand together
     """
@@ -138,7 +176,10 @@ def collect() -> dict:
                 same[0].append(name)
             elif names is not None:
                 groups.append([[name], names])
-    return {"packages": {name: wheel(name).name.split("-")[1] for name in packages()}, "modules": found}
+    return {
+        "packages": {name: wheel(name).name.split("-")[1] for name in packages()},
+        "modules": found,
+    }
 
 
 def text() -> str:
@@ -148,7 +189,9 @@ def text() -> str:
     for module, groups in found["modules"].items():
         lines.append(f"{json.dumps(module)}: [")
         for boards, names in groups:
-            rows = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(' '.join(of))}" for name, of in names.items())
+            rows = ",\n  ".join(
+                f"{json.dumps(name)}: {json.dumps(' '.join(of))}" for name, of in names.items()
+            )
             lines.append(f" [{json.dumps(boards)}, {{\n  {rows}}}],")
         lines[-1] = lines[-1].removesuffix(",")
         lines.append("],")

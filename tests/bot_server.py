@@ -1,4 +1,5 @@
 """A Bot API server on loopback: updates that a test gives, and all that a bot asks of it."""
+
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -7,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class BotServer:
     """``with BotServer(token) as server``.
 
-    sent    parameters of each sendMessage that was taken, in order; asked: [(method, parameters)] of all
+    sent    parameters of each sendMessage that was taken, in order; asked: [(method, parameters)]
+            of all
     faults  answers that come before all others: [(method, status, body)]
     """
 
@@ -28,6 +30,7 @@ class BotServer:
 
             def log_message(self, *_):
                 """Nothing is printed."""
+
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.url = "http://127.0.0.1:%d" % self._server.server_address[1]
@@ -48,7 +51,11 @@ class BotServer:
     def message(self, chat: int, text: str = None, **more):
         """A person writes."""
         with self._changed:
-            message = dict({"message_id": 1, "chat": {"id": chat, "type": "private"}}, **({"text": text} if text is not None else {}), **more)
+            message = dict(
+                {"message_id": 1, "chat": {"id": chat, "type": "private"}},
+                **({"text": text} if text is not None else {}),
+                **more,
+            )
             self._updates.append({"update_id": 100 + len(self._updates), "message": message})
             self._changed.notify_all()
 

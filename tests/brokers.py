@@ -1,4 +1,7 @@
-"""A real MQTT broker on loopback: mosquitto of this machine, or the one that ``make mosquitto`` put into build/."""
+"""A real MQTT broker on loopback: mosquitto of this machine, or the one that ``make mosquitto``
+put into build/.
+"""
+
 import os
 import shutil
 import socket
@@ -39,13 +42,32 @@ class Broker:
         self.log = folder / "log"
         self.log.touch()
         self._file = folder / "mosquitto.conf"
-        self._file.write_text("\n".join([f"listener {self.port} 127.0.0.1", listener, "persistence true", f"persistence_location {folder}/",
-                                         "user root", "max_queued_messages 0", f"log_dest file {self.log}", "log_type all", *(lines or ["allow_anonymous true"])]) + "\n")
+        self._file.write_text(
+            "\n".join(
+                [
+                    f"listener {self.port} 127.0.0.1",
+                    listener,
+                    "persistence true",
+                    f"persistence_location {folder}/",
+                    "user root",
+                    "max_queued_messages 0",
+                    f"log_dest file {self.log}",
+                    "log_type all",
+                    *(lines or ["allow_anonymous true"]),
+                ]
+            )
+            + "\n"
+        )
         self._process = None
         self.start()
 
     def start(self):
-        self._process = subprocess.Popen([self._command, "-c", str(self._file)], env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            [self._command, "-c", str(self._file)],
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         end = time.monotonic() + WAIT_S
         while True:
             try:
@@ -63,12 +85,15 @@ class Broker:
 
 
 class Peer:
-    """Another client: what it publishes is acknowledged, what it hears is in ``heard`` [(topic, text, correlation)]."""
+    """Another client: what it publishes is acknowledged, what it hears is in ``heard`` [(topic,
+    text, correlation)].
+    """
 
     def __init__(self, port: int, *topics: str, user: str = "", password: str = "", context=None):
         from paho.mqtt import client as paho
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
+
         self.heard, self._properties = [], lambda: Properties(PacketTypes.PUBLISH)
         self._come, ready = threading.Condition(), threading.Event()
         self._client = client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
@@ -77,7 +102,11 @@ class Peer:
         if context:
             client.tls_set_context(context)
         client.on_message = self._message
-        client.on_connect = lambda *_: client.subscribe([(topic, paho.SubscribeOptions(1)) for topic in topics]) if topics else ready.set()
+        client.on_connect = lambda *_: (
+            client.subscribe([(topic, paho.SubscribeOptions(1)) for topic in topics])
+            if topics
+            else ready.set()
+        )
         client.on_subscribe = lambda *_: ready.set()
         client.connect("127.0.0.1", port)
         client.loop_start()
@@ -85,10 +114,18 @@ class Peer:
 
     def _message(self, client, data, message):
         with self._come:
-            self.heard.append((message.topic, message.payload.decode(), getattr(message.properties, "CorrelationData", b"")))
+            self.heard.append(
+                (
+                    message.topic,
+                    message.payload.decode(),
+                    getattr(message.properties, "CorrelationData", b""),
+                )
+            )
             self._come.notify_all()
 
-    def publish(self, topic: str, payload, correlation: bytes = b"", qos: int = 1, retain: bool = False):
+    def publish(
+        self, topic: str, payload, correlation: bytes = b"", qos: int = 1, retain: bool = False
+    ):
         properties = self._properties()
         if correlation:
             properties.CorrelationData = correlation

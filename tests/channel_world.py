@@ -1,4 +1,7 @@
-"""An agent with channels and without a shell: its image is real, its clock is the test's, and a source stands where a platform would be."""
+"""An agent with channels and without a shell: its image is real, its clock is the test's, and a
+source stands where a platform would be.
+"""
+
 import hashlib
 import hmac
 import json
@@ -19,8 +22,8 @@ from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io.jsontext import dumps, loads
 
-EPOCH_S = 1_800_000_000         # a whole minute: 2027-01-15 08:00 UTC
-KEY = "a-shared-secret"         # of webhooks
+EPOCH_S = 1_800_000_000  # a whole minute: 2027-01-15 08:00 UTC
+KEY = "a-shared-secret"  # of webhooks
 RULES = """
 [[rule]]
 when = "careful"
@@ -37,28 +40,67 @@ say = "You said: {words}"
 
 
 def project(folder, specs: list, settings: str = "") -> manifest.Manifest:
-    """Write and load an agent whose Channels have *specs*: {name: spec}, each with its secret_ref put in."""
-    tools = [{"inline": {"name": name, "description": name, "input_schema": {"type": "object"}}} for name in ("careful", "quick")]
-    rules = [{"id": "ask", "action": "require-approval", "scope": "tool", "match": {"name": "careful"}, "approval": {"timeout_seconds": 60}},
-             {"id": "all", "action": "allow", "scope": "all"}]
-    spec = {"identity": {"inline": {"name": "tester", "personality": "x", "autonomy": "autonomous"}},
-            "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "r", "auth": {"type": "none"}}}],
-            "channels": [{"inline": {"name": name, "auth": {"secret_ref": "SECRET"}, **one}} for name, one in specs.items()],
-            "tools": tools, "sandbox": {"inline": {"level": "none"}}, "policies": [{"inline": {"rules": rules}}]}
+    """Write and load an agent whose Channels have *specs*: {name: spec}, each with its
+    secret_ref put in.
+    """
+    tools = [
+        {"inline": {"name": name, "description": name, "input_schema": {"type": "object"}}}
+        for name in ("careful", "quick")
+    ]
+    rules = [
+        {
+            "id": "ask",
+            "action": "require-approval",
+            "scope": "tool",
+            "match": {"name": "careful"},
+            "approval": {"timeout_seconds": 60},
+        },
+        {"id": "all", "action": "allow", "scope": "all"},
+    ]
+    spec = {
+        "identity": {"inline": {"name": "tester", "personality": "x", "autonomy": "autonomous"}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "custom",
+                    "endpoint": "builtin:reflex",
+                    "model": "r",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        "channels": [
+            {"inline": {"name": name, "auth": {"secret_ref": "SECRET"}, **one}}
+            for name, one in specs.items()
+        ],
+        "tools": tools,
+        "sandbox": {"inline": {"level": "none"}},
+        "policies": [{"inline": {"rules": rules}}],
+    }
     folder.mkdir(exist_ok=True)
-    (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "channelled"}, "spec": spec}))
+    (folder / "claw.yaml").write_text(
+        json.dumps(
+            {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "channelled"}, "spec": spec}
+        )
+    )
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings)
     (folder / "reflex.toml").write_text(RULES)
-    (folder / "tools.py").write_text('def careful():\n    """Ask first."""\n\n\ndef quick():\n    """Do it."""\n')
+    (folder / "tools.py").write_text(
+        'def careful():\n    """Ask first."""\n\n\ndef quick():\n    """Do it."""\n'
+    )
     return manifest.load(folder)
 
 
-def signed(body: bytes, at: int = None, key: str = KEY, path: str = "/hook", method: str = "POST") -> bytes:
+def signed(
+    body: bytes, at: int = None, key: str = KEY, path: str = "/hook", method: str = "POST"
+) -> bytes:
     """Return a whole request."""
     stamp = str(int(time.time()) if at is None else at)
     made = hmac.new(key.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
-    return ("%s %s HTTP/1.1\r\nHost: x\r\nX-Claw-Timestamp: %s\r\nX-Claw-Signature: sha256=%s\r\nContent-Length: %d\r\n\r\n"
-            % (method, path, stamp, made, len(body))).encode() + body
+    return (
+        "%s %s HTTP/1.1\r\nHost: x\r\nX-Claw-Timestamp: %s\r\nX-Claw-Signature: sha256=%s\r\n"
+        "Content-Length: %d\r\n\r\n" % (method, path, stamp, made, len(body))
+    ).encode() + body
 
 
 class Source:
@@ -91,9 +133,27 @@ class World:
     hold  True: tools begin and do not end, until ``finish``
     """
 
-    def __init__(self, folder, specs, settings: str = "", monkeypatch=None, console: bool = False, wake=None, hold: bool = False):
+    def __init__(
+        self,
+        folder,
+        specs,
+        settings: str = "",
+        monkeypatch=None,
+        console: bool = False,
+        wake=None,
+        hold: bool = False,
+    ):
         data = compiler.build(project(folder / "project", specs, settings)).data
-        self.ms, self.shift_s, self.told, self.logged, self.ran, self.held, self.hold, self.sent = 0, 0, [], [], [], [], hold, []
+        self.ms, self.shift_s, self.told, self.logged, self.ran, self.held, self.hold, self.sent = (
+            0,
+            0,
+            [],
+            [],
+            [],
+            [],
+            hold,
+            [],
+        )
         self.state, self.wake = folder / "state", wake
         self.agent = Agent(image_of(data, "test"), 0)
         self.agent.codecs = (loads, dumps)
@@ -109,7 +169,15 @@ class World:
         """Return the agent's channels anew, as after a restart: the process before has ended."""
         if getattr(self, "channels", None):
             self.channels.close()
-        self.channels = Channels(self.agent, lambda: self.ms, self.wall_ms, self._draw, str(self.state), self.wake and self.wake[1], True)
+        self.channels = Channels(
+            self.agent,
+            lambda: self.ms,
+            self.wall_ms,
+            self._draw,
+            str(self.state),
+            self.wake and self.wake[1],
+            True,
+        )
         return self.channels
 
     @staticmethod
@@ -133,7 +201,9 @@ class World:
         self.settle()
 
     def until(self, holds):
-        """Go on with what comes over real connections until *holds()*; an assertion when it takes 60 s."""
+        """Go on with what comes over real connections until *holds()*; an assertion when it
+        takes 60 s.
+        """
         end = time.monotonic() + DEADLINE_S
         self.poll()
         while not holds():

@@ -1,14 +1,19 @@
-"""What a test run showed, clause by clause: ``clawlite conformance`` of a checkout reads it (host/manifest/conformance.py).
+"""What a test run showed, clause by clause: ``clawlite conformance`` of a checkout reads it
+(host/manifest/conformance.py).
 
-A clause is "failed" when one of the tests that hold it failed, "held" when all that ran passed and each of them ran, else "not run".
-"""
+A clause is "failed" when one of the tests that hold it failed, "held" when all that ran passed and
+each of them ran, else "not run"."""
+
 import datetime
 import json
 import tomllib
 from pathlib import Path
 
 CLAUSES = Path(__file__).with_name("ckp") / "clauses.toml"
-_CASE = "tests/ckp/test_cases.py::test_case[%s]", "tests/ckp/test_cases.py::test_case_without_isolation[%s]"
+_CASE = (
+    "tests/ckp/test_cases.py::test_case[%s]",
+    "tests/ckp/test_cases.py::test_case_without_isolation[%s]",
+)
 
 
 def of(outcomes: dict, clauses: list) -> dict:
@@ -22,11 +27,17 @@ def of(outcomes: dict, clauses: list) -> dict:
         by_name.setdefault(name, []).append(outcome)
         if "[" in name:
             by_name.setdefault(name.split("[")[0], []).append(outcome)
-    return {clause["id"]: _verdict([_outcomes(name, by_name) for name in clause["tests"]]) for clause in clauses if clause.get("tests")}
+    return {
+        clause["id"]: _verdict([_outcomes(name, by_name) for name in clause["tests"]])
+        for clause in clauses
+        if clause.get("tests")
+    }
 
 
 def _outcomes(name: str, by_name: dict) -> list:
-    """Return the outcomes of the test or case *name*; a case that was expected to fail and is held another way counts by that."""
+    """Return the outcomes of the test or case *name*; a case that was expected to fail and is
+    held another way counts by that.
+    """
     names = [name] if "::" in name else [form % name for form in _CASE]
     return [outcome for one in names for outcome in by_name.get(one, ())]
 

@@ -1,16 +1,20 @@
 """Rules for every test run.
 
-1. Leftovers are failures: no child process outlives its test (or the module whose fixture started it), no process that
-   the run started outlives a module, and at the end this process listens on no socket.
+1. Leftovers are failures: no child process outlives its test (or the module whose fixture started
+   it), no process that the run started outlives a module, and at the end this process listens on no
+   socket.
 2. New files in the checkout are told at the end; CLAWLITE_REQUIRE_ALL=1 makes them a failure.
-3. Skips are counted with their reasons; CLAWLITE_REQUIRE_ALL=1 turns each into a failure (but for marks ``board`` and ``kernel``,
-   and a test that is expected to fail and did).
+3. Skips are counted with their reasons; CLAWLITE_REQUIRE_ALL=1 turns each into a failure (but for
+   marks ``board`` and ``kernel``, and a test that is expected to fail and did).
 4. CLAWLITE_REQUIRE_EXT=1: every core module that has a .pxd is the compiled one, or the run stops.
 5. A run may be shared by several processes (pytest-xdist): each looks after its own tests.
-6. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the Makefile adds them up.
-   clauses.json beside it gets what the run showed of each clause of the protocol (clause_results.py), when it ran tests/ckp.
-7. Every test has a time limit that ends it with its name (time_limit.py), and what the machine lacks is told first (machine.py).
+6. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the
+   Makefile adds them up. clauses.json beside it gets what the run showed of each clause of the
+   protocol (clause_results.py), when it ran tests/ckp.
+7. Every test has a time limit that ends it with its name (time_limit.py), and what the machine
+   lacks is told first (machine.py).
 """
+
 import gc
 import importlib
 import os
@@ -25,16 +29,20 @@ import time_limit
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
-GRACE_S = 1.0                       # for a child that has been told to end and is just ending
+GRACE_S = 1.0  # for a child that has been told to end and is just ending
 _MARK = "CLAWLITE_TEST_RUN=%d.%d" % (os.getpid(), time.time_ns())
 _before = {}
-os.environ.setdefault("CLAWLITE_CACHE", str(ROOT / "build/cache"))     # boards of every test get the same, linked once
+# boards of every test get the same, linked once
+os.environ.setdefault("CLAWLITE_CACHE", str(ROOT / "build/cache"))
 
 
 # -- processes and sockets
 
+
 def _stat(pid: str) -> list:
-    """Return state, parent, ... of a process (proc(5) "stat", after the name), or [] when it is gone."""
+    """Return state, parent, ... of a process (proc(5) "stat", after the name), or [] when it is
+    gone.
+    """
     try:
         return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -44,23 +52,31 @@ def _stat(pid: str) -> list:
 def _children() -> set:
     """Return the pids of this process' own children; zombies count as ended."""
     try:
-        found = {pid for task in os.listdir("/proc/self/task")
-                 for pid in Path("/proc/self/task", task, "children").read_text().split()}
-    except OSError:                 # a kernel without CONFIG_PROC_CHILDREN; no /proc at all: nothing to see
-        pids = [p for p in os.listdir("/proc") if p.isdigit()] if os.path.isdir("/proc/self") else []
+        found = {
+            pid
+            for task in os.listdir("/proc/self/task")
+            for pid in Path("/proc/self/task", task, "children").read_text().split()
+        }
+    # a kernel without CONFIG_PROC_CHILDREN; no /proc at all: nothing to see
+    except OSError:
+        pids = (
+            [p for p in os.listdir("/proc") if p.isdigit()] if os.path.isdir("/proc/self") else []
+        )
         found = {pid for pid in pids if _stat(pid)[1:2] == [str(os.getpid())]}
     return {pid for pid in found if _stat(pid)[:1] not in ([], ["Z"])}
 
 
 def _descendants() -> set:
-    """Return the pids of all living processes that inherited this run's mark, whoever their parent is now."""
+    """Return the pids of all living processes that inherited this run's mark, whoever their
+    parent is now.
+    """
     found = set()
     for pid in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if pid.isdigit() and pid != str(os.getpid()):
             try:
                 if _MARK.encode() in Path("/proc", pid, "environ").read_bytes().split(b"\0"):
                     found.add(pid)
-            except OSError:         # gone, or another user's
+            except OSError:  # gone, or another user's
                 pass
     return found
 
@@ -76,10 +92,16 @@ def _fail_on_new(look, before: set, whose: str) -> None:
     names = []
     for pid in sorted(left, key=int):
         try:
-            line = Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+            line = (
+                Path("/proc", pid, "cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode("utf-8", "replace")
+                .strip()
+            )
             if "multiprocessing.resource_tracker" in line:
-                continue            # lives as long as this process, by design
-            os.kill(int(pid), signal.SIGKILL)   # so that the next test does not meet it
+                continue  # lives as long as this process, by design
+            os.kill(int(pid), signal.SIGKILL)  # so that the next test does not meet it
             names.append("%s (%s)" % (pid, line[:200]))
         except OSError:
             pass
@@ -96,13 +118,15 @@ def _module_leaves_no_process(request):
 
 @pytest.fixture(autouse=True)
 def _test_leaves_no_process(_module_leaves_no_process):
-    before = _children()            # after this module's fixtures started theirs
+    before = _children()  # after this module's fixtures started theirs
     yield
     _fail_on_new(_children, before, "this test")
 
 
 def _listening() -> list:
-    """Return the listening sockets that this process holds, as "tcp 0100007F:1F90" or "unix /path"."""
+    """Return the listening sockets that this process holds, as "tcp 0100007F:1F90" or "unix
+    /path".
+    """
     inodes = set()
     for fd in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
         try:
@@ -115,10 +139,10 @@ def _listening() -> list:
     for kind in ("tcp", "tcp6", "unix") if inodes else ():
         for row in Path("/proc/net", kind).read_text().splitlines()[1:]:
             cell = row.split()
-            if kind == "unix":      # Flags 00010000 is __SO_ACCEPTCON
+            if kind == "unix":  # Flags 00010000 is __SO_ACCEPTCON
                 if cell[6] in inodes and cell[3] == "00010000":
                     found.append("unix " + " ".join(cell[7:]))
-            elif cell[9] in inodes and cell[3] == "0A":         # TCP_LISTEN
+            elif cell[9] in inodes and cell[3] == "0A":  # TCP_LISTEN
                 found.append(kind + " " + cell[1])
     return found
 
@@ -126,8 +150,13 @@ def _listening() -> list:
 def _checkout() -> set:
     """Return the lines of ``git status``, or an empty set where there is no git or no checkout."""
     try:
-        done = subprocess.run(["git", "status", "--porcelain", "--untracked-files=all"], cwd=ROOT, capture_output=True,
-                              text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            ["git", "status", "--porcelain", "--untracked-files=all"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
     except OSError:
         return set()
     return set(done.stdout.splitlines())
@@ -135,22 +164,31 @@ def _checkout() -> set:
 
 # -- the session
 
+
 def pytest_configure(config):
-    config.addinivalue_line("markers", "limit(seconds): how long each phase of this test may take, instead of time_limit.LIMIT_S")
+    config.addinivalue_line(
+        "markers",
+        "limit(seconds): how long each phase of this test may take, instead of time_limit.LIMIT_S",
+    )
     machine.hear_signals()
     time_limit.prepare()
-    lacks = [] if hasattr(config, "workerinput") else machine.lacks()      # told once, not by each worker
+    # told once, not by each worker
+    lacks = [] if hasattr(config, "workerinput") else machine.lacks()
     if lacks:
         raise pytest.UsageError("this machine cannot run the tests: " + "; ".join(lacks))
     if os.environ.get("CLAWLITE_REQUIRE_EXT") == "1":
         for source in sorted((ROOT / "clawlite/core").glob("*.pxd")):
             module = importlib.import_module("clawlite.core." + source.stem)
             if module.__file__.endswith(".py"):
-                raise pytest.UsageError("CLAWLITE_REQUIRE_EXT=1, but %s is not compiled" % module.__file__)
+                raise pytest.UsageError(
+                    "CLAWLITE_REQUIRE_EXT=1, but %s is not compiled" % module.__file__
+                )
 
 
 def pytest_report_header(config):
-    return ["clawlite seed: %s" % os.environ["CLAWLITE_SEED"]] if "CLAWLITE_SEED" in os.environ else []
+    return (
+        ["clawlite seed: %s" % os.environ["CLAWLITE_SEED"]] if "CLAWLITE_SEED" in os.environ else []
+    )
 
 
 def pytest_sessionstart(session):
@@ -164,9 +202,10 @@ def pytest_sessionfinish(session, exitstatus):
     sockets = [s for s in _listening() if s not in _before["listening"]]
     problems = ["still listening: " + s for s in sockets]
     new = sorted(_checkout() - _before["checkout"])
-    if REQUIRE_ALL:                 # else somebody may be editing while the tests run
+    if REQUIRE_ALL:  # else somebody may be editing while the tests run
         problems += ["changed in the checkout: " + line for line in new]
-    if hasattr(session.config, "workeroutput"):         # one of several processes that share a run's tests: the first one tells
+    # one of several processes that share a run's tests: the first one tells
+    if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["problems"] = problems
         return
     problems += [problem for problem in _before["of_workers"] if problem not in problems]
@@ -177,10 +216,15 @@ def pytest_sessionfinish(session, exitstatus):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
-    _before["of_workers"] += node.workeroutput["problems"] if hasattr(node, "workeroutput") else ["a process of the run ended: %s" % error]
+    _before["of_workers"] += (
+        node.workeroutput["problems"]
+        if hasattr(node, "workeroutput")
+        else ["a process of the run ended: %s" % error]
+    )
 
 
 # -- time
+
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item):
@@ -202,6 +246,7 @@ def pytest_runtest_teardown(item):
 
 # -- skips
 
+
 def _refuse_skip(report, what: str) -> None:
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     report.outcome = "failed"
@@ -211,7 +256,13 @@ def _refuse_skip(report, what: str) -> None:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
-    if REQUIRE_ALL and report.skipped and not item.get_closest_marker("board") and not item.get_closest_marker("kernel") and not hasattr(report, "wasxfail"):
+    if (
+        REQUIRE_ALL
+        and report.skipped
+        and not item.get_closest_marker("board")
+        and not item.get_closest_marker("kernel")
+        and not hasattr(report, "wasxfail")
+    ):
         _refuse_skip(report, item.nodeid)
 
 
@@ -232,18 +283,33 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line("note: changed in the checkout meanwhile: " + line)
     if "CLAWLITE_RESULTS" not in os.environ:
         return
-    lines = ["passed %d" % len(stats.get("passed", ())),
-             "failed %d" % (sum(len(stats.get(k, ())) for k in ("failed", "error")) + len(_before["problems"]))]
+    lines = [
+        "passed %d" % len(stats.get("passed", ())),
+        "failed %d"
+        % (sum(len(stats.get(k, ())) for k in ("failed", "error")) + len(_before["problems"])),
+    ]
     reasons = {}
     for kind in ("skipped", "xfailed"):
         for report in stats.get(kind, ()):
-            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", kind)
+            reason = (
+                report.longrepr[2]
+                if isinstance(report.longrepr, tuple)
+                else getattr(report, "wasxfail", kind)
+            )
             reasons[reason] = reasons.get(reason, 0) + 1
-    lines += ["skipped %d %s" % (n, " ".join(reason.removeprefix("Skipped: ").split())) for reason, n in sorted(reasons.items())]
+    lines += [
+        "skipped %d %s" % (n, " ".join(reason.removeprefix("Skipped: ").split()))
+        for reason, n in sorted(reasons.items())
+    ]
     results = Path(os.environ["CLAWLITE_RESULTS"])
     results.write_text("\n".join(lines) + "\n")
-    outcomes = {report.nodeid: "failed" if kind == "error" else kind for kind in ("passed", "xfailed", "skipped", "failed", "error")
-                for report in stats.get(kind, ()) if hasattr(report, "nodeid")}
+    outcomes = {
+        report.nodeid: "failed" if kind == "error" else kind
+        for kind in ("passed", "xfailed", "skipped", "failed", "error")
+        for report in stats.get(kind, ())
+        if hasattr(report, "nodeid")
+    }
     if any(name.startswith("tests/ckp/") for name in outcomes):
         from clause_results import write
+
         write(results.with_name("clauses.json"), outcomes)

@@ -1,22 +1,36 @@
-"""Faults of a disk for tests: the n-th call of a module's ``os`` that touches a disk fails, as in SQLite's tests.
+"""Faults of a disk for tests: the n-th call of a module's ``os`` that touches a disk fails, as in
+SQLite's tests.
 
     faults = Faults(monkeypatch, [module, ...])
     with faults.at(n, fault, count): ...        # faults.hit says whether that call was reached
 
-1. A fault is an errno, ``SHORT`` or ``NO_MEMORY``.  ``SHORT`` writes half of the data, as a disk does that
-   becomes full; other calls fail with ENOSPC.  ``NO_MEMORY`` raises ``MemoryError`` before the call.
+1. A fault is an errno, ``SHORT`` or ``NO_MEMORY``.  ``SHORT`` writes half of the data, as a disk
+   does that becomes full; other calls fail with ENOSPC.  ``NO_MEMORY`` raises ``MemoryError``
+   before the call.
 2. *count* calls fail in a row: with 2, what a module does to undo a failed write fails, too, and
    the disk is well again after that.
-3. Everything else is the real ``os`` on a real disk.  The proxy keeps book of descriptors: ``twice`` has those
-   that were closed while they were not open.
+3. Everything else is the real ``os`` on a real disk.  The proxy keeps book of descriptors:
+   ``twice`` has those that were closed while they were not open.
 4. What SQLite does itself, in C, is out of reach here: limits of the kernel make it fail.
 """
+
 import contextlib
 import errno
 import os
 
-CALLS = ("open", "write", "pwrite", "fsync", "fdatasync", "ftruncate", "replace", "rename",
-         "unlink", "link", "makedirs")
+CALLS = (
+    "open",
+    "write",
+    "pwrite",
+    "fsync",
+    "fdatasync",
+    "ftruncate",
+    "replace",
+    "rename",
+    "unlink",
+    "link",
+    "makedirs",
+)
 SHORT, NO_MEMORY = "short", "no memory"
 KINDS = (errno.EIO, errno.ENOSPC, SHORT, NO_MEMORY)
 
@@ -50,8 +64,9 @@ class Faults:
 
         def call(*arguments, **named):
             if self._fails(name, *arguments):
-                return os.write(arguments[0], arguments[1][:len(arguments[1]) // 2])
+                return os.write(arguments[0], arguments[1][: len(arguments[1]) // 2])
             return real(*arguments, **named)
+
         return call
 
     def open(self, path, flags, mode=0o777, **named):
@@ -67,7 +82,7 @@ class Faults:
         os.close(fd)
 
     def _file(self, path, *arguments, **named):
-        if isinstance(path, int):               # the file closes it
+        if isinstance(path, int):  # the file closes it
             self._open.discard(path)
         else:
             self._fails("open")

@@ -1,4 +1,7 @@
-"""The files of a board's disk, as a flash sees them: its steps without a board, for those who carry them out elsewhere."""
+"""The files of a board's disk, as a flash sees them: its steps without a board, for those who
+carry them out elsewhere.
+"""
+
 import base64
 import zlib
 
@@ -13,8 +16,16 @@ class Model:
 
     def look(self) -> Look:
         whole = [slot for slot in "ab" if f"/claw-{slot}.cbor" in self.files]
-        records = [self.files[name] for name in ("/claw.boot", "/claw.boot.new") if name in self.files]
-        return Look({path: digest(data) for path, data in self.files.items()}, tuple(whole), tuple(records), None, tuple(self.folders))
+        records = [
+            self.files[name] for name in ("/claw.boot", "/claw.boot.new") if name in self.files
+        ]
+        return Look(
+            {path: digest(data) for path, data in self.files.items()},
+            tuple(whole),
+            tuple(records),
+            None,
+            tuple(self.folders),
+        )
 
     def flash(self, want: Contents, steps: int = None) -> list:
         """Carry out the first *steps* of the plan; return them as ``disk_board.py`` wants them."""
@@ -28,7 +39,11 @@ class Model:
                 del self.files[step[1]]
             else:
                 self.files[step[1]] = step[2]
-            script.append([step[0], step[1], base64.b64encode(step[2]).decode()] if step[0] in ("write", "copy") else list(step))
+            script.append(
+                [step[0], step[1], base64.b64encode(step[2]).decode()]
+                if step[0] in ("write", "copy")
+                else list(step)
+            )
         return script
 
     def boot(self) -> list:

@@ -1,4 +1,7 @@
-"""What tests of the gateway share: a project whose device has no network, a virtual board that runs it, and a wire with noise."""
+"""What tests of the gateway share: a project whose device has no network, a virtual board that
+runs it, and a wire with noise.
+"""
+
 import asyncio
 import hmac
 import json
@@ -21,9 +24,9 @@ from clawlite.host.build.build import build_beside
 from clawlite.host.firmware.board_files import board_files
 from clawlite.host.sim.sim import Sim
 
-HEAP = "128k"                   # 64-bit words; a whole turn with one tool call
+HEAP = "128k"  # 64-bit words; a whole turn with one tool call
 KEY = "k-canary-7f3a-never-on-the-line"
-CLAW = '''claw: "0.3.0"
+CLAW = """claw: "0.3.0"
 kind: Claw
 metadata: {{ name: {name}, version: "1.0.0" }}
 spec:
@@ -35,14 +38,30 @@ spec:
     - inline: {{ name: rules, protocol: custom, endpoint: "builtin:reflex", model: reflex, auth: {{ type: none }} }}
   sandbox: {{ inline: {{ level: none }} }}
   policies: [{{ inline: {{ rules: [{{ id: all, action: allow, scope: all }}] }} }}]
-'''
-TOOLS = 'def look(where: str) -> dict:\n    """Look somewhere."""\n    return {"where": where, "seen": 3}\n'
+"""  # noqa: E501
+TOOLS = (
+    'def look(where: str) -> dict:\n    """Look somewhere."""\n    return {"where": where, '
+    '"seen": 3}\n'
+)
 
 
-def project(folder: Path, endpoint: str, name: str = "garden", protocol: str = "openai-compatible", stream: str = "true", limits: str = "", gateway: str = "", tools: str = TOOLS) -> str:
-    """Write a project and build it; return its image.  gateway: more lines of [gateway], and what follows it"""
+def project(
+    folder: Path,
+    endpoint: str,
+    name: str = "garden",
+    protocol: str = "openai-compatible",
+    stream: str = "true",
+    limits: str = "",
+    gateway: str = "",
+    tools: str = TOOLS,
+) -> str:
+    """Write a project and build it; return its image.  gateway: more lines of [gateway], and
+    what follows it
+    """
     folder.mkdir(exist_ok=True, parents=True)
-    (folder / "claw.yaml").write_text(CLAW.format(name=name, protocol=protocol, endpoint=endpoint, stream=stream, limits=limits))
+    (folder / "claw.yaml").write_text(
+        CLAW.format(name=name, protocol=protocol, endpoint=endpoint, stream=stream, limits=limits)
+    )
     (folder / "tools.py").write_text(tools)
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n' + gateway)
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "By rule."\n')
@@ -50,7 +69,8 @@ def project(folder: Path, endpoint: str, name: str = "garden", protocol: str = "
 
 
 def flashed(image: str, flash: Path, firmware: Path) -> Path:
-    """Put what a board needs to run *image* into *flash*, a folder that ``clawlite sim --fs`` takes; return it.
+    """Put what a board needs to run *image* into *flash*, a folder that ``clawlite sim --fs``
+    takes; return it.
 
     firmware  a folder that is compiled into
     """
@@ -75,8 +95,16 @@ def says(running: Agent, text: str, count: int = 1) -> bool:
 
 def script(tmp_path, id: str, *lines: str, timeout: int = 30):
     """Type *lines* on the console of the device *id*, each when the board's prompt is back."""
-    done = clawlite("console", "--port", "gateway:" + id, "--timeout", timeout, cwd=tmp_path, stdin="".join(line + "\n" for line in lines).encode(),
-                    CLAWLITE_STATE=tmp_path / "state")
+    done = clawlite(
+        "console",
+        "--port",
+        "gateway:" + id,
+        "--timeout",
+        timeout,
+        cwd=tmp_path,
+        stdin="".join(line + "\n" for line in lines).encode(),
+        CLAWLITE_STATE=tmp_path / "state",
+    )
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout
 
@@ -86,17 +114,19 @@ def process_of(sim: Sim) -> int:
     for path in Path("/proc/self/task").glob("*/children"):
         for pid in map(int, path.read_text().split()):
             words = Path(f"/proc/{pid}/cmdline").read_bytes()
-            if sim.folder.encode() in words and b"heapsize=" in words:      # a gateway may name that folder, too
+            # a gateway may name that folder, too
+            if sim.folder.encode() in words and b"heapsize=" in words:
                 return pid
     raise AssertionError("it does not run")
 
 
 class NoisyWire:
-    """A terminal, ``path``, that leads to another one, *port*, through noise: one byte in *odds* is hit, each way.
+    """A terminal, ``path``, that leads to another one, *port*, through noise: one byte in *odds* is
+    hit, each way.
 
-    Public: ``seen``, all bytes that went either way, before the noise; ``cost``: [bytes of frames, bytes of records in them];
-    ``is_cut``: nothing passes; ``cut_at(words)``: from the moment on when *words* come, which do not pass either, ``has_cut`` is set then.
-    """
+    Public: ``seen``, all bytes that went either way, before the noise; ``cost``: [bytes of frames,
+    bytes of records in them]; ``is_cut``: nothing passes; ``cut_at(words)``: from the moment on
+    when *words* come, which do not pass either, ``has_cut`` is set then."""
 
     def __init__(self, port: str, odds: int):
         self._random = random.Random(SEED)
@@ -107,7 +137,7 @@ class NoisyWire:
         self._master, slave = pty.openpty()
         tty.setraw(slave)
         self.path = os.ttyname(slave)
-        os.close(slave)                 # it is free for who serves it
+        os.close(slave)  # it is free for who serves it
         self._wake = os.pipe()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -125,19 +155,24 @@ class NoisyWire:
         ends = {self._board: self._master, self._master: self._board}
         is_open = True
         while True:
-            ready = select.select([*ends, self._wake[0]] if is_open else [self._board, self._wake[0]], [], [], None if is_open else 0.02)[0]
+            ready = select.select(
+                [*ends, self._wake[0]] if is_open else [self._board, self._wake[0]],
+                [],
+                [],
+                None if is_open else 0.02,
+            )[0]
             if self._wake[0] in ready:
                 return
             is_open = True
             for fd in ready:
                 try:
                     data = os.read(fd, 4096)
-                except OSError:         # nobody has opened it
+                except OSError:  # nobody has opened it
                     is_open = False
                     continue
                 self.seen += data
                 self._count(fd, data)
-                cuts = self._trap and self._trap in self.seen[self._from:]
+                cuts = self._trap and self._trap in self.seen[self._from :]
                 if cuts:
                     self.is_cut, self._trap = True, None
                 if not self.is_cut:
@@ -153,7 +188,7 @@ class NoisyWire:
         """Add up what the frames in *data* take; text beside them is people's."""
         *items, self._open[fd] = (self._open.get(fd, b"") + data).split(b"\n")
         for item in items:
-            frame = item[item.rfind(b"\x1e"):]
+            frame = item[item.rfind(b"\x1e") :]
             if len(frame) > 9 and frame[1] in b"~dma":
                 self.cost[0] += len(frame) + 1
                 self.cost[1] += len(frame) - 10 if frame[1] in b"dm" else 0
@@ -167,7 +202,7 @@ class Peer:
 
     def __init__(self, name: str, token: str, image: str, boot: str = "00c0ffee"):
         self.name, self._token, self.image, self.boot = name, token, image, boot
-        self.seen = b""                 # all that came
+        self.seen = b""  # all that came
         self.texts, self._count = {}, 0
         self._reader = self._writer = None
 
@@ -176,16 +211,33 @@ class Peer:
         self._reader, self._writer = await asyncio.open_connection(host, int(port), **options)
         asked = await self.read()
         assert asked["method"] == "claw.gateway.auth"
-        mac = hmac.new(self._token.encode(), asked["params"]["nonce"].encode(), "sha256").hexdigest()
+        mac = hmac.new(
+            self._token.encode(), asked["params"]["nonce"].encode(), "sha256"
+        ).hexdigest()
         self.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"name": self.name, "mac": mac}})
         hello = await self.read()
         assert hello["method"] == "claw.gateway.hello" and hello["params"]["version"] == 1
-        self.send({"jsonrpc": "2.0", "id": hello["id"], "result": {
-            "version": 1, "boot": self.boot, "agent": "garden", "record": 8192, "image": self.image}})
+        self.send(
+            {
+                "jsonrpc": "2.0",
+                "id": hello["id"],
+                "result": {
+                    "version": 1,
+                    "boot": self.boot,
+                    "agent": "garden",
+                    "record": 8192,
+                    "image": self.image,
+                },
+            }
+        )
         return self
 
     def send(self, message):
-        self._writer.write(b"\x1e" + (message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n")
+        self._writer.write(
+            b"\x1e"
+            + (message if isinstance(message, bytes) else json.dumps(message).encode())
+            + b"\n"
+        )
 
     async def read(self) -> dict:
         line = await asyncio.wait_for(self._reader.readline(), 20)
@@ -202,8 +254,15 @@ class Peer:
         id = id or "%s-%d" % (self.boot, self._count)
         self.note("message", id=id, role="user", text=text[:500])
         for at in range(500, len(text), 500):
-            self.note("message", id=id, text=text[at:at + 500])
-        self.send({"jsonrpc": "2.0", "id": id, "method": "claw.gateway.provider", "params": {"provider": provider, "max_tokens": 0, "seen": seen}})
+            self.note("message", id=id, text=text[at : at + 500])
+        self.send(
+            {
+                "jsonrpc": "2.0",
+                "id": id,
+                "method": "claw.gateway.provider",
+                "params": {"provider": provider, "max_tokens": 0, "seen": seen},
+            }
+        )
         return id
 
     async def end(self, id: str) -> dict:
@@ -221,18 +280,21 @@ class Peer:
 
 
 class LineBoard:
-    """A board on a terminal, ``path``, as a program of a few lines: the reliable line, and what a device says to a gateway.
+    """A board on a terminal, ``path``, as a program of a few lines: the reliable line, and what a
+    device says to a gateway.
 
-    To be stepped by ``serve`` with others; each asks *question* once, when a gateway has said hello.
-    """
+    To be stepped by ``serve`` with others; each asks *question* once, when a gateway has said
+    hello."""
 
     def __init__(self, image: str, question: str):
         self.fd, slave = pty.openpty()
         tty.setraw(slave)
         self.path = os.ttyname(slave)
-        self._slave = slave             # kept, or reading would fail before the gateway comes
+        self._slave = slave  # kept, or reading would fail before the gateway comes
         os.set_blocking(self.fd, False)
-        self._line = Line(int.from_bytes(os.urandom(4), "big") or 1, 2048, 208, limit=65536, backlog=65536)
+        self._line = Line(
+            int.from_bytes(os.urandom(4), "big") or 1, 2048, 208, limit=65536, backlog=65536
+        )
         self._image, self._question = image, question
         self.text, self.result = "", None
 
@@ -244,7 +306,7 @@ class LineBoard:
         """Take what has come, and answer."""
         try:
             self._line.feed(os.read(self.fd, 4096), self._now())
-        except OSError:                 # nothing, or nobody
+        except OSError:  # nothing, or nobody
             pass
         self._line.tick(self._now())
         while event := self._line.next_event():
@@ -255,10 +317,34 @@ class LineBoard:
 
     def _take(self, message: dict):
         if message.get("method") == "claw.gateway.hello":
-            self._send({"jsonrpc": "2.0", "id": message["id"], "result": {
-                "version": 1, "boot": "0badcafe", "agent": "garden", "record": 8192, "image": self._image}})
-            self._send({"jsonrpc": "2.0", "method": "claw.gateway.message", "params": {"id": "a", "role": "user", "text": self._question}})
-            self._send({"jsonrpc": "2.0", "id": "a", "method": "claw.gateway.provider", "params": {"provider": "remote", "max_tokens": 0, "seen": 0}})
+            self._send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": message["id"],
+                    "result": {
+                        "version": 1,
+                        "boot": "0badcafe",
+                        "agent": "garden",
+                        "record": 8192,
+                        "image": self._image,
+                    },
+                }
+            )
+            self._send(
+                {
+                    "jsonrpc": "2.0",
+                    "method": "claw.gateway.message",
+                    "params": {"id": "a", "role": "user", "text": self._question},
+                }
+            )
+            self._send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": "a",
+                    "method": "claw.gateway.provider",
+                    "params": {"provider": "remote", "max_tokens": 0, "seen": 0},
+                }
+            )
         elif message.get("method") == "claw.gateway.text":
             self.text += message["params"]["text"]
         elif message.get("id") == "a":

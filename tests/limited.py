@@ -1,4 +1,7 @@
-"""An agent with limits, for Linux and for boards: two calls a minute, and a tool that works at its third attempt."""
+"""An agent with limits, for Linux and for boards: two calls a minute, and a tool that works at
+its third attempt.
+"""
+
 import json
 
 from agents import tool_call
@@ -19,7 +22,7 @@ spec:
   sandbox: { inline: { level: none } }
   policies:
     - inline: { name: p, rules: [{ id: all, action: audit-only, scope: all }], %s }
-"""
+"""  # noqa: E501
 TOOLS = '''\
 import os
 
@@ -47,7 +50,11 @@ def make(folder, limits: str = LIMIT) -> str:
     folder.mkdir()
     (folder / "claw.yaml").write_text(CLAW % limits)
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
-    (folder / "reflex.toml").write_text('[[rule]]\nwhen = "say {words:text}"\ncall = "echo"\narguments = { text = "{words}" }\nthen = [{ say = "{result}" }]\n')
+    (folder / "reflex.toml").write_text(
+        '[[rule]]\nwhen = "say {words:text}"\ncall = "echo"\n'
+        'arguments = { text = "{words}" }\nthen = [{ say = '
+        '"{result}" }]\n'
+    )
     (folder / "tools.py").write_text(TOOLS)
     return build_beside(str(folder))
 

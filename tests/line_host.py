@@ -1,4 +1,7 @@
-"""The host's end of a reliable line for tests: a file descriptor, noise on it by a seed, and what came over it."""
+"""The host's end of a reliable line for tests: a file descriptor, noise on it by a seed, and
+what came over it.
+"""
+
 import json
 import os
 import random
@@ -15,11 +18,20 @@ SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 
 
 def noisy(random_, data: bytes, odds: int) -> bytes:
-    """Return *data* with one byte of *odds* flipped, dropped, doubled, or another inserted; odds 0: as it is."""
+    """Return *data* with one byte of *odds* flipped, dropped, doubled, or another inserted; odds
+    0: as it is.
+    """
     out = bytearray()
     for byte in data:
         if odds and not random_.randrange(odds):
-            out += random_.choice((bytes([byte ^ 1 << random_.randrange(8)]), b"", bytes([byte, byte]), bytes([random_.randrange(4, 256), byte])))
+            out += random_.choice(
+                (
+                    bytes([byte ^ 1 << random_.randrange(8)]),
+                    b"",
+                    bytes([byte, byte]),
+                    bytes([random_.randrange(4, 256), byte]),
+                )
+            )
         else:
             out.append(byte)
     return bytes(out)
@@ -28,12 +40,14 @@ def noisy(random_, data: bytes, odds: int) -> bytes:
 class Host:
     """A program at the host's end of *fd*, which stays the caller's.
 
-    Public: ``events`` of the line but for text, ``text`` of all that came beside frames, ``went``: all bytes to the board.
-    """
+    Public: ``events`` of the line but for text, ``text`` of all that came beside frames, ``went``:
+    all bytes to the board."""
 
     def __init__(self, fd: int, odds: int = 0):
         self.fd, self.odds, self.random = fd, odds, random.Random(SEED)
-        self.line = Line(1 + self.random.randrange(1 << 30), 4096, limit=1 << 20, backlog=1 << 20, baud=10000000)
+        self.line = Line(
+            1 + self.random.randrange(1 << 30), 4096, limit=1 << 20, backlog=1 << 20, baud=10000000
+        )
         self.events, self.text, self.went = [], b"", b""
         self._beside = TextBeside()
 
@@ -54,7 +68,9 @@ class Host:
                 self.write(data)
                 data = self.line.output()
             at = self.line.deadline()
-            if select.select([self.fd], [], [], 0.2 if at is None else min(0.2, max(0, at - self.now()) / 1000))[0]:
+            if select.select(
+                [self.fd], [], [], 0.2 if at is None else min(0.2, max(0, at - self.now()) / 1000)
+            )[0]:
                 came = noisy(self.random, os.read(self.fd, 4096), self.odds)
                 self.text += self._beside.take(came)
                 self.line.feed(came, self.now())
@@ -87,7 +103,9 @@ class Host:
 
     def answer(self, id):
         """Wait for the answer to request *id*, and return it."""
+
         def find():
             return [found for found in map(json.loads, self.of(RECORD)) if found.get("id") == id]
+
         self.run(find)
         return find()[0]

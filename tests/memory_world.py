@@ -1,4 +1,7 @@
-"""Stores of the memory for tests and benchmarks: declared by hand, over real SQLite, with a clock that is moved."""
+"""Stores of the memory for tests and benchmarks: declared by hand, over real SQLite, with a
+clock that is moved.
+"""
+
 import itertools
 
 from clawlite.core.memories import CONVERSATION, GLOBAL, HYBRID, NEVER, RECIPROCAL, Store
@@ -8,8 +11,24 @@ from clawlite.linux.memory.encryption import Boxes
 from clawlite.linux.memory.stores import Stores
 from clawlite.linux.memory.workspace_store import Files
 
-DEFAULTS = dict(type=CONVERSATION, scope=GLOBAL, max_age_s=None, max_entries=None, compaction=NEVER, compacts=False, search=HYBRID,
-                fusion=RECIPROCAL, top_k=10, lasting=False, path=None, max_bytes=None, snapshots=None, saves_wear=False, secret=None, embedding=None)
+DEFAULTS = dict(
+    type=CONVERSATION,
+    scope=GLOBAL,
+    max_age_s=None,
+    max_entries=None,
+    compaction=NEVER,
+    compacts=False,
+    search=HYBRID,
+    fusion=RECIPROCAL,
+    top_k=10,
+    lasting=False,
+    path=None,
+    max_bytes=None,
+    snapshots=None,
+    saves_wear=False,
+    secret=None,
+    embedding=None,
+)
 
 
 def store(name: str = "s", **fields) -> Store:
@@ -28,7 +47,9 @@ class World:
     def open(self):
         db = Database(self.folder)
         boxes = Boxes(db, "a", lambda name: self.secrets[name], dumps, loads)
-        self.stores = Stores(db, lambda: self.now, dumps, loads, boxes, Files(self.folder, self._own))
+        self.stores = Stores(
+            db, lambda: self.now, dumps, loads, boxes, Files(self.folder, self._own)
+        )
 
     def again(self) -> "World":
         self.stores.close()
@@ -40,19 +61,37 @@ class World:
 
     def do(self, verb: str, one: Store, part: str, details):
         """Return the value, or raise the error, of one request."""
-        (_, (done, value)), = self.stores.run([(next(self._numbers), verb, one, part, details)])
+        ((_, (done, value)),) = self.stores.run([(next(self._numbers), verb, one, part, details)])
         if not done:
             raise value
         return value
 
-    def put(self, one: Store, *contents, part: str = "", key: str = None, id: str = None, metadata=None, vector=None) -> list:
-        return self.do("store", one, part, (id or self.id(), [(key, content, metadata, vector) for content in contents]))["ids"]
+    def put(
+        self,
+        one: Store,
+        *contents,
+        part: str = "",
+        key: str = None,
+        id: str = None,
+        metadata=None,
+        vector=None,
+    ) -> list:
+        return self.do(
+            "store",
+            one,
+            part,
+            (id or self.id(), [(key, content, metadata, vector) for content in contents]),
+        )["ids"]
 
-    def found(self, one: Store, kind: str, what, top: int = 1000, vector=None, part: str = "") -> list:
+    def found(
+        self, one: Store, kind: str, what, top: int = 1000, vector=None, part: str = ""
+    ) -> list:
         return self.do("query", one, part, (kind, what, top, vector))["entries"]
 
     def all(self, one: Store, part: str = "") -> list:
-        return [entry["content"] for entry in self.found(one, "time-range", (0, 1 << 50), part=part)]
+        return [
+            entry["content"] for entry in self.found(one, "time-range", (0, 1 << 50), part=part)
+        ]
 
     def search(self, one: Store, text: str, top: int = 10, vector=None) -> list:
         return [entry["content"] for entry in self.found(one, "semantic", text, top, vector)]

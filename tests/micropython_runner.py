@@ -1,8 +1,10 @@
-"""Runs test modules ON MicroPython: ``micropython tests/micropython_runner.py test_cbor test_frame ...``
+"""Runs test modules ON MicroPython: ``micropython tests/micropython_runner.py test_cbor test_frame
+...``
 
-Each function whose name starts with ``test_`` is called, in name order.  A failure prints its traceback; each module ends
-with one line for machines, ``@module NAME passed failed``.  The exit code is 1 when anything failed.
-"""
+Each function whose name starts with ``test_`` is called, in name order.  A failure prints its
+traceback; each module ends with one line for machines, ``@module NAME passed failed``.  The exit
+code is 1 when anything failed."""
+
 import gc
 import sys
 
@@ -18,7 +20,7 @@ def run(name):
     passed = failed = 0
     for test in sorted(n for n in dir(module) if n.startswith("test_")):
         function = getattr(module, test)
-        if not callable(function):      # a module that another one imported
+        if not callable(function):  # a module that another one imported
             continue
         gc.collect()
         try:

@@ -1,4 +1,7 @@
-"""Hosts of engines with a mount table of their own, which a test changes while they run; it goes with them."""
+"""Hosts of engines with a mount table of their own, which a test changes while they run; it goes
+with them.
+"""
+
 import contextlib
 import ctypes
 import os
@@ -12,9 +15,15 @@ _NEWNS, _REC, _PRIVATE, _SHARED = 0x20000, 16384, 1 << 18, 1 << 20
 
 
 def own_table() -> None:
-    """Give this thread a mount table of its own, in which, as systemd has it, what is mounted is seen in copies too."""
+    """Give this thread a mount table of its own, in which, as systemd has it, what is mounted is
+    seen in copies too.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(_NEWNS) or libc.mount(None, b"/", None, _REC | _PRIVATE, None) or libc.mount(None, b"/", None, _REC | _SHARED, None):
+    if (
+        libc.unshare(_NEWNS)
+        or libc.mount(None, b"/", None, _REC | _PRIVATE, None)
+        or libc.mount(None, b"/", None, _REC | _SHARED, None)
+    ):
         raise OSError(ctypes.get_errno(), "a mount table of its own")
 
 
@@ -23,7 +32,17 @@ class Mounted(Host):
 
     def mount(self, *arguments):
         """mount(8) there."""
-        subprocess.run(["nsenter", "--mount", "--target", str(self._process.pid), "mount", *map(str, arguments)], check=True)
+        subprocess.run(
+            [
+                "nsenter",
+                "--mount",
+                "--target",
+                str(self._process.pid),
+                "mount",
+                *map(str, arguments),
+            ],
+            check=True,
+        )
 
     def bind(self, source, target):
         """Show the folder or file *source*, below the Host's folder, at *target* too."""
@@ -36,7 +55,17 @@ class Mounted(Host):
 
     def umount(self, target):
         """umount(8) there, of what is below the Host's folder."""
-        subprocess.run(["nsenter", "--mount", "--target", str(self._process.pid), "umount", str(self.folder / target)], check=True)
+        subprocess.run(
+            [
+                "nsenter",
+                "--mount",
+                "--target",
+                str(self._process.pid),
+                "umount",
+                str(self.folder / target),
+            ],
+            check=True,
+        )
 
     def read(self, path: str, **profile) -> tuple:
         """Return the outcome of read-file in the sandbox."""
@@ -45,7 +74,9 @@ class Mounted(Host):
 
 @contextlib.contextmanager
 def mounted(place: str, **more):
-    """Run a Host of *place* ("N-root"); it and its mounts are gone afterwards.  *more*: for ``host``."""
+    """Run a Host of *place* ("N-root"); it and its mounts are gone afterwards.  *more*: for
+    ``host``.
+    """
     if os.geteuid():
         pytest.skip("a mount table of its own needs root")
     profile, _, user = place.partition("-")
@@ -58,6 +89,7 @@ def mounted(place: str, **more):
             made.append(running.__enter__())
         except BaseException as e:
             made.append(e)
+
     thread = threading.Thread(target=start)
     thread.start()
     thread.join()

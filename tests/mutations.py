@@ -4,6 +4,7 @@
 ``reshaped`` changes the values of a text that has been parsed, and writes it again, so that the
 checks behind the parser are reached as well.
 """
+
 import ast
 import copy
 import functools
@@ -17,41 +18,253 @@ import yaml
 
 # Tokens that mean something where they land: of each language, and what all of them find hard.
 HARD = [
-    "\0", "\t", "\r\n", "\x1b[31m", "\u202e", "\ufeff", "\ud7ff", "\U0010ffff", "\x85", "\u2028",
-    "9" * 30, "-1", "1e999", "0x", "''", '""', "null", "true",
+    "\0",
+    "\t",
+    "\r\n",
+    "\x1b[31m",
+    "\u202e",
+    "\ufeff",
+    "\ud7ff",
+    "\U0010ffff",
+    "\x85",
+    "\u2028",
+    "9" * 30,
+    "-1",
+    "1e999",
+    "0x",
+    "''",
+    '""',
+    "null",
+    "true",
 ]
 TOKENS = {
-    "yaml": ["{{", "}}", "[", "]", "{", "}", ": ", "- ", "? ", "&a ", "*a", "<<: *a", "!!int ", "!x ", "|", ">-", "%", "@", "`", "---\n", "...\n", "#",
-             '"\\ud800"', '"\\x00"', '"\\U0010ffff"', "~", ".nan", ".inf", "0o777", "2026-01-01", "a: b: c", "\n  ", "\n\n", "claw://local/tool/x", "./tools/*.yaml"],
-    "toml": ["[", "]", "[[", "]]", "{", "}", " = ", ".", '"""', "'''", "\\", "\\ud800", "inf", "nan", "1979-05-27", "0b1", "a.b.c = 1\n", "[pins]\n", "[[pins]]\n",
-             "pins = 1\n", "\n", ",", "#"],
-    "py": ["(", ")", "def f(", ":", "\n    ", "*", "**", "/", "=", "->", "'\\ud800'", "'\\x00'", "b'x'", "1j", "...", "None", "lambda: 0", "yield", "async ", "await ",
-           "Literal['a']", "list[int]", "dict[str, int]", "int | str", "Optional[", "float('nan')", "1 << 70", "f'{x}'", '"""', "@x\n", "board", "\n\ndef g(x: int = 1) -> int:\n    \"x\"\n"],
+    "yaml": [
+        "{{",
+        "}}",
+        "[",
+        "]",
+        "{",
+        "}",
+        ": ",
+        "- ",
+        "? ",
+        "&a ",
+        "*a",
+        "<<: *a",
+        "!!int ",
+        "!x ",
+        "|",
+        ">-",
+        "%",
+        "@",
+        "`",
+        "---\n",
+        "...\n",
+        "#",
+        '"\\ud800"',
+        '"\\x00"',
+        '"\\U0010ffff"',
+        "~",
+        ".nan",
+        ".inf",
+        "0o777",
+        "2026-01-01",
+        "a: b: c",
+        "\n  ",
+        "\n\n",
+        "claw://local/tool/x",
+        "./tools/*.yaml",
+    ],
+    "toml": [
+        "[",
+        "]",
+        "[[",
+        "]]",
+        "{",
+        "}",
+        " = ",
+        ".",
+        '"""',
+        "'''",
+        "\\",
+        "\\ud800",
+        "inf",
+        "nan",
+        "1979-05-27",
+        "0b1",
+        "a.b.c = 1\n",
+        "[pins]\n",
+        "[[pins]]\n",
+        "pins = 1\n",
+        "\n",
+        ",",
+        "#",
+    ],
+    "py": [
+        "(",
+        ")",
+        "def f(",
+        ":",
+        "\n    ",
+        "*",
+        "**",
+        "/",
+        "=",
+        "->",
+        "'\\ud800'",
+        "'\\x00'",
+        "b'x'",
+        "1j",
+        "...",
+        "None",
+        "lambda: 0",
+        "yield",
+        "async ",
+        "await ",
+        "Literal['a']",
+        "list[int]",
+        "dict[str, int]",
+        "int | str",
+        "Optional[",
+        "float('nan')",
+        "1 << 70",
+        "f'{x}'",
+        '"""',
+        "@x\n",
+        "board",
+        '\n\ndef g(x: int = 1) -> int:\n    "x"\n',
+    ],
 }
 # Values that a reader of parsed data may not have thought of; of Python, expressions.
 VALUES = [
-    True, False, 0, -1, 1, 2, 65536, 2**31, 2**63 - 1, -2**63, 0.5, -0.0, 1e300, "", " ", "x", "0",
-    "-1", "1e9", "a" * 300, "\x7f", "\x1b[2J", "\u202eabc", "\U0001f980", "a\nb", "..", "/",
-    "/workspace/../etc", "*", "**", "[", "(?=a)", "^(a+)+$", "\\", "%s", "{x}", "$ref",
-    "http://[::1", "https://user:pw@h:99999/", "127.0.0.1/33", "1.2.3-\u0661", "9999999d", "5m",
-    "61 * * * *", "* * 31 2 *", "builtin:reflex", "claw://local/tool/echo", [], [[]], [None],
-    [1, "a"], {}, {"": None}, {"a": {"b": []}},
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2,
+    65536,
+    2**31,
+    2**63 - 1,
+    -(2**63),
+    0.5,
+    -0.0,
+    1e300,
+    "",
+    " ",
+    "x",
+    "0",
+    "-1",
+    "1e9",
+    "a" * 300,
+    "\x7f",
+    "\x1b[2J",
+    "\u202eabc",
+    "\U0001f980",
+    "a\nb",
+    "..",
+    "/",
+    "/workspace/../etc",
+    "*",
+    "**",
+    "[",
+    "(?=a)",
+    "^(a+)+$",
+    "\\",
+    "%s",
+    "{x}",
+    "$ref",
+    "http://[::1",
+    "https://user:pw@h:99999/",
+    "127.0.0.1/33",
+    "1.2.3-\u0661",
+    "9999999d",
+    "5m",
+    "61 * * * *",
+    "* * 31 2 *",
+    "builtin:reflex",
+    "claw://local/tool/echo",
+    [],
+    [[]],
+    [None],
+    [1, "a"],
+    {},
+    {"": None},
+    {"a": {"b": []}},
 ]
 REFERENCES = [
-    "./claw.yaml", "claw.yaml", "./tools", "./tools/*.yaml", "**", "**/*", "**/*.yaml", "*", "?",
-    "[", "[!]", "*.[y]aml", "../x.yaml", "../*.yaml", "./loop.yaml", "./dangling.yaml",
-    "./out.yaml", "./pipe.yaml", "./folder.yaml", "./bytes.yaml", "./empty.yaml", "./list.yaml",
-    "./deep.yaml", "/etc/passwd", "/dev/zero", "~", "~root/x", ".", "..", "", " ", "\0", "a\0b",
-    "\\", "a" * 300, "a/" * 400 + "b", "./x.yaml\n", "file:///etc/passwd", "C:\\x", "mcp://x",
-    "claw://", "claw:///", "claw://local", "claw://local/tool/", "claw://local/tool/x@",
-    "claw://local/policy/x", "claw://registry/clawlite/read-file@1.0.0",
-    "claw://registry/clawlite/read-file", "claw://registry/none/x@1.0.0",
-    "claw://registry/clawlite/" + "x" * 300 + "@1.0.0", "claw://local/tool/%00",
-    "claw://local/tool/\u0661", "claw://x/y/z@1.0.0", "./policy.yaml", "./tools.py",
+    "./claw.yaml",
+    "claw.yaml",
+    "./tools",
+    "./tools/*.yaml",
+    "**",
+    "**/*",
+    "**/*.yaml",
+    "*",
+    "?",
+    "[",
+    "[!]",
+    "*.[y]aml",
+    "../x.yaml",
+    "../*.yaml",
+    "./loop.yaml",
+    "./dangling.yaml",
+    "./out.yaml",
+    "./pipe.yaml",
+    "./folder.yaml",
+    "./bytes.yaml",
+    "./empty.yaml",
+    "./list.yaml",
+    "./deep.yaml",
+    "/etc/passwd",
+    "/dev/zero",
+    "~",
+    "~root/x",
+    ".",
+    "..",
+    "",
+    " ",
+    "\0",
+    "a\0b",
+    "\\",
+    "a" * 300,
+    "a/" * 400 + "b",
+    "./x.yaml\n",
+    "file:///etc/passwd",
+    "C:\\x",
+    "mcp://x",
+    "claw://",
+    "claw:///",
+    "claw://local",
+    "claw://local/tool/",
+    "claw://local/tool/x@",
+    "claw://local/policy/x",
+    "claw://registry/clawlite/read-file@1.0.0",
+    "claw://registry/clawlite/read-file",
+    "claw://registry/none/x@1.0.0",
+    "claw://registry/clawlite/" + "x" * 300 + "@1.0.0",
+    "claw://local/tool/%00",
+    "claw://local/tool/\u0661",
+    "claw://x/y/z@1.0.0",
+    "./policy.yaml",
+    "./tools.py",
     "./clawlite.toml",
 ]
-EXPRESSIONS = ["-1", "[1, 'a']", "{'a': 1}", "{1, 2}", "'\\x7f'", "2**80", "x.y[z]", "(1, 2)",
-               "-'a'", "1e999", "str", "list", "dict"]
+EXPRESSIONS = [
+    "-1",
+    "[1, 'a']",
+    "{'a': 1}",
+    "{1, 2}",
+    "'\\x7f'",
+    "2**80",
+    "x.y[z]",
+    "(1, 2)",
+    "-'a'",
+    "1e999",
+    "str",
+    "list",
+    "dict",
+]
 
 
 def mutated(text: str, kind: str, seed: int) -> str:
@@ -71,13 +284,27 @@ def _changed(text: str, kind: str, draw) -> str:
     if what == 1:
         return text[:end] + text[at:]
     if what == 2:
-        return text[:at] + chr(draw.choice((draw.randrange(32, 127), draw.randrange(32), draw.randrange(128, 0xd800)))) + text[at + 1:]
+        return (
+            text[:at]
+            + chr(
+                draw.choice(
+                    (draw.randrange(32, 127), draw.randrange(32), draw.randrange(128, 0xD800))
+                )
+            )
+            + text[at + 1 :]
+        )
     if what in (3, 4):
-        return text[:at] + draw.choice(HARD if what == 3 and draw.random() < 0.5 else TOKENS[kind]) + text[at:]
+        return (
+            text[:at]
+            + draw.choice(HARD if what == 3 and draw.random() < 0.5 else TOKENS[kind])
+            + text[at:]
+        )
     words = text.split(" ")
     number = draw.randrange(len(words))
-    if what == 5:                       # one word by another, or by a token
-        words[number] = draw.choice((draw.choice(words), draw.choice(TOKENS[kind]), draw.choice(HARD)))
+    if what == 5:  # one word by another, or by a token
+        words[number] = draw.choice(
+            (draw.choice(words), draw.choice(TOKENS[kind]), draw.choice(HARD))
+        )
         return " ".join(words)
     lines = text.split("\n")
     here, there = draw.randrange(len(lines)), draw.randrange(len(lines))
@@ -154,18 +381,22 @@ def flipped(data: bytes, draw) -> bytes:
         elif kind == 1:
             data[at:at] = bytes([draw.randrange(256)])
         elif kind == 2:
-            del data[at:at + draw.randint(1, 8)]
+            del data[at : at + draw.randint(1, 8)]
         elif kind == 3:
-            data[at:at] = data[at:at + draw.randint(1, 40)]
+            data[at:at] = data[at : at + draw.randint(1, 40)]
         elif draw.random() < 0.1:
             del data[at:]
         elif data:
-            data[at % len(data)] = draw.choice((0, 1, 0x18, 0x1b, 0x40, 0x5f, 0x7f, 0x80, 0x9f, 0xa0, 0xf6, 0xff))
+            data[at % len(data)] = draw.choice(
+                (0, 1, 0x18, 0x1B, 0x40, 0x5F, 0x7F, 0x80, 0x9F, 0xA0, 0xF6, 0xFF)
+            )
     return bytes(data)
 
 
 def reshape(root: list, draw) -> None:
-    """Replace, drop, move or double one value in the only item of *root*, as *draw* (a Random) says."""
+    """Replace, drop, move or double one value in the only item of *root*, as *draw* (a Random)
+    says.
+    """
     places = _places(root)
     inside, key = draw.choice(places)
     what = draw.randrange(6)
@@ -194,11 +425,16 @@ def _for_toml(data):
 def _reshaped_python(text: str, draw) -> str:
     """Return *text* with parts of its syntax tree exchanged for others of it, or for tokens."""
     tree = ast.parse(text)
-    spare = [ast.parse(token, mode="eval").body for token in TOKENS["py"] + EXPRESSIONS
-             if _parses(token)]
+    spare = [
+        ast.parse(token, mode="eval").body for token in TOKENS["py"] + EXPRESSIONS if _parses(token)
+    ]
     for _ in range(draw.choice((1, 1, 2, 3))):
-        fields = [(node, name) for node in ast.walk(tree) for name, value in ast.iter_fields(node)
-                  if isinstance(value, (ast.expr, list)) and value]
+        fields = [
+            (node, name)
+            for node in ast.walk(tree)
+            for name, value in ast.iter_fields(node)
+            if isinstance(value, (ast.expr, list)) and value
+        ]
         node, name = draw.choice(fields)
         value = getattr(node, name)
         if isinstance(value, ast.expr):
@@ -211,7 +447,7 @@ def _reshaped_python(text: str, draw) -> str:
             value.append(copy.deepcopy(draw.choice(value)))
     try:
         return ast.unparse(ast.fix_missing_locations(tree))
-    except (ValueError, TypeError, AttributeError, RecursionError):     # it has no spelling
+    except (ValueError, TypeError, AttributeError, RecursionError):  # it has no spelling
         return text
 
 

@@ -1,7 +1,9 @@
-"""Servers that really misbehave, and the loop of a test around ``Connections``; nothing here leaves the machine.
+"""Servers that really misbehave, and the loop of a test around ``Connections``; nothing here leaves
+the machine.
 
-Tests that import ``nothing_left`` (a fixture) end with the descriptors and threads that they began with.
-"""
+Tests that import ``nothing_left`` (a fixture) end with the descriptors and threads that they began
+with."""
+
 import gc
 import os
 import select
@@ -24,10 +26,12 @@ CANARY = "pass-canary-77"
 
 
 def descriptors() -> set:
-    """Return what this process has open that a connection could be: sockets, pipes, epolls.  Files and devices are of libraries."""
+    """Return what this process has open that a connection could be: sockets, pipes, epolls.
+    Files and devices are of libraries.
+    """
     found = set()
     for fd in os.listdir("/proc/self/fd"):
-        with suppress(OSError):         # the one that lists them
+        with suppress(OSError):  # the one that lists them
             found.add("%s %s" % (fd, os.readlink("/proc/self/fd/" + fd)))
     return {one for one in found if one.split()[1].startswith(("socket:", "pipe:", "anon_inode:"))}
 
@@ -38,7 +42,7 @@ def threads() -> int:
 
 @pytest.fixture(autouse=True)
 def nothing_left(capfd):
-    gc.collect()                        # what an earlier test has dropped is not this one's
+    gc.collect()  # what an earlier test has dropped is not this one's
     fds, tasks = descriptors(), threads()
     yield
     eventually(lambda: threads() <= tasks)
@@ -49,6 +53,7 @@ def nothing_left(capfd):
         left.clear()
         left.update(descriptors() - fds)
         return not left
+
     try:
         eventually(is_clean)
     except AssertionError:
@@ -64,11 +69,19 @@ class Net:
         os.set_blocking(self.reader, False)
         self.writer = writer
         self.it = Connections(writer, {})
-        self.came = {}                  # key -> bytes
-        self.ended = {}                 # key -> (kind, sentence)
+        self.came = {}  # key -> bytes
+        self.ended = {}  # key -> (kind, sentence)
         self.events = []
 
-    def open(self, port, key="k", host="127.0.0.1", scheme="http", parts=GET, timeout_ms=DEADLINE_S * 1000):
+    def open(
+        self,
+        port,
+        key="k",
+        host="127.0.0.1",
+        scheme="http",
+        parts=GET,
+        timeout_ms=DEADLINE_S * 1000,
+    ):
         self.it.open(key, scheme, host, port, parts, timeout_ms)
 
     def step(self):
@@ -107,14 +120,19 @@ def loop():
     made = Net()
     yield made
     made.it.close_all()
-    os.close(made.writer)               # nobody writes to it any more, or whoever has the number next would get it
+    # nobody writes to it any more, or whoever has the number next would get it
+    os.close(made.writer)
     os.close(made.reader)
 
 
 @contextmanager
 def serving(talk, family=socket.AF_INET, place=None):
-    """Serve at *place*, default a free port of loopback: ``talk(connection)`` in a thread for each; yield the port."""
-    listener = socket.create_server(place or ("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family)
+    """Serve at *place*, default a free port of loopback: ``talk(connection)`` in a thread for
+    each; yield the port.
+    """
+    listener = socket.create_server(
+        place or ("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family
+    )
     workers = []
 
     def one(connection):
@@ -132,6 +150,7 @@ def serving(talk, family=socket.AF_INET, place=None):
                 return
             workers.append(threading.Thread(target=one, args=(connection,)))
             workers[-1].start()
+
     acceptor = threading.Thread(target=accept)
     acceptor.start()
     try:
@@ -164,11 +183,14 @@ def answering(answer=ANSWER, got=None):
         if got is not None:
             got.append(data)
         connection.sendall(answer)
+
     return talk
 
 
 class Gate:
-    """A server that stalls after *first*: ``reached`` is set then, ``gone`` when the client has hung up."""
+    """A server that stalls after *first*: ``reached`` is set then, ``gone`` when the client has
+    hung up.
+    """
 
     def __init__(self, first=b""):
         self.first, self.reached, self.gone = first, threading.Event(), threading.Event()
@@ -180,7 +202,7 @@ class Gate:
         try:
             while connection.recv(4096):
                 pass
-        finally:                        # a reset, when the client left something unread
+        finally:  # a reset, when the client left something unread
             self.gone.set()
 
 
@@ -217,7 +239,7 @@ class Certificates:
     def __init__(self, folder, monkeypatch):
         self.ca = trustme.CA()
         self.folder = folder
-        self.names = []                 # what clients asked for (SNI)
+        self.names = []  # what clients asked for (SNI)
         self.ca.cert_pem.write_to_path(str(folder / "ca.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
         monkeypatch.delenv("SSL_CERT_DIR", raising=False)
@@ -234,6 +256,7 @@ class Certificates:
         def inside(connection):
             with settings.wrap_socket(connection, server_side=True) as wrapped:
                 talk(wrapped)
+
         return serving(inside, place=place)
 
 

@@ -1,4 +1,7 @@
-"""A network of its own for a test, where public addresses are this machine's and names are what the test says."""
+"""A network of its own for a test, where public addresses are this machine's and names are what
+the test says.
+"""
+
 import ctypes
 import os
 import socket
@@ -14,7 +17,9 @@ _CLONE_NEWNET = 0x40000000
 
 
 class Names:
-    """In the place of ``getaddrinfo``: name -> list of answers, each a list of addresses; the last one stays.  asked: in order."""
+    """In the place of ``getaddrinfo``: name -> list of answers, each a list of addresses; the
+    last one stays.  asked: in order.
+    """
 
     def __init__(self):
         self.of, self.asked = {}, []
@@ -28,7 +33,10 @@ class Names:
         if not answers:
             raise socket.gaierror(socket.EAI_NONAME, "no such name")
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        return [socket.getaddrinfo(address, port, 0, kind, 0, socket.AI_NUMERICHOST)[0] for address in answer]
+        return [
+            socket.getaddrinfo(address, port, 0, kind, 0, socket.AI_NUMERICHOST)[0]
+            for address in answer
+        ]
 
 
 @pytest.fixture
@@ -39,7 +47,8 @@ def names(monkeypatch):
 
 
 def inside(test, public=True):
-    """Run ``test()`` in a thread whose network is new: a network belongs to a thread, and goes with its last one.
+    """Run ``test()`` in a thread whose network is new: a network belongs to a thread, and goes with
+    its last one.
 
     public  it has the addresses above, and a private one; else nothing but loopback
     """
@@ -50,11 +59,19 @@ def inside(test, public=True):
             if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), "unshare")
             subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-            for address in (PUBLIC + "/32", OTHER + "/32", PUBLIC6 + "/128", "10.20.30.40/32") if public else ():
-                subprocess.run(["ip", "addr", "add", address, "dev", "lo"] + ["nodad"] * (":" in address), check=True)
+            for address in (
+                (PUBLIC + "/32", OTHER + "/32", PUBLIC6 + "/128", "10.20.30.40/32")
+                if public
+                else ()
+            ):
+                subprocess.run(
+                    ["ip", "addr", "add", address, "dev", "lo"] + ["nodad"] * (":" in address),
+                    check=True,
+                )
             test()
         except BaseException as e:
             failed.append(e)
+
     if os.geteuid():
         pytest.skip("a network of its own needs root")
     thread = threading.Thread(target=body)

@@ -1,18 +1,25 @@
-"""Power cuts that are played: the writes of a real program are recorded, and what a disk may hold of them is made again.
+"""Power cuts that are played: the writes of a real program are recorded, and what a disk may hold
+of them is made again.
 
-    ops = recorded(strace's file, root)        what reached the kernel, and what the program said when
-    for point in points(...): image(disk, random, folder)
+    ops = recorded(strace's file, root)        what reached the kernel, and what the program said
+    when for point in points(...): image(disk, random, folder)
 
-1. ``strace`` records the system calls of a process and its threads: data, truncation, names, fsync and fdatasync, in their order.
-2. ``Disk`` plays them.  What was synced is there.  Of what was not, each sector of 512 bytes is one of those that it has been, by itself: writes are
-   dropped, torn and reordered.  A size is one that the file has had since; where it was cut, what grows again may be zeros.
-3. Names last once their folder is synced; of later ones the first so many are there: file systems write those in order.
+1. ``strace`` records the system calls of a process and its threads: data, truncation, names, fsync
+   and fdatasync, in their order.
+2. ``Disk`` plays them.  What was synced is there.  Of what was not, each sector of 512 bytes is one
+   of those that it has been, by itself: writes are dropped, torn and reordered.  A size is one that
+   the file has had since; where it was cut, what grows again may be zeros.
+3. Names last once their folder is synced; of later ones the first so many are there: file systems
+   write those in order.
 """
+
 import os
 import re
 
-CALLS = ("openat,open,creat,write,pwrite64,writev,pwritev,ftruncate,truncate,fallocate,rename,renameat,renameat2,unlink,unlinkat,fsync,fdatasync,"
-         "sync_file_range,mkdir,mkdirat,link,linkat")
+CALLS = (
+    "openat,open,creat,write,pwrite64,writev,pwritev,ftruncate,truncate,fallocate,rename,renameat,renameat2,unlink,unlinkat,fsync,fdatasync,"
+    "sync_file_range,mkdir,mkdirat,link,linkat"
+)
 SECTOR = 512
 _LINE = re.compile(r"(\d+) +(\w+)\((.*)\) += (-?\d+)")
 _BYTE = re.compile(r"\\x([0-9a-f]{2})")
@@ -22,17 +29,35 @@ _FD = re.compile(r"(?:AT_FDCWD|\d+)<((?:[^>\\]|\\x[0-9a-f]{2})*)>")
 
 def words(command: list, file) -> list:
     """Return the command line that runs *command* and records it into *file*."""
-    return ["strace", "-f", "-qq", "-y", "-xx", "-s", "4194304", "--seccomp-bpf", "-e", "trace=" + CALLS, "-e", "signal=none", "-o", str(file), *command]
+    return [
+        "strace",
+        "-f",
+        "-qq",
+        "-y",
+        "-xx",
+        "-s",
+        "4194304",
+        "--seccomp-bpf",
+        "-e",
+        "trace=" + CALLS,
+        "-e",
+        "signal=none",
+        "-o",
+        str(file),
+        *command,
+    ]
 
 
 def recorded(file, root: str) -> list:
-    """Return what happened below the folder *root*, and what was written to pipes: tuples that ``Disk.play`` takes, or ("said", bytes)."""
+    """Return what happened below the folder *root*, and what was written to pipes: tuples that
+    ``Disk.play`` takes, or ("said", bytes).
+    """
     found, begun = [], {}
     for line in open(file, encoding="ascii", errors="surrogateescape"):
         thread, _, rest = line.rstrip("\n").partition(" ")
         rest = rest.strip()
         if rest.endswith("<unfinished ...>"):
-            begun[thread] = rest[:-len("<unfinished ...>")]
+            begun[thread] = rest[: -len("<unfinished ...>")]
             continue
         if rest.startswith("<... "):
             rest = begun.pop(thread) + rest.partition("resumed>")[2]
@@ -52,26 +77,43 @@ def _ops(call: str, arguments: str, value: int, root: str):
     texts = [_plain(text) for text in _TEXT.findall(arguments)]
     numbers = arguments.rpartition(", ")[2]
     if call in ("write", "pwrite64"):
-        if fds[0].startswith("pipe:") and texts[0].strip(b"\0"):        # not the bytes by which threads wake one another
+        # not the bytes by which threads wake one another
+        if fds[0].startswith("pipe:") and texts[0].strip(b"\0"):
             yield "said", texts[0][:value]
         elif _is_below(fds[0], root):
             yield "write", fds[0], int(numbers) if call == "pwrite64" else None, texts[0][:value]
-    elif call in ("openat", "open") and "O_CREAT" in arguments and _is_below(_path(fds, texts), root):
+    elif (
+        call in ("openat", "open") and "O_CREAT" in arguments and _is_below(_path(fds, texts), root)
+    ):
         yield "create", _path(fds, texts), "O_TRUNC" in arguments
     elif call == "ftruncate" and _is_below(fds[0], root):
         yield "size", fds[0], int(numbers)
     elif call in ("fsync", "fdatasync") and _is_below(fds[0], root):
         yield "sync", fds[0]
     elif call in ("rename", "renameat", "renameat2"):
-        old, new = [os.path.join(fds[n] if n < len(fds) else "", text.decode()) for n, text in enumerate(texts[:2])]
+        old, new = [
+            os.path.join(fds[n] if n < len(fds) else "", text.decode())
+            for n, text in enumerate(texts[:2])
+        ]
         if _is_below(new, root):
             yield "rename", old, new
     elif call in ("unlink", "unlinkat") and _is_below(_path(fds, texts), root):
         yield "unlink", _path(fds, texts)
     elif call in ("mkdir", "mkdirat") and _is_below(_path(fds, texts), root):
         yield "mkdir", _path(fds, texts)
-    elif call in ("writev", "pwritev", "truncate", "fallocate", "sync_file_range", "creat", "link", "linkat"):
-        assert not any(_is_below(path, root) for path in fds + [text.decode("latin-1") for text in texts]), "this call is not played: %s" % call
+    elif call in (
+        "writev",
+        "pwritev",
+        "truncate",
+        "fallocate",
+        "sync_file_range",
+        "creat",
+        "link",
+        "linkat",
+    ):
+        assert not any(
+            _is_below(path, root) for path in fds + [text.decode("latin-1") for text in texts]
+        ), "this call is not played: %s" % call
 
 
 def _path(fds: list, texts: list) -> str:
@@ -79,7 +121,7 @@ def _path(fds: list, texts: list) -> str:
 
 
 def _is_below(path: str, root: str) -> bool:
-    return path.startswith(root) and not path.endswith("-shm")          # shared memory is made anew
+    return path.startswith(root) and not path.endswith("-shm")  # shared memory is made anew
 
 
 class File:
@@ -88,14 +130,14 @@ class File:
     def __init__(self):
         self.now = bytearray()
         self.sure = b""
-        self.sectors = {}               # number -> what else it may hold
-        self.sizes = []                 # that it has had since
+        self.sectors = {}  # number -> what else it may hold
+        self.sizes = []  # that it has had since
 
     def write(self, at, data: bytes):
         at = len(self.now) if at is None else at
         if at > len(self.now):
             self.now += bytes(at - len(self.now))
-        self.now[at:at + len(data)] = data
+        self.now[at : at + len(data)] = data
         for number in range(at // SECTOR, (at + len(data) - 1) // SECTOR + 1):
             self.sectors.setdefault(number, []).append(self._sector(self.now, number))
         self.sizes.append(len(self.now))
@@ -119,12 +161,12 @@ class File:
         found = bytearray(self.sure[:size] + bytes(max(0, size - len(self.sure))))
         for number, versions in self.sectors.items():
             chosen = random.choice([self._sector(self.sure, number), *versions])
-            found[number * SECTOR:(number + 1) * SECTOR] = chosen
+            found[number * SECTOR : (number + 1) * SECTOR] = chosen
         return bytes(found[:size])
 
     @staticmethod
     def _sector(data, number: int) -> bytes:
-        return bytes(data[number * SECTOR:(number + 1) * SECTOR]).ljust(SECTOR, b"\0")
+        return bytes(data[number * SECTOR : (number + 1) * SECTOR]).ljust(SECTOR, b"\0")
 
 
 class Disk:
@@ -132,7 +174,8 @@ class Disk:
 
     def __init__(self, root: str):
         self._root = root
-        self._now, self._sure, self._names = {}, {}, []         # path -> File, or None for a folder; what became of names since
+        # path -> File, or None for a folder; what became of names since
+        self._now, self._sure, self._names = {}, {}, []
 
     def play(self, op: tuple):
         kind, path = op[0], op[1]
@@ -161,15 +204,20 @@ class Disk:
                 self._apply(self._sure, each)
 
     def image(self, random, folder: str, way: str):
-        """Make in *folder* what may be found after a power cut now.  *way*: "nothing" or "all" of what was not synced, or "some"."""
+        """Make in *folder* what may be found after a power cut now.  *way*: "nothing" or "all"
+        of what was not synced, or "some".
+        """
         names, count = dict(self._sure), len(self._names)
-        for each in self._names[:0 if way == "nothing" else count if way == "all" else random.randrange(count + 1)]:
+        for each in self._names[
+            : 0 if way == "nothing" else count if way == "all" else random.randrange(count + 1)
+        ]:
             self._apply(names, each)
         for path, file in sorted(names.items()):
-            there = folder + path[len(self._root):]
+            there = folder + path[len(self._root) :]
             if file is None:
                 os.makedirs(there, exist_ok=True)
-            elif os.path.isdir(os.path.dirname(there)):          # else its folder's name is not there
+            # else its folder's name is not there
+            elif os.path.isdir(os.path.dirname(there)):
                 with open(there, "wb") as out:
                     out.write(file.maybe(random, way))
 

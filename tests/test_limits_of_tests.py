@@ -1,4 +1,7 @@
-"""Every test has a time limit, and what the suite needs of a machine is looked at first: pytest itself is run for it."""
+"""Every test has a time limit, and what the suite needs of a machine is looked at first: pytest
+itself is run for it.
+"""
+
 import os
 import signal
 import subprocess
@@ -48,29 +51,55 @@ def test_takes_the_alarm_for_itself():
 """
 
 
-def _pytest(folder: Path, *words: str, before: str = "", **environment) -> subprocess.CompletedProcess:
+def _pytest(
+    folder: Path, *words: str, before: str = "", **environment
+) -> subprocess.CompletedProcess:
     """Run pytest with the rules of this suite over what lies in *folder*."""
-    conftest = "import sys\nsys.path.insert(0, %r)\n%sfrom conftest_rules import *\n" % (str(folder), before)
+    conftest = "import sys\nsys.path.insert(0, %r)\n%sfrom conftest_rules import *\n" % (
+        str(folder),
+        before,
+    )
     (folder / "conftest_rules.py").write_text((ROOT / "tests/conftest.py").read_text())
     (folder / "conftest.py").write_text(conftest)
-    (folder / "pytest.ini").write_text("[pytest]\npythonpath = %s/tests\nmarkers =\n  limit: x\n" % ROOT)
-    environment = {name: text for name, text in {**os.environ, **environment}.items() if not name.startswith(("PYTEST_", "CLAWLITE_RES", "CLAWLITE_REQ"))}
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *words], cwd=folder,
-                          env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    (folder / "pytest.ini").write_text(
+        "[pytest]\npythonpath = %s/tests\nmarkers =\n  limit: x\n" % ROOT
+    )
+    environment = {
+        name: text
+        for name, text in {**os.environ, **environment}.items()
+        if not name.startswith(("PYTEST_", "CLAWLITE_RES", "CLAWLITE_REQ"))
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def test_what_waits_for_ever_fails_by_name_and_the_run_goes_on(tmp_path):
     (tmp_path / "test_waits.py").write_text(WAITS)
     done = _pytest(tmp_path, CLAWLITE_TEST_LIMIT_S="1")
     assert done.returncode == 1 and "1 failed, 2 passed, 2 errors" in done.stdout, done.stdout
-    for name, phase in (("test_waits[fifo]", "call"), ("test_is_not_set_up", "setup"), ("test_is_not_torn_down", "teardown")):
-        assert "test_waits.py::%s: its %s took longer than 1 s and was ended here" % (name, phase) in done.stdout
-    assert '(tmp_path / "fifo").read_text()' in done.stdout         # where it waited
+    for name, phase in (
+        ("test_waits[fifo]", "call"),
+        ("test_is_not_set_up", "setup"),
+        ("test_is_not_torn_down", "teardown"),
+    ):
+        assert (
+            "test_waits.py::%s: its %s took longer than 1 s and was ended here" % (name, phase)
+            in done.stdout
+        )
+    assert '(tmp_path / "fifo").read_text()' in done.stdout  # where it waited
 
 
 def test_what_the_alarm_does_not_reach_ends_the_run_and_says_where_it_stood(tmp_path):
     (tmp_path / "test_stuck.py").write_text(STUCK)
-    done = _pytest(tmp_path, before="import time_limit\ntime_limit.LAST_S = 1\n", CLAWLITE_TEST_LIMIT_S="1")
+    done = _pytest(
+        tmp_path, before="import time_limit\ntime_limit.LAST_S = 1\n", CLAWLITE_TEST_LIMIT_S="1"
+    )
     assert done.returncode == 1 and "Timeout" in done.stderr
     assert "in test_takes_the_alarm_for_itself" in done.stderr, done.stderr
 
@@ -97,29 +126,41 @@ def test_hears(taken):
 
 def test_a_fixture_may_take_the_alarm_and_gives_it_back(tmp_path):
     (tmp_path / "test_a_taken.py").write_text(TAKEN)
-    (tmp_path / "test_b_waits.py").write_text("import os\ndef test_waits():\n    os.read(os.pipe()[0], 1)\n")
+    (tmp_path / "test_b_waits.py").write_text(
+        "import os\ndef test_waits():\n    os.read(os.pipe()[0], 1)\n"
+    )
     done = _pytest(tmp_path, CLAWLITE_TEST_LIMIT_S="1")
-    assert "1 failed, 2 passed" in done.stdout and "test_waits: its call took longer" in done.stdout, done.stdout
+    assert (
+        "1 failed, 2 passed" in done.stdout and "test_waits: its call took longer" in done.stdout
+    ), done.stdout
 
 
 def test_a_test_may_have_a_limit_of_its_own(tmp_path):
-    (tmp_path / "test_own.py").write_text("import os, pytest\n@pytest.mark.limit(1)\ndef test_own():\n    os.read(os.pipe()[0], 1)\n")
+    (tmp_path / "test_own.py").write_text(
+        "import os, pytest\n@pytest.mark.limit(1)\ndef test_own():\n    os.read(os.pipe()[0], 1)\n"
+    )
     done = _pytest(tmp_path)
     assert done.returncode == 1 and "test_own: its call took longer than 1 s" in done.stdout
 
 
 def test_a_machine_that_lacks_something_is_told_once_and_first(tmp_path):
     (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
-    done = _pytest(tmp_path, before="import machine\nmachine.lacks = lambda: ['/tmp: closed', 'umask: 077']\n")
+    done = _pytest(
+        tmp_path, before="import machine\nmachine.lacks = lambda: ['/tmp: closed', 'umask: 077']\n"
+    )
     assert done.returncode == 4 and done.stdout.strip() == ""
-    assert done.stderr.strip() == "ERROR: this machine cannot run the tests: /tmp: closed; umask: 077"
+    assert (
+        done.stderr.strip() == "ERROR: this machine cannot run the tests: /tmp: closed; umask: 077"
+    )
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o777, 0o1755])
 def test_a_closed_tmp_is_named(tmp_path, mode):
     tmp_path.chmod(mode)
     assert machine.lacks(str(tmp_path)) == [
-        "%s: expected mode 1777 (tests run programs as other users), got %o - chmod 1777 %s" % (tmp_path, mode, tmp_path)]
+        "%s: expected mode 1777 (tests run programs as other users), got %o - chmod 1777 %s"
+        % (tmp_path, mode, tmp_path)
+    ]
     tmp_path.chmod(0o1777)
     assert machine.lacks(str(tmp_path)) == []
 
@@ -127,7 +168,10 @@ def test_a_closed_tmp_is_named(tmp_path, mode):
 def test_a_umask_that_shuts_others_out_is_named():
     old = os.umask(0o077)
     try:
-        assert machine.lacks() == ["umask: expected 022 (other users read what tests write), got 077 - run the tests after: umask 022"]
+        assert machine.lacks() == [
+            "umask: expected 022 (other users read what tests write), got "
+            "077 - run the tests after: umask 022"
+        ]
     finally:
         os.umask(old)
 
@@ -135,9 +179,13 @@ def test_a_umask_that_shuts_others_out_is_named():
 def test_programs_under_test_hear_signals_that_this_run_was_told_to_ignore(tmp_path):
     """As nohup and "&" start it."""
     (tmp_path / "test_ignored.py").write_text(
-        "import subprocess, signal\n\ndef test_heard():\n    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):\n"
-        "        assert subprocess.run(['sh', '-c', 'kill -%d $$; exit 9' % number]).returncode == -number\n"
-        "    signal.raise_signal(signal.SIGHUP)       # of this process' own terminal: it goes on\n")
+        "import subprocess, signal\n\ndef test_heard():\n    for number in (signal.SIGHUP, "
+        "signal.SIGINT, signal.SIGQUIT):\n"
+        "        assert subprocess.run(['sh', '-c', 'kill -%d $$; exit 9' % number]).returncode "
+        "== -number\n"
+        "    signal.raise_signal(signal.SIGHUP)       # of this process' own terminal: it goes "
+        "on\n"
+    )
     old = {number: signal.signal(number, signal.SIG_IGN) for number in machine.SIGNALS}
     try:
         done = _pytest(tmp_path)

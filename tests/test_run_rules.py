@@ -1,4 +1,7 @@
-"""The rules of conftest.py bite: each sample is run by a pytest of its own, in an empty folder with a copy of it."""
+"""The rules of conftest.py bite: each sample is run by a pytest of its own, in an empty folder
+with a copy of it.
+"""
+
 import os
 import shutil
 import subprocess
@@ -22,11 +25,36 @@ def _run(tmp_path: Path, source: str, options=(), **env) -> tuple:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    board: x\n")
     (tmp_path / "test_sample.py").write_text(source)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CLAWLITE_", "PYTEST_"))}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "test_sample.py"], cwd=tmp_path,
-                          env=dict(clean, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", CLAWLITE_RESULTS=str(tmp_path / "results"), **env),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *options,
+            "test_sample.py",
+        ],
+        cwd=tmp_path,
+        env=dict(
+            clean,
+            PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+            CLAWLITE_RESULTS=str(tmp_path / "results"),
+            **env,
+        ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
     results = tmp_path / "results"
-    return done.returncode, done.stdout, results.read_text().splitlines() if results.exists() else []
+    return (
+        done.returncode,
+        done.stdout,
+        results.read_text().splitlines() if results.exists() else [],
+    )
 
 
 def test_a_clean_run_passes(tmp_path):
@@ -34,35 +62,52 @@ def test_a_clean_run_passes(tmp_path):
     assert _run(tmp_path, source, CLAWLITE_REQUIRE_ALL="1")[::2] == (0, ["passed 1", "failed 0"])
 
 
-@pytest.mark.parametrize("source, words", [
-    ("import subprocess\ndef test_child():\n    global p\n    p = subprocess.Popen(['sleep', '60'])\n", "this test left"),
-    (ORPHAN, "test_sample.py left"),
-])
+@pytest.mark.parametrize(
+    "source, words",
+    [
+        (
+            "import subprocess\ndef test_child():\n    global p\n    p = "
+            "subprocess.Popen(['sleep', "
+            "'60'])\n",
+            "this test left",
+        ),
+        (ORPHAN, "test_sample.py left"),
+    ],
+)
 def test_a_process_left_behind_fails(tmp_path, source, words):
     code, output, results = _run(tmp_path, source)
     assert code == 1 and words in output and "(sleep 60)" in output
-    assert results == ["passed 1", "failed 1"]      # the test itself passed, its end did not
+    assert results == ["passed 1", "failed 1"]  # the test itself passed, its end did not
 
 
 def test_a_fixture_of_the_module_may_keep_its_process(tmp_path):
-    source = ("import pytest, subprocess\n@pytest.fixture(scope='module')\ndef server():\n"
-              "    with subprocess.Popen(['sleep', '60']) as p:\n        yield p\n        p.kill()\n"
-              "def test_one(server): pass\ndef test_two(server): pass\n")
+    source = (
+        "import pytest, subprocess\n@pytest.fixture(scope='module')\ndef server():\n"
+        "    with subprocess.Popen(['sleep', '60']) as p:\n        yield p\n        "
+        "p.kill()\n"
+        "def test_one(server): pass\ndef test_two(server): pass\n"
+    )
     assert _run(tmp_path, source)[::2] == (0, ["passed 2", "failed 0"])
 
 
 def test_a_listening_socket_fails(tmp_path):
-    source = "import socket\ndef test_it():\n    global s\n    s = socket.create_server(('127.0.0.1', 0))\n"
+    source = (
+        "import socket\ndef test_it():\n    global s\n    s = "
+        "socket.create_server(('127.0.0.1', 0))\n"
+    )
     code, output, results = _run(tmp_path, source)
     assert code == 1 and "still listening: tcp 0100007F:" in output
     assert results == ["passed 1", "failed 1"]
 
 
-@pytest.mark.parametrize("source", [
-    "import pytest\ndef test_it():\n    pytest.skip('no bus')\n",
-    "import pytest\n@pytest.mark.skip(reason='no bus')\ndef test_it(): pass\n",
-    "import pytest\npytest.skip('no bus', allow_module_level=True)\n",
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pytest\ndef test_it():\n    pytest.skip('no bus')\n",
+        "import pytest\n@pytest.mark.skip(reason='no bus')\ndef test_it(): pass\n",
+        "import pytest\npytest.skip('no bus', allow_module_level=True)\n",
+    ],
+)
 def test_a_skip_is_counted_and_refused_when_all_are_required(tmp_path, source):
     code, _, results = _run(tmp_path, source)
     assert code in (0, 5) and results == ["passed 0", "failed 0", "skipped 1 no bus"]
@@ -73,7 +118,10 @@ def test_a_skip_is_counted_and_refused_when_all_are_required(tmp_path, source):
 
 def test_a_test_that_needs_a_board_may_be_skipped(tmp_path):
     source = "import pytest\n@pytest.mark.board\ndef test_it():\n    pytest.skip('no board')\n"
-    assert _run(tmp_path, source, CLAWLITE_REQUIRE_ALL="1")[::2] == (0, ["passed 0", "failed 0", "skipped 1 no board"])
+    assert _run(tmp_path, source, CLAWLITE_REQUIRE_ALL="1")[::2] == (
+        0,
+        ["passed 0", "failed 0", "skipped 1 no board"],
+    )
 
 
 def test_new_files_in_the_checkout_fail_when_all_are_required(tmp_path):
@@ -94,19 +142,37 @@ def test_new_files_in_the_checkout_fail_when_all_are_required(tmp_path):
 def test_a_core_that_is_not_compiled_stops_the_run_that_requires_it(tmp_path):
     core = tmp_path / "clawlite/core"
     core.mkdir(parents=True)
-    for path in (core / "../__init__.py", core / "__init__.py", core / "frame.py", core / "frame.pxd"):
+    for path in (
+        core / "../__init__.py",
+        core / "__init__.py",
+        core / "frame.py",
+        core / "frame.pxd",
+    ):
         path.touch()
     (tmp_path / "tests").mkdir()
-    code, output, results = _run(tmp_path / "tests", "def test_it(): pass\n", CLAWLITE_REQUIRE_EXT="1",
-                                 PYTHONPATH=str(tmp_path))
+    code, output, results = _run(
+        tmp_path / "tests",
+        "def test_it(): pass\n",
+        CLAWLITE_REQUIRE_EXT="1",
+        PYTHONPATH=str(tmp_path),
+    )
     assert code == 4 and "frame.py is not compiled" in output and results == []
 
 
-@pytest.mark.parametrize("source, words", [
-    ("import socket\ndef test_it():\n    global s\n    s = socket.create_server(('127.0.0.1', 0))\n", "LEFT BEHIND still listening: tcp"),
-    ("import os\ndef test_it():\n    os._exit(3)\n", "crashed"),
-])
+@pytest.mark.parametrize(
+    "source, words",
+    [
+        (
+            "import socket\ndef test_it():\n    global s\n    s = "
+            "socket.create_server(('127.0.0.1', "
+            "0))\n",
+            "LEFT BEHIND still listening: tcp",
+        ),
+        ("import os\ndef test_it():\n    os._exit(3)\n", "crashed"),
+    ],
+)
 def test_what_processes_that_share_a_run_leave_is_told(tmp_path, source, words):
-    code, output, results = _run(tmp_path, source, ["-p", "xdist.plugin", "--numprocesses", "2", "--dist", "loadfile"])
+    code, output, results = _run(
+        tmp_path, source, ["-p", "xdist.plugin", "--numprocesses", "2", "--dist", "loadfile"]
+    )
     assert code == 1 and words in output and results[1] != "failed 0", output
-

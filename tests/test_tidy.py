@@ -1,4 +1,5 @@
 """What a newcomer meets first, and what must not be in the repository."""
+
 import re
 import subprocess
 from pathlib import Path
@@ -9,9 +10,19 @@ ROOT = Path(__file__).resolve().parents[1]
 ADR_LINES = 60
 # Written in pieces, so that this file does not find itself.
 FORBIDDEN = {
-    "a host of a package registry": re.compile("|".join((
-        "py" r"pi\.org", "python" r"hosted\.org", "np" r"mjs\.(org|com)", "deb" r"ian\.org", "raspberrypi" r"\.(org|com)/debian",
-        "proxy" r"\.golang\.org", "crat" r"es\.io"))),
+    "a host of a package registry": re.compile(
+        "|".join(
+            (
+                "py" r"pi\.org",
+                "python" r"hosted\.org",
+                "np" r"mjs\.(org|com)",
+                "deb" r"ian\.org",
+                "raspberrypi" r"\.(org|com)/debian",
+                "proxy" r"\.golang\.org",
+                "crat" r"es\.io",
+            )
+        )
+    ),
     "a path of somebody's machine": re.compile(r"(?<![\w.~/-])/(wor" r"k|roo" r"t)(?![\w-])"),
     "a mark of a merge that nobody finished": re.compile(r"^(<{7}|>{7}|\|{7}) |^={7}$"),
     "an unfinished mark": re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b"),
@@ -19,7 +30,9 @@ FORBIDDEN = {
 
 
 def _tracked() -> list:
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return [name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
@@ -33,20 +46,35 @@ def test_no_tracked_file_holds(what):
     for name in _tracked():
         try:
             text = (ROOT / name).read_bytes().decode()
-        except UnicodeDecodeError:          # not text
+        except UnicodeDecodeError:  # not text
             continue
         found += ["%s:%d" % (name, line) for line in _findings(text, FORBIDDEN[what])]
     assert found == []
 
 
-@pytest.mark.parametrize("what, bad, good", [
-    ("a host of a package registry", "see https://py" + "pi.org/project/x", "see https://json-schema.org/"),
-    ("a path of somebody's machine", "cd /wor" + "k/main", "path_within /workspace/notes, a/wor" + "k, paperwork"),
-    ("a mark of a merge that nobody finished", "<" + "<<<<<< HEAD", "<<<<< five, ======== eight"),
-    ("a mark of a merge that nobody finished", ">" + ">>>>>> 6e94817 (a commit)", ">>> 6"),
-    ("a mark of a merge that nobody finished", "=" + "======", "a ======="),
-    ("an unfinished mark", "# TO" + "DO: later", "# to do it later"),
-])
+@pytest.mark.parametrize(
+    "what, bad, good",
+    [
+        (
+            "a host of a package registry",
+            "see https://py" + "pi.org/project/x",
+            "see https://json-schema.org/",
+        ),
+        (
+            "a path of somebody's machine",
+            "cd /wor" + "k/main",
+            "path_within /workspace/notes, a/wor" + "k, paperwork",
+        ),
+        (
+            "a mark of a merge that nobody finished",
+            "<" + "<<<<<< HEAD",
+            "<<<<< five, ======== eight",
+        ),
+        ("a mark of a merge that nobody finished", ">" + ">>>>>> 6e94817 (a commit)", ">>> 6"),
+        ("a mark of a merge that nobody finished", "=" + "======", "a ======="),
+        ("an unfinished mark", "# TO" + "DO: later", "# to do it later"),
+    ],
+)
 def test_patterns_bite(what, bad, good):
     assert _findings(bad, FORBIDDEN[what]) == [1]
     assert _findings(good, FORBIDDEN[what]) == []
@@ -57,7 +85,7 @@ def test_readme_starts_with_the_two_commands():
     top = (ROOT / "README.md").read_text().splitlines()[:25]
     fences = [i for i, line in enumerate(top) if line.startswith("```")]
     assert len(fences) >= 2, "no code block within the first 25 lines"
-    commands = [line.split("#")[0].strip() for line in top[fences[0] + 1:fences[1]]]
+    commands = [line.split("#")[0].strip() for line in top[fences[0] + 1 : fences[1]]]
     assert [c for c in commands if c] == ["make run", "make test"]
 
 

@@ -1,4 +1,7 @@
-"""The wheel outside the checkout: built from an sdist of what git would take, installed, and used in an empty folder."""
+"""The wheel outside the checkout: built from an sdist of what git would take, installed, and
+used in an empty folder.
+"""
+
 import os
 import shutil
 import subprocess
@@ -12,53 +15,83 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # Outside means outside: no way back into the checkout, and no setting of this run.
 CLEAN = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" and not k.startswith("CLAWLITE_")}
-BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, 'build_' + sys.argv[1])(sys.argv[2]))"
+BUILD = (
+    "import sys; from setuptools import build_meta; print(getattr(build_meta, 'build_' + "
+    "sys.argv[1])(sys.argv[2]))"
+)
 
 
 def _run(*command, cwd, **env) -> str:
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env=dict(CLEAN, **env), stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        env=dict(CLEAN, **env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, "%s\n%s%s" % (command, done.stdout, done.stderr)
     return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory) -> Path:
-    """Return the unpacked sdist of what git would take, so that a file that either misses is missed here."""
+    """Return the unpacked sdist of what git would take, so that a file that either misses is
+    missed here.
+    """
     tmp = tmp_path_factory.mktemp("source")
     listed = _run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     for name in listed.splitlines():
-        if (ROOT / name).is_file():         # not one that was removed but not committed
+        if (ROOT / name).is_file():  # not one that was removed but not committed
             (tmp / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp / "tree" / name).write_bytes((ROOT / name).read_bytes())
     _run(sys.executable, "-c", BUILD, "sdist", tmp, cwd=tmp / "tree")
-    sdist, = tmp.glob("*.tar.gz")
+    (sdist,) = tmp.glob("*.tar.gz")
     _run("tar", "-xzf", sdist, cwd=tmp)
-    return tmp / sdist.name[:-len(".tar.gz")]
+    return tmp / sdist.name[: -len(".tar.gz")]
 
 
 @pytest.fixture(scope="module")
 def wheel(source, tmp_path_factory) -> Path:
     tmp = tmp_path_factory.mktemp("wheel")
     _run(sys.executable, "-c", BUILD, "wheel", tmp, cwd=source, CLAWLITE_NO_EXT="1")
-    found, = tmp.glob("*.whl")
+    (found,) = tmp.glob("*.whl")
     return found
 
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
-    """Return the Python of a fresh environment that holds the wheel and nothing else, not even pip."""
+    """Return the Python of a fresh environment that holds the wheel and nothing else, not even
+    pip.
+    """
     home = tmp_path_factory.mktemp("installed")
     _run(sys.executable, "-m", "venv", "--without-pip", home / "venv", cwd=home)
     python = home / "venv/bin/python"
-    _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=home)
+    _run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        wheel,
+        cwd=home,
+    )
     return python
 
 
 def test_wheel_is_pure_and_holds_what_is_not_python(wheel):
     assert wheel.name.endswith("-py3-none-any.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for pattern in ("clawlite/_data/boards/", "clawlite/_data/firmware-host/micropython/", "clawlite/core/cbor.pxd"):
+    for pattern in (
+        "clawlite/_data/boards/",
+        "clawlite/_data/firmware-host/micropython/",
+        "clawlite/core/cbor.pxd",
+    ):
         assert [n for n in names if n.startswith(pattern)], pattern
     # The package, its metadata, and nothing else at the top of site-packages.
     assert {n.partition("/")[0].partition("-")[0] for n in names} == {"clawlite"}
@@ -67,29 +100,49 @@ def test_wheel_is_pure_and_holds_what_is_not_python(wheel):
 
 def test_wheel_has_no_base_dependency(wheel):
     archive = zipfile.ZipFile(wheel)
-    metadata, = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
-    needs = [line for line in archive.read(metadata).decode().splitlines() if line.startswith("Requires-Dist:")]
+    (metadata,) = [n for n in archive.namelist() if n.endswith(".dist-info/METADATA")]
+    needs = [
+        line
+        for line in archive.read(metadata).decode().splitlines()
+        if line.startswith("Requires-Dist:")
+    ]
     assert needs and [line for line in needs if "extra ==" not in line] == []
 
 
 def test_every_data_file_of_the_package_is_in_the_wheel(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     listed = _run("git", "ls-files", "clawlite", "boards", "firmware-host", cwd=ROOT).splitlines()
-    expected = {n if n.startswith("clawlite/") else "clawlite/_data/" + n for n in listed if (ROOT / n).is_file()}
+    expected = {
+        n if n.startswith("clawlite/") else "clawlite/_data/" + n
+        for n in listed
+        if (ROOT / n).is_file()
+    }
     assert sorted(expected - names) == []
 
 
 def test_installed_version(installed, tmp_path):
-    """Both ways to start it, with the host packages of this run within reach (no .pth of theirs is read this way)."""
+    """Both ways to start it, with the host packages of this run within reach (no .pth of theirs
+    is read this way).
+    """
     version = _run(installed, "-c", "import clawlite; print(clawlite.__version__)", cwd=tmp_path)
     packages = sysconfig.get_path("purelib")
-    assert version in _run(installed, "-m", "clawlite", "--version", cwd=tmp_path, PYTHONPATH=packages)
-    assert version in _run(installed.parent / "clawlite", "--version", cwd=tmp_path, PYTHONPATH=packages)
+    assert version in _run(
+        installed, "-m", "clawlite", "--version", cwd=tmp_path, PYTHONPATH=packages
+    )
+    assert version in _run(
+        installed.parent / "clawlite", "--version", cwd=tmp_path, PYTHONPATH=packages
+    )
 
 
 def test_installed_data(installed, tmp_path):
-    out = _run(installed, "-c", "from clawlite.host.base.data import *; import clawlite.host.base.data as d\n"
-               "print(d.__file__); print(d.boards_dir()); print(d.firmware_dir())", cwd=tmp_path).splitlines()
+    out = _run(
+        installed,
+        "-c",
+        "from clawlite.host.base.data import *; import "
+        "clawlite.host.base.data as d\n"
+        "print(d.__file__); print(d.boards_dir()); print(d.firmware_dir())",
+        cwd=tmp_path,
+    ).splitlines()
     module, boards, firmware = [Path(line) for line in out]
     assert not module.is_relative_to(ROOT)
     assert list(boards.glob("*.toml")) and list((firmware / "micropython").glob("*.py"))
@@ -97,45 +150,84 @@ def test_installed_data(installed, tmp_path):
 
 
 def test_core_needs_neither_site_nor_any_package(installed, tmp_path):
-    """As the launcher starts it: -I -S, with the package's folder as the only addition to the path."""
+    """As the launcher starts it: -I -S, with the package's folder as the only addition to the
+    path.
+    """
     site = _run(installed, "-c", "import clawlite; print(clawlite.__path__[0])", cwd=tmp_path)
-    code = ("import sys; sys.path.append(%r); import clawlite, pkgutil, importlib, clawlite.core as core\n"
-            "names = [m.name for m in pkgutil.iter_modules(core.__path__)]\n"
-            "[importlib.import_module('clawlite.core.' + n) for n in names]\n"
-            "print(len(names), 'site' in sys.modules)" % str(Path(site).parent))
+    code = (
+        "import sys; sys.path.append(%r); import clawlite, pkgutil, importlib, clawlite.core "
+        "as core\n"
+        "names = [m.name for m in pkgutil.iter_modules(core.__path__)]\n"
+        "[importlib.import_module('clawlite.core.' + n) for n in names]\n"
+        "print(len(names), 'site' in sys.modules)" % str(Path(site).parent)
+    )
     count, has_site = _run(installed, "-I", "-S", "-c", code, cwd=tmp_path).split()
-    assert int(count) == len([p for p in (ROOT / "clawlite/core").glob("*.py") if p.stem != "__init__"])
+    assert int(count) == len(
+        [p for p in (ROOT / "clawlite/core").glob("*.py") if p.stem != "__init__"]
+    )
     assert has_site == "False"
 
 
 @pytest.fixture
 def device(installed, tmp_path):
-    """Return a function that runs ``clawlite`` where nothing but the wheel is installed, in a folder that holds an image."""
+    """Return a function that runs ``clawlite`` where nothing but the wheel is installed, in a
+    folder that holds an image.
+    """
     shutil.copy(ROOT / "benchmarks/images/agent-of-the-registry.cbor", tmp_path / "claw.cbor")
     (tmp_path / "replay.jsonl").write_text("")
 
     def run(*words: str, said: str = "") -> subprocess.CompletedProcess:
-        return subprocess.run([installed.parent / "clawlite", *words], cwd=tmp_path, env=dict(CLEAN, CLAWLITE_STATE=str(tmp_path / "state")),
-                              input=said, capture_output=True, text=True, timeout=300)
+        return subprocess.run(
+            [installed.parent / "clawlite", *words],
+            cwd=tmp_path,
+            env=dict(CLEAN, CLAWLITE_STATE=str(tmp_path / "state")),
+            input=said,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
     return run
 
 
-@pytest.mark.parametrize("words, says", [
-    ("--help", "inspect      Show what an image holds."), ("-h", "bench        Measure"), ("help", "Talk to an agent:"),
-    ("run --help", "usage: clawlite run"), ("ask --help", "usage: clawlite ask"), ("serve --help", "usage: clawlite serve"),
-    ("tools --help", "usage: clawlite tools"), ("inspect --help", "usage: clawlite inspect"), ("conformance --help", "usage: clawlite conformance"),
-    ("bench --help", "--no-fail"), ("run", "bench 1.0.0 is ready."), ("ask hello", "Done."), ("serve --stdio", ""),
-    ("tools claw.cbor", "digital-write"), ("tools claw.cbor --json", '"name": "board-info"'), ("inspect claw.cbor", "bench 1.0.0 - "),
-    ("conformance", "level-2"), ("bench --here load --rounds 2 --no-fail", "open the file")])
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        ("--help", "inspect      Show what an image holds."),
+        ("-h", "bench        Measure"),
+        ("help", "Talk to an agent:"),
+        ("run --help", "usage: clawlite run"),
+        ("ask --help", "usage: clawlite ask"),
+        ("serve --help", "usage: clawlite serve"),
+        ("tools --help", "usage: clawlite tools"),
+        ("inspect --help", "usage: clawlite inspect"),
+        ("conformance --help", "usage: clawlite conformance"),
+        ("bench --help", "--no-fail"),
+        ("run", "bench 1.0.0 is ready."),
+        ("ask hello", "Done."),
+        ("serve --stdio", ""),
+        ("tools claw.cbor", "digital-write"),
+        ("tools claw.cbor --json", '"name": "board-info"'),
+        ("inspect claw.cbor", "bench 1.0.0 - "),
+        ("conformance", "level-2"),
+        ("bench --here load --rounds 2 --no-fail", "open the file"),
+    ],
+)
 def test_a_device_with_the_wheel_alone_has_these_commands(device, words, says):
     done = device(*words.split())
     assert done.returncode == 0 and says in done.stdout, done
 
 
-@pytest.mark.parametrize("words", ["tools claw.yaml", "check", "run claw.yaml", "ports", "bench build"])
+@pytest.mark.parametrize(
+    "words", ["tools claw.yaml", "check", "run claw.yaml", "ports", "bench build"]
+)
 def test_what_needs_packages_says_which(device, words):
     done = device(*words.split())
-    assert done.returncode == 2 and "needs the host packages (" in done.stderr and "pip install 'clawlite[host]'" in done.stderr
+    assert (
+        done.returncode == 2
+        and "needs the host packages (" in done.stderr
+        and "pip install 'clawlite[host]'" in done.stderr
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -143,14 +235,24 @@ def test_the_help_names_every_command():
     from clawlite import command
     from clawlite.host.cli import cli, standalone
     from clawlite.linux.admin.usage import TEXT
-    listed = {line.split()[0] for line in TEXT.splitlines() if line.startswith("  ") and line.split()}
-    assert set(cli.cli.commands) | set(standalone.VERBS) | set(command.DEVICE_VERBS) <= listed and command.PLAIN_VERBS == standalone.VERBS
+
+    listed = {
+        line.split()[0] for line in TEXT.splitlines() if line.startswith("  ") and line.split()
+    }
+    assert (
+        set(cli.cli.commands) | set(standalone.VERBS) | set(command.DEVICE_VERBS) <= listed
+        and command.PLAIN_VERBS == standalone.VERBS
+    )
 
 
 def test_import_of_the_package_costs_nothing(installed, tmp_path):
     """``import clawlite`` brings in os, which every start has but -S, and nothing else."""
-    out = _run(installed, "-c", "import sys; old = set(sys.modules); import clawlite; print(set(sys.modules) - old)",
-               cwd=tmp_path)
+    out = _run(
+        installed,
+        "-c",
+        "import sys; old = set(sys.modules); import clawlite; print(set(sys.modules) - old)",
+        cwd=tmp_path,
+    )
     assert out == "{'clawlite'}"
 
 
@@ -158,11 +260,11 @@ def test_without_a_compiler_the_build_is_pure_unless_extensions_are_required(sou
     pytest.importorskip("Cython")
     shutil.copytree(source, tmp_path / "tree")
     for pxd in (tmp_path / "tree/clawlite/core").glob("*.pxd"):
-        pxd.unlink()                        # one extension is enough, and quick
+        pxd.unlink()  # one extension is enough, and quick
     (tmp_path / "tree/clawlite/core/errors.pxd").touch()
     command = [sys.executable, "-c", BUILD, "wheel", tmp_path]
     _run(*command, cwd=tmp_path / "tree", CC="/no/such/compiler")
-    found, = tmp_path.glob("*.whl")
+    (found,) = tmp_path.glob("*.whl")
     assert [n for n in zipfile.ZipFile(found).namelist() if n.endswith(".so")] == []
     with pytest.raises(AssertionError, match="/no/such/compiler"):
         _run(*command, cwd=tmp_path / "tree", CC="/no/such/compiler", CLAWLITE_REQUIRE_EXT="1")
@@ -170,6 +272,7 @@ def test_without_a_compiler_the_build_is_pure_unless_extensions_are_required(sou
 
 def test_data_of_a_checkout():
     from clawlite.host.base.data import boards_dir, firmware_dir
+
     assert boards_dir() == ROOT / "boards" and firmware_dir() == ROOT / "firmware-host"
 
 

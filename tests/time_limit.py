@@ -1,13 +1,17 @@
 """A time limit for each phase (setup, call, teardown) of each test.
 
-1. At the limit SIGALRM fails the phase with the test's name and the line that it waits on; the run goes on.
-2. It strikes again every ``AGAIN_S``, because what cleans up after the test may wait for the same thing.
-3. When C code holds the test, or the test took SIGALRM for itself, the whole run ends ``LAST_S`` later, and
-   faulthandler writes where each thread stands: the test's file and function are on that list.
+1. At the limit SIGALRM fails the phase with the test's name and the line that it waits on; the run
+   goes on.
+2. It strikes again every ``AGAIN_S``, because what cleans up after the test may wait for the same
+   thing.
+3. When C code holds the test, or the test took SIGALRM for itself, the whole run ends ``LAST_S``
+   later, and faulthandler writes where each thread stands: the test's file and function are on that
+   list.
 
-The limit is for what never ends, so it is generous: no test that works needs a tenth of it, even on a busy machine.
-``@pytest.mark.limit(seconds)`` sets another one; $CLAWLITE_TEST_LIMIT_S sets it for a slow machine (tests/kernels).
-"""
+The limit is for what never ends, so it is generous: no test that works needs a tenth of it, even on
+a busy machine. ``@pytest.mark.limit(seconds)`` sets another one; $CLAWLITE_TEST_LIMIT_S sets it for
+a slow machine (tests/kernels)."""
+
 import faulthandler
 import os
 import signal
@@ -16,10 +20,10 @@ from contextlib import contextmanager
 import pytest
 
 LIMIT_S = float(os.environ.get("CLAWLITE_TEST_LIMIT_S", "600"))
-SOAK_LIMIT_S = 6 * 3600             # campaigns take minutes to hours
+SOAK_LIMIT_S = 6 * 3600  # campaigns take minutes to hours
 AGAIN_S, LAST_S = 30, 120
-_running = []                       # name, phase and limit of what runs
-_streams = []                       # a copy of stderr from before pytest captured it
+_running = []  # name, phase and limit of what runs
+_streams = []  # a copy of stderr from before pytest captured it
 
 
 def prepare() -> None:
@@ -38,7 +42,8 @@ def seconds_for(item) -> float:
 @contextmanager
 def limit(name: str, phase: str, seconds: float):
     """Run a phase of the test *name*; it fails when it takes longer than *seconds*."""
-    is_ours = signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, _strike)     # else a fixture has taken it: rule 3
+    # else a fixture has taken it: rule 3
+    is_ours = signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, _strike)
     if is_ours:
         _running[:] = [name, phase, seconds]
         signal.signal(signal.SIGALRM, _strike)
@@ -54,5 +59,7 @@ def limit(name: str, phase: str, seconds: float):
 
 
 def _strike(number, frame):
-    """The handler: it stays between tests, where no timer runs, so that a fixture may take it over and give it back."""
+    """The handler: it stays between tests, where no timer runs, so that a fixture may take it
+    over and give it back.
+    """
     pytest.fail("%s: its %s took longer than %g s and was ended here" % tuple(_running))

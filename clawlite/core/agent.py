@@ -1,14 +1,33 @@
 """The agent: tasks, approvals and the lifecycle, without I/O.
 
-A task is a generator (a turn, or one tool call) and whoever waits for its end.  The agent drives it from effect to
-effect; what needs the world goes to the shell's queue (core/effect.py), what needs a person waits as an approval.
+A task is a generator (a turn, or one tool call) and whoever waits for its end.  The agent drives it
+from effect to effect; what needs the world goes to the shell's queue (core/effect.py), what needs a
+person waits as an approval.
 
     shell                                   agent
     start(now)                              INIT -> STARTING -> READY
     next_effect() ... done(task, outcome)   until the queue is empty
     tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
 """
-from clawlite.core.effect import APPROVE, ASK, CANCEL, CLOSE, JOIN, KEEP, LOG, OPEN, RECEIVE, REMEMBER, RESOLVE, RESUME, RUN, SECRET, SLEEP, STORE
+
+from clawlite.core.effect import (
+    APPROVE,
+    ASK,
+    CANCEL,
+    CLOSE,
+    JOIN,
+    KEEP,
+    LOG,
+    OPEN,
+    RECEIVE,
+    REMEMBER,
+    RESOLVE,
+    RESUME,
+    RUN,
+    SECRET,
+    SLEEP,
+    STORE,
+)
 from clawlite.core.errors import ClawError, InvalidRequest, ProviderError, ToolTimeout, unexpected
 from clawlite.core.lifecycle import READY, Lifecycle
 from clawlite.core.task import Task
@@ -24,33 +43,46 @@ class Agent:
     def __init__(self, image, now_ms: int, max_tasks: int = 64):
         self.image = image
         self.effects = []
-        self.emit = self.effects.append     # function(effect) for LOG, SEND and KEEP of an end: a shell may carry them out at once, while nothing waits
+        # function(effect) for LOG, SEND and KEEP of an end: a shell may carry them out at once,
+        # while nothing waits
+        self.emit = self.effects.append
         self.tasks = {}
         self.lifecycle = Lifecycle(self, now_ms)
-        self.waiting = []       # tasks with an approval, in the order in which they asked
-        self.on_wait = None     # function(task, now_ms): another approval waits first now; task is None when none does
-        self.calls = None       # the last 8 (tool.call event, how its approval was answered), where a console keeps them
-        self.prepare = None     # function(): a shell that reaches remote providers sets these three, before the first turn:
-        self.codecs = None      # (loads, dumps)
-        self.is_behind = False  # a gateway asks the remote providers for this device (core/gateway.py)
-        self.meter = None       # meter.Meter
-        self.recall = None      # recall.Recall, from the operator's first tool call on
-        self.memories = None    # function(): the stores' methods, by a shell that has some; its second is function(work, history, once) -> a turn's
-        self.lasting = None     # work that goes on with what was said in earlier sessions
-        self.kept = None        # function(), function(key) for it: what is on record, by a shell that keeps records
-        self.keep_bytes = 0     # of a conversation, and of one answer in it: what remote providers see again
-        self.run = None         # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
-        self.channels = None    # linux/channels/channels.py, by a shell whose image declares some
+        self.waiting = []  # tasks with an approval, in the order in which they asked
+        # function(task, now_ms): another approval waits first now; task is None when none does
+        self.on_wait = None
+        # the last 8 (tool.call event, how its approval was answered), where a console keeps them
+        self.calls = None
+        # function(): a shell that reaches remote providers sets these three, before the first turn:
+        self.prepare = None
+        self.codecs = None  # (loads, dumps)
+        # a gateway asks the remote providers for this device (core/gateway.py)
+        self.is_behind = False
+        self.meter = None  # meter.Meter
+        self.recall = None  # recall.Recall, from the operator's first tool call on
+        # function(): the stores' methods, by a shell that has some; its second is function(work,
+        # history, once) -> a turn's
+        self.memories = None
+        self.lasting = None  # work that goes on with what was said in earlier sessions
+        # function(), function(key) for it: what is on record, by a shell that keeps records
+        self.kept = None
+        # of a conversation, and of one answer in it: what remote providers see again
+        self.keep_bytes = 0
+        # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
+        self.run = None
+        self.channels = None  # linux/channels/channels.py, by a shell whose image declares some
         # function(manifest, is_free) -> bool, by a shell that checks what claw.initialize brings;
         # True: the manifest's agent takes over, which it may only where *is_free* is true
         self.adopt = None
-        # A list, by a shell with little stack: (task, value, error) of tasks that ``drive`` carries on from its loop.  An error
-        # of RECEIVE says that the value is of a connection: it is dropped when the task waits for none any more.
+        # A list, by a shell with little stack: (task, value, error) of tasks that ``drive`` carries
+        # on from its loop.  An error of RECEIVE says that the value is of a connection: it is
+        # dropped when the task waits for none any more.
         self.later = None
-        self.conditions = ()    # functions, each returns a line of /status, by a shell that has more to say
+        # functions, each returns a line of /status, by a shell that has more to say
+        self.conditions = ()
         self.max_tasks = max_tasks
         self._last = 0
-        self.providers = None   # chain.Chain, once it is asked for
+        self.providers = None  # chain.Chain, once it is asked for
 
     def chain(self):
         """Return the ``chain.Chain`` of this agent's providers, made when it is first asked for."""
@@ -58,7 +90,10 @@ class Agent:
             if self.prepare:
                 self.prepare()
             from clawlite.core.provider_order import Chain
-            self.providers = Chain(self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind)
+
+            self.providers = Chain(
+                self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind
+            )
         return self.providers
 
     # -- lifecycle
@@ -68,7 +103,9 @@ class Agent:
         self.lifecycle.start(now_ms)
 
     def stop(self, timeout_ms: int, stopped, now_ms: int):
-        """Take no more work, drain what is under way for at most *timeout_ms*, then call ``stopped(drained, now_ms)``."""
+        """Take no more work, drain what is under way for at most *timeout_ms*, then call
+        ``stopped(drained, now_ms)``.
+        """
         self.lifecycle.stop(timeout_ms, stopped, now_ms)
 
     @property
@@ -82,10 +119,12 @@ class Agent:
         Raises ``InvalidRequest`` when too many are under way.
         """
         if len(self.tasks) >= self.max_tasks:
-            self.catch_up(now_ms)       # some may end at once
+            self.catch_up(now_ms)  # some may end at once
         if len(self.tasks) >= self.max_tasks:
             generator.close()
-            raise InvalidRequest("%d calls are under way already" % self.max_tasks, "wait for one to end")
+            raise InvalidRequest(
+                "%d calls are under way already" % self.max_tasks, "wait for one to end"
+            )
         self._last = number = self._last + 1
         task = self.tasks[number] = Task(number, generator, ended, once)
         if budget_ms is not None:
@@ -94,22 +133,28 @@ class Agent:
         return number
 
     def done(self, number: int, outcome: tuple, now_ms: int):
-        """Hand in the outcome of a RUN or RESOLVE effect; one for a task that was cancelled is dropped."""
+        """Hand in the outcome of a RUN or RESOLVE effect; one for a task that was cancelled is
+        dropped.
+        """
         task = self.tasks.get(number)
         if task is not None:
-            if task.child and not outcome[0]:       # its handler was ended while a provider was asked for it
+            # its handler was ended while a provider was asked for it
+            if task.child and not outcome[0]:
                 child, task.child = task.child, None
                 self.cancel(child, outcome[1], now_ms)
                 outcome = outcome + (None,)
             self._advance(task, outcome, None, now_ms)
 
     def received(self, number: int, outcome: tuple, now_ms: int):
-        """Hand in what the connection of a task received; dropped when the task does not wait for it any more."""
+        """Hand in what the connection of a task received; dropped when the task does not wait
+        for it any more.
+        """
         task = self.tasks.get(number)
         if task is not None and task.receives:
             if self.later is None:
                 self._advance(task, outcome, None, now_ms)
-            else:                       # still receives: more may come before the loop carries it on
+            # still receives: more may come before the loop carries it on
+            else:
                 task.wake_ms = None
                 self.later.append((task, outcome, RECEIVE))
 
@@ -122,7 +167,9 @@ class Agent:
                 self.cancel(child, error, now_ms)
             task.close()
             self.effects.append((CANCEL, number))
-            self.effects.append((LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message}))
+            self.effects.append(
+                (LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message})
+            )
             self._end(task, None, error, now_ms)
 
     def _advance(self, task, value, error, now_ms: int):
@@ -140,16 +187,21 @@ class Agent:
             self.drive(*self.later.pop(0), now_ms)
 
     def afterwards(self, ended, now_ms: int):
-        """Call ``ended(None, None, now_ms)`` when what was left to the shell's loop until now has been carried on: there, and not from here."""
+        """Call ``ended(None, None, now_ms)`` when what was left to the shell's loop until now
+        has been carried on: there, and not from here.
+        """
         if not self.later:
             ended(None, None, now_ms)
             return
-        self._last = number = self._last + 1        # a task of no steps; it is not one of ``max_tasks`` that was asked for
+        # a task of no steps; it is not one of ``max_tasks`` that was asked for
+        self._last = number = self._last + 1
         task = self.tasks[number] = Task(number, (None for _ in ()), ended)
         self.later.append((task, None, None))
 
     def drive(self, task, value, error, now_ms: int):
-        """Hand *value* or *error* to *task*, and carry it on to what it waits for next; nothing, when it has been ended."""
+        """Hand *value* or *error* to *task*, and carry it on to what it waits for next; nothing,
+        when it has been ended.
+        """
         if task.number not in self.tasks or error == RECEIVE and not task.receives:
             return
         if error == RECEIVE:
@@ -165,7 +217,8 @@ class Agent:
                     task.generator = task.outer.pop()
                     value, error = (e.value, None) if isinstance(e, StopIteration) else (None, e)
                     continue
-                if type(effect) is not tuple:       # a board's: what is ``yield from`` elsewhere (host/firmware/firmware.py)
+                # a board's: what is ``yield from`` elsewhere (host/firmware/firmware.py)
+                if type(effect) is not tuple:
                     task.outer = task.outer or []
                     task.outer.append(task.generator)
                     task.generator = effect
@@ -178,10 +231,15 @@ class Agent:
                     continue
                 if kind == RUN:
                     task.tool = task.began = effect[1].name
-                    run = (task.number, effect[1], effect[2], now_ms + effect[1].timeout_ms if effect[1].timeout_ms else None)
+                    run = (
+                        task.number,
+                        effect[1],
+                        effect[2],
+                        now_ms + effect[1].timeout_ms if effect[1].timeout_ms else None,
+                    )
                     if task.ran_ms is None:
                         task.ran_ms = now_ms
-                    if self.run is None or self.effects:        # what was before it comes first
+                    if self.run is None or self.effects:  # what was before it comes first
                         self.effects.append((RUN,) + run)
                         return
                     value, now_ms = self.run(*run)
@@ -191,12 +249,14 @@ class Agent:
                     continue
                 if kind == APPROVE:
                     from clawlite.core.approval import wait
+
                     wait(self, task, effect[1], now_ms)
                     return self._ask(now_ms)
                 if kind == RECEIVE or kind == SLEEP or kind == JOIN:
                     return _rest(task, effect, now_ms)
                 if kind == ASK:
                     from clawlite.core.child import begin
+
                     return begin(self, task, effect[1], effect[2], now_ms)
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
@@ -209,7 +269,9 @@ class Agent:
             self._end(task, None, e if isinstance(e, ClawError) else unexpected(e), now_ms)
 
     def _called(self, task, event: dict, now_ms: int):
-        """Add to the *event* of a call that has ended how long it took, and keep it where a console asks for the last ones."""
+        """Add to the *event* of a call that has ended how long it took, and keep it where a
+        console asks for the last ones.
+        """
         if task.ran_ms is not None:
             event["duration_ms"] = now_ms - task.ran_ms
             task.ran_ms = None
@@ -224,7 +286,7 @@ class Agent:
             del self.tasks[task.number]
             try:
                 task.ended(value, error, now_ms)
-            except MemoryError:         # once more, when there is room
+            except MemoryError:  # once more, when there is room
                 self.tasks[task.number] = task
                 raise
             self.lifecycle.drained(now_ms)
@@ -240,6 +302,7 @@ class Agent:
     def _forget(self, task, now_ms: int):
         if task.approval is not None:
             from clawlite.core.approval import forget
+
             forget(self, task, now_ms)
 
     def answer(self, task, approved: bool, reason: str, now_ms: int):
@@ -248,6 +311,7 @@ class Agent:
 
     def _person_said(self, task, how: str, reason: str, now_ms: int):
         from clawlite.core import approval as ending
+
         approval = task.approval
         self._forget(task, now_ms)
         task.answer = how
@@ -268,14 +332,25 @@ class Agent:
                 self._person_said(task, "expired", "", now_ms)
         for number in sorted(self.tasks):
             task = self.tasks.get(number)
-            if task is not None and task.due_ms is not None and task.approval is None and now_ms >= task.due_ms:
+            if (
+                task is not None
+                and task.due_ms is not None
+                and task.approval is None
+                and now_ms >= task.due_ms
+            ):
                 hint = "ask for less at once"
-                if task.receives:       # five words may start an answer without end
-                    hint = "the model did not come to an end; use another, or a lower tokens_per_request"
-                self.cancel(number, ToolTimeout("the turn was ended: it used up its time", hint), now_ms)
+                if task.receives:  # five words may start an answer without end
+                    hint = (
+                        "the model did not come to an end; use another, or a lower "
+                        "tokens_per_request"
+                    )
+                self.cancel(
+                    number, ToolTimeout("the turn was ended: it used up its time", hint), now_ms
+                )
             elif task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
                 wake = task.wake
-                if not isinstance(wake, tuple):     # made when it is needed: no board pays for an error that does not happen
+                # made when it is needed: no board pays for an error that does not happen
+                if not isinstance(wake, tuple):
                     wake = False, ProviderError("it said nothing for %d s" % wake)
                 self._advance(task, wake, None, now_ms)
         self.lifecycle.tick(now_ms)

@@ -1,6 +1,7 @@
 """The Anthropic-native wire: POST {endpoint}/messages, whole answers and streams of events.
 
-The system prompt is a field of its own: whoever prepares the request's other fields has put it there.
+The system prompt is a field of its own: whoever prepares the request's other fields has put it
+there.
 Source  The Messages API reference: content blocks, streaming.
 """
 
@@ -8,16 +9,22 @@ from clawlite.core.errors import ClawError
 from clawlite.core.wire import Codec as Shared, field, tokens
 
 _MESSAGE = '{"role":"%s","content":[%s]}'
-_STOPS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tools", "refusal": "refused"}
+_STOPS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tools",
+    "refusal": "refused",
+}
 
 
 class Codec(Shared):
-
     def messages(self, messages: list) -> list:
-        """Return the JSON texts of the wire's messages: user and assistant alternate, so all results of a round are one.
+        """Return the JSON texts of the wire's messages: user and assistant alternate, so all
+        results of a round are one.
 
-        Text of white space alone is left out (the API refuses it), and so is a message that holds nothing else.
-        """
+        Text of white space alone is left out (the API refuses it), and so is a message that holds
+        nothing else."""
         texts = []
         blocks = []
         role = ""
@@ -37,16 +44,26 @@ class Codec(Shared):
     def _blocks(self, message) -> list:
         if message.role == "tool":
             failed = isinstance(message.result, ClawError) or message.result.is_error
-            return ['{"type":"tool_result","tool_use_id":%s,"content":%s%s}' % (
-                self.dumps(message.id), self.dumps(message.text), ',"is_error":true' if failed else "")]
+            return [
+                '{"type":"tool_result","tool_use_id":%s,"content":%s%s}'
+                % (
+                    self.dumps(message.id),
+                    self.dumps(message.text),
+                    ',"is_error":true' if failed else "",
+                )
+            ]
         blocks = []
         if message.text.strip():
             blocks.append('{"type":"text","text":%s}' % self.dumps(message.text))
         if message.role == "assistant":
             for key, name, raw in message.calls:
-                if self.arguments(raw) is None:     # what the model wrote was no object; its result says so
+                # what the model wrote was no object; its result says so
+                if self.arguments(raw) is None:
                     raw = "{}"
-                blocks.append('{"type":"tool_use","id":%s,"name":%s,"input":%s}' % (self.dumps(key), self.dumps(name), raw))
+                blocks.append(
+                    '{"type":"tool_use","id":%s,"name":%s,"input":%s}'
+                    % (self.dumps(key), self.dumps(name), raw)
+                )
         return blocks
 
     def add(self, stream, obj: dict, whole: bool) -> str:
@@ -78,11 +95,18 @@ class Codec(Shared):
         kind = field(block, "type", str)
         if kind == "tool_use":
             given = field(block, "input", dict)
-            stream.call(index, field(block, "id", str), field(block, "name", str), self.dumps(given) if given else None)
+            stream.call(
+                index,
+                field(block, "id", str),
+                field(block, "name", str),
+                self.dumps(given) if given else None,
+            )
         return stream.text(field(block, "text", str)) if kind == "text" else ""
 
     def _end(self, stream, part, holder: dict) -> None:
-        """Take the reason to stop from *part* and the numbers of tokens from *holder*: each tells all so far, the last counts."""
+        """Take the reason to stop from *part* and the numbers of tokens from *holder*: each
+        tells all so far, the last counts.
+        """
         answer = stream.answer
         reason = field(part, "stop_reason", str)
         if reason:
@@ -90,7 +114,15 @@ class Codec(Shared):
         usage = field(holder, "usage", dict) or {}
         if usage.get("input_tokens") is not None:
             # what came from the provider's cache was read too
-            answer.input_tokens = sum([tokens(usage, name) or 0 for name in
-                                       ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")])
+            answer.input_tokens = sum(
+                [
+                    tokens(usage, name) or 0
+                    for name in (
+                        "input_tokens",
+                        "cache_creation_input_tokens",
+                        "cache_read_input_tokens",
+                    )
+                ]
+            )
         if usage.get("output_tokens") is not None:
             answer.output_tokens = tokens(usage, "output_tokens")

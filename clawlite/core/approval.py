@@ -1,14 +1,16 @@
 """Approvals: how one begins to wait, and how it ends; loaded when there is one.
 
-Each is bound to its task, and so to one call of one caller, and is used up by its first answer.  It is on record while it waits
-(KEEP), so that a restart forgets none silently.
+Each is bound to its task, and so to one call of one caller, and is used up by its first answer.  It
+is on record while it waits (KEEP), so that a restart forgets none silently.
 """
+
 from clawlite.core.effect import KEEP, LOG, TELL
 from clawlite.core.errors import ApprovalDenied, ApprovalTimeout
 from clawlite.core.image import ASKS
 from clawlite.core.idempotency_record import GONE, WAIT
 
-APPROVAL_S = 300                # an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
+# an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
+APPROVAL_S = 300
 
 
 class Approval:
@@ -20,7 +22,8 @@ class Approval:
     timeout_s         int >= 1
     allow             bool, what happens when nobody answers
     """
-    asker = ""          # who asks, by a channel that is not the console
+
+    asker = ""  # who asks, by a channel that is not the console
     seen = None
 
     def __init__(self, tool, arguments: dict, rule, seen=None):
@@ -35,18 +38,24 @@ class Approval:
 
 
 def wait(agent, task, approval, now_ms: int):
-    """Let *task* wait for a person.  A call without a request_id gets its task's number as key: the shell makes that unique."""
+    """Let *task* wait for a person.  A call without a request_id gets its task's number as key:
+    the shell makes that unique.
+    """
     approval.since_ms = now_ms
     approval.due_ms = now_ms + approval.timeout_s * 1000
     task.approval = approval
     agent.waiting.append(task)
     if task.once:
         task.once.waits = True
-    agent.effects.append((KEEP, 0, WAIT, _key(task), [approval.tool.name, approval.arguments, _rule_id(approval)]))
+    agent.effects.append(
+        (KEEP, 0, WAIT, _key(task), [approval.tool.name, approval.arguments, _rule_id(approval)])
+    )
 
 
 def forget(agent, task, now_ms: int):
-    """It waits no more.  Of a call with a request_id the next record says so: that it began, or has ended."""
+    """It waits no more.  Of a call with a request_id the next record says so: that it began, or
+    has ended.
+    """
     approval = task.approval
     agent.waiting.remove(task)
     if task.due_ms is not None:
@@ -63,11 +72,25 @@ def restarted(agent, records, says: bool):
     says     whether a person reads a console; the log has it in any case
     """
     for key, (tool, arguments, rule_id) in records:
-        agent.effects.append((LOG, {"event": "tool.approval", "tool": tool, "arguments": arguments, "rule_id": rule_id, "answer": "restart"}))
+        agent.effects.append(
+            (
+                LOG,
+                {
+                    "event": "tool.approval",
+                    "tool": tool,
+                    "arguments": arguments,
+                    "rule_id": rule_id,
+                    "answer": "restart",
+                },
+            )
+        )
         if says:
             from clawlite.core.render import call_text
+
             called = tool + "(...)" if arguments is None else call_text(tool, arguments)
-            agent.effects.append((TELL, "%s waited for approval when this agent ended: it was not run." % called))
+            agent.effects.append(
+                (TELL, "%s waited for approval when this agent ended: it was not run." % called)
+            )
         agent.effects.append((KEEP, 0, GONE, key, None))
 
 
@@ -87,18 +110,31 @@ def event(approval, how: str) -> dict:
     approval  ``Approval``
     how       "approved", "denied" or "expired"
     """
-    return {"event": "tool.approval", "tool": approval.tool.name, "arguments": approval.arguments,
-            "rule_id": _rule_id(approval), "answer": how}
+    return {
+        "event": "tool.approval",
+        "tool": approval.tool.name,
+        "arguments": approval.arguments,
+        "rule_id": _rule_id(approval),
+        "answer": how,
+    }
 
 
 def denied(approval, reason: str):
     """Return the error of a call that somebody refused; *reason* may be empty."""
-    return ApprovalDenied("%s: not approved%s" % (approval.tool.name, ": " + reason if reason else ""), "", _about(approval))
+    return ApprovalDenied(
+        "%s: not approved%s" % (approval.tool.name, ": " + reason if reason else ""),
+        "",
+        _about(approval),
+    )
 
 
 def expired(approval):
     """Return the error of a call that nobody approved in time."""
-    return ApprovalTimeout("%s: nobody approved it within %d s" % (approval.tool.name, approval.timeout_s), "", _about(approval))
+    return ApprovalTimeout(
+        "%s: nobody approved it within %d s" % (approval.tool.name, approval.timeout_s),
+        "",
+        _about(approval),
+    )
 
 
 def left_s(approval, now_ms: int) -> int:
@@ -112,6 +148,7 @@ def question(approval, now_ms: int, by: str = "/show") -> str:
     by  the command that shows all of a call that is longer than a screen
     """
     from clawlite.core.render import call_text
+
     rule = approval.rule
     if rule:
         why = "rule %s asks first%s" % (rule[0], ": " + rule[2] if rule[2] else "")
@@ -125,8 +162,12 @@ def question(approval, now_ms: int, by: str = "/show") -> str:
         why += "; " + approval.seen[1]
     if approval.asker:
         why += "; %s asked for it" % approval.asker
-    return "Approve %s?\n  %s\n  (%d s, then %s)" % (call_text(approval.tool.name, approval.arguments, by), why,
-                                                  left_s(approval, now_ms), "allowed" if approval.allow else "denied")
+    return "Approve %s?\n  %s\n  (%d s, then %s)" % (
+        call_text(approval.tool.name, approval.arguments, by),
+        why,
+        left_s(approval, now_ms),
+        "allowed" if approval.allow else "denied",
+    )
 
 
 def _key(task) -> str:

@@ -1,9 +1,11 @@
 """Regular expressions as tables: one look-up per byte, whatever the pattern and whatever the text.
 
-``clawlite.host.schema.automata`` turns a pattern into a table of bytes; this module walks it, and is all that a device knows
-of regular expressions (MicroPython's ``re`` silently never matches ``{n,m}``; CPython's needs seconds for some texts).
+``clawlite.host.schema.automata`` turns a pattern into a table of bytes; this module walks it, and
+is all that a device knows of regular expressions (MicroPython's ``re`` silently never matches
+``{n,m}``; CPython's needs seconds for some texts).
 
-A table with n states and k byte classes (u16 are little-endian; ROWS is n * k cells of 1 byte when n <= 256, else 2):
+A table with n states and k byte classes (u16 are little-endian; ROWS is n * k cells of 1 byte when
+n <= 256, else 2):
 
     offset        bytes  content
     0             ROWS   next state of (state s, class c) at cell s * k + c
@@ -12,31 +14,34 @@ A table with n states and k byte classes (u16 are little-endian; ROWS is n * k c
     ROWS + 257    1      format: 0xA1 one byte a cell, 0xA2 two
     ROWS + 258    2      n, 1 .. 2048
     ROWS + 260    2      start state
-    ROWS + 262    2      first accepting state: a text matches when it ends in this state or a later one, so n means never
+    ROWS + 262    2      first accepting state: a text matches when it ends in this state or a later
+                  one, so n means never
 
-Rules: 1. The rows come first so that the loop adds no offset.  2. A search that has matched stays in an accepting
-state, so the state after the last byte is the answer.  3. ``validate`` once where a table enters the device; ``search``
-checks lengths only, and a table that it was not told about gives ImageError or a wrong answer, never IndexError.
-"""
+Rules: 1. The rows come first so that the loop adds no offset.  2. A search that has matched stays
+in an accepting state, so the state after the last byte is the answer.  3. ``validate`` once where a
+table enters the device; ``search`` checks lengths only, and a table that it was not told about
+gives ImageError or a wrong answer, never IndexError."""
+
 from clawlite.core.dialect import const
 from clawlite.core.errors import ImageError
 
 MAX_STATES = 2048
 _NARROW = const(0xA1)
 _WIDE = const(0xA2)
-_TAIL = const(264)              # the class map and the eight bytes after it
+_TAIL = const(264)  # the class map and the eight bytes after it
 
 
 def search(table: bytes, data: bytes) -> bool:
     """Return whether the pattern of *table* matches somewhere in *data* (UTF-8, of any length).
 
     Raises ImageError when the table is damaged.
-    Cost    O(len(data)), 256 B allocated; 40 ns a byte on CPython 3.11, 3 ns with the compiled extension.
+    Cost    O(len(data)), 256 B allocated; 40 ns a byte on CPython 3.11, 3 ns with the compiled
+            extension.
     """
     rows = len(table) - _TAIL
     if rows < 1:
         raise ImageError("automaton of %d bytes is too short" % len(table))
-    classes = table[rows:rows + 256]
+    classes = table[rows : rows + 256]
     width = table[rows + 256] + 1
     form = table[rows + 257]
     states = table[rows + 258] | table[rows + 259] << 8
@@ -58,11 +63,12 @@ def search(table: bytes, data: bytes) -> bool:
 
 
 def validate(table: bytes) -> None:
-    """Check every number of *table* (see above); raise ImageError on the first that is out of its range.
+    """Check every number of *table* (see above); raise ImageError on the first that is out of its
+    range.
 
     Cost    O(len(table)).
     """
-    search(table, b"")          # the header
+    search(table, b"")  # the header
     rows = len(table) - _TAIL
     width = table[rows + 256] + 1
     states = table[rows + 258] | table[rows + 259] << 8
@@ -73,7 +79,9 @@ def validate(table: bytes) -> None:
         raise ImageError("automaton starts outside its own table")
     for at in range(rows, rows + 256):
         if table[at] >= width:
-            raise ImageError("automaton has %d byte classes and names class %d" % (width, table[at]))
+            raise ImageError(
+                "automaton has %d byte classes and names class %d" % (width, table[at])
+            )
     for at in range(0, rows, 2 if wide else 1):
         state = table[at] | table[at + 1] << 8 if wide else table[at]
         if state >= states:

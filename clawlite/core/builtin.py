@@ -1,7 +1,7 @@
 """Handlers of the built-in tools of ``claw://registry/clawlite/`` that work on pins.
 
-Names, schemas and annotations are in ``clawlite/host/documents/registry/``; these are the functions behind them.
-"""
+Names, schemas and annotations are in ``clawlite/host/documents/registry/``; these are the functions
+behind them."""
 
 
 def adc_read(board, pin: str) -> dict:
@@ -32,5 +32,11 @@ def board_info(board) -> dict:
     return {"simulated": board.simulated, "pins": board.describe()}
 
 
-HANDLERS = {"adc-read": adc_read, "digital-read": digital_read, "digital-write": digital_write, "pwm-write": pwm_write,
-            "sleep": sleep, "board-info": board_info}
+HANDLERS = {
+    "adc-read": adc_read,
+    "digital-read": digital_read,
+    "digital-write": digital_write,
+    "pwm-write": pwm_write,
+    "sleep": sleep,
+    "board-info": board_info,
+}

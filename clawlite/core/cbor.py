@@ -1,18 +1,38 @@
 """Deterministic CBOR (RFC 8949, 4.2.1), the part of it that images and audit records use, read.
 
-1. One value, one encoding: shortest heads, shortest exact floats, map keys in bytewise order.  All others are refused,
-   so ``encode(decode(x)) == x`` for what is accepted (64-bit floats on a board with 32-bit ones excepted).
-2. Integers of 64 bits and a sign, byte and text strings, arrays, maps keyed by integers or text, false, true, null,
-   finite floats.  No tags (image.py knows its own by its bytes), no indefinite lengths, no NaN, no infinity.
-3. Every length is compared with what is left before it is used, ``n > end - pos``: ``pos + n`` overflows when compiled.
+1. One value, one encoding: shortest heads, shortest exact floats, map keys in bytewise order.  All
+   others are refused, so ``encode(decode(x)) == x`` for what is accepted (64-bit floats on a board
+   with 32-bit ones excepted).
+2. Integers of 64 bits and a sign, byte and text strings, arrays, maps keyed by integers or text,
+   false, true, null, finite floats.  No tags (image.py knows its own by its bytes), no indefinite
+   lengths, no NaN, no infinity.
+3. Every length is compared with what is left before it is used, ``n > end - pos``: ``pos + n``
+   overflows when compiled.
 4. What is returned owns its bytes.
-5. Writing is encoder.py: a device only reads.  The words for what is wrong are cborfault.py, loaded for them.
+5. Writing is encoder.py: a device only reads.  The words for what is wrong are cborfault.py, loaded
+   for them.
 """
+
 from clawlite.core.text import decode_utf8
 
 MAX_DEPTH = 16
-# What is wrong, by its place in cborfault.py: a short text would be a name that stays in a board's memory.
-(_ARRAY, _END, _RANGE, _ITEM, _HEAD, _SIMPLE, _SHORTEST, _LENGTH, _TEXT, _FLOAT, _TAG, _DEPTH, _KEY) = range(13)
+# What is wrong, by its place in cborfault.py: a short text would be a name that stays in a board's
+# memory.
+(
+    _ARRAY,
+    _END,
+    _RANGE,
+    _ITEM,
+    _HEAD,
+    _SIMPLE,
+    _SHORTEST,
+    _LENGTH,
+    _TEXT,
+    _FLOAT,
+    _TAG,
+    _DEPTH,
+    _KEY,
+) = range(13)
 
 
 def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
@@ -32,7 +52,8 @@ def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
 
 
 def each(buf: bytes):
-    """Yield (where it begins, item) for each item of the one array that *buf* holds, then (where the last ends, None).
+    """Yield (where it begins, item) for each item of the one array that *buf* holds, then (where
+    the last ends, None).
 
     Raises CBORError, for what is no array too.
     """
@@ -50,11 +71,14 @@ def each(buf: bytes):
 
 def _fault(pos: int, what: int, *found):
     from clawlite.core import cborfault
+
     return cborfault.fault(pos, what, found)
 
 
 class _Reader:
-    """A position in a buffer.  ``raw`` and ``data`` are the same bytes: compiled, ``data`` is a typed view of them."""
+    """A position in a buffer.  ``raw`` and ``data`` are the same bytes: compiled, ``data`` is a
+    typed view of them.
+    """
 
     def __init__(self, buf, pos: int, end: int):
         if not 0 <= pos <= end <= len(buf):
@@ -67,14 +91,16 @@ class _Reader:
         self.last = b""
 
     def head(self) -> int:
-        """Return the major type at ``pos``, leave its argument in ``n``, move behind it (behind all of a float)."""
+        """Return the major type at ``pos``, leave its argument in ``n``, move behind it (behind
+        all of a float).
+        """
         start = self.pos
         if start >= self.end:
             raise _fault(start, _ITEM)
         n = self.data[start]
         major = n >> 5
         n &= 31
-        size = 1 << (n - 24) if n > 23 else 0       # bytes that the head has more
+        size = 1 << (n - 24) if n > 23 else 0  # bytes that the head has more
         pos = start + 1
         if n > 27 or size > self.end - pos:
             raise _fault(start, _HEAD, n)
@@ -85,7 +111,7 @@ class _Reader:
             n = 0
             for i in range(pos, pos + size):
                 n = (n << 8) | self.data[i]
-            if n < 24 or n >> (4 * size) == 0:      # 4 * size: half of the bits would have done
+            if n < 24 or n >> (4 * size) == 0:  # 4 * size: half of the bits would have done
                 raise _fault(start, _SHORTEST, n, size)
         self.pos = pos + size
         left = self.end - self.pos
@@ -97,11 +123,11 @@ class _Reader:
     def leaf(self, depth: int):
         """Return the object at ``pos``.
 
-        Of an array or map, only when *depth* is not 0: an empty one, and ``more`` is how many items or pairs belong into it.
-        All others leave ``more`` as it is.
+        Of an array or map, only when *depth* is not 0: an empty one, and ``more`` is how many items
+        or pairs belong into it. All others leave ``more`` as it is.
         """
         start = self.pos
-        if start < self.end and self.data[start] < 24:      # most of a record: no call for these
+        if start < self.end and self.data[start] < 24:  # most of a record: no call for these
             self.pos = start + 1
             return self.data[start]
         major = self.head()
@@ -110,23 +136,24 @@ class _Reader:
         if major == 0:
             return n
         if major == 1:
-            value = n                   # an object: compiled, n is unsigned and -1 - n would wrap
+            value = n  # an object: compiled, n is unsigned and -1 - n would wrap
             return -1 - value
         if major < 4:
             self.pos = pos + n
-            chunk = self.raw[pos:self.pos]
+            chunk = self.raw[pos : self.pos]
             if major == 2:
                 return chunk
             try:
                 text = chunk.decode("utf-8")
-                return text if len(text) == n else decode_utf8(chunk)   # ASCII needs no second look
+                return text if len(text) == n else decode_utf8(chunk)  # ASCII needs no second look
             except ValueError:
                 raise _fault(pos, _TEXT)
         if major == 7:
             if n < 25:
                 return None if n == 22 else n == 21
             from clawlite.core import floats
-            value = floats.unpack_float(self.raw[start + 1:pos])
+
+            value = floats.unpack_float(self.raw[start + 1 : pos])
             if value is None:
                 raise _fault(start, _FLOAT)
             return value
@@ -140,13 +167,14 @@ class _Reader:
     def item(self, depth: int):
         """Return the object at ``pos``; *depth* more containers may be opened.
 
-        What is open lies on a list, not on the C stack, of which an RP2040 has 8 KB: each level of calls takes 700 bytes of it.
-        """
+        What is open lies on a list, not on the C stack, of which an RP2040 has 8 KB: each level of
+        calls takes 700 bytes of it."""
         inner = self.leaf(depth)
         left = self.more
         if left == 0:
             return inner
-        opened = []                     # (container, items that it lacks, key of the one inside, code of that key)
+        # (container, items that it lacks, key of the one inside, code of that key)
+        opened = []
         is_map = type(inner) is dict
         key, self.last, self.more = None, b"", 0
         while True:
@@ -181,7 +209,7 @@ class _Reader:
         """Return the key at ``pos`` of a map, the code of whose last key is ``last``."""
         start = self.pos
         key = self.leaf(0)
-        code = self.raw[start:self.pos]
+        code = self.raw[start : self.pos]
         if code <= self.last or code[0] >= 0x80 or 0x40 <= code[0] < 0x60:
             raise _fault(start, _KEY, key)
         self.last = code

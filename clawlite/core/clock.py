@@ -1,4 +1,6 @@
-"""Civil time and epoch seconds, without a library: MicroPython's epoch is 1970 on one port and 2000 on another."""
+"""Civil time and epoch seconds, without a library: MicroPython's epoch is 1970 on one port and
+2000 on another.
+"""
 
 
 def iso8601(epoch_s: int) -> str:
@@ -9,20 +11,39 @@ def iso8601(epoch_s: int) -> str:
     days, rest = divmod(epoch_s, 86400)
     days += 719468
     era, day_of_era = divmod(days, 146097)
-    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
+    year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096
+    ) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     month = (5 * day_of_year + 2) // 153
     day = day_of_year - (153 * month + 2) // 5 + 1
     month += 3 if month < 10 else -9
     year = year_of_era + era * 400 + (month <= 2)
-    return "%04d-%02d-%02dT%02d:%02d:%02dZ" % (year, month, day, rest // 3600, rest // 60 % 60, rest % 60)
+    return "%04d-%02d-%02dT%02d:%02d:%02dZ" % (
+        year,
+        month,
+        day,
+        rest // 3600,
+        rest // 60 % 60,
+        rest % 60,
+    )
 
 
 def from_http(text: str):
-    """Return the seconds since 1970 of a date as HTTP writes it (RFC 9110, 5.6.7: ``Sun, 06 Nov 1994 08:49:37 GMT``), or None."""
+    """Return the seconds since 1970 of a date as HTTP writes it (RFC 9110, 5.6.7: ``Sun, 06 Nov
+    1994 08:49:37 GMT``), or None.
+    """
     parts = text.replace(":", " ").split(" ")
-    month = "JanFebMarAprMayJunJulAugSepOctNovDec".find(parts[2]) if len(parts) == 8 and len(parts[2]) == 3 else -1
-    numbers = [parts[i] for i in (1, 3, 4, 5, 6)] if month >= 0 and month % 3 == 0 and parts[7] == "GMT" else []
+    month = (
+        "JanFebMarAprMayJunJulAugSepOctNovDec".find(parts[2])
+        if len(parts) == 8 and len(parts[2]) == 3
+        else -1
+    )
+    numbers = (
+        [parts[i] for i in (1, 3, 4, 5, 6)]
+        if month >= 0 and month % 3 == 0 and parts[7] == "GMT"
+        else []
+    )
     for number in numbers:
         if not number.isdigit() or len(number) > 4:
             return None
@@ -32,5 +53,14 @@ def from_http(text: str):
     month = month // 3 + 1
     year -= month < 3
     month += -3 if month > 2 else 9
-    days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 1 - 719468
+    days = (
+        365 * year
+        + year // 4
+        - year // 100
+        + year // 400
+        + (153 * month + 2) // 5
+        + day
+        - 1
+        - 719468
+    )
     return days * 86400 + hour * 3600 + minute * 60 + second

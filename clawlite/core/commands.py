@@ -1,7 +1,9 @@
-"""The console's commands: what a person asks now and then, in a module of its own that a board drops afterwards.
+"""The console's commands: what a person asks now and then, in a module of its own that a board
+drops afterwards.
 
 Each answers with lines and changes nothing; ``/quit`` is the console's own.
 """
+
 from clawlite.core.image import SKILLS
 from clawlite.core.render import canonical
 
@@ -12,7 +14,7 @@ HELP = """Type a message to the agent, or:
   /show     all of a call that waits for an answer, or of the last one; /show 2 the one before
   /memory   what it remembers of this conversation
   /status   its state and limits
-  /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""
+  /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""  # noqa: E501
 
 _OF_CHANNELS = """  /channels who may speak to it elsewhere
   /pair CODE admit who was given this code"""
@@ -32,22 +34,37 @@ def run(text: str, agent, history) -> list:
     if name == "/tools":
         return _tools(agent.image)
     if name == "/skills" or name == "/skill":
-        return _skills(agent.image) if agent.image.size_of(SKILLS) else ["This agent has no skills."]      # a board then has none of that code
+        # a board then has none of that code
+        return (
+            _skills(agent.image) if agent.image.size_of(SKILLS) else ["This agent has no skills."]
+        )
     if name == "/trace":
         from clawlite.core.trace import trace
+
         return [trace(agent, words[1:])]
     if name == "/show":
         from clawlite.core.trace import show
+
         return show(agent, words[1:])
     if name == "/memory":
         return _memory(agent, history)
     if name == "/status":
         about = agent.image.agent
-        return ["%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
-                % (agent.lifecycle.state, about.level, len(agent.image.names), about.sandbox, about.max_rounds),
-                _providers(agent)] + [tell() for tell in agent.conditions]
+        return [
+            "%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
+            % (
+                agent.lifecycle.state,
+                about.level,
+                len(agent.image.names),
+                about.sandbox,
+                about.max_rounds,
+            ),
+            _providers(agent),
+        ] + [tell() for tell in agent.conditions]
     said = agent.channels.command(words) if agent.channels else None
-    return said or ["No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))]
+    return said or [
+        "No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))
+    ]
 
 
 def _providers(agent) -> str:
@@ -58,19 +75,26 @@ def _providers(agent) -> str:
             row = agent.image.provider(number - 2)
             said.append("%s (%s at %s port %d)" % (row[0], row[6], row[3], row[4]))
         else:
-            said.insert(0 if number < 0 else len(said), "the rules" if number < 1 else "a recording")
+            said.insert(
+                0 if number < 0 else len(said), "the rules" if number < 1 else "a recording"
+            )
     text = "asks " + ", then ".join(said)
     meter = agent.meter
-    return text + ("; %d tokens read, %d written since it began" % tuple(meter.tokens) if meter else "")
+    return text + (
+        "; %d tokens read, %d written since it began" % tuple(meter.tokens) if meter else ""
+    )
 
 
 def _near(word: str, agent) -> str:
-    """Return " Did you mean /trace?" for a command or skill that one slip of a finger makes of *word*, else ""."""
+    """Return " Did you mean /trace?" for a command or skill that one slip of a finger makes of
+    *word*, else "".
+    """
     names = ["/" + name for name in "help tools skills trace show memory status quit".split()]
     if agent.channels:
         names += ["/channels", "/pair"]
     if agent.image.size_of(SKILLS):
         from clawlite.core.skill import Skill, skills
+
         names += ["/" + Skill(row).name for row in skills(agent.image)]
     word = word.lower()
     for name in names:
@@ -86,6 +110,7 @@ def _near(word: str, agent) -> str:
 
 def _tools(image) -> list:
     from clawlite.core.policy_preview import outlook
+
     said = []
     for name in image.names:
         tool = image.tool(name)
@@ -95,25 +120,44 @@ def _tools(image) -> list:
 
 def _skills(image) -> list:
     from clawlite.core.skill import PREFIX, Skill, skills
+
     said = []
     for row in skills(image):
         skill = Skill(row)
-        about = [words % number for words, number in zip(("%d tokens", "%d s", "%d tool calls"), skill.estimates) if number is not None]
-        said.append("/%-19s %s\n  uses %s%s" % (skill.name, image.prose(image.tool(PREFIX + skill.name).about), ", ".join(skill.names),
-                                               "; about " + ", ".join(about) if about else ""))
+        about = [
+            words % number
+            for words, number in zip(("%d tokens", "%d s", "%d tool calls"), skill.estimates)
+            if number is not None
+        ]
+        said.append(
+            "/%-19s %s\n  uses %s%s"
+            % (
+                skill.name,
+                image.prose(image.tool(PREFIX + skill.name).about),
+                ", ".join(skill.names),
+                "; about " + ", ".join(about) if about else "",
+            )
+        )
     return said
 
 
 def _memory(agent, history) -> list:
     """The declared stores, and the conversation, for providers that see it again."""
-    said = agent.memories().about() if agent.memories else ["This agent declares no memory: nothing that it is told survives the session."]
+    said = (
+        agent.memories().about()
+        if agent.memories
+        else ["This agent declares no memory: nothing that it is told survives the session."]
+    )
     if not agent.keep_bytes:
         return said + ["Its providers answer each message by itself: no earlier turn is kept."]
     turns = size = 0
-    for message in history.context(0)[len(history.preface):] if history else ():
+    for message in history.context(0)[len(history.preface) :] if history else ():
         turns += message.role == "user"
         size += len(message.text.encode())
         for _, called, raw in message.calls:
             size += len(called) + len(raw.encode())
-    return said + ["Its providers see this conversation again: %d turn%s, %d bytes of text; above %d bytes the oldest are forgotten."
-                   % (turns, "" if turns == 1 else "s", size, agent.keep_bytes)]
+    return said + [
+        "Its providers see this conversation again: %d turn%s, %d bytes of text; above "
+        "%d bytes the oldest are forgotten."
+        % (turns, "" if turns == 1 else "s", size, agent.keep_bytes)
+    ]

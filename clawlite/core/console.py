@@ -1,27 +1,32 @@
 """The console: people's lines in, text out.
 
-1. Whatever a person types is text, also ``{``.  2. One turn at a time; lines that come meanwhile wait their turn.
-3. While an approval waits, the next line answers it, unless it is a command: only ``y`` and ``yes`` approve, and on a
+1. Whatever a person types is text, also ``{``.  2. One turn at a time; lines that come meanwhile
+   wait their turn.
+3. While an approval waits, the next line answers it, unless it is a command: only ``y`` and ``yes``
+   approve, and on a
 terminal never a line that was typed before the question.  4. No line is lost silently.
 """
+
 from clawlite.core.effect import EXIT, PROMPT, SAY, TELL
 from clawlite.core.errors import ClawError, InvalidRequest, unexpected
 from clawlite.core.image import SKILLS
 from clawlite.core.render import canonical
 from clawlite.core.turn import turn
 
-MAX_WAITING = 32                # lines
+MAX_WAITING = 32  # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
-_COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/quit")     # a skill of such a name: /skill NAME
-_DENIED = -32013, -32010        # codes of ``Denied``: its class is not in a board's memory
-_BEGINNING = 0                  # a turn's number before it has one; tasks count from 1
+# a skill of such a name: /skill NAME
+_COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/quit")
+_DENIED = -32013, -32010  # codes of ``Denied``: its class is not in a board's memory
+_BEGINNING = 0  # a turn's number before it has one; tasks count from 1
 
 
 class Console:
     """One person's console.
 
     agent  ``agent.Agent``
-    ahead  bool, lines that were there before the question may answer it: True for a script on a pipe
+    ahead  bool, lines that were there before the question may answer it: True for a script on a
+           pipe
     """
 
     def __init__(self, agent, ahead: bool = False):
@@ -29,23 +34,27 @@ class Console:
         self._ahead = ahead
         agent.on_wait = self._ask
         agent.calls = []
-        self.clean = True               # False once a tool or a policy refused something in a turn
-        self.failed = False             # True once a turn ended with an error
-        self.interrupted = False        # True once Ctrl-C ended a turn
-        self.once = False               # leave after the first turn
-        self.on_turn = None             # function(messages of a turn), at its end
+        self.clean = True  # False once a tool or a policy refused something in a turn
+        self.failed = False  # True once a turn ended with an error
+        self.interrupted = False  # True once Ctrl-C ended a turn
+        self.once = False  # leave after the first turn
+        self.on_turn = None  # function(messages of a turn), at its end
         self._lines = []
-        self.history = None             # history.History, from the first turn on
-        self._told = None               # the turn that on_turn was told of last: one that is refused at once is none
-        self.turn = None                # number of the task, while one is under way
-        self._put = None                # the task whose question was put last
+        self.history = None  # history.History, from the first turn on
+        # the turn that on_turn was told of last: one that is refused at once is none
+        self._told = None
+        self.turn = None  # number of the task, while one is under way
+        self._put = None  # the task whose question was put last
         self._closing = False
         self._left = False
 
     def greet(self):
         """Say that the agent is ready."""
         agent = self.agent.image.agent
-        self._say("%s%s is ready. /help lists the commands." % (agent.name, " " + agent.version if agent.version else ""))
+        self._say(
+            "%s%s is ready. /help lists the commands."
+            % (agent.name, " " + agent.version if agent.version else "")
+        )
         self._prompt()
 
     @property
@@ -54,18 +63,25 @@ class Console:
         return self.turn is not None or len(self._lines) > 0
 
     def line(self, text: str, now_ms: int, early: bool = False):
-        """Take one line that a person typed, at most the channel's ``max_message_length`` characters.
+        """Take one line that a person typed, at most the channel's ``max_message_length``
+        characters.
 
         early  it was typed before the question that is open: it does not answer it
         """
         limit = self.agent.image.agent.max_message
         if len(text) > limit:
-            self._say("That is %d characters; a message has at most %d. Nothing was done." % (len(text), limit))
+            self._say(
+                "That is %d characters; a message has at most %d. Nothing was done."
+                % (len(text), limit)
+            )
             self._prompt()
         elif self._asking() and not early:
             self._answer(self._asking(), text, now_ms)
         elif len(self._lines) >= MAX_WAITING:
-            self._say("%d lines wait already; this one was dropped: %s" % (MAX_WAITING, canonical(text, 40)))
+            self._say(
+                "%d lines wait already; this one was dropped: %s"
+                % (MAX_WAITING, canonical(text, 40))
+            )
         else:
             self._lines.append(text)
             self._work(now_ms)
@@ -81,7 +97,9 @@ class Console:
         self._prompt()
 
     def interrupt(self, now_ms: int) -> bool:
-        """End the turn under way (Ctrl-C) and forget waiting lines; return False when there was nothing to end."""
+        """End the turn under way (Ctrl-C) and forget waiting lines; return False when there was
+        nothing to end.
+        """
         dropped = len(self._lines)
         self._lines = []
         if self.turn is None:
@@ -96,7 +114,9 @@ class Console:
         self._work(now_ms)
 
     def go_on(self, error, now_ms: int, is_told: bool):
-        """Go on after memory was at an end.  *is_told*: who asked for what was dropped hears of it already."""
+        """Go on after memory was at an end.  *is_told*: who asked for what was dropped hears of
+        it already.
+        """
         self._put = None
         if self.turn is not None and self.turn not in self.agent.tasks:
             self.turn, is_told = None, False
@@ -115,10 +135,12 @@ class Console:
     def _prompt(self):
         asking = self._asking()
         if asking is not self._put and asking:
-            return                      # its question comes next, with a prompt of its own
+            return  # its question comes next, with a prompt of its own
         self._put = asking
         if asking or not (self.once or self._closing):
-            self.agent.effects.append((PROMPT, "[y/N] " if asking else self.agent.image.agent.prompt))
+            self.agent.effects.append(
+                (PROMPT, "[y/N] " if asking else self.agent.image.agent.prompt)
+            )
 
     def _asking(self):
         return self.agent.waiting[0] if self.agent.waiting else None
@@ -147,14 +169,17 @@ class Console:
             try:
                 if self.agent.image.size_of(SKILLS) and text.split()[0] not in _COMMANDS:
                     from clawlite.core.skillturn import typed
+
                     asked = typed(self.agent.image, text)
                 if text.split()[0] == "/quit":
                     self._closing = True
                 elif not asked:
                     from clawlite.core.commands import run
+
                     for said in run(text, self.agent, self.history):
                         self._say(said)
-            except Exception as e:      # an image may be damaged where few look: the session goes on
+            # an image may be damaged where few look: the session goes on
+            except Exception as e:
                 self._say(told(e))
         if not text or is_command and not asked:
             pass
@@ -175,9 +200,11 @@ class Console:
             chain = agent.chain()
             if self.history is None:
                 from clawlite.core.history import History
+
                 self.history = History(agent.keep_bytes)
             if asked:
                 from clawlite.core.skillturn import begin
+
                 work = begin(agent.image, asked, chain, self.history)
             else:
                 work = turn(agent.image, text, chain, self.history)
@@ -187,7 +214,7 @@ class Console:
         except Exception as e:
             self._ended(None, e, now_ms)
             return
-        if self.turn is not None:      # a turn without tools has ended before begin returns
+        if self.turn is not None:  # a turn without tools has ended before begin returns
             self.turn = number
 
     def _ended(self, clean, error, now_ms: int):
@@ -201,20 +228,28 @@ class Console:
             self.tell(told(error))
         elif not clean:
             self.clean = False
-        if self.on_turn and self.history and self.history.turn and self.history.turn is not self._told:
+        if (
+            self.on_turn
+            and self.history
+            and self.history.turn
+            and self.history.turn is not self._told
+        ):
             self._told = self.history.turn
             self.on_turn(self._told)
         self._prompt()
-        if not beginning:               # else the loop that began it goes on: no recursion per line
+        if not beginning:  # else the loop that began it goes on: no recursion per line
             self._work(now_ms)
 
     def _ask(self, task, now_ms: int):
-        """Put the question of *task*, which waits first now; None: the last one is answered, perhaps not by this person."""
+        """Put the question of *task*, which waits first now; None: the last one is answered,
+        perhaps not by this person.
+        """
         if task is self._put or task is not self._asking():
             return
         self._put = task
         if task:
             from clawlite.core.approval import question
+
             self._say(question(task.approval, now_ms))
         if task or self.turn is None:
             self._prompt()
@@ -223,14 +258,22 @@ class Console:
     def _answer(self, task, line, now_ms: int):
         said = "" if line is None else line.strip().lower()
         if line is None or said in _ANSWERS[2:]:
-            self.agent.answer(task, False, "nobody is at the console" if line is None else "the person said no", now_ms)
+            self.agent.answer(
+                task,
+                False,
+                "nobody is at the console" if line is None else "the person said no",
+                now_ms,
+            )
         elif said in _ANSWERS:
             self.agent.answer(task, True, "", now_ms)
-        elif said.split()[0] in _COMMANDS[:-1]:         # a person looks before they answer
+        elif said.split()[0] in _COMMANDS[:-1]:  # a person looks before they answer
             self._take(line, now_ms)
         else:
             from clawlite.core.approval import left_s
-            self._say("Please answer y or n; the call waits (%d s left)." % left_s(task.approval, now_ms))
+
+            self._say(
+                "Please answer y or n; the call waits (%d s left)." % left_s(task.approval, now_ms)
+            )
             self._prompt()
 
 

@@ -1,23 +1,30 @@
-"""The console's conversation in a store of type conversation: it goes on after a restart, and the methods of 9.3.4 find what was said.
+"""The console's conversation in a store of type conversation: it goes on after a restart, and the
+methods of 9.3.4 find what was said.
 
-1. The first such store of the manifest has it, in the part of the agent's identity or of the console, as its scope says.
-2. A turn that has its answer is stored whole, at once; what a turn left undone is not.  An entry is one message:
-   {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id", "tool", "failed".
+1. The first such store of the manifest has it, in the part of the agent's identity or of the
+   console, as its scope says.
+2. A turn that has its answer is stored whole, at once; what a turn left undone is not.  An entry is
+   one message: {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id", "tool",
+   "failed".
 3. A memory that fails is said once, and the agent goes on talking.
-4. A shell puts both around a turn's work (linux/memory/conversation.py, stores.py of the firmware); a board loads this at its two ends.
+4. A shell puts both around a turn's work (linux/memory/conversation.py, stores.py of the firmware);
+   a board loads this at its two ends.
 """
+
 from clawlite.core.effect import TELL
 from clawlite.core.errors import ClawError, InvalidParams
 from clawlite.core.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY, ask
 from clawlite.core.tools import Result
 from clawlite.core.turn import Message
 
-MAX_MESSAGES = 400              # of the store, that are read to go on with
-_LEAST = 48                     # bytes that a message takes of what a provider sees again (history.py)
+MAX_MESSAGES = 400  # of the store, that are read to go on with
+# bytes that a message takes of what a provider sees again (history.py)
+_LEAST = 48
 
 
 def store_of(stores: list, identity: str, channel: str = ""):
-    """Return (store, part) of the console's conversation, or of NAME/ACTOR of a *channel*; None when there is no store for it.
+    """Return (store, part) of the console's conversation, or of NAME/ACTOR of a *channel*; None
+    when there is no store for it.
 
     An actor's conversation is a part of its own whatever the scope: nobody else's is mixed into it.
     """
@@ -30,24 +37,30 @@ def store_of(stores: list, identity: str, channel: str = ""):
 
 
 def restore(place: tuple, history, keep_bytes: int):
-    """A generator of effects that begins *history* with the newest turns that a provider sees again.
+    """A generator of effects that begins *history* with the newest turns that a provider sees
+    again.
 
     place  what ``store_of`` returned;  keep_bytes  that *history* has: nothing is read for none
     """
     if keep_bytes:
         try:
             most = min(MAX_MESSAGES, keep_bytes // _LEAST)
-            history.restore(_turns((yield from ask("query", *place, ("time-range", None, most, None)))["entries"]))
+            history.restore(
+                _turns(
+                    (yield from ask("query", *place, ("time-range", None, most, None)))["entries"]
+                )
+            )
         except ClawError as e:
             yield _told(e, "what was said before is not known")
 
 
 def keep(place: tuple, history):
-    """A generator of effects that stores the turn that has ended; one that is too long for the store without what its tools gave.
+    """A generator of effects that stores the turn that has ended; one that is too long for the
+    store without what its tools gave.
 
-    ``history.end``, which shows the end of the answer, comes as soon as the turn is stored or cannot be, and before what compacts the store:
-    a process that is killed then has shown nothing that it does not remember.
-    """
+    ``history.end``, which shows the end of the answer, comes as soon as the turn is stored or
+    cannot be, and before what compacts the store: a process that is killed then has shown nothing
+    that it does not remember."""
     turn, end, history.end = history.turn, history.end, None
     try:
         try:
@@ -58,6 +71,7 @@ def keep(place: tuple, history):
             end = yield end
         if stored.get("is_full"):
             from clawlite.core.memory_methods import compact
+
             yield from compact(*place)
     except ClawError as e:
         if end:
@@ -68,7 +82,11 @@ def keep(place: tuple, history):
 
 
 def _told(error, what: str) -> tuple:
-    return TELL, "%s; %s.%s" % (error.message.rstrip("."), what, " Next: %s." % error.hint if error.hint else "")
+    return TELL, "%s; %s.%s" % (
+        error.message.rstrip("."),
+        what,
+        " Next: %s." % error.hint if error.hint else "",
+    )
 
 
 def _entry(message) -> tuple:
@@ -83,15 +101,21 @@ def _entry(message) -> tuple:
 
 
 def _turns(entries: list) -> list:
-    """Return the whole turns in *entries*, each a list of messages; what an operator stored there is no message, and is passed over.
+    """Return the whole turns in *entries*, each a list of messages; what an operator stored there
+    is no message, and is passed over.
 
-    A turn begins with a person's message, ends with an assistant's that asks for nothing, and has a result for each call.
-    """
+    A turn begins with a person's message, ends with an assistant's that asks for nothing, and has a
+    result for each call."""
     turns, turn, open_calls = [], [], 0
     for entry in entries:
         content = entry["content"]
         if isinstance(content, str) and entry.get("metadata", {}).get("summary_of"):
-            turns.append([Message("user", "What was said before, in short: " + content), Message("assistant", "I remember.")])
+            turns.append(
+                [
+                    Message("user", "What was said before, in short: " + content),
+                    Message("assistant", "I remember."),
+                ]
+            )
             continue
         message = _message(content)
         if message is None:
@@ -111,7 +135,10 @@ def _message(content):
     """Return the message in *content*, or None."""
     if not isinstance(content, dict) or content.get("role") not in ("user", "assistant", "tool"):
         return None
-    calls, texts = content.get("calls", []), [content.get("text"), content.get("id", ""), content.get("tool", "")]
+    calls, texts = (
+        content.get("calls", []),
+        [content.get("text"), content.get("id", ""), content.get("tool", "")],
+    )
     for call in calls if isinstance(calls, list) else (0,):
         if not isinstance(call, list) or len(call) != 3:
             return None
@@ -121,4 +148,11 @@ def _message(content):
             return None
     role = content["role"]
     result = Result("", content.get("failed") is True) if role == "tool" else None
-    return Message(role, texts[0], [tuple(call) for call in calls] if role == "assistant" else (), texts[1], texts[2], result)
+    return Message(
+        role,
+        texts[0],
+        [tuple(call) for call in calls] if role == "assistant" else (),
+        texts[1],
+        texts[2],
+        result,
+    )

@@ -1,23 +1,37 @@
 """Limits of a sandbox of level ``process`` that its manifest does not declare.
 
-CKP lets a Sandbox leave out ``resource_limits``, and a tool without any can take a small machine down: its
-memory, its processes.  A default is kept as well as the kernel can; only a declared limit is refused where it
-cannot be kept.  Boards have no such level, and do not load this.
+CKP lets a Sandbox leave out ``resource_limits``, and a tool without any can take a small machine
+down: its memory, its processes.  A default is kept as well as the kernel can; only a declared limit
+is refused where it cannot be kept.  Boards have no such level, and do not load this.
 """
-DEFAULTS = {"memory_mb": 1024, "max_processes": 256, "max_open_files": 1024, "timeout_ms": 600000,
-            "max_output_bytes": 10485760}
-_UNITS = {"memory_mb": "%d MB of memory (half of a machine that has less than twice that)",
-          "max_processes": "%d processes", "max_open_files": "%d open files", "timeout_ms": "%d ms",
-          "max_output_bytes": "%d bytes of output"}
+
+DEFAULTS = {
+    "memory_mb": 1024,
+    "max_processes": 256,
+    "max_open_files": 1024,
+    "timeout_ms": 600000,
+    "max_output_bytes": 10485760,
+}
+_UNITS = {
+    "memory_mb": "%d MB of memory (half of a machine that has less than twice that)",
+    "max_processes": "%d processes",
+    "max_open_files": "%d open files",
+    "timeout_ms": "%d ms",
+    "max_output_bytes": "%d bytes of output",
+}
 
 
 def undeclared(profile, relaxed=()) -> dict:
-    """Return {limit: its default} of what *profile* (``profile.Profile``, level process) leaves out.
+    """Return {limit: its default} of what *profile* (``profile.Profile``, level process) leaves
+    out.
 
     relaxed  names of limits that the settings relax: such a limit has no default
     """
-    return {name: value for name, value in DEFAULTS.items()
-            if getattr(profile, name) is None and name not in relaxed}
+    return {
+        name: value
+        for name, value in DEFAULTS.items()
+        if getattr(profile, name) is None and name not in relaxed
+    }
 
 
 def sentence(limits: dict) -> str:

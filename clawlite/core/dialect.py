@@ -2,8 +2,10 @@
 
 ``const`` marks an integer that MicroPython's compiler folds away; CPython sees a plain int.
 """
+
 try:
     from micropython import const
-except ImportError:             # CPython: the constant stays a plain int
+except ImportError:  # CPython: the constant stays a plain int
+
     def const(value):
         return value

@@ -1,7 +1,9 @@
-"""Deterministic CBOR (RFC 8949, 4.2.1), written: the other half of cbor.py, which says what is in it.
+"""Deterministic CBOR (RFC 8949, 4.2.1), written: the other half of cbor.py, which says what is in
+it.
 
 A device only reads; this is for those who make records: tests, and programs that are no device.
 """
+
 import struct
 
 from clawlite.core.cbor import MAX_DEPTH
@@ -13,9 +15,10 @@ from clawlite.core.text import decode_utf8
 def encode(obj, max_depth: int = MAX_DEPTH) -> bytes:
     """Return *obj* in its one deterministic form.
 
-    obj  int of 64 bits and a sign, str, bytes-like, list, tuple, dict keyed by int or str, bool, None, finite float
-    Raises CBORError for anything else, for a surrogate in a str, and for nesting beyond *max_depth*.
-    """
+    obj  int of 64 bits and a sign, str, bytes-like, list, tuple, dict keyed by int or str, bool,
+         None, finite float
+    Raises CBORError for anything else, for a surrogate in a str, and for nesting beyond
+    *max_depth*."""
     out = bytearray()
     _put(out, obj, max_depth)
     return bytes(out)
@@ -37,7 +40,7 @@ def _put_head(out, major: int, n: int) -> None:
 def _put(out, obj, depth: int) -> None:
     if obj is None:
         out.append(0xF6)
-    elif obj is True or obj is False:   # before int: a bool is one on CPython
+    elif obj is True or obj is False:  # before int: a bool is one on CPython
         out.append(0xF5 if obj else 0xF4)
     elif isinstance(obj, int):
         if obj < 0:
@@ -48,7 +51,7 @@ def _put(out, obj, depth: int) -> None:
         try:
             data = obj.encode()
             if len(data) != len(obj):
-                decode_utf8(data)       # MicroPython writes surrogates
+                decode_utf8(data)  # MicroPython writes surrogates
         except ValueError:
             raise CBORError("CBOR: expected text, found a surrogate in it")
         _put_head(out, 0x60, len(data))
@@ -60,7 +63,7 @@ def _put(out, obj, depth: int) -> None:
         data = _pack_float(obj)
         if not data:
             raise CBORError("CBOR: expected a finite float, found %r" % obj)
-        out.append(0xF9 + len(data) // 4)   # 2, 4, 8 bytes: F9, FA, FB
+        out.append(0xF9 + len(data) // 4)  # 2, 4, 8 bytes: F9, FA, FB
         out.extend(data)
     elif not isinstance(obj, (list, tuple, dict)):
         raise CBORError("CBOR: expected a plain object, found %s" % type(obj).__name__)
@@ -89,7 +92,9 @@ def _put_map(out, obj, depth: int) -> None:
 
 
 def _pack_float(value: float) -> bytes:
-    """Return the shortest of 2, 4 or 8 bytes that is exactly *value*, ``b""`` when it is infinite or not a number."""
+    """Return the shortest of 2, 4 or 8 bytes that is exactly *value*, ``b""`` when it is
+    infinite or not a number.
+    """
     if value - value != 0.0:
         return b""
     data = struct.pack(">d", value)

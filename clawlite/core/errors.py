@@ -18,13 +18,15 @@
     |  +- QuotaExceeded    -32021  a limit forbids the request
     +- StoreError          -32030  the memory behind a store cannot be reached or written
     |  +- QueryFailed      -32031  it is there, and the question failed
-    +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another format
+    +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another
+                           format
     |  +- CBORError        -32060
     |  +- ImageMismatch    -32060  the image is whole, but asks for what this device lacks
     +- InternalError       -32603  our bug, and it says so
 
 Rules: 1. ``code`` is the number that goes on the wire (CKP 0.2.0, 9.4).
-2. ``hint`` is one action that the reader can take.  3. ``data`` is what the wire's ``error.data`` holds.
+2. ``hint`` is one action that the reader can take.  3. ``data`` is what the wire's ``error.data``
+   holds.
 """
 
 
@@ -35,6 +37,7 @@ class ClawError(Exception):
     hint     one action, or "" when there is none
     data     dict for JSON-RPC ``error.data``, or None
     """
+
     code = -32603
 
     def __init__(self, message: str, hint: str = "", data: dict = None):
@@ -44,7 +47,7 @@ class ClawError(Exception):
         self.data = data
 
     def __str__(self) -> str:
-        return self.message             # who passes an error on may have added to it
+        return self.message  # who passes an error on may have added to it
 
     def to_json(self) -> dict:
         """Return the JSON-RPC 2.0 error object: code, message and, when there is any, data."""
@@ -63,7 +66,10 @@ class RequestError(ClawError):
 
 
 class ParseError(RequestError):
-    """No JSON that we take.  *whole*: what it would be, where only a text in it (half of a surrogate pair) is none, else None."""
+    """No JSON that we take.  *whole*: what it would be, where only a text in it (half of a
+    surrogate pair) is none, else None.
+    """
+
     code = -32700
     whole = None
 
@@ -110,12 +116,16 @@ class ToolTimeout(ClawError):
 
 class ProviderError(ClawError):
     """*never*: it will not work before a person has changed something, a key or a model's name."""
+
     code = -32020
     never = False
 
 
 class Passing(ProviderError):
-    """A failure that another attempt may not meet.  ``wait_ms``: what the provider asked for, or None."""
+    """A failure that another attempt may not meet.  ``wait_ms``: what the provider asked for, or
+    None.
+    """
+
     wait_ms = None
 
 
@@ -147,7 +157,8 @@ class InternalError(ClawError):
     code = -32603
 
 
-UNWINDING = []                  # not empty: out of memory goes up to the shell's loop, which ends what is under way (a board)
+# not empty: out of memory goes up to the shell's loop, which ends what is under way (a board)
+UNWINDING = []
 
 
 def unexpected(e) -> ClawError:
@@ -155,7 +166,12 @@ def unexpected(e) -> ClawError:
     if isinstance(e, MemoryError):
         if UNWINDING:
             raise e
-        return InternalError("out of memory: %s" % e, "ask for less at once, or build a smaller agent")
+        return InternalError(
+            "out of memory: %s" % e, "ask for less at once, or build a smaller agent"
+        )
     if isinstance(e, RuntimeError) and "recursion depth" in str(e):
-        return InternalError("the stack of this device ran out", "nest less in messages, arguments, schemas and rules")
+        return InternalError(
+            "the stack of this device ran out",
+            "nest less in messages, arguments, schemas and rules",
+        )
     return InternalError("%s: %s" % (type(e).__name__, e), "this is a bug in clawlite")

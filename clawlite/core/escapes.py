@@ -1,26 +1,94 @@
 """Escapes for what would drive a terminal, or stand in a text unseen.
 
-A module of its own: most answers have nothing of the kind, and a board has no room to spare.  Unseen are the Unicode categories
-Cc, Cf, Zl and Zp, and what has no ink: joiners, fillers, variation selectors, tags (tests/host/manifest/test_unseen.py).
-"""
+A module of its own: most answers have nothing of the kind, and a board has no room to spare.
+Unseen are the Unicode categories Cc, Cf, Zl and Zp, and what has no ink: joiners, fillers,
+variation selectors, tags (tests/host/manifest/test_unseen.py)."""
+
 # First and last of each range, in order.
-_UNSEEN = (0, 8, 0xB, 0x1F, 0x7F, 0x9F, 0xAD, 0xAD, 0x34F, 0x34F, 0x600, 0x605, 0x61C, 0x61C,
-           0x6DD, 0x6DD, 0x70F, 0x70F, 0x890, 0x891, 0x8E2, 0x8E2, 0x115F, 0x1160, 0x17B4, 0x17B5,
-           0x180B, 0x180F, 0x200B, 0x200F, 0x2028, 0x202E, 0x2060, 0x206F, 0x2800, 0x2800,
-           0x3164, 0x3164, 0xFE00, 0xFE0F, 0xFEFF, 0xFEFF, 0xFFA0, 0xFFA0, 0xFFF0, 0xFFFB,
-           0x110BD, 0x110BD, 0x110CD, 0x110CD, 0x13430, 0x1345F, 0x1BCA0, 0x1BCA3, 0x1D173, 0x1D17A,
-           0xE0000, 0xE0FFF)
-_BLANKS = (0xA0, 0xA0, 0x1680, 0x1680, 0x2000, 0x200A, 0x202F, 0x202F, 0x205F, 0x205F, 0x3000, 0x3000)
-_JOINER, _EMOJI = 0x200D, 0xFE0F        # what shapes an emoji
-_PICTURES = 0x2190              # where the signs begin that it may follow
-_RUN = 4                        # blanks: fewer stand as they are
+_UNSEEN = (
+    0,
+    8,
+    0xB,
+    0x1F,
+    0x7F,
+    0x9F,
+    0xAD,
+    0xAD,
+    0x34F,
+    0x34F,
+    0x600,
+    0x605,
+    0x61C,
+    0x61C,
+    0x6DD,
+    0x6DD,
+    0x70F,
+    0x70F,
+    0x890,
+    0x891,
+    0x8E2,
+    0x8E2,
+    0x115F,
+    0x1160,
+    0x17B4,
+    0x17B5,
+    0x180B,
+    0x180F,
+    0x200B,
+    0x200F,
+    0x2028,
+    0x202E,
+    0x2060,
+    0x206F,
+    0x2800,
+    0x2800,
+    0x3164,
+    0x3164,
+    0xFE00,
+    0xFE0F,
+    0xFEFF,
+    0xFEFF,
+    0xFFA0,
+    0xFFA0,
+    0xFFF0,
+    0xFFFB,
+    0x110BD,
+    0x110BD,
+    0x110CD,
+    0x110CD,
+    0x13430,
+    0x1345F,
+    0x1BCA0,
+    0x1BCA3,
+    0x1D173,
+    0x1D17A,
+    0xE0000,
+    0xE0FFF,
+)
+_BLANKS = (
+    0xA0,
+    0xA0,
+    0x1680,
+    0x1680,
+    0x2000,
+    0x200A,
+    0x202F,
+    0x202F,
+    0x205F,
+    0x205F,
+    0x3000,
+    0x3000,
+)
+_JOINER, _EMOJI = 0x200D, 0xFE0F  # what shapes an emoji
+_PICTURES = 0x2190  # where the signs begin that it may follow
+_RUN = 4  # blanks: fewer stand as they are
 
 
 def escaped(data: bytes, strict: bool = False) -> bytes:
     """Return the UTF-8 text *data* with what is unseen written out.
 
-    strict  a person decides by what they see: blanks beyond ASCII and the joiners of emoji are written out too, and a run of
-            4 or more blanks becomes ``<9 blanks>``
+    strict  a person decides by what they see: blanks beyond ASCII and the joiners of emoji are
+            written out too, and a run of 4 or more blanks becomes ``<9 blanks>``
     """
     out = bytearray()
     at = before = 0
@@ -43,8 +111,8 @@ def escaped(data: bytes, strict: bool = False) -> bytes:
             out.extend((b"\\x%02x" if c < 256 else b"\\u%04x" if c < 65536 else b"\\U%08x") % c)
             c = 0
         else:
-            out.extend(data[at:at + size])
-        if c != _EMOJI:                 # the joiner after one belongs to the sign before it
+            out.extend(data[at : at + size])
+        if c != _EMOJI:  # the joiner after one belongs to the sign before it
             before = c
         at += size
     return bytes(out)

@@ -1,16 +1,17 @@
 """One HTTP exchange, as effects: connect and send, receive, close (RFC 9112).
 
-Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  Whatever ends an exchange closes its
-connection first.
+Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  Whatever ends an
+exchange closes its connection first.
 """
+
 from clawlite.core.effect import CLOSE, OPEN, RECEIVE
 from clawlite.core.errors import Passing, ProviderError
 from clawlite.core.http1 import Response, request
 
 CONNECT_MS = 10000
-SILENCE_MS = 60000              # without a byte, before or inside an answer
-MAX_REFUSAL = 65536             # bytes of an answer that is no 200: a person reads one line of it
-PASSING = (408, 425, 429, 500, 502, 503, 504, 529)      # statuses that another attempt may not meet
+SILENCE_MS = 60000  # without a byte, before or inside an answer
+MAX_REFUSAL = 65536  # bytes of an answer that is no 200: a person reads one line of it
+PASSING = (408, 425, 429, 500, 502, 503, 504, 529)  # statuses that another attempt may not meet
 
 
 def head(where: tuple, headers: list, size: int) -> bytes:
@@ -33,26 +34,28 @@ def hosted(where: tuple) -> str:
 
 
 def exchange(where: tuple, parts: list, most: int, begin, first_ms: int = SILENCE_MS, left=None):
-    """A generator of effects that returns (status, headers, body); body is None when a reader has taken it.
+    """A generator of effects that returns (status, headers, body); body is None when a reader has
+    taken it.
 
     where  (tls, host, port, target)
     parts  as in the effect OPEN
     most   bytes of a body that is kept
-    begin  function(status, headers) -> None: keep the body; or a reader: take(data) is a generator of effects, true when it
-           has all it wants, and at_end() says that no more comes
+    begin  function(status, headers) -> None: keep the body; or a reader: take(data) is a generator
+           of effects, true when it has all it wants, and at_end() says that no more comes
     first_ms  for the first byte
-    left   function() -> milliseconds until the answer must be whole, or None: that takes as long as it takes
+    left   function() -> milliseconds until the answer must be whole, or None: that takes as long as
+           it takes
     Raises ``ProviderError``, ``Passing`` for what another attempt may not meet.
     """
     yield (OPEN, "https" if where[0] else "http", where[1], where[2], parts, CONNECT_MS)
-    parts = None                    # sent: while an answer comes, a board needs their room
+    parts = None  # sent: while an answer comes, a board needs their room
     try:
         # The first before the rest: until it has come, a board has no need of what reads it.
         first = yield (RECEIVE, min(first_ms, left()) if left else first_ms)
         if not first[0] and first[1].message.startswith("it said nothing"):
-            raise ProviderError(first[1].message)   # another attempt would take as long
+            raise ProviderError(first[1].message)  # another attempt would take as long
         answer = yield from _received(first, most, begin, left)
-    except Exception:               # also MemoryError: no connection outlives its exchange
+    except Exception:  # also MemoryError: no connection outlives its exchange
         yield (CLOSE,)
         raise
     yield (CLOSE,)
@@ -65,7 +68,9 @@ def _received(outcome: tuple, most: int, begin, left):
     while True:
         done, data = outcome
         if not done:
-            raise (ProviderError if data.message.startswith("certificate") else Passing)(data.message)
+            raise (ProviderError if data.message.startswith("certificate") else Passing)(
+                data.message
+            )
         if data:
             response.feed(data)
         else:
@@ -77,12 +82,20 @@ def _received(outcome: tuple, most: int, begin, left):
                 reader = begin(status, headers)
                 encoding = headers.get("content-encoding", "identity")
                 if encoding != "identity" and status == 200:
-                    raise ProviderError("the answer is compressed (%s), which nobody asked for" % encoding[:40],
-                                        "turn compression off at the server, or at the proxy before it")
+                    raise ProviderError(
+                        "the answer is compressed (%s), which nobody asked for" % encoding[:40],
+                        "turn compression off at the server, or at the proxy before it",
+                    )
                 if status != 200 and most > MAX_REFUSAL:
                     most = MAX_REFUSAL
                 length = headers.get("content-length", "")
-                if reader is None and status == 200 and length.isdigit() and len(length) < 16 and int(length) > most:
+                if (
+                    reader is None
+                    and status == 200
+                    and length.isdigit()
+                    and len(length) < 16
+                    and int(length) > most
+                ):
                     raise ProviderError("the answer is longer than %d bytes" % most)
             elif event[0] == "end":
                 if reader:
@@ -109,17 +122,20 @@ def _event(response, data):
     except ProviderError as e:
         if data:
             raise
-        raise Passing(e.message)        # cut off: another attempt may not be
+        raise Passing(e.message)  # cut off: another attempt may not be
 
 
 def refused(status: int, headers: dict, message: str, now_s):
-    """Return the error for an answer that is no 200; ``Passing`` says how long Retry-After asks to wait.
+    """Return the error for an answer that is no 200; ``Passing`` says how long Retry-After asks to
+    wait.
 
     now_s  seconds since 1970, or None while the clock is unset
     """
     if 300 <= status < 400 and headers.get("location"):
-        return ProviderError("HTTP %d: it redirects to %s" % (status, headers["location"][:200]),
-                             "if that is right, write it into the manifest's endpoint")
+        return ProviderError(
+            "HTTP %d: it redirects to %s" % (status, headers["location"][:200]),
+            "if that is right, write it into the manifest's endpoint",
+        )
     encoding = headers.get("content-encoding", "identity")
     if encoding != "identity":
         message = "HTTP %d, with a compressed reason (%s)" % (status, encoding[:40])
@@ -129,8 +145,9 @@ def refused(status: int, headers: dict, message: str, now_s):
     after = headers.get("retry-after", "")
     if after.isdigit():
         e.wait_ms = int(after[:9]) * 1000
-    elif after and now_s is not None:       # a date (RFC 9110, 10.2.3)
+    elif after and now_s is not None:  # a date (RFC 9110, 10.2.3)
         from clawlite.core.clock import from_http
+
         at = from_http(after)
         if at is not None:
             e.wait_ms = (at - now_s) * 1000 if at > now_s else 0
@@ -141,4 +158,8 @@ def without(key: str, said):
     """Return *said* (str or bytes) without the key: some servers repeat what they refuse."""
     if not key:
         return said
-    return said.replace(key, "[redacted]") if isinstance(said, str) else said.replace(key.encode(), b"[redacted]")
+    return (
+        said.replace(key, "[redacted]")
+        if isinstance(said, str)
+        else said.replace(key.encode(), b"[redacted]")
+    )

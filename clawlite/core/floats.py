@@ -1,14 +1,17 @@
-"""The shortest exact IEEE 754 form of a float: 2, 4 or 8 bytes, big endian (RFC 8949, 4.2.1 and appendix D).
+"""The shortest exact IEEE 754 form of a float: 2, 4 or 8 bytes, big endian (RFC 8949, 4.2.1 and
+appendix D).
 
-encoder.py writes it.  No record needs this module unless it holds a float, so cbor.py imports it at the first.
-Forms are compared as bits, not as floats: a board that has only 32-bit floats still judges a 64-bit one rightly.
-Half precision is done by hand: ``struct`` has no "e" on every board.
+encoder.py writes it.  No record needs this module unless it holds a float, so cbor.py imports it at
+the first. Forms are compared as bits, not as floats: a board that has only 32-bit floats still
+judges a 64-bit one rightly. Half precision is done by hand: ``struct`` has no "e" on every board.
 """
+
 import struct
 
 
 def unpack_float(data: bytes):
-    """Return the float in *data*, 2, 4 or 8 bytes; None when it is not finite or a shorter form would have done.
+    """Return the float in *data*, 2, 4 or 8 bytes; None when it is not finite or a shorter form
+    would have done.
 
     A 64-bit float is rounded on a board with 32-bit ones; one beyond their range is None there.
     """
@@ -30,15 +33,17 @@ def unpack_float(data: bytes):
 
 
 def narrow(bits: int, exp_bits: int, frac_bits: int, exp_bits2: int, frac_bits2: int) -> int:
-    """Return the finite IEEE 754 number *bits* in the narrower format 2, or -1 when it does not fit exactly."""
+    """Return the finite IEEE 754 number *bits* in the narrower format 2, or -1 when it does not
+    fit exactly.
+    """
     sign = bits >> (exp_bits + frac_bits) << (exp_bits2 + frac_bits2)
     exponent = (bits >> frac_bits) & ((1 << exp_bits) - 1)
     fraction = bits & ((1 << frac_bits) - 1)
-    if exponent == 0:                   # zero, or a subnormal, which is below all of format 2
+    if exponent == 0:  # zero, or a subnormal, which is below all of format 2
         return -1 if fraction else sign
     exponent += (1 << (exp_bits2 - 1)) - (1 << (exp_bits - 1))
     drop = frac_bits - frac_bits2
-    if exponent < 1:                    # subnormal there: the leading one is written out
+    if exponent < 1:  # subnormal there: the leading one is written out
         fraction |= 1 << frac_bits
         drop += 1 - exponent
         exponent = 0

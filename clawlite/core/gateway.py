@@ -1,15 +1,18 @@
-"""A remote provider that a gateway asks for this device (docs/gateway.md): the conversation goes up, text and tool calls come back.
+"""A remote provider that a gateway asks for this device (docs/gateway.md): the conversation goes
+up, text and tool calls come back.
 
-The gateway has the key, the network, the limits and the codec (core/provider.py runs there).  What it sends is checked here as
-a stranger's.
+The gateway has the key, the network, the limits and the codec (core/provider.py runs there).  What
+it sends is checked here as a stranger's.
 """
+
 from clawlite.core.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, WRITE
 from clawlite.core.errors import ParseError, ProviderError
 from clawlite.core.turn import MAX_CALLS, Reply
 
-GATEWAY = "gateway"             # the scheme in OPEN
-_METERS = (".day", ".cost")      # DAY_TOKENS, DAY_COST of ledger.py, whose code nothing here needs
-SILENCE_MS = 150000             # a gateway tells of each attempt that failed: connect, wait for an answer, pause
+GATEWAY = "gateway"  # the scheme in OPEN
+_METERS = (".day", ".cost")  # DAY_TOKENS, DAY_COST of ledger.py, whose code nothing here needs
+# a gateway tells of each attempt that failed: connect, wait for an answer, pause
+SILENCE_MS = 150000
 
 
 class Distant:
@@ -19,9 +22,9 @@ class Distant:
     loads  the shell's JSON decoder
     keep   bytes of an answer that the conversation remembers, about
 
-    The effect OPEN has the scheme GATEWAY, this name in place of a host, the most tokens of the answer (0: what is left) in
-    place of a port, and ``turn.Message`` objects as its parts.  RECEIVE brings one of: str, text of the answer; [str], a
-    notice; dict, the result, with which all ends.
+    The effect OPEN has the scheme GATEWAY, this name in place of a host, the most tokens of the
+    answer (0: what is left) in place of a port, and ``turn.Message`` objects as its parts.  RECEIVE
+    brings one of: str, text of the answer; [str], a notice; dict, the result, with which all ends.
     """
 
     def __init__(self, name: str, loads, keep: int):
@@ -30,14 +33,15 @@ class Distant:
         self._keep = keep
 
     def ask(self, history, meter, most=None):
-        """A generator of effects that returns a ``Reply``; arguments and errors are those of ``provider.Provider.ask``.
+        """A generator of effects that returns a ``Reply``; arguments and errors are those of
+        ``provider.Provider.ask``.
 
         meter  keeps what rules of the device ask about; may be None
         """
         yield (OPEN, GATEWAY, self.name, most or 0, history.context(0), 0)
         try:
             reply, spent = yield from self._received(not history.is_nested)
-        except Exception:               # also MemoryError
+        except Exception:  # also MemoryError
             yield (CLOSE,)
             raise
         yield (CLOSE,)
@@ -64,23 +68,48 @@ class Distant:
                 if is_shown:
                     yield (WRITE, event)
             elif isinstance(event, list):
-                said = bytearray()      # another attempt begins anew
+                said = bytearray()  # another attempt begins anew
                 yield (TELL, event[0])
             else:
                 calls, stop, spent = self._result(event)
-                end = len(said) - 1 if said[-1:] == b"\n" else len(said)        # the gateway ends a line that the answer did not
+                # the gateway ends a line that the answer did not
+                end = len(said) - 1 if said[-1:] == b"\n" else len(said)
                 return Reply(str(memoryview(said)[:end], "utf-8"), calls, shown, stop), spent
 
     def _result(self, result: dict) -> tuple:
-        """Return (calls, stop, entries for the ledger).  Raises ``ProviderError`` for what is no such result."""
-        calls, stop, spent = result.get("calls", []), result.get("stop", ""), result.get("spent", [])
-        good = isinstance(stop, str) and isinstance(calls, list) and isinstance(spent, list) and len(calls) <= MAX_CALLS and len(spent) <= 2
+        """Return (calls, stop, entries for the ledger).  Raises ``ProviderError`` for what is no
+        such result.
+        """
+        calls, stop, spent = (
+            result.get("calls", []),
+            result.get("stop", ""),
+            result.get("spent", []),
+        )
+        good = (
+            isinstance(stop, str)
+            and isinstance(calls, list)
+            and isinstance(spent, list)
+            and len(calls) <= MAX_CALLS
+            and len(spent) <= 2
+        )
         for call in calls if good else ():
-            good = good and isinstance(call, list) and [isinstance(part, str) for part in call] == [True, True, True]
+            good = (
+                good
+                and isinstance(call, list)
+                and [isinstance(part, str) for part in call] == [True, True, True]
+            )
         for entry in spent if good else ():
-            good = good and isinstance(entry, list) and len(entry) == 3 and entry[0] in _METERS and _counts(entry[1:])
+            good = (
+                good
+                and isinstance(entry, list)
+                and len(entry) == 3
+                and entry[0] in _METERS
+                and _counts(entry[1:])
+            )
         if not good:
-            raise ProviderError("the gateway's answer is malformed", "give both the same version of clawlite")
+            raise ProviderError(
+                "the gateway's answer is malformed", "give both the same version of clawlite"
+            )
         return [(id, name, self._arguments(raw), raw) for id, name, raw in calls], stop, spent
 
     def _arguments(self, raw: str):

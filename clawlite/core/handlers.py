@@ -1,15 +1,17 @@
 """Handlers: the functions behind tools, run in this process (sandbox level ``none``).
 
-The only place that calls one.  A plain function runs to its end.  A generator works in steps: it yields the
-milliseconds to wait before the next one (None or 0: at once, after whatever else is due), so that the agent stays
-awake and a timeout can end the work: the generator is closed, which runs its ``finally`` blocks (pump off, valve shut).
-One that yields {"ask": text, "max_tokens": n} is sent what the agent's provider says to that.
-Whatever a maker's function raises is the outcome of its own call: Ctrl-C and ``sys.exit()`` too.
-"""
+The only place that calls one.  A plain function runs to its end.  A generator works in steps: it
+yields the milliseconds to wait before the next one (None or 0: at once, after whatever else is
+due), so that the agent stays awake and a timeout can end the work: the generator is closed, which
+runs its ``finally`` blocks (pump off, valve shut). One that yields {"ask": text, "max_tokens": n}
+is sent what the agent's provider says to that. Whatever a maker's function raises is the outcome of
+its own call: Ctrl-C and ``sys.exit()`` too."""
+
 from clawlite.core.errors import ClawError, SandboxDenied, ToolTimeout
 from clawlite.core.image import BUILTIN, GENERATOR, HAS_BOARD
 
-MAX_TOKENS = 1024               # of what a provider says to a handler that gives no number
+MAX_TOKENS = 1024  # of what a provider says to a handler that gives no number
+
 
 class Handlers:
     """What runs here, and what is running.
@@ -25,7 +27,9 @@ class Handlers:
         self._of = (builtin, maker)
         self._board = board
         self.interrupted = False
-        self._running = []      # [task, generator, wake_ms (None: it waits for a provider), due_ms, tool name, outcome to go on with]
+        # [task, generator, wake_ms (None: it waits for a provider), due_ms, tool name, outcome to
+        # go on with]
+        self._running = []
 
     @property
     def is_busy(self) -> bool:
@@ -37,8 +41,10 @@ class Handlers:
         kind, name = tool.handler
         function = self._of[kind].get(name)
         if function is None:
-            return False, SandboxDenied("%s: this device has no handler %s" % (tool.name, name),
-                                        "update the runtime" if kind == BUILTIN else "copy tools.py beside the image")
+            return False, SandboxDenied(
+                "%s: this device has no handler %s" % (tool.name, name),
+                "update the runtime" if kind == BUILTIN else "copy tools.py beside the image",
+            )
         if tool.flags & HAS_BOARD:
             arguments = dict(arguments)
             arguments["board"] = self._board
@@ -58,7 +64,8 @@ class Handlers:
                 entry[2], entry[5] = now_ms, outcome
 
     def poll(self, now_ms: int) -> list:
-        """Step what is due; return [(task, outcome), ...] of what has ended, or asks: (None, (text, most tokens)).
+        """Step what is due; return [(task, outcome), ...] of what has ended, or asks: (None, (text,
+        most tokens)).
 
         Each is stepped once: a generator that never waits shares the loop, it does not own it.
         """
@@ -71,7 +78,17 @@ class Handlers:
             if due_ms is not None and now_ms >= due_ms:
                 self._running.remove(entry)
                 end(generator)
-                ended.append((task, (False, ToolTimeout("%s: did not end in time and was ended" % name, "", {"tool": name}))))
+                ended.append(
+                    (
+                        task,
+                        (
+                            False,
+                            ToolTimeout(
+                                "%s: did not end in time and was ended" % name, "", {"tool": name}
+                            ),
+                        ),
+                    )
+                )
             elif wake_ms is not None and now_ms >= wake_ms:
                 outcome = self._advance(generator, go_on)
                 entry[5] = (True, None)
@@ -98,7 +115,9 @@ class Handlers:
             return self._failure(e)
 
     def _failure(self, e) -> tuple:
-        """Return the outcome of what raised *e*: a maker's function may raise anything; its type is half of the message."""
+        """Return the outcome of what raised *e*: a maker's function may raise anything; its type
+        is half of the message.
+        """
         if isinstance(e, KeyboardInterrupt):
             self.interrupted = True
         if not isinstance(e, ClawError):
@@ -131,7 +150,13 @@ class Handlers:
 def question(said: dict) -> tuple:
     """Return (text, most tokens) of what a handler asks; raises ``ClawError`` for anything else."""
     text, most = said.get("ask"), said.get("max_tokens", MAX_TOKENS)
-    if not isinstance(text, str) or not text or not isinstance(most, int) or most is True or most < 1:
+    if (
+        not isinstance(text, str)
+        or not text
+        or not isinstance(most, int)
+        or most is True
+        or most < 1
+    ):
         raise ClawError('it yielded a dict, expected {"ask": text, "max_tokens": number}')
     return text, most
 
@@ -139,5 +164,6 @@ def question(said: dict) -> tuple:
 def end(generator):
     try:
         generator.close()
-    except BaseException:       # its own clean-up failed: the call has ended all the same, and the others have to end too
+    # its own clean-up failed: the call has ended all the same, and the others have to end too
+    except BaseException:
         pass

@@ -2,58 +2,81 @@
 
 Once per session, so a module of its own that a board can drop from memory afterwards.
 """
+
 from clawlite.core.errors import InvalidParams, VersionError
 from clawlite.core.rpc import field
 
 SUPPORTED = ("0.2.0", "0.3.0")
 _HIGHEST = (0, 3, 0)
 _GROUPS = ("tools", "swarm", "memory")
-_SHOWN = 64                     # characters of an operator's own words in the log
+_SHOWN = 64  # characters of an operator's own words in the log
 
 
 def agree(params: dict, about) -> tuple:
-    """Return (version of the session, groups of methods that were asked for, or None for all, event for the log).
+    """Return (version of the session, groups of methods that were asked for, or None for all, event
+    for the log).
 
     about  ``image.AgentInfo`` of who is here, or None when nobody is yet
-    Raises ``VersionError`` first, then ``InvalidParams``: checks go version, params (docs/adr/0006).  The manifest is
-    checked for kind, name and the type of spec (a shell may check more: ``Agent.adopt``), a URI for
-    whom it names; the image stays the authority over what this agent is.
-    """
+    Raises ``VersionError`` first, then ``InvalidParams``: checks go version, params
+    (docs/adr/0006).  The manifest is checked for kind, name and the type of spec (a shell may check
+    more: ``Agent.adopt``), a URI for whom it names; the image stays the authority over what this
+    agent is."""
     spoken = negotiate(params.get("protocolVersion"))
     info = field(params, "clientInfo", dict, "")
-    client = field(info, "name", str, "clientInfo.") + " " + field(info, "version", str, "clientInfo.")
+    client = (
+        field(info, "name", str, "clientInfo.") + " " + field(info, "version", str, "clientInfo.")
+    )
     manifest = params.get("manifest")
     if isinstance(manifest, str):
         _resolve(manifest, about)
         named = manifest
     elif not isinstance(manifest, dict):
-        raise InvalidParams("manifest: expected a Claw manifest or a claw:// URI" + ("" if "manifest" in params else ", there is none"))
+        raise InvalidParams(
+            "manifest: expected a Claw manifest or a claw:// URI"
+            + ("" if "manifest" in params else ", there is none")
+        )
     elif manifest.get("kind") != "Claw":
         raise InvalidParams('manifest.kind: expected "Claw"')
     else:
-        named = field(field(manifest, "metadata", dict, "manifest."), "name", str, "manifest.metadata.")
+        named = field(
+            field(manifest, "metadata", dict, "manifest."), "name", str, "manifest.metadata."
+        )
         field(manifest, "spec", dict, "manifest.")
     asked = field(params, "capabilities", dict, "")
     for group in _GROUPS:
         field(asked, group, dict, "capabilities.", False)
-    event = {"event": "session.opened", "client": client[:_SHOWN], "protocol": spoken, "manifest": named[:_SHOWN]}
+    event = {
+        "event": "session.opened",
+        "client": client[:_SHOWN],
+        "protocol": spoken,
+        "manifest": named[:_SHOWN],
+    }
     return spoken, asked or None, event
 
 
 def _resolve(text: str, about):
-    """Raise ``InvalidParams`` unless the URI *text* names the agent that is here: its identity.  For a good URI it has the code -32061,
-    "Primitive not found" (Runtime Profile 0.2.0, 4)."""
+    """Raise ``InvalidParams`` unless the URI *text* names the agent that is here: its identity.
+    For a good URI it has the code -32061, "Primitive not found" (Runtime Profile 0.2.0, 4)."""
     from clawlite.core.uri import parse as parse_uri
-    authority, kind, _, name, version = parse_uri(text)        # by place: a board's core has other names for attributes
+
+    # by place: a board's core has other names for attributes
+    authority, kind, _, name, version = parse_uri(text)
     if about is None:
-        raise _not_found("manifest: %s: there is no agent here yet" % text, "send the manifest itself")
+        raise _not_found(
+            "manifest: %s: there is no agent here yet" % text, "send the manifest itself"
+        )
     here = "claw://local/identity/" + about.identity
     if authority == "registry":
-        raise _not_found("manifest: %s: this agent reads no registry" % text, "this agent is " + here)
+        raise _not_found(
+            "manifest: %s: this agent reads no registry" % text, "this agent is " + here
+        )
     if kind != "identity" or name != about.identity:
         raise _not_found("manifest: %s is not here" % text, "this agent is " + here)
     if version is not None and version != about.version:
-        raise _not_found("manifest: %s is not here in this version" % text, "this agent is %s@%s" % (here, about.version))
+        raise _not_found(
+            "manifest: %s is not here in this version" % text,
+            "this agent is %s@%s" % (here, about.version),
+        )
 
 
 def _not_found(message: str, hint: str):
@@ -63,7 +86,9 @@ def _not_found(message: str, hint: str):
 
 
 def parse_version(text) -> tuple:
-    """Return (major, minor, patch, pre-release or "") of a semantic version (SemVer 2.0, 2 and 9), or None."""
+    """Return (major, minor, patch, pre-release or "") of a semantic version (SemVer 2.0, 2 and
+    9), or None.
+    """
     if not isinstance(text, str) or not text or len(text) > 64:
         return None
     core, dash, pre = text.partition("-")
@@ -98,5 +123,7 @@ def negotiate(asked) -> str:
     if parsed is None:
         raise InvalidParams("protocolVersion: expected a semantic version such as 0.3.0")
     if parsed[0] != 0:
-        raise VersionError("Protocol version not supported: %s" % asked, "", {"supported": list(SUPPORTED)})
+        raise VersionError(
+            "Protocol version not supported: %s" % asked, "", {"supported": list(SUPPORTED)}
+        )
     return asked if parsed[:3] <= _HIGHEST else "0.3.0"

@@ -1,15 +1,19 @@
 """What requests gave, so that the same ``context.request_id`` gives it again (CKP 0.2.0, 9.3.2).
 
-1. A request is known once its arguments have passed (core/tools.py has the place): another with its id waits for it while it is under way,
-   and for 5 minutes after its end gets what it got, a result or a refusal.  With other parameters it is an error, and nothing runs.
-2. What may not run twice is on record before it begins, what a person answered before the answer is acknowledged, and both before the
-   call's own answer leaves (KEEP).  After a restart a call that began and has no result is refused: it may have run.
-3. Bounded: of what has ended, what need not be remembered is forgotten first, the oldest first.  When what must be remembered fills the
-   bounds, tools that may not run twice are refused; the others go on.
+1. A request is known once its arguments have passed (core/tools.py has the place): another with its
+   id waits for it while it is under way, and for 5 minutes after its end gets what it got, a result
+   or a refusal.  With other parameters it is an error, and nothing runs.
+2. What may not run twice is on record before it begins, what a person answered before the answer is
+   acknowledged, and both before the call's own answer leaves (KEEP).  After a restart a call that
+   began and has no result is refused: it may have run.
+3. Bounded: of what has ended, what need not be remembered is forgotten first, the oldest first.
+   When what must be remembered fills the bounds, tools that may not run twice are refused; the
+   others go on.
 """
+
 from clawlite.core.idempotent_request import Once
 
-KEPT_MS = 300000                # so long a call is remembered after its end
+KEPT_MS = 300000  # so long a call is remembered after its end
 IDS, FREE, BYTES = 64, 2, 4096  # of a board; a shell with more room says so
 
 
@@ -21,11 +25,14 @@ def nothing(key=None):
 class Recall:
     """The requests of one agent.
 
-    kept    function() -> (ids, free, size, [(key, age in seconds, bytes), ...]): how many are remembered, and how many of those that
-            need not be; bytes of their answers; and what is on record.  function(key) -> (kind, payload), what is on record of one, or None
+    kept    function() -> (ids, free, size, [(key, age in seconds, bytes), ...]): how many are
+            remembered, and how many of those that need not be; bytes of their answers; and what is
+            on record.  function(key) -> (kind, payload), what is on record of one, or None
     now_ms  monotonic; whoever calls in keeps it up to date
-    known   {id: ``once.Once``} of those under way, and of those that have ended and may be forgotten
-    held    {id: (when it is forgotten, bytes)} of those that have ended and must be remembered; their answers are on record
+    known   {id: ``once.Once``} of those under way, and of those that have ended and may be
+            forgotten
+    held    {id: (when it is forgotten, bytes)} of those that have ended and must be remembered;
+            their answers are on record
     begun   how many are under way and must be remembered
     """
 
@@ -36,7 +43,7 @@ class Recall:
         self.begun = 0
         self.kept = kept
         self._ids, free, self._size, records = kept()
-        self._free = [None] * free      # a ring: the oldest stands where the next one goes
+        self._free = [None] * free  # a ring: the oldest stands where the next one goes
         self._next = 0
         self._used = self._held_used = 0
         for key, age_s, bytes_ in records:
@@ -50,6 +57,7 @@ class Recall:
                 return None
             if self.now_ms < self.held[id][0]:
                 from clawlite.core.idempotency_journal import read
+
                 return read(Once(self, id, None), self.kept(id))
             self._release(id)
         elif once.due_ms is not None and self.now_ms >= once.due_ms:
@@ -64,7 +72,9 @@ class Recall:
             self._used -= once.size
 
     def ended(self, once):
-        """Remember one that has ended and may be forgotten, and forget others when that is too much."""
+        """Remember one that has ended and may be forgotten, and forget others when that is too
+        much.
+        """
         once.due_ms = self.now_ms + KEPT_MS
         self._used += once.size
         free, at = self._free, self._next
@@ -97,16 +107,27 @@ class Recall:
         self._held_used -= self.held.pop(id)[1]
 
     def check_room(self):
-        """Raise ``InvalidRequest`` when one more that must be remembered is too much: a quarter of the bytes is left to calls under way."""
+        """Raise ``InvalidRequest`` when one more that must be remembered is too much: a quarter
+        of the bytes is left to calls under way.
+        """
         if self._is_full():
             for id in list(self.held):
                 if self.now_ms >= self.held[id][0]:
                     self._release(id)
             if self._is_full():
                 from clawlite.core.idempotency_journal import full
+
                 due = [due for due, _ in self.held.values()]
-                raise full(self.begun + len(self.held), self._ids, self._held_used, self._size - self._size // 4,
-                           min(due) - self.now_ms if due else KEPT_MS)
+                raise full(
+                    self.begun + len(self.held),
+                    self._ids,
+                    self._held_used,
+                    self._size - self._size // 4,
+                    min(due) - self.now_ms if due else KEPT_MS,
+                )
 
     def _is_full(self) -> bool:
-        return self.begun + len(self.held) >= self._ids or self._held_used > self._size - self._size // 4
+        return (
+            self.begun + len(self.held) >= self._ids
+            or self._held_used > self._size - self._size // 4
+        )

@@ -1,7 +1,9 @@
-"""One request with an id, that runs once (CKP 0.2.0, 9.3.2, ``context.request_id``); idempotency.py has all of them.
+"""One request with an id, that runs once (CKP 0.2.0, 9.3.2, ``context.request_id``); idempotency.py
+has all of them.
 
 What few calls need lies in idempotency_journal.py, which a board loads for them and drops again.
 """
+
 from clawlite.core.effect import JOIN
 from clawlite.core.image import IDEMPOTENT, READ_ONLY
 from clawlite.core.idempotency_record import BEGUN, ENDED, LOST, NEW, OPEN
@@ -22,6 +24,7 @@ class Once:
     size     bytes of the answer
     due_ms   when it is forgotten, or None
     """
+
     number = told = joined = answer = due_ms = None
     waits = is_long = False
     state = NEW
@@ -33,16 +36,18 @@ class Once:
         self.asked = asked
 
     def admit(self, tool):
-        """Return None for a request that goes on, or the one with this id that is known: ``again`` has what it gives.
+        """Return None for a request that goes on, or the one with this id that is known: ``again``
+        has what it gives.
 
-        Raises ``InvalidParams`` for a known id with other parameters, ``InvalidRequest`` when nothing more can be remembered.
-        """
+        Raises ``InvalidParams`` for a known id with other parameters, ``InvalidRequest`` when
+        nothing more can be remembered."""
         self.asked[0] = tool.name
         recall = self.recall
         if self.id in recall.known or self.id in recall.held:
             known = recall.find(self.id)
             if known is not None:
                 from clawlite.core.idempotency_journal import compare
+
                 compare(self, known)
                 if known.state != LOST or not tool.flags & (READ_ONLY | IDEMPOTENT):
                     return known
@@ -53,16 +58,21 @@ class Once:
         return None
 
     def is_kept(self, tool) -> bool:
-        """Return whether it goes on record before *tool* runs: it may not run twice, or a person was asked."""
+        """Return whether it goes on record before *tool* runs: it may not run twice, or a person
+        was asked.
+        """
         return self.waits or not tool.flags & (READ_ONLY | IDEMPOTENT)
 
     def begin(self):
         """A generator of effects, see ``onrecord.begin``."""
         from clawlite.core.idempotency_journal import begin
+
         return begin(self)
 
     def again(self):
-        """A generator of effects that returns, or raises, what this request gave; it waits for its end."""
+        """A generator of effects that returns, or raises, what this request gave; it waits for
+        its end.
+        """
         if self.state < ENDED:
             if self.joined is None:
                 self.joined = []
@@ -74,14 +84,19 @@ class Once:
         if self.state == ENDED and not isinstance(self.answer, dict):
             return self.answer
         from clawlite.core.idempotency_journal import error
+
         raise error(self)
 
     def end(self, result, error):
-        """Return what goes on record, (kind, id, payload), or None; *result* is ``tools.Result``, or None when there is an *error*."""
-        if self.state == NEW or self.state == ENDED:        # ENDED: memory did not do for its answer
+        """Return what goes on record, (kind, id, payload), or None; *result* is
+        ``tools.Result``, or None when there is an *error*.
+        """
+        # ENDED: memory did not do for its answer
+        if self.state == NEW or self.state == ENDED:
             return None
         if error or self.state == BEGUN or self.is_long:
             from clawlite.core.idempotency_journal import end
+
             return end(self, result, error)
         result.value = None
         self.answer = result

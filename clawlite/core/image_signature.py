@@ -1,15 +1,16 @@
 """The seal of an image: SHA-256 digest, and HMAC-SHA256 (RFC 2104) with a device key.
 
 Checked when an image arrives (flashed, inspected) and whenever Linux loads one;
-a board's boot checks the CRC alone (core/image.py).  A module of its own, so that a boot does not load it.
-"""
+a board's boot checks the CRC alone (core/image.py).  A module of its own, so that a boot does not
+load it."""
+
 import hashlib
 
 from clawlite.core.errors import ImageError
 
 _CHUNK = 1024
-LEAST_KEY = 16                  # bytes of a device key
-SIGNED = 73                     # bytes of a seal with a signature; 40 without (null)
+LEAST_KEY = 16  # bytes of a device key
+SIGNED = 73  # bytes of a seal with a signature; 40 without (null)
 
 
 def check(read, size: int, seal_at: int, key: bytes = None):
@@ -22,8 +23,10 @@ def check(read, size: int, seal_at: int, key: bytes = None):
     Raises ``ImageError``.  Cost: the file read and hashed once.
     """
     if key is not None and size - seal_at != SIGNED:
-        raise ImageError("image: not signed, and this device runs signed images only",
-                         "build it with: clawlite build --key-file FILE")
+        raise ImageError(
+            "image: not signed, and this device runs signed images only",
+            "build it with: clawlite build --key-file FILE",
+        )
     digest = hashlib.sha256()
     pos, end = 0, seal_at + 5
     while pos < end:
@@ -33,10 +36,14 @@ def check(read, size: int, seal_at: int, key: bytes = None):
         digest.update(chunk)
         pos += len(chunk)
     if not same(digest.digest(), read(seal_at + 7, 32)):
-        raise ImageError("image: bad digest: the file is not what was built", "build or flash it again")
+        raise ImageError(
+            "image: bad digest: the file is not what was built", "build or flash it again"
+        )
     if key is not None and not same(sign(read, seal_at + 39, key), read(seal_at + 41, 32)):
-        raise ImageError("image: signed with another key than this device's",
-                         "build it with: clawlite build --key-file FILE")
+        raise ImageError(
+            "image: signed with another key than this device's",
+            "build it with: clawlite build --key-file FILE",
+        )
 
 
 def sign(read, end: int, key: bytes) -> bytes:
@@ -50,7 +57,7 @@ def sign(read, end: int, key: bytes) -> bytes:
         chunk = read(pos, end - pos if end - pos < _CHUNK else _CHUNK)
         inner.update(chunk)
         pos += len(chunk)
-    outer = hashlib.sha256(bytes([b ^ 0x5c for b in key]))
+    outer = hashlib.sha256(bytes([b ^ 0x5C for b in key]))
     outer.update(inner.digest())
     return outer.digest()
 

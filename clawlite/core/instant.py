@@ -2,10 +2,11 @@
 
 
 def from_iso8601(text: str):
-    """Return the milliseconds since 1970 of ``2026-02-20``, ``2026-02-20T14:30:00Z`` or ``...14:30:00.250+01:00``, or None.
+    """Return the milliseconds since 1970 of ``2026-02-20``, ``2026-02-20T14:30:00Z`` or
+    ``...14:30:00.250+01:00``, or None.
 
-    What is finer than a millisecond is dropped; without an offset it is UTC; a year before 1970 is none.
-    """
+    What is finer than a millisecond is dropped; without an offset it is UTC; a year before 1970 is
+    none."""
     numbers, rest = [], text
     for width, after in ((4, "-"), (2, "-"), (2, "Tt "), (2, ":"), (2, ":"), (2, "")):
         part, rest = rest[:width], rest[width:]
@@ -21,9 +22,19 @@ def from_iso8601(text: str):
             rest = rest[1:]
     year, month, day, hour, minute, second = numbers
     ms, offset = _fraction(rest)
-    if ms is None or year < 1970 or not 1 <= month <= 12 or not 1 <= day <= _length(year, month) or hour > 23 or minute > 59 or second > 60:
+    if (
+        ms is None
+        or year < 1970
+        or not 1 <= month <= 12
+        or not 1 <= day <= _length(year, month)
+        or hour > 23
+        or minute > 59
+        or second > 60
+    ):
         return None
-    return ((_days(year, month, day) * 24 + hour) * 60 + minute - offset) * 60000 + second * 1000 + ms
+    return (
+        ((_days(year, month, day) * 24 + hour) * 60 + minute - offset) * 60000 + second * 1000 + ms
+    )
 
 
 def _is_digits(text: str) -> bool:
@@ -41,7 +52,9 @@ def _length(year: int, month: int) -> int:
 
 
 def _fraction(text: str) -> tuple:
-    """Return (milliseconds, minutes east of Greenwich) of what follows the seconds; (None, 0) when it is neither."""
+    """Return (milliseconds, minutes east of Greenwich) of what follows the seconds; (None, 0)
+    when it is neither.
+    """
     ms = 0
     if text[:1] == ".":
         end = 1
@@ -54,14 +67,32 @@ def _fraction(text: str) -> tuple:
     if text in ("", "Z", "z"):
         return ms, 0
     hours, minutes = text[1:3], text[4:]
-    if text[0] not in "+-" or text[3:4] != ":" or len(minutes) != 2 or not _is_digits(hours + minutes) or int(hours) > 23 or int(minutes) > 59:
+    if (
+        text[0] not in "+-"
+        or text[3:4] != ":"
+        or len(minutes) != 2
+        or not _is_digits(hours + minutes)
+        or int(hours) > 23
+        or int(minutes) > 59
+    ):
         return None, 0
     offset = int(hours) * 60 + int(minutes)
     return ms, -offset if text[0] == "-" else offset
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Return the days from 1970-01-01 to a date (the days-from-civil algorithm of H. Hinnant, years counted from March)."""
+    """Return the days from 1970-01-01 to a date (the days-from-civil algorithm of H. Hinnant,
+    years counted from March).
+    """
     year -= month < 3
     month += -3 if month > 2 else 9
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 1 - 719468
+    return (
+        365 * year
+        + year // 4
+        - year // 100
+        + year // 400
+        + (153 * month + 2) // 5
+        + day
+        - 1
+        - 719468
+    )

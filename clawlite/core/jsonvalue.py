@@ -1,8 +1,9 @@
 """JSON values as they read in a message, the same bytes on every runtime.
 
-Rules: 1. A message shows at most 40 characters of a value and nothing that could steer a terminal.  2. ``str`` and
-``repr`` of floats and dicts differ between runtimes: not used.
+Rules: 1. A message shows at most 40 characters of a value and nothing that could steer a terminal.
+2. ``str`` and ``repr`` of floats and dicts differ between runtimes: not used.
 """
+
 from clawlite.core.dialect import const
 
 _SHOWN = const(40)
@@ -10,7 +11,9 @@ _LISTED = const(100)
 
 
 def show(value) -> str:
-    """Return *value* as people read it: text quoted and clipped, floats to six digits, arrays and objects by size."""
+    """Return *value* as people read it: text quoted and clipped, floats to six digits, arrays
+    and objects by size.
+    """
     kind = type(value)
     if value is None:
         return "null"
@@ -30,7 +33,9 @@ def show(value) -> str:
 
 
 def several(values: list) -> str:
-    """Return *values* shown one by one, as many as fit in a line: ``one of "a", "b", ...``; one alone as it is."""
+    """Return *values* shown one by one, as many as fit in a line: ``one of "a", "b", ...``; one
+    alone as it is.
+    """
     text = "one of " if len(values) > 1 else ""
     for at in range(len(values)):
         if at:
@@ -63,14 +68,22 @@ def _is_plain(name):
 
 def _clip(text):
     shown = ""
-    kept = 0                    # how much of it leaves room for the dots
+    kept = 0  # how much of it leaves room for the dots
     for char in text:
         code = ord(char)
         if char in '"\\':
             char = "\\" + char
-        elif (code < 32 or 0x7F <= code < 0xA0 or 0x200B <= code <= 0x200F or 0x2028 <= code <= 0x202E
-              or 0x2060 <= code <= 0x206F or 0xD800 <= code < 0xE000 or code == 0xFEFF):
-            char = "\\u%04x" % code         # controls, marks that turn the line round, halves of pairs
+        elif (
+            code < 32
+            or 0x7F <= code < 0xA0
+            or 0x200B <= code <= 0x200F
+            or 0x2028 <= code <= 0x202E
+            or 0x2060 <= code <= 0x206F
+            or 0xD800 <= code < 0xE000
+            or code == 0xFEFF
+        ):
+            # controls, marks that turn the line round, halves of pairs
+            char = "\\u%04x" % code
         if len(shown) + len(char) > _SHOWN - 2:
             return shown[:kept] + "..."
         shown += char

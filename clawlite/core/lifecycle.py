@@ -1,15 +1,25 @@
 """The agent's lifecycle (CKP 0.2.0, section 8).
 
-    INIT -> STARTING -> READY -> STOPPING -> STOPPED        STOPPED -> STARTING: a new session on the same line
-    STARTING, READY -> ERROR -> STARTING                    another attempt, after a pause (core/recovery.py)
-                       ERROR -> STOPPING                    the breaker, or an operator who has seen enough
+    INIT -> STARTING -> READY -> STOPPING -> STOPPED        STOPPED -> STARTING: a new session on
+    the same line STARTING, READY -> ERROR -> STARTING                    another attempt, after a
+    pause (core/recovery.py)
+                       ERROR -> STOPPING                    the breaker, or an operator who has seen
+                       enough
 
 The table is data; anything else is our bug.  Each change is an event for the log.
 """
+
 from clawlite.core.effect import LOG
 from clawlite.core.errors import InternalError, InvalidRequest
 
-INIT, STARTING, READY, STOPPING, STOPPED, ERROR = "INIT", "STARTING", "READY", "STOPPING", "STOPPED", "ERROR"
+INIT, STARTING, READY, STOPPING, STOPPED, ERROR = (
+    "INIT",
+    "STARTING",
+    "READY",
+    "STOPPING",
+    "STOPPED",
+    "ERROR",
+)
 
 
 class Lifecycle:
@@ -19,7 +29,8 @@ class Lifecycle:
     state       one of the six names
     since_ms    int, the monotonic time of the last change
     starting    function() or None: what STARTING does in a shell; what it raises is an ERROR
-    on_failure  function(error, pause_ms) or None: told of each ERROR; pause_ms is None when no attempt follows
+    on_failure  function(error, pause_ms) or None: told of each ERROR; pause_ms is None when no
+                attempt follows
     recovery    ``recovery.Recovery``, once something has failed
     """
 
@@ -30,17 +41,34 @@ class Lifecycle:
         self.starting = None
         self.on_failure = None
         self.recovery = None
-        self._drain = None      # [due_ms, function(drained, now_ms)]
+        self._drain = None  # [due_ms, function(drained, now_ms)]
 
     def to(self, state: str, now_ms: int, details: dict = None):
-        """Change to *state* and log it, with the milliseconds spent in the old one.  Raises ``InternalError``."""
-        ways = {INIT: (STARTING,), STARTING: (READY, ERROR), READY: (STOPPING, ERROR), STOPPING: (STOPPED,), STOPPED: (STARTING,),
-                ERROR: (STARTING, STOPPING)}            # here: a board that has begun keeps no table of how
+        """Change to *state* and log it, with the milliseconds spent in the old one.  Raises
+        ``InternalError``.
+        """
+        ways = {
+            INIT: (STARTING,),
+            STARTING: (READY, ERROR),
+            READY: (STOPPING, ERROR),
+            STOPPING: (STOPPED,),
+            STOPPED: (STARTING,),
+            # here: a board that has begun keeps no table of how
+            ERROR: (STARTING, STOPPING),
+        }
         old = self.state
         if state not in ways[old]:
-            raise InternalError("lifecycle: no way from %s to %s" % (old, state), "this is a bug in clawlite")
-        event = {"claw": "0.3.0", "event": "lifecycle.transition", "agent": self._agent.image.agent.name,
-                 "from": old, "to": state, "duration_ms": now_ms - self.since_ms}
+            raise InternalError(
+                "lifecycle: no way from %s to %s" % (old, state), "this is a bug in clawlite"
+            )
+        event = {
+            "claw": "0.3.0",
+            "event": "lifecycle.transition",
+            "agent": self._agent.image.agent.name,
+            "from": old,
+            "to": state,
+            "duration_ms": now_ms - self.since_ms,
+        }
         if details:
             event["details"] = details
         self.state = state
@@ -59,10 +87,11 @@ class Lifecycle:
         self.to(READY, now_ms)
 
     def fail(self, error, now_ms: int):
-        """Go to ERROR, from where recovery is tried; *error*: any exception.  Nothing is left under way.
+        """Go to ERROR, from where recovery is tried; *error*: any exception.  Nothing is left under
+        way.
 
-        Where it drains, the time for that is over; in ERROR and where it has stopped this changes nothing.
-        """
+        Where it drains, the time for that is over; in ERROR and where it has stopped this changes
+        nothing."""
         if self._drain:
             self._drain[0] = now_ms
             self.drained(now_ms)
@@ -70,11 +99,14 @@ class Lifecycle:
             return
         if self.recovery is None:
             from clawlite.core.recovery import Recovery
+
             self.recovery = Recovery(self._agent)
         self.recovery.failed(error, now_ms)
 
     def stop(self, timeout_ms: int, stopped, now_ms: int):
-        """Take no more work, drain what is under way for at most *timeout_ms*, then call ``stopped(drained, now_ms)``."""
+        """Take no more work, drain what is under way for at most *timeout_ms*, then call
+        ``stopped(drained, now_ms)``.
+        """
         self.to(STOPPING, now_ms)
         self._drain = [now_ms + timeout_ms, stopped]
         self.drained(now_ms)
@@ -87,7 +119,9 @@ class Lifecycle:
             drained = not tasks
             self._drain = None
             for number in sorted(tasks):
-                self._agent.cancel(number, InvalidRequest("the agent stopped before this call ended"), now_ms)
+                self._agent.cancel(
+                    number, InvalidRequest("the agent stopped before this call ended"), now_ms
+                )
             self.to(STOPPED, now_ms)
             stopped(drained, now_ms)
 

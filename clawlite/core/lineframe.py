@@ -1,27 +1,35 @@
-"""What goes over a UART's wire: frames with a checksum, plain records, and text for people (docs/line.md: byte by byte).
+"""What goes over a UART's wire: frames with a checksum, plain records, and text for people
+(docs/line.md: byte by byte).
 
-1. A frame of a session is ``0x1E``, kind, sequence, acknowledgement and CRC-32 (6 bytes as 8 digits of base64), payload, LF.  No JSON
-   begins with one of the kinds.
-2. A hello and a reset are ``0x1E ~``, 0000, kind, CRC-32 (hex), payload, LF: every version of this reads them.
-3. The CRC covers all but marks and CRC itself, and begins with the session's number: no frame of another session passes.
-4. 0x1E begins a new item wherever it stands, so noise costs the items that it hits; it is in no payload.  A frame whose
-   LF alone is lost is whole.
-5. Every byte is looked at once.  Held are at most *limit* bytes of an open item and the chunk that is being read.
+1. A frame of a session is ``0x1E``, kind, sequence, acknowledgement and CRC-32 (6 bytes as 8 digits
+   of base64), payload, LF.  No JSON begins with one of the kinds.
+2. A hello and a reset are ``0x1E ~``, 0000, kind, CRC-32 (hex), payload, LF: every version of this
+   reads them.
+3. The CRC covers all but marks and CRC itself, and begins with the session's number: no frame of
+   another session passes.
+4. 0x1E begins a new item wherever it stands, so noise costs the items that it hits; it is in no
+   payload.  A frame whose LF alone is lost is whole.
+5. Every byte is looked at once.  Held are at most *limit* bytes of an open item and the chunk that
+   is being read.
 """
+
 import binascii
 import struct
 
 from clawlite.core.dialect import const
 
-DATA, MORE, ACK, HELLO, RESET = const(100), const(109), const(97), const(104), const(114)   # the letters d, m, a, h, r
-VERSION = const(2)              # of all this, in the hello
-COST = const(11)                # bytes of a session's frame beside its payload, LF counted
+# the letters d, m, a, h, r
+DATA, MORE, ACK, HELLO, RESET = const(100), const(109), const(97), const(104), const(114)
+VERSION = const(2)  # of all this, in the hello
+COST = const(11)  # bytes of a session's frame beside its payload, LF counted
 
-# Items.  LOOSE: a line, or what stood before 0x1E.  MARKED: 0x1E and the rest of its line.  CUT: as MARKED, but ended by the next
-# 0x1E.  LONG: a text that was dropped, its length in ASCII digits.  OVER: the same of what began with 0x1E.
+# Items.  LOOSE: a line, or what stood before 0x1E.  MARKED: 0x1E and the rest of its line.  CUT: as
+# MARKED, but ended by the next 0x1E.  LONG: a text that was dropped, its length in ASCII digits.
+# OVER: the same of what began with 0x1E.
 LOOSE, MARKED, LONG, CUT, OVER = const(0), const(1), const(2), const(3), const(4)
-_MARK, _GREETING = const(30), const(24)         # 0x1E; bytes of a hello's payload
-_HEAD, _PLAIN_HEAD = const(10), const(15)       # bytes before the payload, of a session's frame, and of a hello or reset
+_MARK, _GREETING = const(30), const(24)  # 0x1E; bytes of a hello's payload
+# bytes before the payload, of a session's frame, and of a hello or reset
+_HEAD, _PLAIN_HEAD = const(10), const(15)
 
 
 def encode(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:
@@ -34,12 +42,24 @@ def encode(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:
     """
     if kind == HELLO or kind == RESET:
         head = b"0000%c" % kind
-        return b"".join((b"\x1e~", head, b"%08x" % binascii.crc32(payload, binascii.crc32(head, seed)), payload, b"\n"))
-    return b"".join((b"\x1e%c" % kind, _digits(seq & 255, ack & 255, kind, payload, seed), payload, b"\n"))
+        return b"".join(
+            (
+                b"\x1e~",
+                head,
+                b"%08x" % binascii.crc32(payload, binascii.crc32(head, seed)),
+                payload,
+                b"\n",
+            )
+        )
+    return b"".join(
+        (b"\x1e%c" % kind, _digits(seq & 255, ack & 255, kind, payload, seed), payload, b"\n")
+    )
 
 
 def decode(item: bytes, seed: int) -> tuple:
-    """Return ``(seq, ack, kind, payload)`` of a MARKED or CUT item, or None when it is damaged or of another session."""
+    """Return ``(seq, ack, kind, payload)`` of a MARKED or CUT item, or None when it is damaged
+    or of another session.
+    """
     kind = kind_of(item)
     if kind == HELLO or kind == RESET:
         payload = item[_PLAIN_HEAD:]
@@ -50,13 +70,19 @@ def decode(item: bytes, seed: int) -> tuple:
         numbers = binascii.a2b_base64(digits)
     except ValueError:
         return None
-    if not kind or len(numbers) < 2 or digits != _digits(numbers[0], numbers[1], kind, payload, seed):
+    if (
+        not kind
+        or len(numbers) < 2
+        or digits != _digits(numbers[0], numbers[1], kind, payload, seed)
+    ):
         return None
     return numbers[0], numbers[1], kind, payload
 
 
 def kind_of(item: bytes) -> int:
-    """Return the kind of the frame that *item*, which begins with 0x1E, says to be; 0 when it is none."""
+    """Return the kind of the frame that *item*, which begins with 0x1E, says to be; 0 when it is
+    none.
+    """
     if item[1:2] == b"~":
         return item[6] if len(item) >= _PLAIN_HEAD and item[6] in b"hr" else 0
     return item[1] if len(item) >= _HEAD and item[1] in b"dma" else 0
@@ -68,7 +94,9 @@ def _digits(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:
 
 
 def _unhex(digits: bytes) -> bytes:
-    """Return what *digits* say; b"" when they are none: the frame is whole, and of no peer of ours."""
+    """Return what *digits* say; b"" when they are none: the frame is whole, and of no peer of
+    ours.
+    """
     try:
         return binascii.unhexlify(digits)
     except ValueError:
@@ -81,11 +109,18 @@ def greeting(host: int, board: int, window: int, fragment: int) -> bytes:
     host, board       the nonces, 0..0xFFFFFFFF; *board* is 0 in the host's
     window, fragment  what its sender takes, in bytes: 0..65535 and 0..255
     """
-    return encode(0, 0, HELLO, binascii.hexlify(struct.pack(">BIIHB", VERSION, host, board, window, fragment)), 0)
+    return encode(
+        0,
+        0,
+        HELLO,
+        binascii.hexlify(struct.pack(">BIIHB", VERSION, host, board, window, fragment)),
+        0,
+    )
 
 
 def greeted(payload: bytes) -> tuple:
-    """Return ``(version, host, board, window, fragment)`` of a HELLO; what is no such payload has version 0 and no nonces.
+    """Return ``(version, host, board, window, fragment)`` of a HELLO; what is no such payload has
+    version 0 and no nonces.
 
     What follows is ignored: a later version may add to it.
     """
@@ -101,17 +136,17 @@ class Splitter:
 
     def __init__(self, limit: int):
         self._limit = limit
-        self._chunk, self._pos = b"", 0     # being read, and from where
-        self._open = bytearray()    # what earlier chunks held of the item that is open
-        self._dropped = 0           # bytes of the open item that are gone already
-        self._marked = False        # the open item began with 0x1E
+        self._chunk, self._pos = b"", 0  # being read, and from where
+        self._open = bytearray()  # what earlier chunks held of the item that is open
+        self._dropped = 0  # bytes of the open item that are gone already
+        self._marked = False  # the open item began with 0x1E
 
     def feed(self, data) -> None:
         """Take bytes from the wire, in any portion.
 
         Ask ``next_item`` until it says None before the next: what is unread is copied.
         """
-        rest = self._chunk[self._pos:]
+        rest = self._chunk[self._pos :]
         self._chunk, self._pos = rest + bytes(data) if rest else bytes(data), 0
 
     def next_item(self) -> tuple:
@@ -135,12 +170,14 @@ class Splitter:
                 return self._ended(mark >= 0)
 
     def _hold(self, chunk: bytes, pos: int, end: int) -> None:
-        """Add ``chunk[pos:end]`` to the open item, or count it when that would be more than the limit."""
+        """Add ``chunk[pos:end]`` to the open item, or count it when that would be more than the
+        limit.
+        """
         try:
             if self._dropped or end - pos > self._limit - len(self._open):
                 raise MemoryError
             self._open.extend(memoryview(chunk)[pos:end])
-        except MemoryError:             # a board's, or as if
+        except MemoryError:  # a board's, or as if
             self._dropped += len(self._open) + end - pos
             self._open = bytearray()
 

@@ -1,8 +1,9 @@
 """Ctrl-C on a UART: noise can forge one 0x03, so it takes three in a row to leave the program.
 
-In a row: with no other byte between them, the first and the third at most ``WITHIN_MS`` apart.  Whoever holds the line then
-has the REPL.  The board's own Ctrl-C must be off (``micropython.kbd_intr(-1)``), or one 0x03 would do.
-"""
+In a row: with no other byte between them, the first and the third at most ``WITHIN_MS`` apart.
+Whoever holds the line then has the REPL.  The board's own Ctrl-C must be off
+(``micropython.kbd_intr(-1)``), or one 0x03 would do."""
+
 from clawlite.core.dialect import const
 
 WITHIN_MS = const(2000)
@@ -16,10 +17,11 @@ class Stop:
 
     def __init__(self):
         self.pressed = 0
-        self._times = []            # of the row that is under way, the last three
+        self._times = []  # of the row that is under way, the last three
 
     def feed(self, data: bytes, now_ms: int) -> tuple:
-        """Return ``(what is not 0x03, bytes; whether to leave the program)``.  The rest after the third is dropped.
+        """Return ``(what is not 0x03, bytes; whether to leave the program)``.  The rest after the
+        third is dropped.
 
         Cost    without a 0x03 in *data*: one search; *data* itself is returned
         """

@@ -1,13 +1,15 @@
-"""What providers have used, held against the limits of each (CKP 0.2.0, 5.2) and of all together (5.8, ``rate_limits``).
+"""What providers have used, held against the limits of each (CKP 0.2.0, 5.2) and of all together
+(5.8, ``rate_limits``).
 
-Tokens are counted as the provider reports them, else as a quarter of the bytes; money in nano-dollars, by the price table.
-What is spent survives a restart (core/ledger.py): the shell stores the entries that ``spend`` returns.
-"""
+Tokens are counted as the provider reports them, else as a quarter of the bytes; money in
+nano-dollars, by the price table. What is spent survives a restart (core/ledger.py): the shell
+stores the entries that ``spend`` returns."""
+
 from clawlite.core.errors import QuotaExceeded
 from clawlite.core.ledger import COST, DAY, DAY_COST, DAY_TOKENS, HOUR, TOKENS, Ledger
 
-MAX_TOKENS = 4096               # of an answer, unless a limit says less
-HOUR_TOKENS = ".tokens"         # of all providers; no name of one has a dot
+MAX_TOKENS = 4096  # of an answer, unless a limit says less
+HOUR_TOKENS = ".tokens"  # of all providers; no name of one has a dot
 _MINUTE_MS = 60000
 _NANO = 1000000000
 
@@ -26,13 +28,14 @@ class Meter(Ledger):
         self._per_hour = per_hour
         self._cost = cost
         self._rates = rates
-        self.tokens = [0, 0]            # read and written, of all providers since the agent began
-        self._sent = {}                 # provider -> monotonic ms of its requests of the last minute
-        self._seed = clock()[0] & 0x3fffffff
+        self.tokens = [0, 0]  # read and written, of all providers since the agent began
+        # provider -> monotonic ms of its requests of the last minute
+        self._sent = {}
+        self._seed = clock()[0] & 0x3FFFFFFF
 
     def jitter(self, most_ms: int) -> int:
         """Return 0..most_ms, another one each time."""
-        self._seed = (self._seed * 1103515245 + 12345) & 0x3fffffff
+        self._seed = (self._seed * 1103515245 + 12345) & 0x3FFFFFFF
         return self._seed % (most_ms + 1)
 
     def pause(self, provider) -> int:
@@ -43,7 +46,9 @@ class Meter(Ledger):
         if provider.per_minute is None:
             return 0
         if provider.per_minute < 1:
-            raise _exceeded(provider.name, "requests_per_minute", "0", "any request exceeds it", 0, 0, 1)
+            raise _exceeded(
+                provider.name, "requests_per_minute", "0", "any request exceeds it", 0, 0, 1
+            )
         now = self.now_ms()
         sent = self._sent.get(provider.name, [])
         while sent and now - sent[0] >= _MINUTE_MS:
@@ -60,19 +65,32 @@ class Meter(Ledger):
     def allowed(self, provider, asked: int, most=None) -> int:
         """Return the tokens that an answer may have after a request of *asked* tokens.
 
-        most  so many must be admitted, and no more are wanted; None: at least one, and MAX_TOKENS are
+        most  so many must be admitted, and no more are wanted; None: at least one, and MAX_TOKENS
+              are
         Raises ``QuotaExceeded`` (-32021) before a request that a limit does not admit.
         """
         allowed = MAX_TOKENS if most is None else most
         least = 1 if most is None else most
-        for name, limit, used in (("tokens_per_day", provider.per_day, self.used(provider.name, DAY)),
-                                  ("tokens_per_request", provider.per_request, 0), ("max_context_window", provider.window, 0),
-                                  ("tokens_per_hour", self._per_hour, self.used(HOUR_TOKENS, HOUR))):
+        for name, limit, used in (
+            ("tokens_per_day", provider.per_day, self.used(provider.name, DAY)),
+            ("tokens_per_request", provider.per_request, 0),
+            ("max_context_window", provider.window, 0),
+            ("tokens_per_hour", self._per_hour, self.used(HOUR_TOKENS, HOUR)),
+        ):
             if limit is not None:
                 left = limit - used - asked
                 if left < least:
-                    raise _exceeded(provider.name, name, str(limit), "this request of some %d tokens would exceed it%s"
-                                    % (asked, " (%d are used)" % used if used else ""), limit, used, asked + least)
+                    raise _exceeded(
+                        provider.name,
+                        name,
+                        str(limit),
+                        "this request of some %d "
+                        "tokens would exceed it%s"
+                        % (asked, " (%d are used)" % used if used else ""),
+                        limit,
+                        used,
+                        asked + least,
+                    )
                 allowed = left if left < allowed else allowed
         if self._cost is not None:
             used = self.used(DAY_COST, DAY)
@@ -80,15 +98,23 @@ class Meter(Ledger):
             left = self._cost - used
             price = asked * read + least * written
             if price and left < price:
-                raise _exceeded(provider.name, "cost_per_day_usd", _dollars(self._cost),
-                                "this request of some %d tokens would exceed it (%s are spent)" % (asked, _dollars(used)),
-                                self._cost / _NANO, used / _NANO, price / _NANO)
+                raise _exceeded(
+                    provider.name,
+                    "cost_per_day_usd",
+                    _dollars(self._cost),
+                    "this request of some %d tokens would exceed it (%s are spent)"
+                    % (asked, _dollars(used)),
+                    self._cost / _NANO,
+                    used / _NANO,
+                    price / _NANO,
+                )
             most = (left - asked * read) // written if written else allowed
             allowed = most if most < allowed else allowed
         return allowed
 
     def spend(self, provider, read: int, written: int) -> list:
-        """Return [[key, period, amount], ...] for ``ledger.add``: what an answer used of the limits that there are.
+        """Return [[key, period, amount], ...] for ``ledger.add``: what an answer used of the limits
+        that there are.
 
         read, written  tokens
         """
@@ -103,13 +129,22 @@ class Meter(Ledger):
         if self._cost is not None or self._rates & COST:
             used.append((DAY_COST, DAY, read * provider.prices[0] + written * provider.prices[1]))
         stored = self._stored()
-        return [[key, self.period(stored.get(key, (0, 0))[0], seconds), amount] for key, seconds, amount in used if amount]
+        return [
+            [key, self.period(stored.get(key, (0, 0))[0], seconds), amount]
+            for key, seconds, amount in used
+            if amount
+        ]
 
 
 def _exceeded(provider: str, name: str, limit: str, why: str, most, used, reserved):
-    """Return the error of a limit: it admits *most*, *used* are used, and the request reserves *reserved*; tokens, dollars or requests."""
-    return QuotaExceeded("provider %s: %s is %s, and %s" % (provider, name, limit, why), "",
-                         {"provider": provider, "limit": name, "max": most, "used": used, "reserved": reserved})
+    """Return the error of a limit: it admits *most*, *used* are used, and the request reserves
+    *reserved*; tokens, dollars or requests.
+    """
+    return QuotaExceeded(
+        "provider %s: %s is %s, and %s" % (provider, name, limit, why),
+        "",
+        {"provider": provider, "limit": name, "max": most, "used": used, "reserved": reserved},
+    )
 
 
 def _dollars(nano: int) -> str:

@@ -1,30 +1,48 @@
 """IP addresses as bytes: how they are written, and which are public.
 
-An address has 4 or 16 bytes in network order.  One spelling each is read (IPv6: those of RFC 4291, 2.2, 1 and 2); what is not
-listed as given out to the open Internet is not public.
+An address has 4 or 16 bytes in network order.  One spelling each is read (IPv6: those of RFC 4291,
+2.2, 1 and 2); what is not listed as given out to the open Internet is not public.
 """
+
 _HEX = "0123456789abcdefABCDEF"
 
-# (prefix, bits) of what is not public: IANA's special-purpose registries (RFC 6890), multicast, a cloud's metadata address.
+# (prefix, bits) of what is not public: IANA's special-purpose registries (RFC 6890), multicast, a
+# cloud's metadata address.
 _IPV4 = (
-    (b"\x00", 8), (b"\x0a", 8), (b"\x64\x40", 10), (b"\x7f", 8), (b"\xa9\xfe", 16), (b"\xac\x10", 12), (b"\xc0\x00\x00", 24),
-    (b"\xc0\x00\x02", 24), (b"\xc0\x58\x63", 24), (b"\xc0\xa8", 16), (b"\xc6\x12", 15), (b"\xc6\x33\x64", 24),
-    (b"\xcb\x00\x71", 24), (b"\xe0", 4), (b"\xf0", 4),
-    (b"\xa8\x3f\x81\x10", 32),      # 168.63.129.16, Azure's
+    (b"\x00", 8),
+    (b"\x0a", 8),
+    (b"\x64\x40", 10),
+    (b"\x7f", 8),
+    (b"\xa9\xfe", 16),
+    (b"\xac\x10", 12),
+    (b"\xc0\x00\x00", 24),
+    (b"\xc0\x00\x02", 24),
+    (b"\xc0\x58\x63", 24),
+    (b"\xc0\xa8", 16),
+    (b"\xc6\x12", 15),
+    (b"\xc6\x33\x64", 24),
+    (b"\xcb\x00\x71", 24),
+    (b"\xe0", 4),
+    (b"\xf0", 4),
+    (b"\xa8\x3f\x81\x10", 32),  # 168.63.129.16, Azure's
 )
 # Inside 2000::/3, outside of which nothing is given out: protocols, documentation (two).
 _IPV6 = ((b"\x20\x01\x00", 23), (b"\x20\x01\x0d\xb8", 32), (b"\x3f\xff\x00", 20))
-MAPPED = bytes(10) + b"\xff\xff"               # ::ffff:0:0/96
-_NAT64 = b"\x00\x64\xff\x9b" + bytes(8)         # 64:ff9b::/96
+MAPPED = bytes(10) + b"\xff\xff"  # ::ffff:0:0/96
+_NAT64 = b"\x00\x64\xff\x9b" + bytes(8)  # 64:ff9b::/96
 
 
 def address_of(host: str):
-    """Return the 4 or 16 bytes of *host* when it is an address (IPv6 without brackets), None for a name."""
+    """Return the 4 or 16 bytes of *host* when it is an address (IPv6 without brackets), None for
+    a name.
+    """
     return _ipv6(host) if ":" in host else _ipv4(host)
 
 
 def is_public(address: bytes) -> bool:
-    """Return whether *address* (4 or 16 bytes) is one of the open Internet; one that holds an IPv4 address is judged by that."""
+    """Return whether *address* (4 or 16 bytes) is one of the open Internet; one that holds an
+    IPv4 address is judged by that.
+    """
     if len(address) == 4:
         return not _listed(address, _IPV4)
     if len(address) != 16:
@@ -33,22 +51,29 @@ def is_public(address: bytes) -> bool:
         return is_public(address[12:])
     if address[0] >> 5 != 1:
         return False
-    if address[:2] == b"\x20\x02":          # 6to4
+    if address[:2] == b"\x20\x02":  # 6to4
         return is_public(address[2:6])
-    if address[:4] == b"\x20\x01\x00\x00":  # Teredo: its server, and the client with all bits turned
+    # Teredo: its server, and the client with all bits turned
+    if address[:4] == b"\x20\x01\x00\x00":
         return is_public(address[4:8]) and is_public(bytes([byte ^ 255 for byte in address[12:]]))
     return not _listed(address, _IPV6)
 
 
 def is_loopback(address) -> bool:
-    """Return whether *address* (4 or 16 bytes, None for a name) is this machine's, by what it says itself."""
-    return address is not None and (address[0] == 127 if len(address) == 4 else address == bytes(15) + b"\1")
+    """Return whether *address* (4 or 16 bytes, None for a name) is this machine's, by what it
+    says itself.
+    """
+    return address is not None and (
+        address[0] == 127 if len(address) == 4 else address == bytes(15) + b"\1"
+    )
 
 
 def _listed(address: bytes, ranges: tuple) -> bool:
     for prefix, bits in ranges:
         whole = bits >> 3
-        if address[:whole] == prefix[:whole] and (not bits & 7 or (address[whole] ^ prefix[whole]) >> (8 - (bits & 7)) == 0):
+        if address[:whole] == prefix[:whole] and (
+            not bits & 7 or (address[whole] ^ prefix[whole]) >> (8 - (bits & 7)) == 0
+        ):
             return True
     return False
 
@@ -59,13 +84,20 @@ def _ipv4(text: str):
     if len(parts) != 4:
         return None
     for part in parts:
-        if not 0 < len(part) <= 3 or part.strip("0123456789") or (part[0] == "0" and len(part) > 1) or int(part) > 255:
+        if (
+            not 0 < len(part) <= 3
+            or part.strip("0123456789")
+            or (part[0] == "0" and len(part) > 1)
+            or int(part) > 255
+        ):
             return None
     return bytes([int(part) for part in parts])
 
 
 def _ipv6(text: str):
-    """Return the 16 bytes of an IPv6 address in groups of hexadecimal digits (RFC 4291, 2.2, 1 and 2), None for anything else."""
+    """Return the 16 bytes of an IPv6 address in groups of hexadecimal digits (RFC 4291, 2.2, 1
+    and 2), None for anything else.
+    """
     head, gap, tail = text.partition("::")
     first, last = _groups(head), _groups(tail)
     if len(text) > 39 or first is None or last is None:

@@ -1,17 +1,22 @@
-"""Where a connection may go: the grammar of URLs, a sandbox's list of hosts, and what is decided by both.
+"""Where a connection may go: the grammar of URLs, a sandbox's list of hosts, and what is decided by
+both.
 
-1. One decision for everybody: ``decide_host`` before a name is looked up, ``decide_addresses`` before one is connected to.
-2. What two programs could read in two ways is refused, never repaired: whoever checks and whoever connects see one host.
-3. Every address of a name is judged; one bad one refuses the name.  The caller connects to what was judged, nothing else.
+1. One decision for everybody: ``decide_host`` before a name is looked up, ``decide_addresses``
+   before one is connected to.
+2. What two programs could read in two ways is refused, never repaired: whoever checks and whoever
+   connects see one host.
+3. Every address of a name is judged; one bad one refuses the name.  The caller connects to what was
+   judged, nothing else.
 4. Messages never hold an address that a name led to: a model could map a private network by asking.
 """
+
 from clawlite.core.dialect import const
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import MAPPED, address_of, is_public
 from clawlite.core.profile import ALLOW_ALL, ALLOWLIST
 
 MAX_URL = 8192
-MAX_HOST = 253                      # RFC 1035, 2.3.4
+MAX_HOST = 253  # RFC 1035, 2.3.4
 
 _MAX_URL = const(8192)
 _MAX_HOST = const(253)
@@ -49,7 +54,8 @@ def parse_url(text: str) -> tuple:
 
 
 def parse_authority(text: str, port) -> tuple:
-    """Return (host, port) of ``host`` or ``host:port``.  port: int where there is none in *text*, None: there has to be one.
+    """Return (host, port) of ``host`` or ``host:port``.  port: int where there is none in *text*,
+    None: there has to be one.
 
     Raises ``SandboxDenied``.
     """
@@ -70,29 +76,43 @@ def parse_authority(text: str, port) -> tuple:
         host, mark, digits = text.partition(":")
         host = parse_host(host)
     if mark or port is None:
-        if not 0 < len(digits) <= 5 or digits.strip("0123456789") or digits[0] == "0" or int(digits) > 65535:
+        if (
+            not 0 < len(digits) <= 5
+            or digits.strip("0123456789")
+            or digits[0] == "0"
+            or int(digits) > 65535
+        ):
             _refuse("expected a port from 1 to 65535 after the host %s" % host)
         port = int(digits)
     return host, port
 
 
 def parse_host(text: str) -> str:
-    """Return the host *text* in lower case: a name of 1..253 ASCII characters in labels of 1..63, or a.b.c.d.
+    """Return the host *text* in lower case: a name of 1..253 ASCII characters in labels of 1..63,
+    or a.b.c.d.
 
-    Raises ``SandboxDenied``, for every other spelling of an IPv4 address too (0x7f.1, 0177.0.0.1, 2130706433, 127.1).
-    """
+    Raises ``SandboxDenied``, for every other spelling of an IPv4 address too (0x7f.1, 0177.0.0.1,
+    2130706433, 127.1)."""
     if not 0 < len(text) <= _MAX_HOST:
         _refuse("expected a host name of 1 to %d characters" % _MAX_HOST)
-    if not _NAME.issuperset(text):          # before lower(): the Kelvin sign's lower case is an ASCII k
-        _refuse("a host name holds something other than letters, digits, '-', '_' and '.'",
-                "a name with other letters is written as xn--...")
+    # before lower(): the Kelvin sign's lower case is an ASCII k
+    if not _NAME.issuperset(text):
+        _refuse(
+            "a host name holds something other than letters, digits, '-', '_' and '.'",
+            "a name with other letters is written as xn--...",
+        )
     host = text.lower()
     labels = host.split(".")
     for label in labels:
         if not 0 < len(label) <= _MAX_LABEL or label[0] == "-" or label[-1] == "-":
-            _refuse("%r is no host name: its labels have 1 to %d characters, and no '-' at an end" % (host[:60], _MAX_LABEL))
+            _refuse(
+                "%r is no host name: its labels have 1 to %d characters, and no '-' at an end"
+                % (host[:60], _MAX_LABEL)
+            )
     if (labels[-1].isdigit() or labels[-1].startswith("0x")) and address_of(host) is None:
-        _refuse("%r is no host: an IPv4 address is written as four numbers from 0 to 255" % host[:60])
+        _refuse(
+            "%r is no host: an IPv4 address is written as four numbers from 0 to 255" % host[:60]
+        )
     return host
 
 
@@ -114,7 +134,7 @@ def allowed(profile, host: str) -> bool:
     if host in profile.hosts:
         return True
     address = address_of(host)
-    if address is not None:                 # an IPv6 address has many spellings
+    if address is not None:  # an IPv6 address has many spellings
         for listed in profile.hosts:
             if ":" in listed and address_of(listed.strip("[]")) == address:
                 return True
@@ -128,19 +148,30 @@ def allowed(profile, host: str) -> bool:
 
 
 def decide_host(profile, host: str) -> None:
-    """Refuse a *host*, of ``parse_url``, that *profile* does not let a tool reach: before its name is looked up.
+    """Refuse a *host*, of ``parse_url``, that *profile* does not let a tool reach: before its name
+    is looked up.
 
     Raises ``SandboxDenied``.
     """
     if not allowed(profile, host):
         if profile.network == ALLOWLIST:
-            raise refusal(profile, host, "host", "%s is not among the sandbox's allowed_hosts" % host,
-                          "list it there, if tools may reach it")
-        raise refusal(profile, host, "network", "the sandbox allows no network",
-                      "capabilities.network.mode of the sandbox can allow it")
+            raise refusal(
+                profile,
+                host,
+                "host",
+                "%s is not among the sandbox's allowed_hosts" % host,
+                "list it there, if tools may reach it",
+            )
+        raise refusal(
+            profile,
+            host,
+            "network",
+            "the sandbox allows no network",
+            "capabilities.network.mode of the sandbox can allow it",
+        )
     address = address_of(host)
-    if address is not None or host[host.rfind(".") + 1:] in ("localhost", "local", "internal"):
-        decide_addresses(profile, host, [address or bytes(4)])      # whoever looks up such a name
+    if address is not None or host[host.rfind(".") + 1 :] in ("localhost", "local", "internal"):
+        decide_addresses(profile, host, [address or bytes(4)])  # whoever looks up such a name
 
 
 def decide_addresses(profile, host: str, addresses: list) -> list:
@@ -152,14 +183,24 @@ def decide_addresses(profile, host: str, addresses: list) -> list:
     if profile.block_private:
         for address in addresses:
             if not is_public(address):
-                raise refusal(profile, host, "private address", "%s is, or leads to, an address that is not public" % host,
-                              "ssrf_protection.block_private_ips of the sandbox keeps tools from private networks")
+                raise refusal(
+                    profile,
+                    host,
+                    "private address",
+                    "%s is, or leads to, an address that is not public" % host,
+                    "ssrf_protection.block_private_ips of the sandbox keeps tools from "
+                    "private networks",
+                )
     return addresses
 
 
 def refusal(profile, host: str, reason: str, sentence: str, hint: str = "") -> SandboxDenied:
     """Return the error of a connection to *host* that the sandbox *profile* forbids."""
-    return SandboxDenied("network refused: " + sentence, hint, {"sandbox": profile.name or None, "reason": reason, "host": host})
+    return SandboxDenied(
+        "network refused: " + sentence,
+        hint,
+        {"sandbox": profile.name or None, "reason": reason, "host": host},
+    )
 
 
 def _refuse(sentence: str, hint: str = ""):

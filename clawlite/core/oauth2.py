@@ -1,16 +1,18 @@
-"""Tokens by client credentials (RFC 6749, 4.4): asked for when one is needed, kept in memory until shortly before its end.
+"""Tokens by client credentials (RFC 6749, 4.4): asked for when one is needed, kept in memory until
+shortly before its end.
 
-Compiled (host/providers/remotes.py) to a row: [tls, host, port, target, client id, scope or ""], the last two percent-encoded.
-"""
+Compiled (host/providers/remotes.py) to a row: [tls, host, port, target, client id, scope or ""],
+the last two percent-encoded."""
+
 from binascii import b2a_base64
 
 from clawlite.core.errors import ProviderError
 from clawlite.core.exchange import exchange, head, refused, without
 
-MAX_ANSWER = 16384              # bytes
+MAX_ANSWER = 16384  # bytes
 MAX_TOKEN = 8192
-LIFE_S = 300                    # of a token that does not say how long it lasts
-_EARLY_S = 60                   # so long before its end a token is not used any more
+LIFE_S = 300  # of a token that does not say how long it lasts
+_EARLY_S = 60  # so long before its end a token is not used any more
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
 
@@ -40,25 +42,41 @@ def token(row: list, secret: str, codec, meter):
     where = (row[0], row[1], row[2], row[3])
     body = ("grant_type=client_credentials" + ("&scope=" + row[5] if row[5] else "")).encode()
     pair = b2a_base64((row[4] + ":" + encoded(secret)).encode()).decode().strip()
-    headers = [("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json"),
-               ("Authorization", "Basic " + pair), ("User-Agent", "clawlite")]
+    headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Accept", "application/json"),
+        ("Authorization", "Basic " + pair),
+        ("User-Agent", "clawlite"),
+    ]
     parts = [head(where, headers, len(body)), body]
     try:
-        status, headers, body = yield from exchange(where, parts, MAX_ANSWER, lambda status, headers: None)
+        status, headers, body = yield from exchange(
+            where, parts, MAX_ANSWER, lambda status, headers: None
+        )
         if status != 200:
-            raise refused(status, headers, codec.error(status, without(secret, body)), meter.now_s())
+            raise refused(
+                status, headers, codec.error(status, without(secret, body)), meter.now_s()
+            )
         answer = codec.parse(without(secret, body))
     except ProviderError as e:
         e.message = "no token from %s: %s" % (row[1], without(secret, e.message))
         raise
     value, life = answer.get("access_token"), answer.get("expires_in")
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_TOKEN or str(answer.get("token_type")).lower() != "bearer":
-        raise ProviderError("no token from %s: expected access_token and token_type Bearer in its answer" % row[1])
-    if isinstance(life, str) and life.isdigit():        # some say the number as a string
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value) <= MAX_TOKEN
+        or str(answer.get("token_type")).lower() != "bearer"
+    ):
+        raise ProviderError(
+            "no token from %s: expected access_token and token_type Bearer in its answer" % row[1]
+        )
+    if isinstance(life, str) and life.isdigit():  # some say the number as a string
         life = int(life[:9])
     if not isinstance(life, int) or life is True or life <= 0:
         life = LIFE_S
-    return Token(value, meter.now_ms() + (life - (_EARLY_S if life > 4 * _EARLY_S else life // 4)) * 1000)
+    return Token(
+        value, meter.now_ms() + (life - (_EARLY_S if life > 4 * _EARLY_S else life // 4)) * 1000
+    )
 
 
 def encoded(text: str) -> str:

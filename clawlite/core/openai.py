@@ -1,19 +1,27 @@
-"""The OpenAI-compatible wire: POST {endpoint}/chat/completions, whole answers and streams of chunks.
+"""The OpenAI-compatible wire: POST {endpoint}/chat/completions, whole answers and streams of
+chunks.
 
-Source  The Chat Completions API reference; what other servers do differently is told in docs/providers.md.
+Source  The Chat Completions API reference; what other servers do differently is told in
+        docs/providers.md.
 """
+
 from clawlite.core.wire import Codec as Shared, field, tokens
 
-_STOPS = {"stop": "stop", "length": "length", "tool_calls": "tools", "function_call": "tools", "content_filter": "refused"}
+_STOPS = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "content_filter": "refused",
+}
 
 
 class Codec(Shared):
-
     def messages(self, messages: list) -> list:
         """Return one JSON text for each ``turn.Message``.
 
-        A call whose arguments were no JSON object goes back with ``{}``: servers parse the history and refuse all of it.
-        """
+        A call whose arguments were no JSON object goes back with ``{}``: servers parse the history
+        and refuse all of it."""
         texts = []
         for message in messages:
             text = '{"role":"%s","content":%s' % (message.role, self.dumps(message.text))
@@ -24,8 +32,10 @@ class Codec(Shared):
                 for key, name, raw in message.calls:
                     if self.arguments(raw) is None:
                         raw = "{}"
-                    calls.append('{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}'
-                                 % (self.dumps(key), self.dumps(name), self.dumps(raw)))
+                    calls.append(
+                        '{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}'
+                        % (self.dumps(key), self.dumps(name), self.dumps(raw))
+                    )
                 text += ',"tool_calls":[%s]' % ",".join(calls)
             texts.append(text + "}")
         return texts
@@ -47,8 +57,12 @@ class Codec(Shared):
         calls = field(said, "tool_calls", list) or ()
         for position in range(len(calls)):
             function = field(calls[position], "function", dict) or {}
-            stream.call(position if whole else calls[position].get("index"), field(calls[position], "id", str),
-                        field(function, "name", str), field(function, "arguments", str))
+            stream.call(
+                position if whole else calls[position].get("index"),
+                field(calls[position], "id", str),
+                field(function, "name", str),
+                field(function, "arguments", str),
+            )
         reason = field(choice, "finish_reason", str)
         if reason:
             answer.stop = _STOPS.get(reason, "other")

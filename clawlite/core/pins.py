@@ -3,13 +3,14 @@
     board.read("soil")          adc: 0..65535 of full scale; input, output: 0 or 1
     board.write("pump", 1)      output: 0 or 1; pwm: 0..65535 of full duty
 
-A pin that is not declared, or of another kind, is refused: a tool touches what the manifest names and nothing else.
-``SimulatedPins`` is the bank for machines without pins.  Values come from the image; time is handed in.  Every bank has its
-methods; where MicroPython has pins it is firmware-host/micropython/machinepins.py.
-"""
+A pin that is not declared, or of another kind, is refused: a tool touches what the manifest names
+and nothing else. ``SimulatedPins`` is the bank for machines without pins.  Values come from the
+image; time is handed in.  Every bank has its methods; where MicroPython has pins it is
+firmware-host/micropython/machinepins.py."""
+
 from clawlite.core.errors import SandboxDenied
 
-ADC, INPUT, OUTPUT, PWM, PULL_UP, PULL_DOWN = range(6)      # the last two: inputs with a resistor
+ADC, INPUT, OUTPUT, PWM, PULL_UP, PULL_DOWN = range(6)  # the last two: inputs with a resistor
 KINDS = ("adc", "input", "output", "pwm", "input", "input")
 FULL = 65535
 
@@ -17,10 +18,12 @@ FULL = 65535
 class SimulatedPins:
     """A bank of simulated pins.
 
-    pins   list of [name, pin, kind, start, raises, per_second] from the image's PINS section: *start* is the first
-           value, 0..65535; while this output is on it moves the value of *raises* by *per_second*, clipped to 0..65535
+    pins   list of [name, pin, kind, start, raises, per_second] from the image's PINS section:
+           *start* is the first value, 0..65535; while this output is on it moves the value of
+           *raises* by *per_second*, clipped to 0..65535
     clock  function -> monotonic ms
     """
+
     simulated = True
 
     def __init__(self, pins: list, clock):
@@ -32,13 +35,17 @@ class SimulatedPins:
             self._pins[name] = [start, kind, raises, per_second, pin]
 
     def read(self, name: str) -> int:
-        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is not declared."""
+        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
+        not declared.
+        """
         pin = self._pin(name)
         self._move()
         return pin[0]
 
     def write(self, name: str, value: int):
-        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any other pin or value."""
+        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
+        other pin or value.
+        """
         pin = self._pin(name)
         if pin[1] not in (OUTPUT, PWM):
             raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, KINDS[pin[1]]))
@@ -52,8 +59,15 @@ class SimulatedPins:
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order."""
         self._move()
-        return [{"name": name, "pin": self._pins[name][4], "kind": KINDS[self._pins[name][1]], "value": self._pins[name][0]}
-                for name in self.names]
+        return [
+            {
+                "name": name,
+                "pin": self._pins[name][4],
+                "kind": KINDS[self._pins[name][1]],
+                "value": self._pins[name][0],
+            }
+            for name in self.names
+        ]
 
     def off(self):
         """Switch every output off: the safe state."""
@@ -65,8 +79,10 @@ class SimulatedPins:
     def _pin(self, name: str) -> list:
         pin = self._pins.get(name)
         if pin is None:
-            raise SandboxDenied("no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
-                                "declare it in clawlite.toml under [[pins]]")
+            raise SandboxDenied(
+                "no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
+                "declare it in clawlite.toml under [[pins]]",
+            )
         return pin
 
     def _move(self):

@@ -7,14 +7,16 @@ The host folds the ordered rules (CKP 0.2.0, 5.8) into one *entry* per tool:
     [n, ...]      try these in order, the first whose condition holds decides; none: denied
 
 1. First match wins; no match is a denial (5.8 "Validation Rules", items 2 and 3).
-2. Several entries (all policies, the tool's ``policy_ref``, the request's ``context.policy``) give the
-   strictest of their decisions: an override can tighten, never loosen.
-3. The conditions are ``path_within``, and the ``rate_limit`` of a rule: the host refuses manifests with any other.
+2. Several entries (all policies, the tool's ``policy_ref``, the request's ``context.policy``) give
+   the strictest of their decisions: an override can tighten, never loosen.
+3. The conditions are ``path_within``, and the ``rate_limit`` of a rule: the host refuses manifests
+   with any other.
 """
+
 from clawlite.core.dialect import const
 from clawlite.core.errors import InvalidParams
 
-DENY, APPROVE, AUDIT, ALLOW = 0, 1, 2, 3        # strictest first: decisions are compared by number
+DENY, APPROVE, AUDIT, ALLOW = 0, 1, 2, 3  # strictest first: decisions are compared by number
 ACTIONS = ("deny", "require-approval", "audit-only", "allow")
 
 _ACTION = const(1)
@@ -28,7 +30,8 @@ class Decision:
     action   DENY .. ALLOW
     rule     the deciding rule, see ``Image.rule``, or None when no rule matched
     trace    list of [rule number, matched], as the log has it: what was looked at, in order
-    rests    True when it rests on where a path lies, and would be stricter elsewhere: links must be resolved before it counts
+    rests    True when it rests on where a path lies, and would be stricter elsewhere: links must be
+             resolved before it counts
     """
 
     def __init__(self, action: int, rule, trace: list, rests: bool):
@@ -43,7 +46,8 @@ def decide(image, entry, paths, used=None, roots=None) -> Decision:
 
     image    has ``rule(number)``
     entry    as above
-    paths    list of normalised absolute paths of the call's arguments; None stands for one that has no meaning
+    paths    list of normalised absolute paths of the call's arguments; None stands for one that has
+             no meaning
     used     (tokens, nano-dollars) of all providers today, or None where nobody counts them
     roots    {root of a rule: where its links lead}, of those that lead elsewhere, or None
     Cost     a look-up plus the entry's own rules, whatever the number of rules.
@@ -54,7 +58,7 @@ def decide(image, entry, paths, used=None, roots=None) -> Decision:
         rule = image.rule(entry)
         return Decision(rule[_ACTION], rule, [[entry, True]], False)
     trace = []
-    passed = ALLOW                  # the strictest action that a path alone kept from matching
+    passed = ALLOW  # the strictest action that a path alone kept from matching
     for number in entry:
         rule = image.rule(number)
         root = rule[_ROOT]
@@ -82,11 +86,16 @@ def entry_of(tool, name: str):
     for known, entry in tool.policies:
         if known == name:
             return entry
-    raise InvalidParams("context.policy: unknown policy %s" % name[:60], "this agent has: %s" % ", ".join([known for known, _ in tool.policies]))
+    raise InvalidParams(
+        "context.policy: unknown policy %s" % name[:60],
+        "this agent has: %s" % ", ".join([known for known, _ in tool.policies]),
+    )
 
 
 def roots_of(image, entries: list) -> list:
-    """Return the roots that the rules of *entries* name, without repeats, in their order; no link leads from / or /workspace elsewhere."""
+    """Return the roots that the rules of *entries* name, without repeats, in their order; no
+    link leads from / or /workspace elsewhere.
+    """
     found = []
     for entry in entries:
         if isinstance(entry, list):
@@ -98,7 +107,9 @@ def roots_of(image, entries: list) -> list:
 
 
 def strictest(decisions: list) -> Decision:
-    """Return the strictest of one or more decisions; the first of equals.  It rests on links when any of them does."""
+    """Return the strictest of one or more decisions; the first of equals.  It rests on links
+    when any of them does.
+    """
     winner = decisions[0]
     rests = winner.rests
     for decision in decisions:
@@ -112,8 +123,8 @@ def strictest(decisions: list) -> Decision:
 def holds(root: str, paths: list, action: int) -> bool:
     """Return whether ``path_within: root`` holds for a call's paths.
 
-    A permission needs every path inside; a denial needs one path inside, or one without meaning.  A call without
-    a path fulfils no ``path_within`` (nothing can be said of where it acts).
+    A permission needs every path inside; a denial needs one path inside, or one without meaning.  A
+    call without a path fulfils no ``path_within`` (nothing can be said of where it acts).
     """
     for path in paths:
         inside = path is not None and is_within(path, root)
@@ -126,7 +137,8 @@ def holds(root: str, paths: list, action: int) -> bool:
 
 
 def applies(rate: list, used, action: int) -> bool:
-    """Return whether a rule with a ``rate_limit`` is in force: a denial once a limit is used up, a permission until then.
+    """Return whether a rule with a ``rate_limit`` is in force: a denial once a limit is used up, a
+    permission until then.
 
     rate  [tokens or None, nano-dollars or None] of a day, of all providers
     used  see ``decide``; where nobody counts, denials are in force and permissions are not
@@ -146,12 +158,13 @@ def is_within(path: str, root: str) -> bool:
 
 
 def normalise(path, base: str = "/workspace"):
-    """Return *path* absolute, without ``.``, ``..``, doubled slashes or a trailing one; None when it has no meaning.
+    """Return *path* absolute, without ``.``, ``..``, doubled slashes or a trailing one; None when
+    it has no meaning.
 
     path     what the caller gave: anything; a relative one is below *base*
-    ``..`` above the root stays at the root, as the kernel has it.  ``//etc`` is ``/etc``: POSIX lets a leading
-    ``//`` mean something else, and a library that keeps it slips past a rule about ``/etc``.
-    """
+    ``..`` above the root stays at the root, as the kernel has it.  ``//etc`` is ``/etc``: POSIX
+    lets a leading ``//`` mean something else, and a library that keeps it slips past a rule about
+    ``/etc``."""
     if not isinstance(path, str) or not path or "\0" in path or len(path) > 4096:
         return None
     if not path.startswith("/"):
@@ -167,9 +180,11 @@ def normalise(path, base: str = "/workspace"):
 
 
 def paths_of(names: list, arguments: dict, workspace=None) -> list:
-    """Return the normalised paths that a call's arguments hold, in the order of *names*; lists of paths are opened.
+    """Return the normalised paths that a call's arguments hold, in the order of *names*; lists of
+    paths are opened.
 
-    workspace  absolute path of the folder behind /workspace, or None: what lies there is below /workspace, by either name
+    workspace  absolute path of the folder behind /workspace, or None: what lies there is below
+               /workspace, by either name
     """
     found = []
     for name in names:
@@ -183,7 +198,9 @@ def paths_of(names: list, arguments: dict, workspace=None) -> list:
 
 
 def virtual(path, workspace):
-    """Return the normalised *path* (or None) as policies name it: below /workspace when it lies in the folder *workspace*."""
+    """Return the normalised *path* (or None) as policies name it: below /workspace when it lies
+    in the folder *workspace*.
+    """
     if path is not None and workspace is not None and is_within(path, workspace):
-        return normalise(path[len(workspace):].lstrip("/") or ".")
+        return normalise(path[len(workspace) :].lstrip("/") or ".")
     return path

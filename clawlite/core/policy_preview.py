@@ -1,13 +1,23 @@
-"""What policy will say of a tool before any argument is known: for ``/tools``, ``/trace`` and ``clawlite inspect``."""
+"""What policy will say of a tool before any argument is known: for ``/tools``, ``/trace`` and
+``clawlite inspect``.
+"""
+
 from clawlite.core.image import ASKS, HAS_SIDE_EFFECTS
 from clawlite.core.policy import ACTIONS, DENY
 from clawlite.core.tools import OBSERVER, SUPERVISED
 
-_WORDS = {"deny": "denied", "allow": "allowed", "audit-only": "allowed and audited", "require-approval": "asks first"}
+_WORDS = {
+    "deny": "denied",
+    "allow": "allowed",
+    "audit-only": "allowed and audited",
+    "require-approval": "asks first",
+}
 
 
 def outlook(image, tool) -> str:
-    """Return e.g. ``allowed (rule read)`` or ``depends: within /workspace allowed (rule ws), else denied``."""
+    """Return e.g. ``allowed (rule read)`` or ``depends: within /workspace allowed (rule ws),
+    else denied``.
+    """
     if image.agent.autonomy == OBSERVER:
         return "denied (this agent only observes)"
     entries = [tool.entry] if tool.bound is None else [tool.entry, tool.bound[0]]
@@ -35,12 +45,19 @@ def _entry(image, entry) -> str:
 
 
 def condition(rule: list) -> str:
-    """Return what *rule* asks beside what it matches: "within /workspace", "until 1000 tokens of the day are used"; "" for nothing."""
+    """Return what *rule* asks beside what it matches: "within /workspace", "until 1000 tokens of
+    the day are used"; "" for nothing.
+    """
     asked = ["within " + rule[5]] if rule[5] is not None else []
     if rule[7] is not None:
         tokens, nano = rule[7]
         limits = ["%d tokens" % tokens] if tokens is not None else []
         if nano is not None:
-            limits.append("%s dollars" % ("%d.%09d" % divmod(nano, 1000000000)).rstrip("0").rstrip("."))
-        asked.append("%s %s of the day are used" % ("once" if rule[1] == DENY else "until", " or ".join(limits)))
+            limits.append(
+                "%s dollars" % ("%d.%09d" % divmod(nano, 1000000000)).rstrip("0").rstrip(".")
+            )
+        asked.append(
+            "%s %s of the day are used"
+            % ("once" if rule[1] == DENY else "until", " or ".join(limits))
+        )
     return " and ".join(asked)

@@ -4,8 +4,10 @@
     a failure that may pass -> wait -> the next attempt               at most ``max_attempts``
 
 1. A failure says itself in one line: which provider, why, tried how often, what comes next.
-2. No attempt follows one whose tool calls were handed on.  3. Whatever an attempt has used is counted, also when it broke off.
+2. No attempt follows one whose tool calls were handed on.  3. Whatever an attempt has used is
+   counted, also when it broke off.
 """
+
 from clawlite.core.effect import SECRET, SLEEP, STORE, TELL, WRITE
 from clawlite.core.errors import Passing, ProviderError, QuotaExceeded
 from clawlite.core.exchange import exchange, head, refused, without
@@ -15,10 +17,12 @@ from clawlite.core.turn import Reply
 OPENAI, ANTHROPIC = 2, 3
 NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
-MAX_WAIT_MS = 60000             # a longer Retry-After goes to the next provider
-_PART = 256                     # bytes of an answer that are kept in one piece
-_NEVER = (400, 401, 403, 404)   # statuses that no other attempt changes, while the manifest and the key stay as they are
-_KEPT_OF_BODY = 16              # an answer's body has at most so many times the bytes that are kept of its text
+MAX_WAIT_MS = 60000  # a longer Retry-After goes to the next provider
+_PART = 256  # bytes of an answer that are kept in one piece
+# statuses that no other attempt changes, while the manifest and the key stay as they are
+_NEVER = (400, 401, 403, 404)
+# an answer's body has at most so many times the bytes that are kept of its text
+_KEPT_OF_BODY = 16
 
 
 class Provider:
@@ -26,24 +30,49 @@ class Provider:
 
     name      str;  kind: OPENAI or ANTHROPIC
     where     (tls bool, host str, port int, target str of the request line)
-    auth      NONE, BEARER, KEY_HEADER or OAUTH2; secret: the reference; oauth2: row of core/oauth2.py, or None
+    auth      NONE, BEARER, KEY_HEADER or OAUTH2; secret: the reference; oauth2: row of
+              core/oauth2.py, or None
     per_*     limits, None where there is none;  window: tokens of a request and its answer
     first_ms, whole_ms  for the first byte of an answer, and for all of it with all attempts
     prices    nano-dollars for a token (in, out)
-    prefix    (offset, length) in WIRE: the body up to the first message of the conversation; bare: the same without tools
-    keep      bytes of a streamed answer that the conversation remembers, about: more is shown and forgotten
+    prefix    (offset, length) in WIRE: the body up to the first message of the conversation; bare:
+              the same without tools
+    keep      bytes of a streamed answer that the conversation remembers, about: more is shown and
+              forgotten
     learn     function(token of oauth2), for who looks for secrets; or None
     """
 
     def __init__(self, row: list, loads, dumps, keep: int, learn=None):
-        (self.name, self.kind, tls, host, port, target, self.model, self.auth, self.secret, self.oauth2, self.stream,
-         self.max_attempts, self.backoff, self.delay_ms, self.per_day, self.per_request, self.per_minute, self.window,
-         self.first_ms, self.whole_ms, self.prices, self.prefix, self.bare) = row
+        (
+            self.name,
+            self.kind,
+            tls,
+            host,
+            port,
+            target,
+            self.model,
+            self.auth,
+            self.secret,
+            self.oauth2,
+            self.stream,
+            self.max_attempts,
+            self.backoff,
+            self.delay_ms,
+            self.per_day,
+            self.per_request,
+            self.per_minute,
+            self.window,
+            self.first_ms,
+            self.whole_ms,
+            self.prices,
+            self.prefix,
+            self.bare,
+        ) = row
         self.where = (tls, host, port, target)
         self.keep = keep
         self._learn = learn
-        self._token = None              # oauth2.Token
-        self._told = False              # that another model answers
+        self._token = None  # oauth2.Token
+        self._told = False  # that another model answers
         if self.kind == OPENAI:
             from clawlite.core.openai import Codec
         else:
@@ -55,10 +84,10 @@ class Provider:
 
         history  ``history.History``
         meter    ``meter.Meter``
-        most     for a tool that asks: no tools are offered, and the answer may have so many tokens, all of which are admitted, or the
-                 request is refused; None: what is left
-        Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request that a limit forbids.
-        """
+        most     for a tool that asks: no tools are offered, and the answer may have so many tokens,
+                 all of which are admitted, or the request is refused; None: what is left
+        Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request
+        that a limit forbids."""
         attempt = 1
         due_ms = meter.now_ms() + self.whole_ms
         while True:
@@ -78,8 +107,16 @@ class Provider:
                 asks = getattr(e, "wait_ms", None)
                 if wait is None and asks is not None and asks > MAX_WAIT_MS:
                     e.message = "%s; it asks to wait %d s, and %d s are the most" % (
-                        e.message.rstrip("."), asks // 1000, MAX_WAIT_MS // 1000)
-                said = "provider %s: %s (tried %d of %d" % (self.name, e.message, attempt, self.max_attempts)
+                        e.message.rstrip("."),
+                        asks // 1000,
+                        MAX_WAIT_MS // 1000,
+                    )
+                said = "provider %s: %s (tried %d of %d" % (
+                    self.name,
+                    e.message,
+                    attempt,
+                    self.max_attempts,
+                )
                 if wait is None:
                     e.message = said + ")"
                     raise e
@@ -90,8 +127,8 @@ class Provider:
     def _wait(self, e, attempt: int, meter):
         """Return the milliseconds before the next attempt, None when there is none.
 
-        As ``Retry-After`` asks, or as declared and up to a quarter more, so that many do not come at once.
-        """
+        As ``Retry-After`` asks, or as declared and up to a quarter more, so that many do not come
+        at once."""
         if not isinstance(e, Passing) or attempt >= self.max_attempts:
             return None
         if e.wait_ms is not None:
@@ -107,7 +144,11 @@ class Provider:
     def _attempt(self, history, meter, most, due_ms: int):
         wait = meter.pause(self)
         if wait:
-            yield (TELL, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
+            yield (
+                TELL,
+                "provider %s: %d requests a minute are its limit, waiting %d s"
+                % (self.name, self.per_minute, wait // 1000 + 1),
+            )
             yield (SLEEP, wait)
         prefix = self.prefix if most is None else self.bare
         body = self._fitting(history, prefix[1])
@@ -119,20 +160,30 @@ class Provider:
         incoming = _Incoming(self, not history.is_nested)
         left = lambda: max(1, due_ms - meter.now_ms())
         try:
-            status, headers, body = yield from exchange(self.where, self._parts(key, prefix, body, allowed), self.keep * _KEPT_OF_BODY, incoming.begin,
-                                                            self.first_ms if self.stream else self.whole_ms, left)
+            status, headers, body = yield from exchange(
+                self.where,
+                self._parts(key, prefix, body, allowed),
+                self.keep * _KEPT_OF_BODY,
+                incoming.begin,
+                self.first_ms if self.stream else self.whole_ms,
+                left,
+            )
             if status == 401 and last is not None and self._token is last:
-                self._token = None          # withdrawn before its time: once more, with a new one
+                self._token = None  # withdrawn before its time: once more, with a new one
                 return (yield from self._attempt(history, meter, most, due_ms))
             if status != 200:
-                e = refused(status, headers, self.codec.error(status, without(key, body)), meter.now_s())
+                e = refused(
+                    status, headers, self.codec.error(status, without(key, body)), meter.now_s()
+                )
                 if status in _NEVER:
                     from clawlite.core.misfit import explain
+
                     yield from explain(self, e, status, key)
                 raise e
             answer = incoming.answer or self.codec.whole(without(key, body))
         except Exception as e:
-            incoming.stream = incoming.answer = None    # a board may need their room to count what was used
+            # a board may need their room to count what was used
+            incoming.stream = incoming.answer = None
             if incoming.is_shown and incoming.shown:
                 if not incoming.ends_line:
                     yield (WRITE, "\n")
@@ -145,23 +196,48 @@ class Provider:
         answer.shown = incoming.shown > 0
         if incoming.is_shown and answer.shown and not incoming.ends_line:
             yield (WRITE, "\n")
-        yield from self._spend(meter, answer.input_tokens, answer.output_tokens, asked, incoming.shown or len(answer.text.encode()))
-        if answer.shown:                # now, when a board has dropped what read the answer
+        yield from self._spend(
+            meter,
+            answer.input_tokens,
+            answer.output_tokens,
+            asked,
+            incoming.shown or len(answer.text.encode()),
+        )
+        if answer.shown:  # now, when a board has dropped what read the answer
             answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
-        if not self._told and answer.model and not (answer.model.startswith(self.model) or self.model.startswith(answer.model)):
+        if (
+            not self._told
+            and answer.model
+            and not (answer.model.startswith(self.model) or self.model.startswith(answer.model))
+        ):
             self._told = True
-            yield (TELL, "provider %s: asked for the model %s, %s answers" % (self.name, self.model, answer.model[:80]))
+            yield (
+                TELL,
+                "provider %s: asked for the model %s, %s answers"
+                % (self.name, self.model, answer.model[:80]),
+            )
         return answer
 
     def _spend(self, meter, read, written, asked: int, size: int):
-        """Count what an answer has used: *read* and *written* tokens, where the provider tells, else a quarter of the bytes."""
-        entries = meter.spend(self, asked if read is None else read, size // 4 if written is None else written)
+        """Count what an answer has used: *read* and *written* tokens, where the provider tells,
+        else a quarter of the bytes.
+        """
+        entries = meter.spend(
+            self, asked if read is None else read, size // 4 if written is None else written
+        )
         if entries:
             yield (STORE, entries)
 
     def _credential(self, meter):
-        """Return the key or the token of a request, "" when none is wanted; a generator of effects."""
-        if self.auth == NONE or self.auth == OAUTH2 and self._token is not None and self._token.lasts(meter.now_ms()):
+        """Return the key or the token of a request, "" when none is wanted; a generator of
+        effects.
+        """
+        if (
+            self.auth == NONE
+            or self.auth == OAUTH2
+            and self._token is not None
+            and self._token.lasts(meter.now_ms())
+        ):
             return self._token.value if self.auth else ""
         done, key = yield (SECRET, self.secret)
         if not done:
@@ -170,6 +246,7 @@ class Provider:
             raise e
         if self.auth == OAUTH2:
             from clawlite.core.oauth2 import token
+
             self._token = yield from token(self.oauth2, key, self.codec, meter)
             key = self._token.value
             if self._learn:
@@ -177,16 +254,28 @@ class Provider:
         return key
 
     def _parts(self, key: str, prefix: list, body: bytes, allowed: int) -> list:
-        """Return the parts of a request (effect OPEN): what never changes is told by its place in the image."""
+        """Return the parts of a request (effect OPEN): what never changes is told by its place
+        in the image.
+        """
         headers = [("Content-Type", "application/json")] + self.headers(key)
-        first = b"," if self.kind == OPENAI else b""        # behind the system message, which Anthropic keeps apart
+        # behind the system message, which Anthropic keeps apart
+        first = b"," if self.kind == OPENAI else b""
         end = b'],"max_tokens":%d}' % allowed
-        return [head(self.where, headers, prefix[1] + len(first) + len(body) + len(end)), prefix, first, body, end]
+        return [
+            head(self.where, headers, prefix[1] + len(first) + len(body) + len(end)),
+            prefix,
+            first,
+            body,
+            end,
+        ]
 
     def headers(self, key: str) -> list:
         """Return what every request of this provider says."""
-        headers = [("Accept", "text/event-stream" if self.stream else "application/json"),
-                   ("Accept-Encoding", "identity"), ("User-Agent", "clawlite")]
+        headers = [
+            ("Accept", "text/event-stream" if self.stream else "application/json"),
+            ("Accept-Encoding", "identity"),
+            ("User-Agent", "clawlite"),
+        ]
         if self.kind == ANTHROPIC:
             headers.append(("anthropic-version", "2023-06-01"))
         if self.auth == KEY_HEADER:
@@ -196,7 +285,8 @@ class Provider:
         return headers
 
     def _fitting(self, history, begun: int) -> bytes:
-        """Return the conversation's messages, and leave out as many of the oldest turns as the limits of a request demand.
+        """Return the conversation's messages, and leave out as many of the oldest turns as the
+        limits of a request demand.
 
         begun  bytes of the request before them
         Of the limit a quarter, but not more than an answer may have, stays free for the answer.
@@ -210,18 +300,24 @@ class Provider:
         while True:
             messages = history.context(room, fewer)
             body = ",".join(self.codec.messages(messages)).encode()
-            if not room or len(body) <= room or len(messages) <= len(history.turn) + len(history.preface):
+            if (
+                not room
+                or len(body) <= room
+                or len(messages) <= len(history.turn) + len(history.preface)
+            ):
                 return body
             fewer += 1
 
 
 class _Incoming:
-    """An answer that comes: a stream is shown piece by piece, and part of it kept for the conversation.
+    """An answer that comes: a stream is shown piece by piece, and part of it kept for the
+    conversation.
 
     is_answer  bool, an answer has begun, and costs
     answer     ``wire.Answer``, once a stream is whole
     is_shown   bool, its text is shown as it comes
-    shown      bytes of its text that came, count: as characters; ends_line: with an end of line behind them
+    shown      bytes of its text that came, count: as characters; ends_line: with an end of line
+               behind them
     """
 
     def __init__(self, provider, is_shown: bool):
@@ -230,7 +326,9 @@ class _Incoming:
         self.stream = None
         self.is_answer = False
         self.answer = None
-        self.said = [bytearray()]       # of _PART bytes or some more: a thousand small strings cost ten times their text, and one that grows moves
+        # of _PART bytes or some more: a thousand small strings cost ten times their text, and one
+        # that grows moves
+        self.said = [bytearray()]
         self._kept = self.shown = self.count = 0
         self.ends_line = False
 
@@ -263,7 +361,9 @@ class _Incoming:
         return False
 
     def at_end(self):
-        """The connection ended before the API's own last event: the answer may be whole all the same."""
+        """The connection ended before the API's own last event: the answer may be whole all the
+        same.
+        """
         try:
             self.answer = self.stream.at_end()
         except ProviderError as e:

@@ -1,8 +1,9 @@
 """The providers of an agent, asked in their order (CKP 0.2.0, 5.2: in array order, none skipped).
 
-``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS; -1 at its end: rules of reflex come before all
-providers, and hand on what none of them fits.
+``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS; -1 at its end:
+rules of reflex come before all providers, and hand on what none of them fits.
 """
+
 from clawlite.core.effect import TELL
 from clawlite.core.errors import ProviderError, QuotaExceeded
 from clawlite.core.image import REFLEX, REPLAY
@@ -25,14 +26,16 @@ class Chain:
         self._meter = meter
         self._keep = keep
         self._is_behind = is_behind
-        self.broken = False             # a provider that was asked cannot work as it is configured
-        self._made = {}                 # place -> (name, provider): one that is never reached is never loaded
+        self.broken = False  # a provider that was asked cannot work as it is configured
+        # place -> (name, provider): one that is never reached is never loaded
+        self._made = {}
 
     def ask(self, history):
-        """A generator of effects that returns the first ``turn.Reply`` that a provider gives to *history*.
+        """A generator of effects that returns the first ``turn.Reply`` that a provider gives to
+        *history*.
 
-        Raises ``ProviderError`` (-32020) when none is left; ``QuotaExceeded`` (-32021) when limits alone were in the way.
-        """
+        Raises ``ProviderError`` (-32020) when none is left; ``QuotaExceeded`` (-32021) when limits
+        alone were in the way."""
         why, last, only_limits = [], None, True
         count = len(self._image.agent.providers)
         if self._image.agent.providers[-1] == RULES:
@@ -45,7 +48,11 @@ class Chain:
             try:
                 if history.is_nested and name in _BUILTIN:
                     raise ProviderError("%s cannot follow the instruction of a skill" % name)
-                reply = provider.reply(history.turn) if name in _BUILTIN else (yield from provider.ask(history, self._meter))
+                reply = (
+                    provider.reply(history.turn)
+                    if name in _BUILTIN
+                    else (yield from provider.ask(history, self._meter))
+                )
                 history.answering = place
                 return reply
             except ProviderError as e:
@@ -58,7 +65,9 @@ class Chain:
                 yield (TELL, "%s%s; next: %s" % (last.message, hint, self._at(place + 1)[0]))
         if len(why) == 1:
             raise last
-        raise (QuotaExceeded if only_limits else ProviderError)("no provider left: " + "; ".join(why), "", last.data)
+        raise (QuotaExceeded if only_limits else ProviderError)(
+            "no provider left: " + "; ".join(why), "", last.data
+        )
 
     def _by_rules(self, history):
         """Return the reply of the rules that come first, None where the turn is not theirs."""
@@ -68,14 +77,16 @@ class Chain:
         return rules.reply(turn) if history.answering == RULES else None
 
     def text(self, prompt: str, most):
-        """A generator of effects that returns what the first remote provider that can says to *prompt*: for a tool, and shown to nobody.
+        """A generator of effects that returns what the first remote provider that can says to
+        *prompt*: for a tool, and shown to nobody.
 
-        most  tokens that the answer may have; a limit that does not admit them refuses the request.  Or (tokens, place of the only
-              provider to ask)
+        most  tokens that the answer may have; a limit that does not admit them refuses the request.
+              Or (tokens, place of the only provider to ask)
         Raises ``ProviderError``.
         """
         from clawlite.core.history import History
         from clawlite.core.turn import Message
+
         history = History(0)
         history.is_nested = True
         history.begin(Message("user", prompt))
@@ -94,7 +105,13 @@ class Chain:
 
     def _at(self, place: int) -> tuple:
         if place not in self._made:
-            self._made[place] = _provider(self._image.agent.providers[place], self._image, self._codecs, self._keep, self._is_behind)
+            self._made[place] = _provider(
+                self._image.agent.providers[place],
+                self._image,
+                self._codecs,
+                self._keep,
+                self._is_behind,
+            )
         return self._made[place]
 
 
@@ -106,14 +123,20 @@ def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
     """Return (its name, the provider)."""
     if number <= 0:
         from clawlite.core.reflex import Reflex
+
         return "reflex", Reflex(image.section(REFLEX) or [])
     if number == 1:
         from clawlite.core.replay import Replay
+
         return "replay", Replay(image.section(REPLAY))
     if is_behind:
         from clawlite.core.gateway import Distant
+
         name = image.provider(number - 2)[0]
         return name, Distant(name, codecs[0], keep)
     from clawlite.core.provider import Provider
-    provider = Provider(image.provider(number - 2), codecs[0], codecs[1], keep, image.guard and image.guard.learn)
+
+    provider = Provider(
+        image.provider(number - 2), codecs[0], codecs[1], keep, image.guard and image.guard.learn
+    )
     return provider.name, provider

@@ -2,22 +2,26 @@
 
 Compiled (host/providers/reflexes.py) to nested lists:
 
-    rule     [[pattern, ...], step]          the first rule with a pattern that fits the message begins the turn
-    pattern  [token, ...]                    token: ["word", ...] alternatives, [0, name, type] a slot, 1 any words,
+    rule     [[pattern, ...], step]          the first rule with a pattern that fits the message
+             begins the turn
+    pattern  [token, ...]                    token: ["word", ...] alternatives, [0, name, type] a
+             slot, 1 any words,
                                              ["word", ..., 2] alternatives that may be left out
     step     [say, tool, arguments, [branch, ...]]
-    branch   [condition, step]               tried in order when the step's tool has answered; the first that holds goes on
+    branch   [condition, step]               tried in order when the step's tool has answered; the
+             first that holds goes on
     condition  None (always) or [field, operator, value] or [3] (the call was refused or failed)
     say      None or [text | [name], ...]    names stand for slots and for fields of the last result
     arguments  [[name, value], ...]          value: a constant, or [name] for a slot or a field
 
 What no rule fits is answered honestly.  Between rounds the place in the tree is the whole state.
 """
+
 from clawlite.core.render import canonical
 from clawlite.core.turn import Reply
 from clawlite.core.errors import ClawError
 
-INT, NUMBER, WORD, TEXT = range(4)              # types of slots
+INT, NUMBER, WORD, TEXT = range(4)  # types of slots
 ANY, OPTIONAL, FAILED = 1, 2, 3
 OPERATORS = ("<", "<=", "==", "!=", ">=", ">")
 MAX_WORDS = 64
@@ -30,7 +34,7 @@ class Reflex:
         self._rules = rules
         self._step = None
         self._slots = {}
-        self._turn = None               # the messages of the turn that these rules began
+        self._turn = None  # the messages of the turn that these rules began
 
     def fits(self, text: str) -> bool:
         """Return whether a rule begins a turn with *text*."""
@@ -47,11 +51,16 @@ class Reflex:
                 return Reply(self._abstain(), [])
         else:
             step = self._after(last) if self._turn is messages else None
-            if step is None:            # no rule goes on from here: the tool's own answer is the reply
+            # no rule goes on from here: the tool's own answer is the reply
+            if step is None:
                 return Reply(last.text, [])
         self._step = step
         say, tool, arguments, _ = step
-        text = "" if say is None else "".join([p if isinstance(p, str) else self._show(p[0]) for p in say])
+        text = (
+            ""
+            if say is None
+            else "".join([p if isinstance(p, str) else self._show(p[0]) for p in say])
+        )
         if tool is None:
             return Reply(text, [])
         return Reply(text, [("", tool, self._arguments(arguments), "")])
@@ -68,7 +77,9 @@ class Reflex:
         return None
 
     def _after(self, message):
-        """Return the step that follows a tool's answer, or None: then the answer itself is the reply."""
+        """Return the step that follows a tool's answer, or None: then the answer itself is the
+        reply.
+        """
         result = message.result
         failed = isinstance(result, ClawError) or result.is_error
         value = message.text if failed else result.value
@@ -96,8 +107,15 @@ class Reflex:
             return value != wanted
         if not is_number(value):
             return False
-        return (value < wanted if operator == "<" else value <= wanted if operator == "<=" else
-                value > wanted if operator == ">" else value >= wanted)
+        return (
+            value < wanted
+            if operator == "<"
+            else value <= wanted
+            if operator == "<="
+            else value > wanted
+            if operator == ">"
+            else value >= wanted
+        )
 
     def _arguments(self, pairs: list) -> dict:
         arguments = {}
@@ -119,10 +137,11 @@ def is_number(value) -> bool:
 
 
 def words(text: str) -> list:
-    """Return the words of *text*: ASCII letters in lower case, split at what is no letter, digit or one of ``._-``.
+    """Return the words of *text*: ASCII letters in lower case, split at what is no letter, digit or
+    one of ``._-``.
 
-    Letters beyond ASCII belong to words and keep their case: MicroPython cannot fold them, and all runtimes must agree.
-    """
+    Letters beyond ASCII belong to words and keep their case: MicroPython cannot fold them, and all
+    runtimes must agree."""
     found, word = [], ""
     for c in text + " ":
         if "A" <= c <= "Z":
@@ -138,7 +157,9 @@ def words(text: str) -> list:
 
 
 def match(pattern: list, at: int, text: list, pos: int):
-    """Return [(slot, value), ...] when *pattern* from token *at* fits *text* from word *pos*, else None."""
+    """Return [(slot, value), ...] when *pattern* from token *at* fits *text* from word *pos*,
+    else None.
+    """
     while at < len(pattern):
         token = pattern[at]
         if token == ANY or token[0] == 0 and token[2] == TEXT:
@@ -176,7 +197,8 @@ def read(kind: int, word: str):
 
 
 def _is_digits(text: str) -> bool:
-    for c in text:              # not str.isdigit: CPython's takes other scripts' digits, which int() then refuses
+    # not str.isdigit: CPython's takes other scripts' digits, which int() then refuses
+    for c in text:
         if not "0" <= c <= "9":
             return False
     return text != ""

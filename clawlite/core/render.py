@@ -2,14 +2,17 @@
 
 MicroPython's dicts have no order and its ``json`` cannot sort: this writes JSON with sorted keys.
 """
+
 _ESCAPES = b'"\\\n\r\t'
 _DEPTH = 33
-_SCREEN = 1200                  # characters of a call: 15 rows of 80, which leaves room for why it is asked
-_LEAST = 60                     # characters of one argument, however many there are
+# characters of a call: 15 rows of 80, which leaves room for why it is asked
+_SCREEN = 1200
+_LEAST = 60  # characters of one argument, however many there are
 
 
 def canonical(value, limit: int = 0) -> str:
-    """Return *value* as compact JSON, keys sorted, text raw; a value that JSON lacks as its type's name in <>.
+    """Return *value* as compact JSON, keys sorted, text raw; a value that JSON lacks as its type's
+    name in <>.
 
     limit   int, characters that are kept before "..."; 0 keeps all
     """
@@ -18,10 +21,11 @@ def canonical(value, limit: int = 0) -> str:
 
 
 def call_text(name: str, arguments: dict, by: str = "") -> str:
-    """Return ``name(key=value, ...)``, keys sorted, as a person may decide by it: nothing is unseen.
+    """Return ``name(key=value, ...)``, keys sorted, as a person may decide by it: nothing is
+    unseen.
 
-    A call that fits a screen is whole.  Of a longer one each argument that is longer than its share is shown by its length and
-    both ends; and so is the whole call, when it is still too long.
+    A call that fits a screen is whole.  Of a longer one each argument that is longer than its share
+    is shown by its length and both ends; and so is the whole call, when it is still too long.
 
     by  what shows all of a call that is cut: "/show"
     """
@@ -41,12 +45,14 @@ def whole(name: str, arguments: dict) -> list:
 
 
 def _each(arguments: dict) -> list:
-    """Return ``key=value`` of each argument, with what cannot be seen written out: runs of blanks and ends of lines, too."""
+    """Return ``key=value`` of each argument, with what cannot be seen written out: runs of
+    blanks and ends of lines, too.
+    """
     return [_visible("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)]
 
 
 def _key(key: str) -> str:
-    for c in '"=,() ':                  # else a key could pass for an argument and its value
+    for c in '"=,() ':  # else a key could pass for an argument and its value
         if c in key:
             return quote(key)
     return key
@@ -57,6 +63,7 @@ def _visible(text: str) -> str:
     for b in data:
         if b > 126 or b < 32 or b == 32 and b"    " in data:
             from clawlite.core.escapes import escaped
+
             return str(escaped(data, True), "utf-8").replace("\n", "\\n").replace("\t", "\\t")
     return text
 
@@ -66,12 +73,13 @@ def _ends(text: str, most: int, by: str) -> str:
     if len(text) <= most:
         return text
     about = "%d characters in all%s" % (len(text), ", shown by " + by if by else "")
-    return "%s <... %s ...> %s" % (text[:most * 2 // 3], about, text[-(most // 3):])
+    return "%s <... %s ...> %s" % (text[: most * 2 // 3], about, text[-(most // 3) :])
 
 
 def quote(text: str) -> str:
     """Return *text* as a JSON string."""
-    data = text.encode()                # MicroPython interns every character that a loop over text sees, for good
+    # MicroPython interns every character that a loop over text sees, for good
+    data = text.encode()
     if not data or min(data) >= 32 and not (b'"' in data or b"\\" in data or b"\x7f" in data):
         return '"' + text + '"'
     out = bytearray()
@@ -103,7 +111,16 @@ def _write(value, depth: int) -> str:
     if depth >= _DEPTH:
         return "..."
     if isinstance(value, dict):
-        return "{" + ",".join([quote(str(key)) + ":" + _write(value[key], depth + 1) for key in sorted(value, key=str)]) + "}"
+        return (
+            "{"
+            + ",".join(
+                [
+                    quote(str(key)) + ":" + _write(value[key], depth + 1)
+                    for key in sorted(value, key=str)
+                ]
+            )
+            + "}"
+        )
     if isinstance(value, (list, tuple)):
         return "[" + ",".join([_write(item, depth + 1) for item in value]) + "]"
     return "<%s>" % type(value).__name__

@@ -1,11 +1,14 @@
-"""Does a JSON value fit a JSON Schema?  The host folded the schema into a check program; this module runs it.
+"""Does a JSON value fit a JSON Schema?  The host folded the schema into a check program; this
+module runs it.
 
 A *node* says what one value may be:
 
-    n >= 0                 mask of the kinds allowed: 1 string, 2 boolean, 4 integer (1.0 is one), 8 number that is no
-                           integer, 16 object, 32 array, 64 null; 127 admits anything, 0 nothing
+    n >= 0                 mask of the kinds allowed: 1 string, 2 boolean, 4 integer (1.0 is one), 8
+                           number that is no integer, 16 object, 32 array, 64 null; 127 admits
+                           anything, 0 nothing
     -n                     the node at index n of the table below
-    [mask, op, arg, ...]   a mask, then checks in the compiler's order, each for values of the kind that it is about
+    [mask, op, arg, ...]   a mask, then checks in the compiler's order, each for values of the kind
+                           that it is about
 
     0 OBJECT       see members             12 MAX_LENGTH  code points
     1 REQUIRED     [name, ...]              13 MINIMUM     number
@@ -22,17 +25,21 @@ A *node* says what one value may be:
 
 A *program* is a node, or a table [None, node, node, ...] whose index 1 is where the check begins.
 
-Rules: 1. Programs come from the image and are trusted; values come from a model or a peer and are not.  2. The first
-violation is the same on every runtime: no order of a dict shows.  3. A check that would go too deep or take too long
-is a violation.  4. Inside, a violation is a list: an operation (or a word), its argument, what was found, then the path
-from the leaf upwards; ``violation.py`` makes a sentence of it.  5. Few schemas need ``schemarare.py``, few values
-``violation.py``: both are imported when they are needed and held by nobody, so that a device can drop them again.
+Rules: 1. Programs come from the image and are trusted; values come from a model or a peer and are
+not.  2. The first violation is the same on every runtime: no order of a dict shows.  3. A check
+that would go too deep or take too long is a violation.  4. Inside, a violation is a list: an
+operation (or a word), its argument, what was found, then the path from the leaf upwards;
+``violation.py`` makes a sentence of it.  5. Few schemas need ``schemarare.py``, few values
+``violation.py``: both are imported when they are needed and held by nobody, so that a device can
+drop them again.
 Source  JSON Schema 2020-12; CKP 0.2.0, 5.4: arguments are checked before a tool runs.
 """
+
 from clawlite.core.dialect import const
 
-MAX_DEPTH = 32          # nesting of a value, as in the JSON decoders
-MAX_STEPS = 50000       # nodes with checks that one value may visit: `anyOf` within recursion is exponential
+MAX_DEPTH = 32  # nesting of a value, as in the JSON decoders
+# nodes with checks that one value may visit: `anyOf` within recursion is exponential
+MAX_STEPS = 50000
 
 _STRING = const(1)
 _INTEGER = const(4)
@@ -41,11 +48,13 @@ _OBJECT = const(16)
 _ARRAY = const(32)
 _ANYTHING = const(127)
 _KINDS = {str: 1, bool: 2, int: 4, float: 8, dict: 16, list: 32, type(None): 64}
-_ABOUT = b"\x10\x10\x10\x10\x10\x20\x20\x20\x20\x20\x01\x01\x01\x0c\x0c\x0c\x0c\x0c\x7f\x7f\x7f\x7f\x7f\x7f"   # op -> kinds
+# op -> kinds
+_ABOUT = b"\x10\x10\x10\x10\x10\x20\x20\x20\x20\x20\x01\x01\x01\x0c\x0c\x0c\x0c\x0c\x7f\x7f\x7f\x7f\x7f\x7f"  # noqa: E501
 
 
 def check(program, value, automata, root: str = "arguments"):
-    """Return None when *value* fits, else the first violation as ``at PATH: expected ..., got ...``.
+    """Return None when *value* fits, else the first violation as ``at PATH: expected ..., got
+    ...``.
 
     program   as above
     value     what a JSON decoder gives: None, bool, int, float, str, list, dict
@@ -62,9 +71,11 @@ def check(program, value, automata, root: str = "arguments"):
         problem = _Run(table, automata).node(program, value, 0)
         if problem is None:
             return None
-    except RuntimeError as stop:        # of ours: a word and a number; of the runtime: no stack left
+    # of ours: a word and a number; of the runtime: no stack left
+    except RuntimeError as stop:
         problem = list(stop.args)
     from clawlite.core import violation
+
     return violation.describe(root, problem)
 
 
@@ -79,13 +90,14 @@ class _Run:
         self.automata = automata
         self.steps = 0
         self.nested = 0
-        self.rare = None                # functions, as soon as a node has asked for them
+        self.rare = None  # functions, as soon as a node has asked for them
         self.search = None
 
     def node(self, node, value, depth: int):
         """Return the violation of *node* by *value*, which lies *depth* levels deep, or None."""
         kind = _KINDS.get(type(value), 0)
-        if kind == _FRACTION and value - value == 0 and int(value) == value:    # infinity and nan are none
+        # infinity and nan are none
+        if kind == _FRACTION and value - value == 0 and int(value) == value:
             kind = _INTEGER
         while type(node) is int:
             if node >= 0:
@@ -103,7 +115,15 @@ class _Run:
             arg = node[at + 1]
             if not _ABOUT[op] & kind:
                 continue
-            if 10 < op < 17 or op == 18 and kind == _STRING or op == 3 or op == 4 or op == 8 or op == 9:
+            if (
+                10 < op < 17
+                or op == 18
+                and kind == _STRING
+                or op == 3
+                or op == 4
+                or op == 8
+                or op == 9
+            ):
                 if _holds(op, arg, value):
                     continue
                 return [op, arg, value]
@@ -122,8 +142,9 @@ class _Run:
     def members(self, arg, value, depth: int):
         """Check the members of an object.
 
-        arg  [r, others, patterns, name, node, name, node, ...]: the first r names are required; *others* is the node of
-             members that neither a name nor a pattern covers; patterns are 0 or [automaton, node, automaton, node, ...]
+        arg  [r, others, patterns, name, node, name, node, ...]: the first r names are required;
+             *others* is the node of members that neither a name nor a pattern covers; patterns are
+             0 or [automaton, node, automaton, node, ...]
         """
         found = 0
         required = 3 + 2 * arg[0]
@@ -158,6 +179,7 @@ class _Run:
         """Check what schemarare.py checks."""
         if self.rare is None:
             from clawlite.core import schemarare
+
             self.rare = schemarare.rare
         return self.rare(self, op, arg, value, kind, depth)
 
@@ -165,19 +187,30 @@ class _Run:
         """Return whether the automaton at *index* matches somewhere in *text*."""
         if self.search is None:
             from clawlite.core import automaton
+
             self.search = automaton.search
         try:
             data = text.encode()
-        except UnicodeError:            # neither a match nor its absence may let such text pass
+        except UnicodeError:  # neither a match nor its absence may let such text pass
             raise RuntimeError("half", 0)
         return self.search(self.automata(index), data)
 
 
 def _holds(op: int, arg, value) -> bool:
-    """Return whether a size, a number or a string among others is as *arg* demands.  nan fits nothing."""
+    """Return whether a size, a number or a string among others is as *arg* demands.  nan fits
+    nothing.
+    """
     if op == 18:
         return value in arg
     if op > 12:
-        return value >= arg if op == 13 else value <= arg if op == 14 else value > arg if op == 15 else value < arg
+        return (
+            value >= arg
+            if op == 13
+            else value <= arg
+            if op == 14
+            else value > arg
+            if op == 15
+            else value < arg
+        )
     size = len(value)
     return size <= arg if op == 4 or op == 9 or op == 12 else size >= arg

@@ -1,15 +1,19 @@
-"""The checks of ``clawlite.core.schema`` that few schemas have: what combines schemas, and what looks beyond one value.
+"""The checks of ``clawlite.core.schema`` that few schemas have: what combines schemas, and what
+looks beyond one value.
 
-``rare(run, op, arg, value, kind, depth)`` returns a violation or None.  *run* is the check under way, *kind* the mask bit
-of *value*, which lies *depth* levels deep; operations, arguments and violations are those of schema.py.
-"""
+``rare(run, op, arg, value, kind, depth)`` returns a violation or None.  *run* is the check under
+way, *kind* the mask bit of *value*, which lies *depth* levels deep; operations, arguments and
+violations are those of schema.py."""
+
 from clawlite.core.dialect import const
 
-MAX_NESTED = 128        # combined schemas (op 19 .. 23) under way at once: they nest without going into the value
+# combined schemas (op 19 .. 23) under way at once: they nest without going into the value
+MAX_NESTED = 128
 
 _MAX_DEPTH = const(32)  # as in schema.py, which imports this module
-# What two roundings may add, relative: 2 units in the last place of a double, or of the 32-bit floats of boards.
-# Computed here and not folded: the compiler of a board's code runs on a machine with doubles.
+# What two roundings may add, relative: 2 units in the last place of a double, or of the 32-bit
+# floats of boards. Computed here and not folded: the compiler of a board's code runs on a machine
+# with doubles.
 _ROUNDING = 4.5e-16 if float("1e-9") + 1.0 > 1.0 else 2.4e-7
 
 
@@ -51,7 +55,8 @@ def rare(run, op: int, arg, value, kind: int, depth: int):
 def _unnamed(run, arg, value, depth):
     """Check the members that no name covers; arg as in ``clawlite.core.schema._Run.members``."""
     patterns = arg[2] or ()
-    for name in sorted(value):          # dicts have no order on boards: the violation whose name sorts first is told
+    # dicts have no order on boards: the violation whose name sorts first is told
+    for name in sorted(value):
         matched = name in arg
         problem = None
         for at in range(0, len(patterns), 2):
@@ -97,7 +102,8 @@ def _combined(run, op, arg, value, kind, depth):
 
 def _alternatives(run, op, arg, value, kind, depth):
     fitting = 0
-    closest = None              # the violation of the only alternative that is about this kind of value
+    # the violation of the only alternative that is about this kind of value
+    closest = None
     about = 0
     for node in arg:
         problem = run.node(node, value, depth)
@@ -119,7 +125,9 @@ def _alternatives(run, op, arg, value, kind, depth):
 
 
 def _is_multiple(value, step):
-    """Integers exactly; a float when a decimal within two roundings of it is one, so 0.3 is a multiple of 0.1."""
+    """Integers exactly; a float when a decimal within two roundings of it is one, so 0.3 is a
+    multiple of 0.1.
+    """
     scale = 1
     if type(step) is list:
         scale = 10 ** step[1]
@@ -128,7 +136,7 @@ def _is_multiple(value, step):
         return int(value) * scale % step == 0
     scaled = abs(value) * scale
     if not scaled < 1e30:
-        return False            # infinity and nan: every float of this size but them is an integer
+        return False  # infinity and nan: every float of this size but them is an integer
     near = int(scaled + 0.5)
     return near % step == 0 and abs(scaled - near) <= scaled * _ROUNDING
 

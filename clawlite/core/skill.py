@@ -1,9 +1,11 @@
 """Skills (CKP 0.2.0, 5.5): how several tools do one thing, in the maker's words.
 
-1. Section SKILLS has a row for each; its tool record, ``skill__NAME``, goes through the one pipeline, and gives the instruction.
+1. Section SKILLS has a row for each; its tool record, ``skill__NAME``, goes through the one
+   pipeline, and gives the instruction.
 2. A skill is a fence: while it is under way, a turn calls what it names, and nothing else.
 Who begins one: skillturn.py.
 """
+
 from clawlite.core.errors import InvalidParams, ParseError
 from clawlite.core.image import SKILLS
 from clawlite.core.render import canonical
@@ -11,15 +13,27 @@ from clawlite.core.schema import check
 
 PREFIX = "skill__"
 _MANY = 1 << 32
-SHAPE = [(str, (_MANY, _MANY), [str], [None, str], [(str, object)], object, ([None, _MANY], [None, _MANY], [None, _MANY]))]
+SHAPE = [
+    (
+        str,
+        (_MANY, _MANY),
+        [str],
+        [None, str],
+        [(str, object)],
+        object,
+        ([None, _MANY], [None, _MANY], [None, _MANY]),
+    )
+]
 
 
 class Skill:
     """One row.
 
     name       str
-    text       (offset, length) in PROSE: the instruction, what else a model must know, and "Input: " at its end
-    names      list of the tools that may be called while it is under way, skills that use no others among them
+    text       (offset, length) in PROSE: the instruction, what else a model must know, and "Input:
+               " at its end
+    names      list of the tools that may be called while it is under way, skills that use no others
+               among them
     field      name of the argument that plain text becomes, or None
     defaults   list of [argument, value]
     output     check program of what it comes to, or None
@@ -27,10 +41,14 @@ class Skill:
     """
 
     def __init__(self, row: list):
-        self.name, self.text, self.names, self.field, self.defaults, self.output, self.estimates = row
+        self.name, self.text, self.names, self.field, self.defaults, self.output, self.estimates = (
+            row
+        )
 
     def given(self, text: str, loads) -> dict:
-        """Return the input that a person's *text* means: a JSON object, or the text of ``field``.  Raises ``InvalidParams``."""
+        """Return the input that a person's *text* means: a JSON object, or the text of
+        ``field``.  Raises ``InvalidParams``.
+        """
         if not text:
             return {}
         if text[0] == "{":
@@ -39,7 +57,10 @@ class Skill:
             except ParseError as e:
                 raise InvalidParams("%s: its input is no JSON: %s" % (self.name, e.message))
         if self.field is None:
-            raise InvalidParams("%s: expected its input as a JSON object, got text" % self.name, 'write /%s {"NAME": VALUE, ...}' % self.name)
+            raise InvalidParams(
+                "%s: expected its input as a JSON object, got text" % self.name,
+                'write /%s {"NAME": VALUE, ...}' % self.name,
+            )
         return {self.field: text}
 
     def misses(self, text: str, image, loads):
@@ -51,18 +72,21 @@ class Skill:
 
 
 def value_of(text: str, loads):
-    """Return the JSON value in *text*, which may stand in a fence of Markdown.  Raises ``ParseError``."""
+    """Return the JSON value in *text*, which may stand in a fence of Markdown.  Raises
+    ``ParseError``.
+    """
     text = text.strip()
     if text.startswith("```") and text.endswith("```") and "\n" in text:
-        text = text[text.find("\n"):-3]
+        text = text[text.find("\n") : -3]
     return loads(text.strip().encode())
 
 
 def skills(image) -> list:
     """Return the rows of the image's skills."""
     rows = image.section(SKILLS) or []
-    if image.prepare:                   # a shell with room for it
+    if image.prepare:  # a shell with room for it
         from clawlite.core.header import shaped
+
         shaped(rows, SHAPE, "the section of skills")
     return rows
 
@@ -76,7 +100,9 @@ def find(image, name: str):
 
 
 def begun(image, name: str, arguments: dict, result):
-    """Return ``result(text, False)``, a ``tools.Result``: the instruction of the skill *name* for *arguments*, and the skill."""
+    """Return ``result(text, False)``, a ``tools.Result``: the instruction of the skill *name*
+    for *arguments*, and the skill.
+    """
     skill = find(image, name)
     given = dict(arguments)
     for argument, value in skill.defaults:

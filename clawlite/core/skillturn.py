@@ -1,4 +1,7 @@
-"""Turns that a skill begins (CKP 0.2.0, 5.5): of a person's ``/NAME``, and of a composite tool, with a history of its own."""
+"""Turns that a skill begins (CKP 0.2.0, 5.5): of a person's ``/NAME``, and of a composite tool,
+with a history of its own.
+"""
+
 from clawlite.core.effect import SAY
 from clawlite.core.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.history import History
@@ -8,7 +11,8 @@ from clawlite.core.turn import turn
 
 
 def typed(image, text: str):
-    """Return (``Skill``, its input as text) of a person's line that begins with "/"; None when no skill is meant.
+    """Return (``Skill``, its input as text) of a person's line that begins with "/"; None when no
+    skill is meant.
 
     Raises ``InvalidParams`` for ``/skill`` with a name that is none.
     """
@@ -18,8 +22,10 @@ def typed(image, text: str):
         name, _, rest = rest.strip().partition(" ")
     skill = find(image, name)
     if skill is None and explicit:
-        raise InvalidParams("there is no skill %s" % name[:60] if name else "expected /skill NAME",
-                            "this agent has: %s" % (", ".join([row[0] for row in skills(image)]) or "none"))
+        raise InvalidParams(
+            "there is no skill %s" % name[:60] if name else "expected /skill NAME",
+            "this agent has: %s" % (", ".join([row[0] for row in skills(image)]) or "none"),
+        )
     return None if skill is None else (skill, rest.strip())
 
 
@@ -49,7 +55,7 @@ def alone(agent, tool, arguments: dict):
         while True:
             try:
                 value = None if effect[0] == SAY else (yield effect)
-            except ClawError as e:      # a person said no
+            except ClawError as e:  # a person said no
                 effect = work.throw(e)
             else:
                 effect = work.send(value)

@@ -1,4 +1,5 @@
 """A task: one generator under way (a turn, or one tool call), and whoever waits for its end."""
+
 from clawlite.core.handlers import end
 
 
@@ -14,13 +15,16 @@ class Task:
     ran_ms    monotonic time at which the first handler of a call began, or None
     wake_ms   monotonic time at which it goes on with ``wake``, or None
     wake      an outcome; or how many seconds its connection was silent then, which is an error
-    due_ms    monotonic time at which it is ended, or None; while it waits for a person, that time stands still
+    due_ms    monotonic time at which it is ended, or None; while it waits for a person, that time
+              stands still
     child     number of the task that asks a provider for it, or None
     receives  bool, it waits for bytes of its connection
-    outer     the generators that wait for ``generator``, the outermost first: on a board, where ``Agent.drive`` resumes each itself
+    outer     the generators that wait for ``generator``, the outermost first: on a board, where
+              ``Agent.drive`` resumes each itself
     """
 
-    approval = answer = tool = began = ran_ms = wake_ms = wake = due_ms = child = None       # here, not in each: a thousand may wait for a person
+    # here, not in each: a thousand may wait for a person
+    approval = answer = tool = began = ran_ms = wake_ms = wake = due_ms = child = None
     receives = False
     outer = ()
 
@@ -31,7 +35,9 @@ class Task:
         self.once = once
 
     def close(self):
-        """End the work, the innermost generator first, whatever they raise: the others have to end, too."""
+        """End the work, the innermost generator first, whatever they raise: the others have to
+        end, too.
+        """
         while self.generator:
             end(self.generator)
             self.generator = self.outer.pop() if self.outer else None

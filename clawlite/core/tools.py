@@ -1,20 +1,34 @@
 """The one pipeline: the only way to run a tool.
 
-    known? -> arguments fit? -> again? -> autonomy -> policy -> links resolved? -> approval? -> handler -> output bound -> log
+    known? -> arguments fit? -> again? -> autonomy -> policy -> links resolved? -> approval? ->
+    handler -> output bound -> log
 
-1. ``call`` is a generator of effects; whoever drives it carries them out.  2. A gate that cannot decide denies.
-3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever the end, it is logged.
-5. A shell may go straight where every gate but those of arguments and id says yes for good (linux/runtime/fast_schema.py, ``settled``: add a new gate there).
+1. ``call`` is a generator of effects; whoever drives it carries them out.  2. A gate that cannot
+   decide denies.
+3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever
+   the end, it is logged.
+5. A shell may go straight where every gate but those of arguments and id says yes for good
+   (linux/runtime/fast_schema.py, ``settled``: add a new gate there).
 """
+
 from clawlite.core import policy
 from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE
-from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, PolicyDenied, ProviderError, SandboxDenied, ToolTimeout
+from clawlite.core.errors import (
+    ClawError,
+    InvalidParams,
+    InvalidRequest,
+    PolicyDenied,
+    ProviderError,
+    SandboxDenied,
+    ToolTimeout,
+)
 from clawlite.core.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, SKILL
 from clawlite.core.schema import check
 
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2
-PERSON = "a person"             # no name of a channel begins so
-_BEYOND = 16384                 # bytes behind the cut that are looked at too: a secret may lie across it
+PERSON = "a person"  # no name of a channel begins so
+# bytes behind the cut that are looked at too: a secret may lie across it
+_BEYOND = 16384
 
 
 class Result:
@@ -27,9 +41,12 @@ class Result:
     size            int, bytes of the text, or 0 where nobody has counted them
     skill           ``skill.Skill`` whose instruction this is, or None
     """
+
     skill = None
 
-    def __init__(self, text: str, is_error: bool, value=None, original_bytes: int = 0, size: int = 0):
+    def __init__(
+        self, text: str, is_error: bool, value=None, original_bytes: int = 0, size: int = 0
+    ):
         self.text = text
         self.is_error = is_error
         self.value = value
@@ -50,23 +67,34 @@ def call(image, name: str, arguments, caller: str, override=None, once=None, wit
 
     name       str, as the caller wrote it
     arguments  what the caller sent: anything
-    caller     "operator", "provider", a channel and who speaks there, or PERSON, and perhaps who, for a skill that a person begins:
-               their own word, which policy does not judge
+    caller     "operator", "provider", a channel and who speaks there, or PERSON, and perhaps who,
+               for a skill that a person begins: their own word, which policy does not judge
     override   name of a policy that may tighten, or None
     once       ``once.Once`` of a request with an id, or None
     within     ``skill.Skill`` that is under way: only what it names may be called; or None
-    Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``, ``ApprovalDenied``,
+    Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``,
+    ``ApprovalDenied``,
     ``ToolTimeout``.  Source  CKP 0.2.0, 5.1, 5.4, 5.8, 9.3.2.
     """
-    event = {"event": "tool.call", "tool": name, "caller": caller, "arguments": arguments, "image": image.id}
+    event = {
+        "event": "tool.call",
+        "tool": name,
+        "caller": caller,
+        "arguments": arguments,
+        "image": image.id,
+    }
     if once is not None:
         event["request_id"] = once.id
     try:
         tool = known(image, name)
         event["tool"] = name = tool.name
         if within is not None and name not in within.names:
-            raise PolicyDenied("%s: the skill %s is under way, which uses only: %s" % (name, within.name, ", ".join(within.names)), "",
-                               {"tool": name, "action": "deny", "skill": within.name})
+            raise PolicyDenied(
+                "%s: the skill %s is under way, which uses only: %s"
+                % (name, within.name, ", ".join(within.names)),
+                "",
+                {"tool": name, "action": "deny", "skill": within.name},
+            )
         result = yield from _gated(image, tool, arguments, override, event, once, within)
     except ClawError as e:
         refused(event, e)
@@ -84,24 +112,38 @@ def refused(event: dict, e):
 
 
 def known(image, name):
-    """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not have."""
+    """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not
+    have.
+    """
     tool = image.tool(name) if isinstance(name, str) else None
     if tool is None:
         from clawlite.core.render import canonical
+
         said = canonical(name)
-        if image.guard is not None:     # a stranger's words, and perhaps a secret that a model was talked into
+        # a stranger's words, and perhaps a secret that a model was talked into
+        if image.guard is not None:
             said = image.guard.text(said)
-        raise InvalidParams("unknown tool %s" % (said[:40] + "..." if len(said) > 40 else said), "this agent has: %s" % (", ".join(image.names) or "none"))
+        raise InvalidParams(
+            "unknown tool %s" % (said[:40] + "..." if len(said) > 40 else said),
+            "this agent has: %s" % (", ".join(image.names) or "none"),
+        )
     return tool
 
 
 def _gated(image, tool, arguments, override, event, once, within):
     if not isinstance(arguments, dict):
         from clawlite.core.render import canonical
-        raise InvalidParams("%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40)))
+
+        raise InvalidParams(
+            "%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40))
+        )
     if image.guard is not None:
         arguments = event["arguments"] = image.guard.arguments(tool.name, arguments, event)
-    wrong = None if tool.fits and tool.fits(arguments) else check(tool.schema, arguments, image.automaton)
+    wrong = (
+        None
+        if tool.fits and tool.fits(arguments)
+        else check(tool.schema, arguments, image.automaton)
+    )
     if wrong:
         raise InvalidParams("%s: %s" % (tool.name, wrong), "", {"tool": tool.name})
     if once is not None:
@@ -111,7 +153,11 @@ def _gated(image, tool, arguments, override, event, once, within):
             return (yield from first.again())
     autonomy = image.agent.autonomy
     if autonomy == OBSERVER:
-        raise PolicyDenied("%s: this agent only observes; it runs no tools" % tool.name, "", {"tool": tool.name, "action": "deny", "autonomy": "observer"})
+        raise PolicyDenied(
+            "%s: this agent only observes; it runs no tools" % tool.name,
+            "",
+            {"tool": tool.name, "action": "deny", "autonomy": "observer"},
+        )
     if event["caller"].startswith(PERSON) and tool.handler[0] == SKILL:
         decision = policy.Decision(policy.ALLOW, None, [], False)
     elif tool.constant and override is None:
@@ -123,24 +169,38 @@ def _gated(image, tool, arguments, override, event, once, within):
     event["rule_id"] = rule[0] if rule else None
     event["trace"] = decision.trace
     action = decision.action
-    decision = None                     # many calls may wait for a person
+    decision = None  # many calls may wait for a person
     if action == policy.DENY:
         raise _denied(tool, rule)
     if image.agent.calls_per_minute is not None:
         from clawlite.core.ledger import admit
+
         yield from admit(image.agent.calls_per_minute, tool, event)
-    seen = None                         # (whether a world model wants a person to look, what it foresees)
+    # (whether a world model wants a person to look, what it foresees)
+    seen = None
     if within is not None and image.worlds is not None:
         seen = yield from image.worlds.look(within, tool, arguments)
-    if action == policy.APPROVE or autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS or tool.flags & ASKS or seen and seen[0]:
+    if (
+        action == policy.APPROVE
+        or autonomy == SUPERVISED
+        and tool.flags & HAS_SIDE_EFFECTS
+        or tool.flags & ASKS
+        or seen
+        and seen[0]
+    ):
         from clawlite.core.approval import Approval
-        event["approval"] = yield (APPROVE, Approval(tool, arguments, rule if action == policy.APPROVE else None, seen))
+
+        event["approval"] = yield (
+            APPROVE,
+            Approval(tool, arguments, rule if action == policy.APPROVE else None, seen),
+        )
     if once is not None and once.is_kept(tool):
         first = yield from once.begin()
         if first is not None:
             return first.outcome()
     if tool.handler[0] == SKILL:
         from clawlite.core.skill import begun
+
         return begun(image, tool.handler[1], arguments, Result)
     if tool.handler[0] == COMPOSITE:
         outcome = yield (ASK, tool, arguments)
@@ -150,6 +210,7 @@ def _gated(image, tool, arguments, override, event, once, within):
             outcome = yield from _asked(outcome)
     else:
         from clawlite.core.retry import attempts
+
         outcome = yield from attempts(_run, tool, arguments, event)
     result = result_of(tool, outcome, image, event)
     if image.guard is not None and image.guard.asks:
@@ -165,7 +226,7 @@ def _asked(outcome):
     """Return the outcome of a handler that asks the agent's provider before it goes on."""
     while outcome[0] is None:
         said = yield (ASK,) + outcome[1]
-        if len(said) > 2:               # there is nobody to go on with: its time was over first
+        if len(said) > 2:  # there is nobody to go on with: its time was over first
             return said[:2]
         outcome = yield (RESUME, said)
     return outcome
@@ -179,27 +240,38 @@ def _decide(image, tool, arguments, override):
         entries.append(policy.entry_of(tool, override))
     paths = policy.paths_of(tool.paths, arguments, image.workspace)
     used = None
-    if image.agent.rates:               # some rule asks how much of the day is spent; None denies
+    if image.agent.rates:  # some rule asks how much of the day is spent; None denies
         done, used = yield (STORE, [])
         used = used if done else None
     decision = policy.decide_all(image, entries, paths, used)
     if decision.rests and decision.action != policy.DENY:
-        # The text of the path allows it; where its links lead decides (a link out of the root is the oldest trick).  A root may be
-        # a link too: a rule about /var/run means /run as well.  That can tighten, and never widens what the text of a root allows.
+        # The text of the path allows it; where its links lead decides (a link out of the root is
+        # the oldest trick).  A root may be a link too: a rule about /var/run means /run as well.
+        # That can tighten, and never widens what the text of a root allows.
         resolved = yield from _real(tool, paths, True)
         named = policy.roots_of(image, entries)
         roots = dict(zip(named, (yield from _real(tool, named, False))))
-        decision = policy.strictest([decision, policy.decide_all(image, entries, resolved, used), policy.decide_all(image, entries, resolved, used, roots)])
+        decision = policy.strictest(
+            [
+                decision,
+                policy.decide_all(image, entries, resolved, used),
+                policy.decide_all(image, entries, resolved, used, roots),
+            ]
+        )
     return decision
 
 
 def _real(tool, paths: list, opens: bool):
-    """Return where the links of *paths* lead; a generator of effects.  *opens*: they are those of the call."""
+    """Return where the links of *paths* lead; a generator of effects.  *opens*: they are those
+    of the call.
+    """
     found = []
     for path in paths:
         done, real = (True, None) if path is None else (yield (RESOLVE, path, opens))
         if not done:
-            raise SandboxDenied("%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name})
+            raise SandboxDenied(
+                "%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name}
+            )
         found.append(real)
     return found
 
@@ -207,30 +279,51 @@ def _real(tool, paths: list, opens: bool):
 def _denied(tool, rule):
     data = {"tool": tool.name, "action": "deny", "rule_id": rule[0] if rule else None}
     if rule is None:
-        return PolicyDenied("Policy denied: no rule allows %s" % tool.name, "add a rule that matches it", data)
-    return PolicyDenied("Policy denied: rule %s blocks %s%s" % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""), "", data)
+        return PolicyDenied(
+            "Policy denied: no rule allows %s" % tool.name, "add a rule that matches it", data
+        )
+    return PolicyDenied(
+        "Policy denied: rule %s blocks %s%s"
+        % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""),
+        "",
+        data,
+    )
 
 
 def result_of(tool, outcome, image, event) -> Result:
-    """Return what a handler's *outcome* comes to.  Raises ``ToolTimeout``, ``ProviderError``, ``SandboxDenied``."""
+    """Return what a handler's *outcome* comes to.  Raises ``ToolTimeout``, ``ProviderError``,
+    ``SandboxDenied``.
+    """
     done, value = outcome
     if not done:
         return _of_failure(image, tool, value, event)
     if tool.output is not None:
         wrong = check(tool.output, value, image.automaton, "result")
         if wrong:
-            return _told(image, tool, "%s returned what its output_schema does not allow: %s" % (tool.name, wrong), event)
+            return _told(
+                image,
+                tool,
+                "%s returned what its output_schema does not allow: %s" % (tool.name, wrong),
+                event,
+            )
     text, failed, part_of = value, False, 0
     if type(value) is not str:
-        failed = getattr(value, "is_error", False)      # a handler may say so, and how long the whole was of which it gives a part
+        # a handler may say so, and how long the whole was of which it gives a part
+        failed = getattr(value, "is_error", False)
         part_of = getattr(value, "original_bytes", 0)
         if not isinstance(value, str):
             from clawlite.core.render import canonical
+
             text = canonical(value)
     data = text.encode()
     size = len(data)
     if image.guard is not None:
-        text, value = image.guard.result(tool.name, _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text, value, event)
+        text, value = image.guard.result(
+            tool.name,
+            _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text,
+            value,
+            event,
+        )
         data = text.encode()
     if not part_of and size <= tool.max_output and len(data) <= tool.max_output:
         return Result(text, failed, value, 0, len(data))
@@ -250,11 +343,14 @@ def _of_failure(image, tool, e, event: dict):
 
 def _told(image, tool, text: str, event: dict):
     """Return the result of a tool that failed: what it says may be anybody's words too."""
-    return Result(image.guard.result(tool.name, text, None, event)[0] if image.guard is not None else text, True)
+    return Result(
+        image.guard.result(tool.name, text, None, event)[0] if image.guard is not None else text,
+        True,
+    )
 
 
 def _cut(data: bytes, end: int) -> str:
     """Return the first *end* bytes of the text *data*, never cut inside a character."""
-    while 0 < end < len(data) and data[end] & 0xc0 == 0x80:
+    while 0 < end < len(data) and data[end] & 0xC0 == 0x80:
         end -= 1
     return str(data[:end], "utf-8")

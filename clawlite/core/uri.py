@@ -2,20 +2,34 @@
 
     claw://local/KIND/NAME[@VERSION]           authority "local"
     claw://registry/NAMESPACE/NAME@VERSION     authority "registry"
-    claw://KIND/NAME                           alias, in manifests only; the same as claw://local/KIND/NAME
+    claw://KIND/NAME                           alias, in manifests only; the same as
+    claw://local/KIND/NAME
 
 1. KIND adds telemetry and world-model to the 0.2.0 ABNF: 5.10 gives the first its URI, 0.3.0 both.
 2. Letters are ASCII and literals are lower case: one thing has one spelling.
 3. Nothing is normalised.  A URI is of the grammar, or it is refused.
 """
+
 from collections import namedtuple
 
 from clawlite.core.dialect import const
 from clawlite.core.errors import InvalidParams
 
-KINDS = ("identity", "provider", "channel", "tool", "skill", "memory", "sandbox", "policy", "swarm", "telemetry", "world-model")
+KINDS = (
+    "identity",
+    "provider",
+    "channel",
+    "tool",
+    "skill",
+    "memory",
+    "sandbox",
+    "policy",
+    "swarm",
+    "telemetry",
+    "world-model",
+)
 MAX_NAME = 63
-MAX_URI = 255                       # the grammar bounds name and namespace, not the version
+MAX_URI = 255  # the grammar bounds name and namespace, not the version
 
 _MAX_NAME = const(63)
 _MAX_URI = const(255)
@@ -43,7 +57,7 @@ def parse(uri: str, alias: bool = False) -> URI:
         if version is None:
             _refuse(uri, "claw://registry/NAMESPACE/NAME@VERSION, always with its version")
         if not _is_word(parts[1], "-."):
-            _refuse(uri, "a namespace of 1 to 63 letters, digits, \"-\" and \".\"")
+            _refuse(uri, 'a namespace of 1 to 63 letters, digits, "-" and "."')
         return URI("registry", None, parts[1], _name(uri, name), version)
     if len(parts) == 2 and parts[0] in KINDS:
         if not alias:
@@ -65,7 +79,7 @@ def is_semver(text: str) -> bool:
     """Return whether *text* is ``1*DIGIT "." 1*DIGIT "." 1*DIGIT [ "-" pre-release ]``."""
     dash = text.find("-")
     core = text if dash < 0 else text[:dash]
-    if dash >= 0 and not _is_made_of(text[dash + 1:], "-."):
+    if dash >= 0 and not _is_made_of(text[dash + 1 :], "-."):
         return False
     numbers = core.split(".")
     if len(numbers) != 3:
@@ -80,7 +94,9 @@ def is_semver(text: str) -> bool:
 
 
 def _is_made_of(text: str, also: str) -> bool:
-    """Return whether *text* is at least one of ASCII letters, digits and the characters in *also*."""
+    """Return whether *text* is at least one of ASCII letters, digits and the characters in
+    *also*.
+    """
     for char in text:
         if not ("a" <= char <= "z" or "A" <= char <= "Z" or "0" <= char <= "9" or char in also):
             return False
@@ -95,9 +111,9 @@ def _split_version(uri: str, text: str) -> tuple:
     at = text.find("@")
     if at < 0:
         return text, None
-    if not is_semver(text[at + 1:]):
-        _refuse(uri, "a version such as 1.0.0 after the \"@\"")
-    return text[:at], text[at + 1:]
+    if not is_semver(text[at + 1 :]):
+        _refuse(uri, 'a version such as 1.0.0 after the "@"')
+    return text[:at], text[at + 1 :]
 
 
 def _kind(uri: str, kind: str) -> str:
@@ -108,10 +124,10 @@ def _kind(uri: str, kind: str) -> str:
 
 def _name(uri: str, name: str) -> str:
     if not _is_word(name, "-"):
-        _refuse(uri, "a name of 1 to 63 letters, digits and \"-\"")
+        _refuse(uri, 'a name of 1 to 63 letters, digits and "-"')
     return name
 
 
 def _refuse(uri, expected: str):
-    found = "\"" + uri[:80] + "\"" if isinstance(uri, str) else type(uri).__name__
+    found = '"' + uri[:80] + '"' if isinstance(uri, str) else type(uri).__name__
     raise InvalidParams("expected %s, found %s" % (expected, found))

@@ -1,13 +1,22 @@
-"""The sentence of a violation that ``clawlite.core.schema`` has found: ``at PATH: expected ..., got ...``.
+"""The sentence of a violation that ``clawlite.core.schema`` has found: ``at PATH: expected ..., got
+...``.
 
-A violation is a list: what was checked, the check's argument, what was found, then the path from the leaf upwards.
-What was checked is an operation of schema.py, "kind" for a mask of kinds, or a word of _ENDINGS; anything else is the
-runtime's own, when no stack was left.  It is imported for a violation alone, so it may say all that helps.
-"""
+A violation is a list: what was checked, the check's argument, what was found, then the path from
+the leaf upwards. What was checked is an operation of schema.py, "kind" for a mask of kinds, or a
+word of _ENDINGS; anything else is the runtime's own, when no stack was left.  It is imported for a
+violation alone, so it may say all that helps."""
+
 from clawlite.core.jsonvalue import path, several, show
 
-_WORDS = ((1, "a string"), (2, "a boolean"), (8, "a number"), (4, "an integer"), (16, "an object"), (32, "an array"),
-          (64, "null"))
+_WORDS = (
+    (1, "a string"),
+    (2, "a boolean"),
+    (8, "a number"),
+    (4, "an integer"),
+    (16, "an object"),
+    (32, "an array"),
+    (64, "null"),
+)
 _BOUNDS = ("at least", "at most", "more than", "less than")
 _ENDINGS = {
     "steps": "expected a value that is checked in %d steps, got more",
@@ -34,7 +43,10 @@ def _sentence(violation):
         return "in the name: " + _sentence(arg)
     if op == 0:
         known = [word for word in arg[3:] if type(word) is str]
-        return "expected %s, got the name %s" % (several(known) if known else "no such name", show(found))
+        return "expected %s, got the name %s" % (
+            several(known) if known else "no such name",
+            show(found),
+        )
     if op == 6:
         return _count(found >= arg[0], arg[found >= arg[0]], "matching item", found)
     if op == 7:
@@ -44,17 +56,29 @@ def _sentence(violation):
     if op == 22:
         return "expected no match of the schema under `not`, got " + show(found)
     if op in (3, 4, 8, 9, 11, 12):
-        return _count(op in (4, 9, 12), arg, "character" if op > 10 else "item" if op > 5 else "member", len(found))
+        return _count(
+            op in (4, 9, 12),
+            arg,
+            "character" if op > 10 else "item" if op > 5 else "member",
+            len(found),
+        )
     return "expected %s, got %s" % (_wanted(op, arg), show(found))
 
 
 def _ending(word, violation):
-    sentence = _ENDINGS.get(word, "expected a value that nests no deeper than this device can follow")
+    sentence = _ENDINGS.get(
+        word, "expected a value that nests no deeper than this device can follow"
+    )
     return sentence % violation[1] if "%" in sentence else sentence
 
 
 def _count(at_most, limit, noun, found):
-    return "expected %s %d %s, got %d" % (_BOUNDS[at_most], limit, noun if limit == 1 else noun + "s", found)
+    return "expected %s %d %s, got %d" % (
+        _BOUNDS[at_most],
+        limit,
+        noun if limit == 1 else noun + "s",
+        found,
+    )
 
 
 def _wanted(op, arg):

@@ -1,9 +1,14 @@
-"""A line of an audit (CKP 0.2.0, 5.8 ``audit``; docs/audit.md): the same bytes on a Pi and on a board, whoever verifies them.
+"""A line of an audit (CKP 0.2.0, 5.8 ``audit``; docs/audit.md): the same bytes on a Pi and on a
+board, whoever verifies them.
 
-    line     {"n":N,"prev":HASH OF THE LINE BEFORE,...} and a line feed, which its hash does not cover
-    head     {"first":N,"prev":HASH,"last":N,"hash":HASH}: the first record that is kept and what came before it; the last and its hash
-    genesis  what stands before record 1: the SHA-256 of "clawlite audit 1", a line feed and the agent's name
+    line     {"n":N,"prev":HASH OF THE LINE BEFORE,...} and a line feed, which its hash does not
+             cover
+    head     {"first":N,"prev":HASH,"last":N,"hash":HASH}: the first record that is kept and what
+             came before it; the last and its hash
+    genesis  what stands before record 1: the SHA-256 of "clawlite audit 1", a line feed and the
+             agent's name
 """
+
 import hashlib
 from binascii import hexlify
 
@@ -17,7 +22,12 @@ class Head:
         self.first, self.prev, self.last, self.hash = first, prev, last, hash
 
     def text(self) -> str:
-        return '{"first":%d,"prev":"%s","last":%d,"hash":"%s"}' % (self.first, self.prev, self.last, self.hash)
+        return '{"first":%d,"prev":"%s","last":%d,"hash":"%s"}' % (
+            self.first,
+            self.prev,
+            self.last,
+            self.hash,
+        )
 
 
 def beginning(agent: str) -> Head:
@@ -27,11 +37,17 @@ def beginning(agent: str) -> Head:
 
 
 def head_of(data: bytes, loads):
-    """Return the ``Head`` in *data*, None for anything else.  loads: function(bytes) -> value, which raises ``ClawError``."""
+    """Return the ``Head`` in *data*, None for anything else.  loads: function(bytes) -> value,
+    which raises ``ClawError``.
+    """
     try:
         value = loads(data.strip(b"\0 \n"))
         head = Head(value["first"], value["prev"], value["last"], value["hash"])
-        whole = isinstance(head.first, int) and isinstance(head.last, int) and len(head.prev) == len(head.hash) == 64
+        whole = (
+            isinstance(head.first, int)
+            and isinstance(head.last, int)
+            and len(head.prev) == len(head.hash) == 64
+        )
     except (ClawError, KeyError, TypeError):
         return None
     return head if whole else None
@@ -45,9 +61,12 @@ def digest(data: bytes) -> str:
 def line(head: Head, text: str) -> bytes:
     """Return the line of a record, with its end; *head* is moved on to it.
 
-    text  the record as JSON, ``{"time":...}``, without secrets: n and the hash are not looked at for them
+    text  the record as JSON, ``{"time":...}``, without secrets: n and the hash are not looked at
+          for them
     """
-    data = ('{"n":%d,"prev":"%s",%s' % (head.last + 1, head.hash, text[1:])).encode("utf-8", "replace")
+    data = ('{"n":%d,"prev":"%s",%s' % (head.last + 1, head.hash, text[1:])).encode(
+        "utf-8", "replace"
+    )
     head.last += 1
     head.hash = digest(data)
     return data + b"\n"

@@ -1,14 +1,32 @@
 """A record of an audit (CKP 0.2.0, 5.8 ``audit``; docs/audit.md): the same on a Pi and on a board.
 
-It is made of the event that the pipeline logs (core/tools.py): there is no second source.  It is a list of (name, value) in the order
-of its line (auditline.py): dicts have none on MicroPython.
+It is made of the event that the pipeline logs (core/tools.py): there is no second source.  It is a
+list of (name, value) in the order of its line (auditline.py): dicts have none on MicroPython.
 """
+
 from clawlite.core.render import canonical
 
-MOST_TEXT = 4096                # characters of arguments, or of a result
+MOST_TEXT = 4096  # characters of arguments, or of a result
 _EVENTS = ("tool.call", "tool.approval", "task.cancelled")
-_PLAIN = ("tool", "caller", "request_id", "action", "rule_id", "approval", "answer", "reason", "status", "code", "limit", "again", "attempts",
-          "found", "duration_ms", "sandbox", "image")
+_PLAIN = (
+    "tool",
+    "caller",
+    "request_id",
+    "action",
+    "rule_id",
+    "approval",
+    "answer",
+    "reason",
+    "status",
+    "code",
+    "limit",
+    "again",
+    "attempts",
+    "found",
+    "duration_ms",
+    "sandbox",
+    "image",
+)
 
 
 def record(event: dict, wants: list, image) -> list:
@@ -17,19 +35,27 @@ def record(event: dict, wants: list, image) -> list:
     wants  [inputs, outputs, approvals, ...], the audit of ``guards.Guards``
     """
     kind = event["event"]
-    if kind not in _EVENTS or kind == "tool.approval" and not wants[2] or kind == "task.cancelled" and not event.get("tool"):
+    if (
+        kind not in _EVENTS
+        or kind == "tool.approval"
+        and not wants[2]
+        or kind == "task.cancelled"
+        and not event.get("tool")
+    ):
         return None
     pairs = [("time", event["timestamp"]), ("event", kind)]
     for name in _PLAIN:
         value = event.get(name)
         if value is not None and (name != "approval" or wants[2]):
-            if name == "tool":          # of an unknown one the caller's word, which may be anything
+            if name == "tool":  # of an unknown one the caller's word, which may be anything
                 value = cut(value if isinstance(value, str) else canonical(value, MOST_TEXT))
             pairs.append((name, value))
     if event.get("sandbox") is None and image.agent.sandbox:
         pairs.append(("sandbox", image.agent.sandbox))
     if "trace" in event:
-        pairs.append(("trace", [[image.rule(number)[0], matched] for number, matched in event["trace"]]))
+        pairs.append(
+            ("trace", [[image.rule(number)[0], matched] for number, matched in event["trace"]])
+        )
     if wants[0] and "arguments" in event:
         pairs.append(("arguments", canonical(event["arguments"], MOST_TEXT)))
     if wants[1] and "output" in event:

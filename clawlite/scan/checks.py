@@ -1,28 +1,50 @@
-"""Input validation of policies (CKP 0.2.0, 5.8): size, NUL, white space and what cannot be seen, encoding."""
+"""Input validation of policies (CKP 0.2.0, 5.8): size, NUL, white space and what cannot be seen,
+encoding.
+"""
+
 from clawlite.core.errors import InvalidParams
 
-SPACES = 256                    # white space in one piece that hides something
+SPACES = 256  # white space in one piece that hides something
 _DEPTH = 32
 # White space and marks that a person does not see, or that turn a line's direction.
-_UNSEEN = "\x0b\x0c\x85\xad\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+_UNSEEN = "\x0b\x0c\x85\xad\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"  # noqa: E501
 
 
 def check(checks: list, tool: str, arguments):
-    """Raise ``InvalidParams`` (-32602) unless *arguments*, of *tool* or a message, are as *checks* (``core.guards.Guards``) want them."""
+    """Raise ``InvalidParams`` (-32602) unless *arguments*, of *tool* or a message, are as
+    *checks* (``core.guards.Guards``) want them.
+    """
     most, nul, white, charset = checks
     size = 0
     for text in _texts(arguments, 0):
         try:
             size += len(text.encode())
         except ValueError:
-            raise InvalidParams("%s: an argument is no UTF-8 text: it has half of a surrogate pair" % tool, "", {"tool": tool})
+            raise InvalidParams(
+                "%s: an argument is no UTF-8 text: it has half of a surrogate pair" % tool,
+                "",
+                {"tool": tool},
+            )
         if most is not None and size > most:
-            raise InvalidParams("%s: expected arguments of at most %d bytes, got more" % (tool, most), "send less at once",
-                                {"tool": tool, "max_size_bytes": most})
-        problem = nul and "\0" in text and "a NUL byte" or white and _hidden(text) \
-            or charset == "ascii" and len(text.encode()) != len(text) and "a character that is not ASCII"
+            raise InvalidParams(
+                "%s: expected arguments of at most %d bytes, got more" % (tool, most),
+                "send less at once",
+                {"tool": tool, "max_size_bytes": most},
+            )
+        problem = (
+            nul
+            and "\0" in text
+            and "a NUL byte"
+            or white
+            and _hidden(text)
+            or charset == "ascii"
+            and len(text.encode()) != len(text)
+            and "a character that is not ASCII"
+        )
         if problem:
-            raise InvalidParams("%s: an argument holds %s" % (tool, problem), "", {"tool": tool, "found": problem})
+            raise InvalidParams(
+                "%s: an argument holds %s" % (tool, problem), "", {"tool": tool, "found": problem}
+            )
 
 
 def _texts(value, depth: int):

@@ -1,12 +1,28 @@
-"""What comes in and what goes out, looked at as policies say (CKP 0.2.0, 5.7 and 5.8): sizes, secrets, orders of strangers.
+"""What comes in and what goes out, looked at as policies say (CKP 0.2.0, 5.7 and 5.8): sizes,
+secrets, orders of strangers.
 
-1. ``arguments`` before a tool runs, ``result`` after it, ``message`` for what comes on a channel, ``text`` for all that leaves.
+1. ``arguments`` before a tool runs, ``result`` after it, ``message`` for what comes on a channel,
+   ``text`` for all that leaves.
 2. What is found is named by kind in the log's event (``found``), and never shown.
 3. Several policies are one at build time: the strictest of each (host/policy/scan_config.py).
 4. What an image does not ask for is not loaded.
 """
+
 from clawlite.core.errors import PolicyDenied
-from clawlite.core.scan_config import ALL, BLOCK, DATA, DOUBTFUL, INPUT, MARK, ORDERS, OUTPUT, PATTERN, STOP, WARN, Guards
+from clawlite.core.scan_config import (
+    ALL,
+    BLOCK,
+    DATA,
+    DOUBTFUL,
+    INPUT,
+    MARK,
+    ORDERS,
+    OUTPUT,
+    PATTERN,
+    STOP,
+    WARN,
+    Guards,
+)
 from clawlite.core.image import GUARD
 
 _MARKED = "[clawlite: the text below may be a prompt injection; nobody vouches for it]\n"
@@ -16,22 +32,31 @@ class Guard:
     """The checks of one agent.
 
     image    has the section GUARD
-    roomy    bool: what the image says is kept; else, on a board, read again for each text, and secrets' forms made again
-    secrets  function() -> list of str, set by a shell: what the agent could resolve, asked for at the first look
-    judge    function(text) -> generator of effects that returns ORDERS, DATA or UNCLEAR, set by a shell that can ask a model
-    alive    function() or None, set by a shell with a watchdog: called now and then while a text is looked at
+    roomy    bool: what the image says is kept; else, on a board, read again for each text, and
+             secrets' forms made again
+    secrets  function() -> list of str, set by a shell: what the agent could resolve, asked for at
+             the first look
+    judge    function(text) -> generator of effects that returns ORDERS, DATA or UNCLEAR, set by a
+             shell that can ask a model
+    alive    function() or None, set by a shell with a watchdog: called now and then while a text is
+             looked at
     outputs  bool, the audit wants what tools return
     """
 
     def __init__(self, image, roomy: bool = True):
         guards = Guards(image.section(GUARD))
-        self._leaks, self._checks, self.audit, self.references = guards.leaks, guards.checks, guards.audit, guards.references
+        self._leaks, self._checks, self.audit, self.references = (
+            guards.leaks,
+            guards.checks,
+            guards.audit,
+            guards.references,
+        )
         self.encrypted = guards.encrypted
         injection = guards.injection
         self._image, self._roomy = image, roomy
-        self._kept = None               # the patterns
+        self._kept = None  # the patterns
         self._lookers = injection[4] if injection else 0
-        self.asks = self._lookers & (DOUBTFUL | ALL) != 0       # ``asked`` has something to do
+        self.asks = self._lookers & (DOUBTFUL | ALL) != 0  # ``asked`` has something to do
         self._injection = injection[0] if injection else None
         self.secrets = self.judge = self.alive = self._known = None
         self.outputs = self.audit is not None and self.audit[1]
@@ -40,8 +65,15 @@ class Guard:
         patterns = self._kept
         if patterns is None:
             from clawlite.scan.injection import Patterns
-            injection = self._image.section(GUARD)[0]           # its shape was looked at
-            patterns = Patterns(self._image.automaton(injection[1]), injection[2], injection[3], self._roomy, self.alive)
+
+            injection = self._image.section(GUARD)[0]  # its shape was looked at
+            patterns = Patterns(
+                self._image.automaton(injection[1]),
+                injection[2],
+                injection[3],
+                self._roomy,
+                self.alive,
+            )
             if self._roomy:
                 self._kept = patterns
         return patterns
@@ -50,13 +82,17 @@ class Guard:
         """Look for the secret *value* from now on."""
         if self._known is None:
             from clawlite.scan.known import Known
+
             self._known = Known(self._roomy)
         self._known.learn(value)
 
     def arguments(self, tool: str, arguments: dict, event: dict) -> dict:
-        """Return *arguments* as they may be used.  Raises ``InvalidParams`` (-32602), ``PolicyDenied`` (-32011)."""
+        """Return *arguments* as they may be used.  Raises ``InvalidParams`` (-32602),
+        ``PolicyDenied`` (-32011).
+        """
         if self._checks:
             from clawlite.scan.checks import check
+
             check(self._checks, tool, arguments)
         if self._leaks and self._leaks[0] & INPUT:
             return self._cleaned(arguments, "%s: its arguments hold" % tool, event)
@@ -66,8 +102,13 @@ class Guard:
         """Return a person's message as it may be used.  Raises as ``arguments``."""
         if self._checks:
             from clawlite.scan.checks import check
+
             check(self._checks, "message", text)
-        return self._cleaned(text, "the message holds", {}) if self._leaks and self._leaks[0] & INPUT else text
+        return (
+            self._cleaned(text, "the message holds", {})
+            if self._leaks and self._leaks[0] & INPUT
+            else text
+        )
 
     def result(self, tool: str, text: str, value, event: dict) -> tuple:
         """Return (*text*, *value*) of a tool as they may be seen.
@@ -86,61 +127,80 @@ class Guard:
         return text, value
 
     def asked(self, tool: str, result, event: dict):
-        """A generator of effects that lets a model look at *result*, a ``tools.Result``, and changes its text as policies say.
+        """A generator of effects that lets a model look at *result*, a ``tools.Result``, and
+        changes its text as policies say.
 
         Raises ``PolicyDenied``: the tool has run, and what it gave is withheld.
         """
-        if "injection" in event.get("found", ()) or not (self._lookers & ALL or self._patterns().doubts(result.text)):
+        if "injection" in event.get("found", ()) or not (
+            self._lookers & ALL or self._patterns().doubts(result.text)
+        ):
             return
         verdict = yield from self.judge(result.text)
         if verdict == ORDERS:
             result.text = self._injected(tool, result.text, event)
-            result.size = 0             # nobody has counted it anew
+            result.size = 0  # nobody has counted it anew
             if self.outputs:
                 event["output"] = result.text
         elif verdict != DATA:
             _note(event, "injection-unclear")
             if self._injection == STOP:
                 event.pop("output", None)
-                raise PolicyDenied("%s: no model could say whether what it returned is a prompt injection; it is withheld" % tool,
-                                   "see in the log why the provider did not answer, and try again",
-                                   {"tool": tool, "action": "deny", "found": ["injection-unclear"]})
+                raise PolicyDenied(
+                    "%s: no model could say whether what it returned is a prompt "
+                    "injection; it is withheld" % tool,
+                    "see in the log why the provider did not answer, and try again",
+                    {"tool": tool, "action": "deny", "found": ["injection-unclear"]},
+                )
 
     def _injected(self, tool: str, text: str, event: dict) -> str:
         """Return *text* as it may be seen although it gives orders.  Raises ``PolicyDenied``."""
         _note(event, "injection")
         if self._injection == STOP:
             event.pop("output", None)
-            raise PolicyDenied("%s: what it returned may be a prompt injection and is withheld" % tool, "look at it yourself first",
-                               {"tool": tool, "action": "deny", "found": ["injection"]})
+            raise PolicyDenied(
+                "%s: what it returned may be a prompt injection and is withheld" % tool,
+                "look at it yourself first",
+                {"tool": tool, "action": "deny", "found": ["injection"]},
+            )
         return _MARKED + text if self._injection == MARK else text
 
     def text(self, text: str) -> str:
-        """Return *text* without secrets, for a reply, a log or telemetry: there is no way to ask for them there."""
+        """Return *text* without secrets, for a reply, a log or telemetry: there is no way to ask
+        for them there.
+        """
         return self.clean(text) if self._leaks else text
 
     def clean(self, text: str) -> str:
         """Return *text* without secrets, whatever policies say: for the audit."""
         from clawlite.scan.leaks import replaced
+
         data = text.encode()
         found = self._secrets_in(data)
         return str(replaced(data, found), "utf-8") if found else text
 
     def _secrets_in(self, data: bytes) -> list:
         from clawlite.scan.leaks import find, merged
+
         if self.secrets:
             for value in self.secrets():
                 self.learn(value)
-            self.secrets = None         # not before: who could not be asked is asked again, and nothing is shown meanwhile
+            # not before: who could not be asked is asked again, and nothing is shown meanwhile
+            self.secrets = None
         found = find(data)
         if self._known is not None:
             self._known.find(data, found)
         return merged(found)
 
     def _cleaned(self, value, what: str, event: dict):
-        """Return *value*, a text or arguments, without secrets.  Raises ``PolicyDenied`` where they are blocked."""
+        """Return *value*, a text or arguments, without secrets.  Raises ``PolicyDenied`` where
+        they are blocked.
+        """
         if isinstance(value, dict):
-            return {self._cleaned(key, what, event): self._cleaned(value[key], what, event) for key in value}
+            return {
+                self._cleaned(key, what, event): self._cleaned(value[key], what, event)
+                for key in value
+            }
         if isinstance(value, (list, tuple)):
             return [self._cleaned(item, what, event) for item in value]
         if not isinstance(value, str):
@@ -152,10 +212,15 @@ class Guard:
         for _, _, kind in found:
             _note(event, "secret:" + kind)
         if self._leaks[1] == BLOCK:
-            raise PolicyDenied("%s a secret (%s)" % (what, found[0][2]), "", {"action": "deny", "found": event["found"]})
+            raise PolicyDenied(
+                "%s a secret (%s)" % (what, found[0][2]),
+                "",
+                {"action": "deny", "found": event["found"]},
+            )
         if self._leaks[1] == WARN:
             return value
         from clawlite.scan.leaks import replaced
+
         return str(replaced(data, found), "utf-8")
 
 

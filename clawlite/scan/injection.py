@@ -1,33 +1,41 @@
-"""Prompt injection by patterns: whether a text that nobody vouches for gives the agent orders (CKP 0.2.0, 5.8, 10.2).
+"""Prompt injection by patterns: whether a text that nobody vouches for gives the agent orders (CKP
+0.2.0, 5.8, 10.2).
 
     text -> pieces (fold.py) -> words -> one letter a word -> an automaton over these letters
 
-1. The host says which words count and what their letters are (host/policy/injections.py); a word that says nothing ("the") is left out, any other
-   is ``_``.  The automaton is one of the image's: linear for every text.
-2. Words are looked up as they are, without leet (``1gn0re``), put together (``i g n o r e``, ``ig nore``) and taken apart
-   (``ignoreprevious``).  Base64 is decoded once.
+1. The host says which words count and what their letters are (host/policy/injections.py); a word
+   that says nothing ("the") is left out, any other is ``_``.  The automaton is one of the image's:
+   linear for every text.
+2. Words are looked up as they are, without leet (``1gn0re``), put together (``i g n o r e``, ``ig
+   nore``) and taken apart (``ignoreprevious``).  Base64 is decoded once.
 3. A speed bump: what a model does with a text is decided by what policy lets it do.
 """
+
 from clawlite.core.automaton import search
 from clawlite.scan.fold import PIECE, ROOMY_PIECE, fold, pieces, uncommented, unwrapped
 
-_PLAIN, _LEET = "oieastasil", "01345" "7@$!|"
-_MARKS = "\\\"#%&()*+,-./:;<=>?[]^_`{}~\n\r\t\x0b\x0c\x1c\x1d\x1e\x1f"
-_LONG = 15                      # letters of a word that may be several
-_DEEDS, _THINGS = "VFNRAWQ", "IPSXKTZGDuhm"          # host/policy/injections.py, WORDS
-_NEAR = 12                      # words between the two
-_MOST = 14                      # letters of the longest word that counts
-_WRAPPED = 3                    # times that a text is looked at: as it is, and twice what base64 in it decodes to
+_PLAIN, _LEET = "oieastasil", "013457@$!|"
+_MARKS = '\\"#%&()*+,-./:;<=>?[]^_`{}~\n\r\t\x0b\x0c\x1c\x1d\x1e\x1f'
+_LONG = 15  # letters of a word that may be several
+_DEEDS, _THINGS = "VFNRAWQ", "IPSXKTZGDuhm"  # host/policy/injections.py, WORDS
+_NEAR = 12  # words between the two
+_MOST = 14  # letters of the longest word that counts
+# times that a text is looked at: as it is, and twice what base64 in it decodes to
+_WRAPPED = 3
 
 
 class Words:
-    """{word: letter} as one text for each first letter, a fifth of a dict's heap on a board; ``get`` as a dict has it."""
+    """{word: letter} as one text for each first letter, a fifth of a dict's heap on a board;
+    ``get`` as a dict has it.
+    """
 
     def __init__(self, words: list):
         self._texts = {}
         for letter, named in words:
             for word in named.split(" "):
-                self._texts[word[0]] = self._texts.get(word[0], " ") + word + ":" + (letter or "-") + " "
+                self._texts[word[0]] = (
+                    self._texts.get(word[0], " ") + word + ":" + (letter or "-") + " "
+                )
 
     def get(self, word: str):
         """Return the letter of *word*, "" for one that says nothing, or None."""
@@ -43,7 +51,8 @@ class Patterns:
     """What an image says of injections.
 
     table     automaton over letters
-    words     list of (letter, words with spaces between): of the letter "" are words that say nothing
+    words     list of (letter, words with spaces between): of the letter "" are words that say
+              nothing
     literals  list of str, in lower case: one of them is enough
     roomy     bool, the words become a dict
     alive     function() or None: called for each piece of a text, for a watchdog
@@ -59,20 +68,31 @@ class Patterns:
         for letter, named in words:
             if letter == "V":
                 self._verbs = named
-        self._known = {word: letter for letter, named in words for word in named.split(" ")} if roomy else Words(words)
-        self._mixed = {}                # by what words have in common whose inner letters stand in another order: "ignroe" is read all the same
+        self._known = (
+            {word: letter for letter, named in words for word in named.split(" ")}
+            if roomy
+            else Words(words)
+        )
+        # by what words have in common whose inner letters stand in another order: "ignroe" is read
+        # all the same
+        self._mixed = {}
         for word in self._known if roomy else ():
             if len(word) > 4:
-                self._mixed.setdefault((word[0], word[-1], len(word)), {})["".join(sorted(word))] = self._known[word]
+                self._mixed.setdefault((word[0], word[-1], len(word)), {})[
+                    "".join(sorted(word))
+                ] = self._known[word]
 
     def found(self, text: str) -> bool:
-        """Return whether *text* gives orders.  Cost: linear; about 3 ms for 64 KB of ASCII on CPython."""
+        """Return whether *text* gives orders.  Cost: linear; about 3 ms for 64 KB of ASCII on
+        CPython.
+        """
         for _ in range(_WRAPPED):
             hidden = []
             if self._speaks(pieces(text, self._piece), hidden):
                 return True
-            if ("--" in text or "</" in text or "&#" in text or "&lt;" in text or "\\u" in text) \
-                    and self._speaks(uncommented(pieces(text, self._piece)), None):
+            if (
+                "--" in text or "</" in text or "&#" in text or "&lt;" in text or "\\u" in text
+            ) and self._speaks(uncommented(pieces(text, self._piece)), None):
                 return True
             if not hidden:
                 break
@@ -80,7 +100,9 @@ class Patterns:
         return False
 
     def doubts(self, text: str) -> bool:
-        """Return whether *text* has a word for what orders do near one for what they do it to, or is written so that nobody can read it."""
+        """Return whether *text* has a word for what orders do near one for what they do it to,
+        or is written so that nobody can read it.
+        """
         spelled, hidden = Spelled(self._known, self._verbs, {}), []
         for piece in pieces(text, self._piece):
             hidden.append(unwrapped(piece))
@@ -115,7 +137,7 @@ class Patterns:
             for literal in self._literals:
                 if literal in before:
                     return True
-            before = before[-self._longest:]
+            before = before[-self._longest :]
             spelled.add(piece)
         return search(self._table, spelled.end().encode())
 
@@ -133,8 +155,8 @@ class Spelled:
         self._verbs = verbs
         self._mixed = mixed
         self._out = []
-        self._singles = ""              # letters that stood alone
-        self._last = ""                 # a word that said nothing: with the next it may
+        self._singles = ""  # letters that stood alone
+        self._last = ""  # a word that said nothing: with the next it may
 
     def add(self, text: str):
         """Add the words of a piece in lower case; it ends where a word does."""
@@ -170,7 +192,8 @@ class Spelled:
             self._out.append(letter)
 
     def _unknown(self, word: str, last: str) -> str:
-        """Add the letters of a *word* that is not known as it stands; *last* is the one before it, if that was not either.
+        """Add the letters of a *word* that is not known as it stands; *last* is the one before it,
+        if that was not either.
 
         Returns *word* when it says nothing to us.
         """
@@ -179,19 +202,21 @@ class Spelled:
         if plain != word:
             letter = known.get(plain)
         if letter is None and len(plain) <= _MOST and not word.isalpha() and not plain.isdigit():
-            if plain != word:           # !gnore
-                letter = known.get("".join([_PLAIN[_LEET.find(c)] if c in _LEET else c for c in word]))
+            if plain != word:  # !gnore
+                letter = known.get(
+                    "".join([_PLAIN[_LEET.find(c)] if c in _LEET else c for c in word])
+                )
             plain = "".join([_PLAIN[_LEET.find(c)] if c in _LEET else c for c in plain])
             letter = known.get(plain) if letter is None else letter
         if letter is None and 4 < len(plain) <= _MOST:
             like = self._mixed.get((plain[0], plain[-1], len(plain)))
             letter = like.get("".join(sorted(plain))) if like else None
         if letter is None and "@" in word and "@" in word[1:-1]:
-            letter = "h"                # somebody's address
+            letter = "h"  # somebody's address
         if letter is None and last:
             letter = known.get(last + plain)
             if letter is not None:
-                self._out.pop()         # what stood for the first half
+                self._out.pop()  # what stood for the first half
         if letter is not None:
             self._out.append(letter)
             return ""
@@ -207,7 +232,7 @@ class Spelled:
         pos = 0
         while pos < len(word):
             for size in range(_MOST, 1, -1):
-                letter = self._known.get(word[pos:pos + size])
+                letter = self._known.get(word[pos : pos + size])
                 if letter is not None:
                     self._out.append(letter)
                     pos += size

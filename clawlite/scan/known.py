@@ -1,18 +1,29 @@
 """The secrets that an agent knows, in the forms in which they leave it.
 
-    as they are, hexadecimal in both cases, rot13, base64 at its three alignments in both alphabets; each of them backwards too
-    in capitals, in small letters, percent-encoded, as JSON, HTML and a shell (``\\x41``) escape it
-    base32 at its five alignments, in capitals and small letters
+    as they are, hexadecimal in both cases, rot13, base64 at its three alignments in both alphabets;
+    each of them backwards too in capitals, in small letters, percent-encoded, as JSON, HTML and a
+    shell (``\\x41``) escape it base32 at its five alignments, in capitals and small letters
     all of them with white space, line ends or invisible characters in between
 
 A value of fewer than six bytes is a word like any other: it is not looked for.
 """
+
 from binascii import b2a_base64, hexlify
 
 _LEAST = 6
 _WHITE = (b" ", b"\n", b"\r", b"\t", b"\x0b", b"\x0c")
-# Soft hyphen, zero-width space and joiners, marks of direction, word joiner, byte order mark: nobody sees them.
-_UNSEEN = (b"\xc2\xad", b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\x8d", b"\xe2\x80\x8e", b"\xe2\x80\x8f", b"\xe2\x81\xa0", b"\xef\xbb\xbf")
+# Soft hyphen, zero-width space and joiners, marks of direction, word joiner, byte order mark:
+# nobody sees them.
+_UNSEEN = (
+    b"\xc2\xad",
+    b"\xe2\x80\x8b",
+    b"\xe2\x80\x8c",
+    b"\xe2\x80\x8d",
+    b"\xe2\x80\x8e",
+    b"\xe2\x80\x8f",
+    b"\xe2\x81\xa0",
+    b"\xef\xbb\xbf",
+)
 _BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _ESCAPED = (b"\\n", b"\\r", b"\\t", b"\\/")
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
@@ -21,7 +32,8 @@ _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 class Known:
     """What is looked for.
 
-    roomy   bool: the forms are kept, eighty times the value; else, on a board, they are made for each text
+    roomy   bool: the forms are kept, eighty times the value; else, on a board, they are made for
+            each text
     values  list of (str, bytes)
     forms   list of bytes, without white space
     """
@@ -56,7 +68,8 @@ class Known:
                 _spot(flat, form, spots)
         else:
             for value, own in self.values:
-                if len(flat) + 4 >= len(own):           # no form is shorter: base64 loses at most a group at either end
+                # no form is shorter: base64 loses at most a group at either end
+                if len(flat) + 4 >= len(own):
                     for form in forms(value, own):
                         _spot(flat, form, spots)
         if spots:
@@ -92,7 +105,9 @@ def _spot(flat: bytes, form: bytes, spots: list):
 
 
 def _flat(data: bytes) -> bytes:
-    """Return *data* without white space, also where that is escaped as in JSON, and without what nobody sees."""
+    """Return *data* without white space, also where that is escaped as in JSON, and without what
+    nobody sees.
+    """
     for white in _WHITE + _UNSEEN:
         if white in data:
             data = data.replace(white, b"")
@@ -109,8 +124,8 @@ def _places(data: bytes, spots: list) -> dict:
         wanted[first] = wanted[last] = 0
     pos = flat = 0
     while pos < len(data):
-        pair = data[pos:pos + 2]
-        if pair == _UNSEEN[0] or data[pos:pos + 3] in _UNSEEN:
+        pair = data[pos : pos + 2]
+        if pair == _UNSEEN[0] or data[pos : pos + 3] in _UNSEEN:
             pos += 2 if pair == _UNSEEN[0] else 3
             continue
         escaped = pair in _ESCAPED
@@ -123,7 +138,9 @@ def _places(data: bytes, spots: list) -> dict:
 
 
 def _spelled(value: str, data: bytes):
-    """Yield the forms that go byte by byte: in other case, percent-encoded, as JSON and HTML escape it."""
+    """Yield the forms that go byte by byte: in other case, percent-encoded, as JSON and HTML
+    escape it.
+    """
     yield value.upper().encode()
     yield value.lower().encode()
     yield data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
@@ -135,7 +152,9 @@ def _spelled(value: str, data: bytes):
 
 
 def _base32(data: bytes):
-    """Yield the five forms of *data* in base32, without the letters that its neighbours have a part in."""
+    """Yield the five forms of *data* in base32, without the letters that its neighbours have a
+    part in.
+    """
     for shift in range(5):
         coded, bits, count = bytearray(), 0, 0
         for byte in b"\0" * shift + data:
@@ -144,7 +163,7 @@ def _base32(data: bytes):
                 count -= 5
                 coded.append(_BASE32[bits >> count])
                 bits &= (1 << count) - 1
-        yield bytes(coded[(8 * shift + 4) // 5:])
+        yield bytes(coded[(8 * shift + 4) // 5 :])
 
 
 def _coded(data: bytes):
@@ -155,8 +174,11 @@ def _coded(data: bytes):
     yield digits.upper()
     yield bytes([_turned(b) for b in data])
     for shift in range(3):
-        # What stands in the first group, and in a last one that is not full, depends on the neighbours.
-        coded = b2a_base64(b"\0" * shift + data).strip()[4 if shift else 0:(shift + len(data)) // 3 * 4]
+        # What stands in the first group, and in a last one that is not full, depends on the
+        # neighbours.
+        coded = b2a_base64(b"\0" * shift + data).strip()[
+            4 if shift else 0 : (shift + len(data)) // 3 * 4
+        ]
         yield coded
         yield coded.replace(b"+", b"-").replace(b"/", b"_")
 

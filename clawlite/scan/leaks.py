@@ -1,31 +1,67 @@
 """Secrets in text: where they are, and the text without them.
 
-1. A kind is found by a literal that every one of its values has (one search in C), and then by what stands around it: hand-written,
-   bounded, so that a text made to be slow is walked once all the same.  No regular expression, no guess by entropy alone.
-2. What looks like a secret and is none stays: hashes, UUIDs, paths, ``task-list``, placeholders (``<your-key>``, ``...EXAMPLE``).
+1. A kind is found by a literal that every one of its values has (one search in C), and then by what
+   stands around it: hand-written, bounded, so that a text made to be slow is walked once all the
+   same.  No regular expression, no guess by entropy alone.
+2. What looks like a secret and is none stays: hashes, UUIDs, paths, ``task-list``, placeholders
+   (``<your-key>``, ``...EXAMPLE``).
 3. Secrets that the agent itself knows are found in other forms too: known.py.
-4. ``\\n`` in JSON text is two characters, the second of them a letter: it ends a word as a line's end does.
+4. ``\\n`` in JSON text is two characters, the second of them a letter: it ends a word as a line's
+   end does.
 """
+
 from clawlite.scan.labels import authorization, aws, azure, labelled, url
 from clawlite.scan.services import long_words, services
-from clawlite.scan.tokens import ALNUM, BASE64, DIGITS, LONGEST, QUOTES, TOKEN, UPPER, each, in_word, is_random, run
+from clawlite.scan.tokens import (
+    ALNUM,
+    BASE64,
+    DIGITS,
+    LONGEST,
+    QUOTES,
+    TOKEN,
+    UPPER,
+    each,
+    in_word,
+    is_random,
+    run,
+)
 
 _SPACE = b" \t\r\n"
-_BLOCK = 16384                  # bytes of a PEM block
+_BLOCK = 16384  # bytes of a PEM block
 # kind, anchor, alphabet of what follows it, least bytes of that, whether it must begin a word
 _PREFIXED = (
-    ("github", b"ghp_", ALNUM, 30, False), ("github", b"gho_", ALNUM, 30, False), ("github", b"ghs_", ALNUM, 30, False),
-    ("github", b"ghu_", ALNUM, 30, False), ("github", b"ghr_", ALNUM, 30, False), ("github", b"github_pat_", ALNUM + b"_", 40, False),
-    ("gitlab", b"glpat-", TOKEN, 20, False), ("gitlab", b"gldt-", TOKEN, 20, True), ("gitlab", b"glrt-", TOKEN, 20, True),
-    ("gitlab", b"glptt-", TOKEN, 20, True), ("gitlab", b"glsoat-", TOKEN, 20, True),
-    ("slack", b"xoxb-", TOKEN, 20, False), ("slack", b"xoxp-", TOKEN, 20, False), ("slack", b"xoxa-", TOKEN, 20, False),
-    ("slack", b"xoxr-", TOKEN, 20, False), ("slack", b"xoxs-", TOKEN, 20, False), ("slack", b"xoxe.", TOKEN, 20, False),
-    ("slack", b"xapp-", TOKEN, 20, False), ("slack-webhook", b"hooks.slack.com/", ALNUM + b"/", 24, False),
-    ("stripe", b"sk_live_", ALNUM, 16, False), ("stripe", b"rk_live_", ALNUM, 16, False), ("stripe", b"whsec_", ALNUM, 24, False),
-    ("google", b"AIza", TOKEN, 35, True), ("google", b"GOCSPX-", TOKEN, 24, True), ("google", b"ya29.", TOKEN, 40, True),
-    ("sendgrid", b"SG.", TOKEN + b".", 50, True), ("npm", b"npm_", ALNUM, 36, True), ("pypi", b"pypi-AgE", TOKEN, 50, False),
-    ("huggingface", b"hf_", ALNUM, 30, True), ("huggingface", b"api_org_", ALNUM, 30, True),
-    ("discord", b"/api/webhooks/", TOKEN + b"/", 50, False), ("discord", b"mfa.", TOKEN, 80, True),
+    ("github", b"ghp_", ALNUM, 30, False),
+    ("github", b"gho_", ALNUM, 30, False),
+    ("github", b"ghs_", ALNUM, 30, False),
+    ("github", b"ghu_", ALNUM, 30, False),
+    ("github", b"ghr_", ALNUM, 30, False),
+    ("github", b"github_pat_", ALNUM + b"_", 40, False),
+    ("gitlab", b"glpat-", TOKEN, 20, False),
+    ("gitlab", b"gldt-", TOKEN, 20, True),
+    ("gitlab", b"glrt-", TOKEN, 20, True),
+    ("gitlab", b"glptt-", TOKEN, 20, True),
+    ("gitlab", b"glsoat-", TOKEN, 20, True),
+    ("slack", b"xoxb-", TOKEN, 20, False),
+    ("slack", b"xoxp-", TOKEN, 20, False),
+    ("slack", b"xoxa-", TOKEN, 20, False),
+    ("slack", b"xoxr-", TOKEN, 20, False),
+    ("slack", b"xoxs-", TOKEN, 20, False),
+    ("slack", b"xoxe.", TOKEN, 20, False),
+    ("slack", b"xapp-", TOKEN, 20, False),
+    ("slack-webhook", b"hooks.slack.com/", ALNUM + b"/", 24, False),
+    ("stripe", b"sk_live_", ALNUM, 16, False),
+    ("stripe", b"rk_live_", ALNUM, 16, False),
+    ("stripe", b"whsec_", ALNUM, 24, False),
+    ("google", b"AIza", TOKEN, 35, True),
+    ("google", b"GOCSPX-", TOKEN, 24, True),
+    ("google", b"ya29.", TOKEN, 40, True),
+    ("sendgrid", b"SG.", TOKEN + b".", 50, True),
+    ("npm", b"npm_", ALNUM, 36, True),
+    ("pypi", b"pypi-AgE", TOKEN, 50, False),
+    ("huggingface", b"hf_", ALNUM, 30, True),
+    ("huggingface", b"api_org_", ALNUM, 30, True),
+    ("discord", b"/api/webhooks/", TOKEN + b"/", 50, False),
+    ("discord", b"mfa.", TOKEN, 80, True),
 )
 _OBJECTS = (b"eyJ", b"eyA", b"ewo", b"ew0")
 _OPENAI = (b"proj-", b"svcacct-", b"admin-", b"None-", b"or-v1-")
@@ -35,7 +71,8 @@ def find(data: bytes) -> list:
     """Return [(start, end, kind), ...] of the secrets in *data*, in order, none over another.
 
     data  text as UTF-8, of any length; bytes that are none do no harm
-    Cost  about 1 ms for 64 KB of text without secrets on CPython, a copy of *data*; linear for every text.
+    Cost  about 1 ms for 64 KB of text without secrets on CPython, a copy of *data*; linear for
+          every text.
     """
     found, words = [], long_words(data)
     for kind, anchor, alphabet, least, is_word in _PREFIXED:
@@ -43,11 +80,15 @@ def find(data: bytes) -> list:
         while pos >= 0:
             start = pos + len(anchor)
             end = run(data, start, alphabet)
-            if end - start >= least and not (is_word and in_word(data, pos)) and is_random(data[start:end]):
+            if (
+                end - start >= least
+                and not (is_word and in_word(data, pos))
+                and is_random(data[start:end])
+            ):
                 found.append((pos, end, kind))
                 start = end
             elif end - start == LONGEST:
-                start = end             # one byte repeated, or as good as that
+                start = end  # one byte repeated, or as good as that
             pos = data.find(anchor, start)
     for look in (_sk, aws, _telegram, _jwt, _dotted, _pem, url):
         look(data, found)
@@ -89,12 +130,12 @@ def _sk(data: bytes, found: list):
     """sk-ant-..., sk-proj-... and the plain sk-... of before."""
     for pos in each(data, b"sk-"):
         start = pos + 3
-        if data[start:start + 4] == b"ant-":
+        if data[start : start + 4] == b"ant-":
             kind, alphabet, least = "anthropic", TOKEN, 24
         else:
             kind, alphabet, least = "openai", ALNUM, 20
             for prefix in _OPENAI:
-                if data[start:start + len(prefix)] == prefix:
+                if data[start : start + len(prefix)] == prefix:
                     alphabet, least = TOKEN, 24
         end = run(data, start, alphabet)
         if end - start >= least and not in_word(data, pos) and is_random(data[start:end]):
@@ -104,22 +145,24 @@ def _sk(data: bytes, found: list):
 def _telegram(data: bytes, found: list):
     """A bot's number, a colon, A and 34 more."""
     for pos in each(data, b":A"):
-        if data[pos - 1:pos].isdigit():
+        if data[pos - 1 : pos].isdigit():
             end = run(data, pos + 1, TOKEN)
-            part = data[max(0, pos - 17):pos]
+            part = data[max(0, pos - 17) : pos]
             digits = len(part) - len(part.rstrip(DIGITS))
             if end - pos > 33 and 5 < digits < 17 and is_random(data[pos:end]):
                 found.append((pos - digits, end, "telegram"))
 
 
 def _jwt(data: bytes, found: list):
-    """Two or three parts of base64, the first two JSON objects (RFC 7519): {" or { and white space."""
+    """Two or three parts of base64, the first two JSON objects (RFC 7519): {" or { and white
+    space.
+    """
     for anchor in _OBJECTS:
         for pos in each(data, anchor):
             end = pos if in_word(data, pos) else run(data, pos, TOKEN, 4096)
-            if data[end:end + 1] == b"." and data[end + 1:end + 4] in _OBJECTS:
+            if data[end : end + 1] == b"." and data[end + 1 : end + 4] in _OBJECTS:
                 end = run(data, end + 1, TOKEN, 8192)
-                if data[end:end + 1] == b".":
+                if data[end : end + 1] == b".":
                     end = run(data, end + 1, TOKEN, 2048)
                 found.append((pos, end, "jwt"))
 
@@ -130,13 +173,19 @@ def _dotted(data: bytes, found: list):
     last = len(data) - 34
     while 0 <= pos <= last:
         if data[pos + 7] == 46 and pos > 22:
-            part = data[pos - 29:pos] if pos > 28 else data[:pos]
+            part = data[pos - 29 : pos] if pos > 28 else data[:pos]
             size = len(part) - len(part.rstrip(TOKEN))
-            if data[pos - size - 1] == 92:              # the n of an escape
+            if data[pos - size - 1] == 92:  # the n of an escape
                 size -= 1
             end = run(data, pos + 8, TOKEN)
-            if 22 < size < 29 and end - pos > 34 and run(data, pos + 1, TOKEN) == pos + 7 and data[pos - size] in b"MNO" \
-                    and is_random(data[pos - size:pos]) and is_random(data[pos + 8:end]):
+            if (
+                22 < size < 29
+                and end - pos > 34
+                and run(data, pos + 1, TOKEN) == pos + 7
+                and data[pos - size] in b"MNO"
+                and is_random(data[pos - size : pos])
+                and is_random(data[pos + 8 : end])
+            ):
                 found.append((pos - size, end, "discord"))
         pos = data.find(b".", pos + 1)
 
@@ -150,20 +199,22 @@ def _pem(data: bytes, found: list):
         line = data.rfind(b"-----", max(0, pos - 24), pos)
         if line < 0:
             continue
-        if data[line:line + 9] == b"-----END ":         # its beginning is not here
+        if data[line : line + 9] == b"-----END ":  # its beginning is not here
             start = max(done, line - _BLOCK)
             start += len(data[start:line].rstrip(BASE64 + b"=\\\r\n"))
             start = run(data, start, b"\r\n")
             done = run(data, pos, UPPER + b" -", 32)
-            if data[line - 1:line] not in QUOTES:
+            if data[line - 1 : line] not in QUOTES:
                 found.append((start, done, "pem"))
-        elif data[line:line + 11] == b"-----BEGIN ":
+        elif data[line : line + 11] == b"-----BEGIN ":
             body = run(data, pos, UPPER + b" -", 32)
             end = data.find(b"-----END ", body, body + _BLOCK)
-            if data[body:body + 1] not in QUOTES:     # words about keys
-                done = run(data, end, UPPER + b" -", 64) if end >= 0 else run(data, body, BASE64 + _SPACE + b"=\\:,-", _BLOCK)
-                if data[done - 1] == 92:    # it belongs to what follows
+            if data[body : body + 1] not in QUOTES:  # words about keys
+                done = (
+                    run(data, end, UPPER + b" -", 64)
+                    if end >= 0
+                    else run(data, body, BASE64 + _SPACE + b"=\\:,-", _BLOCK)
+                )
+                if data[done - 1] == 92:  # it belongs to what follows
                     done -= 1
                 found.append((line, done, "pem"))
-
-

@@ -1,6 +1,6 @@
 """Text that is shown as it comes, line by line, so that no secret goes out in halves."""
 
-_HELD = 32768                   # characters of a key that are waited for
+_HELD = 32768  # characters of a key that are waited for
 
 
 class Held:
@@ -16,11 +16,17 @@ class Held:
         self._waiting = ""
 
     def write(self, text: str) -> str:
-        """Return what may be shown now: whole lines, and of a private key nothing before its end."""
+        """Return what may be shown now: whole lines, and of a private key nothing before its
+        end.
+        """
         self._waiting += text
         end = self._waiting.rfind("\n") + 1
         key = self._waiting.find("-----BEGIN ")
-        if 0 <= key < end and "-----END " not in self._waiting[key:end] and len(self._waiting) - key < self._most:
+        if (
+            0 <= key < end
+            and "-----END " not in self._waiting[key:end]
+            and len(self._waiting) - key < self._most
+        ):
             end = key
         return self._shown(end)
 

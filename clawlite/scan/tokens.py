@@ -1,4 +1,5 @@
 """What secrets are made of: alphabets, and whether a word is what a machine made."""
+
 DIGITS = b"0123456789"
 LOWER = b"abcdefghijklmnopqrstuvwxyz"
 UPPER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -7,14 +8,32 @@ ALNUM = LETTERS + DIGITS
 TOKEN = ALNUM + b"_-"
 BASE64 = ALNUM + b"+/"
 QUOTES = (b"'", b'"', b"`")
-LONGEST = 512                   # bytes of a token that are looked at, and go
-_PLACEHOLDERS = (b"example", b"your", b"placeholder", b"arn:", b"....", b"****", b"<", b"${", b"{{", b"%(", b"redacted", b"changeme", b"dummy",
-                 b"insert", b"replace", b"process.env", b"os.environ", b"getenv")
+LONGEST = 512  # bytes of a token that are looked at, and go
+_PLACEHOLDERS = (
+    b"example",
+    b"your",
+    b"placeholder",
+    b"arn:",
+    b"....",
+    b"****",
+    b"<",
+    b"${",
+    b"{{",
+    b"%(",
+    b"redacted",
+    b"changeme",
+    b"dummy",
+    b"insert",
+    b"replace",
+    b"process.env",
+    b"os.environ",
+    b"getenv",
+)
 
 
 def run(data: bytes, start: int, alphabet: bytes, most: int = LONGEST) -> int:
     """Return where the bytes of *alphabet* that begin at *start* end, at most *most* of them."""
-    part = data[start:start + most]
+    part = data[start : start + most]
     return start + len(part) - len(part.lstrip(alphabet))
 
 
@@ -26,7 +45,9 @@ def in_word(data: bytes, pos: int) -> bool:
 
 
 def is_random(value: bytes) -> bool:
-    """Return whether *value* is what a machine made: digits or both cases, many different bytes, no word for a placeholder."""
+    """Return whether *value* is what a machine made: digits or both cases, many different bytes,
+    no word for a placeholder.
+    """
     if len(set(value)) < 8 or not value.strip(LETTERS + b"_-") and not is_mixed(value):
         return False
     return not is_placeholder(value)

@@ -1,15 +1,21 @@
-"""A log of records on a board's flash, that grows at its end alone: for what must outlive a power cut (docs/memory.md, ADR 0057).
+"""A log of records on a board's flash, that grows at its end alone: for what must outlive a power
+cut (docs/memory.md, ADR 0057).
 
     4 bytes   n, length of the payload, big-endian, 1..MAX_PAYLOAD
     4 bytes   CRC-32 of these four bytes and the payload, big-endian
     n bytes   the payload
 
-1. A record counts when ``append`` has returned.  A power cut before leaves none of it (littlefs), or a torn one (other file systems).
-2. What stands behind a torn or damaged record cannot be read: ``walk`` ends before it, ``append`` cuts it off first.
-3. Nothing of this stays in memory: functions take the path, and the caller keeps one integer, the end of what is whole.  To be imported
-   inside functions and forgotten again (memory.py).  No payload is held whole but by ``read``.
-4. Every function raises ``OSError`` when the flash cannot be read or written; what was in the log is in it then.
+1. A record counts when ``append`` has returned.  A power cut before leaves none of it (littlefs),
+   or a torn one (other file systems).
+2. What stands behind a torn or damaged record cannot be read: ``walk`` ends before it, ``append``
+   cuts it off first.
+3. Nothing of this stays in memory: functions take the path, and the caller keeps one integer, the
+   end of what is whole.  To be imported inside functions and forgotten again (memory.py).  No
+   payload is held whole but by ``read``.
+4. Every function raises ``OSError`` when the flash cannot be read or written; what was in the log
+   is in it then.
 """
+
 import os
 import struct
 from binascii import crc32
@@ -20,7 +26,8 @@ _PIECE = 128
 
 
 def start(path: str) -> tuple:
-    """Return (end of what is whole, bytes behind it that are not) of the log at *path*; to be called once, before all others.
+    """Return (end of what is whole, bytes behind it that are not) of the log at *path*; to be
+    called once, before all others.
 
     A rewrite that a power cut ended is finished, or forgotten.
     """
@@ -29,7 +36,8 @@ def start(path: str) -> tuple:
     if name + ".new" in found:
         if name in found:
             os.remove(path + ".new")
-        else:                           # FAT removes the old name before it gives the new one: what bears the new one is whole
+        # FAT removes the old name before it gives the new one: what bears the new one is whole
+        else:
             os.rename(path + ".new", path)
     elif name not in found:
         return 0, 0
@@ -40,7 +48,8 @@ def start(path: str) -> tuple:
 
 
 def walk(path: str, at: int = 0):
-    """Yield (offset, length) of each payload from *at* on, the oldest first, to the first record that is torn or damaged; path: there is a file.
+    """Yield (offset, length) of each payload from *at* on, the oldest first, to the first record
+    that is torn or damaged; path: there is a file.
 
     Cost  reads all of it, 128 bytes at a time.
     """
@@ -52,7 +61,10 @@ def walk(path: str, at: int = 0):
             head = file.read(_HEAD)
             length, crc = struct.unpack(">II", head)
             at += _HEAD
-            if not 0 < length <= min(MAX_PAYLOAD, size - at) or _crc(file, length, crc32(head[:4]), piece) != crc:
+            if (
+                not 0 < length <= min(MAX_PAYLOAD, size - at)
+                or _crc(file, length, crc32(head[:4]), piece) != crc
+            ):
                 return
             yield at, length
             at += length
@@ -68,11 +80,14 @@ def read(path: str, offset: int, length: int) -> bytes:
 def append(path: str, payload: bytes, end: int) -> int:
     """Append one record; return the new end.
 
-    end  as ``start``, the last ``append`` or ``rewrite`` returned it: what stands behind it is cut off first
+    end  as ``start``, the last ``append`` or ``rewrite`` returned it: what stands behind it is cut
+         off first
     Raises ``ValueError`` when the payload has none or more than MAX_PAYLOAD bytes.
     """
     if not 0 < len(payload) <= MAX_PAYLOAD:
-        raise ValueError("expected a payload of 1 to %d bytes, got %d" % (MAX_PAYLOAD, len(payload)))
+        raise ValueError(
+            "expected a payload of 1 to %d bytes, got %d" % (MAX_PAYLOAD, len(payload))
+        )
     with open(path, "ab") as file:
         size = file.seek(0, 2)
         if size == end:
@@ -86,7 +101,8 @@ def append(path: str, payload: bytes, end: int) -> int:
 
 
 def rewrite(path: str, places) -> int:
-    """Write the log anew with the payloads at *places* alone, in their order; return its end.  A power cut leaves the old one, or the new.
+    """Write the log anew with the payloads at *places* alone, in their order; return its end.  A
+    power cut leaves the old one, or the new.
 
     places  an iterable of (offset, length), as ``walk`` gives them
     """
@@ -108,7 +124,7 @@ def _write(file, payload: bytes):
 
 def _crc(file, length: int, crc: int, piece: bytearray) -> int:
     while length:
-        count = file.readinto(memoryview(piece)[:min(length, len(piece))])
+        count = file.readinto(memoryview(piece)[: min(length, len(piece))])
         if not count:
             return -1
         crc = crc32(memoryview(piece)[:count], crc)
@@ -118,7 +134,7 @@ def _crc(file, length: int, crc: int, piece: bytearray) -> int:
 
 def _copy(old, new, length: int, piece: bytearray):
     while length:
-        count = old.readinto(memoryview(piece)[:min(length, len(piece))])
+        count = old.readinto(memoryview(piece)[: min(length, len(piece))])
         if not count:
             raise OSError("the log has changed")
         new.write(memoryview(piece)[:count])

@@ -1,4 +1,7 @@
-"""Put a board's agent together (device.py): which parts it has is decided by its image.  Loaded once, and dropped."""
+"""Put a board's agent together (device.py): which parts it has is decided by its image.  Loaded
+once, and dropped.
+"""
+
 from boardclock import Clock
 from clawlite.core.agent import Agent
 from clawlite.core.errors import UNWINDING, ImageMismatch
@@ -12,7 +15,9 @@ from device import KEEP
 from shedding import reach
 
 _MAX_TASKS = 8
-_MAX_ENTRIES, _ENTRY_HEAP = 4096, 256       # entries that stores have: one for so many bytes of the whole heap, in which it takes 6 (host/fit/stores.py)
+# entries that stores have: one for so many bytes of the whole heap, in which it takes 6
+# (host/fit/stores.py)
+_MAX_ENTRIES, _ENTRY_HEAP = 4096, 256
 
 
 def assemble(device, image, maker: dict, folder: str, operator: bool):
@@ -20,18 +25,23 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.clock = Clock()
     device.now_ms, device.epoch_s = device.clock.now_ms, device.clock.epoch_s
     from parts import parts
+
     builtin, having = {}, parts(image)
     del parts
-    drop("parts")                       # what follows needs its room
+    drop("parts")  # what follows needs its room
     if PINNED in having:
         from clawlite.core.builtin import HANDLERS as builtin
+
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
     device.handlers = Handlers(builtin, maker, device.pins)
     wants = _audit(image) if AUDIT in having else None
     if GUARDS in having:
         from clawlite.core.header import shaped
-        del shaped                      # loaded here, and not in the depth of the guards, for which the stack would not do
+
+        # loaded here, and not in the depth of the guards, for which the stack would not do
+        del shaped
         from guarding import Guarding
+
         device.guarding = Guarding(device, image, folder)
     device.agent = Agent(image, 0, _MAX_TASKS)
     device.agent.kept = device.kept
@@ -41,11 +51,13 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.folder = folder
     if LOG in having:
         from logfile import Log
+
         device.log = Log(folder, dumps, image.guard)
         device.agent.lifecycle.starting = device.log.check
     device.agent.lifecycle.on_failure = device.failed
     if wants:
         from auditing import Auditing
+
         Auditing(device, image, wants, folder)
     device.terminal = not operator and is_terminal()
     if operator:
@@ -53,60 +65,99 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     else:
         from clawlite.core.console import Console
         from clawlite.core.printable import printable
+
         device.console = Console(device.agent, not device.terminal)
         device.printable = printable
     device.stdio = Stdio(operator, device.now_ms)
     if LAN in having:
         from lan import Lan
+
         device.net = Lan(device, device.name_server)
     elif GATEWAY in having:
         from uplink import Uplink
+
         device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
         device.stdio.over = device.uplink.down
-    elif REMOTE in having:              # it comes with the first turn, when what starts an agent has gone
+    # it comes with the first turn, when what starts an agent has gone
+    elif REMOTE in having:
         device.agent.keep_bytes, device.agent.prepare = KEEP, lambda: reach(device)
     if LIMITS in having and not device.agent.prepare:
         from meters import Meters
+
         Meters(device.agent, folder, device.clock.both)
     if MEMORY in having:
         _stores(device, image, folder)
 
 
 def _audit(image) -> list:
-    """Return what the audit of *image* keeps.  Raises ``ImageMismatch`` for one that a board does not keep."""
+    """Return what the audit of *image* keeps.  Raises ``ImageMismatch`` for one that a board
+    does not keep.
+    """
     from clawlite.core.header import shaped
+
     shape = (bool, bool, bool, [None, 1 << 32], str, object)
-    wants = shaped(image.section(GUARD)[3], [shape, shape + (object,)], "the audit")        # the last one is of Linux
+    # the last one is of Linux
+    wants = shaped(image.section(GUARD)[3], [shape, shape + (object,)], "the audit")
     if wants[4] != "file":
-        raise ImageMismatch("the audit goes to %s, which this board does not do" % wants[4], "destination: file; see it with clawlite audit --port PORT")
+        raise ImageMismatch(
+            "the audit goes to %s, which this board does not do" % wants[4],
+            "destination: file; see it with clawlite audit --port PORT",
+        )
     return wants
 
 
 def _stores(device, image, folder: str):
-    """Open the stores that a board keeps; the first conversation is the console's, too.  Raises ``ImageMismatch`` for the rest, which ``build --board`` refuses too."""
+    """Open the stores that a board keeps; the first conversation is the console's, too.  Raises
+    ``ImageMismatch`` for the rest, which ``build --board`` refuses too.
+    """
     import gc
     from binascii import crc32
 
     from clawlite.core.memories import CONVERSATION, SUMMARIZE, TYPES, VECTOR, WORKSPACE, stores
     from stores import Stores
+
     if image.size_of(CONTEXT):
-        raise ImageMismatch("the image has context files, which this board does not read", "build it with --board")
-    path = "%s/memory-%08x.log" % (folder, crc32(image.agent.name.encode()) & 0xffffffff)      # another agent on this board has its own
-    device.stores = Stores(device.agent, path, device.epoch_s, min(_MAX_ENTRIES, (gc.mem_free() + gc.mem_alloc()) // _ENTRY_HEAP), (loads, dumps))
+        raise ImageMismatch(
+            "the image has context files, which this board does not read", "build it with --board"
+        )
+    # another agent on this board has its own
+    path = "%s/memory-%08x.log" % (folder, crc32(image.agent.name.encode()) & 0xFFFFFFFF)
+    device.stores = Stores(
+        device.agent,
+        path,
+        device.epoch_s,
+        min(_MAX_ENTRIES, (gc.mem_free() + gc.mem_alloc()) // _ENTRY_HEAP),
+        (loads, dumps),
+    )
     device.agent.memories = device.stores.methods
     for store in stores(image):
-        if store.type == WORKSPACE or store.search == VECTOR or store.compaction == SUMMARIZE or store.secret or store.embedding or store.path is not None:
-            raise ImageMismatch("the store %s (%s) is not one that this board keeps" % (store.name, TYPES[store.type]), "build it with --board")
+        if (
+            store.type == WORKSPACE
+            or store.search == VECTOR
+            or store.compaction == SUMMARIZE
+            or store.secret
+            or store.embedding
+            or store.path is not None
+        ):
+            raise ImageMismatch(
+                "the store %s (%s) is not one that this board keeps"
+                % (store.name, TYPES[store.type]),
+                "build it with --board",
+            )
         if device.console is not None and store.type == CONVERSATION:
             device.agent.lasting = device.stores.lasting
 
 
 def _bank(rows: list, now_ms):
-    """Return the pins: real ones wherever MicroPython has pins, also for those that say how to simulate them."""
+    """Return the pins: real ones wherever MicroPython has pins, also for those that say how to
+    simulate them.
+    """
     try:
-        from machine import Pin         # the unix port's machine has none  # noqa: F401
+        from machine import Pin  # the unix port's machine has none  # noqa: F401
     except ImportError:
         from clawlite.core.pins import SimulatedPins
+
         return SimulatedPins(rows, now_ms)
     from machinepins import MachinePins
+
     return MachinePins(rows)

@@ -1,16 +1,20 @@
-"""The audit of an agent on a board (CKP 0.2.0, 5.8 ``audit``; docs/audit.md).  Loaded for images that keep one; others pay nothing.
+"""The audit of an agent on a board (CKP 0.2.0, 5.8 ``audit``; docs/audit.md).  Loaded for images
+that keep one; others pay nothing.
 
-1. A record is in flash before anybody hears what came of its call, and before a tool with side effects begins: effects come in that order,
-   and each waits for the one before.
-2. An audit that cannot be written is an error of the whole agent: nothing more runs.  What could not be written waits.
-3. What makes the text of a record, what looks for secrets in it and what writes it are loaded one after the other, and dropped.
+1. A record is in flash before anybody hears what came of its call, and before a tool with side
+   effects begins: effects come in that order, and each waits for the one before.
+2. An audit that cannot be written is an error of the whole agent: nothing more runs.  What could
+   not be written waits.
+3. What makes the text of a record, what looks for secrets in it and what writes it are loaded one
+   after the other, and dropped.
 """
+
 from clawlite.core.effect import KEEP, LOG, RUN, SEND
 from clawlite.core.errors import ClawError, unexpected
 from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS
 from memory import drop
 
-_MOST_WAITING = 16              # records that wait for a flash that takes them again
+_MOST_WAITING = 16  # records that wait for a flash that takes them again
 _STEP = "audittext auditrecord clock secretvalues auditlog auditline auditmend"
 
 
@@ -25,9 +29,10 @@ class Auditing:
     def __init__(self, device, image, wants: list, state: str):
         self.device, self.image, self.wants, self._state = device, image, wants, state
         self._folder = "%s/audit-%s" % (state, image.agent.name)
-        self._waiting = []              # records as JSON
-        self._is_open = False           # the files are as the last record left them
-        self._written = None            # the last effect on record: it comes again when memory did not do for the rest
+        self._waiting = []  # records as JSON
+        self._is_open = False  # the files are as the last record left them
+        # the last effect on record: it comes again when memory did not do for the rest
+        self._written = None
         self._carry_out = device.carry_out
         device.carry_out = self.carry_out
         self._starting = device.agent.lifecycle.starting
@@ -36,24 +41,33 @@ class Auditing:
     def carry_out(self, effect: tuple):
         """Carry out one effect of the agent, on record where it has to be."""
         if effect is not self._written and (
-                effect[0] == LOG and effect[1]["event"][:4] in ("tool", "task") or effect[0] == RUN and effect[2].flags & HAS_SIDE_EFFECTS):
+            effect[0] == LOG
+            and effect[1]["event"][:4] in ("tool", "task")
+            or effect[0] == RUN
+            and effect[2].flags & HAS_SIDE_EFFECTS
+        ):
             error = self._write(effect)
             self._written = effect
             if error:
                 self.device.agent.lifecycle.fail(error, self.device.now_ms())
-                if effect[0] == RUN:    # it must not
+                if effect[0] == RUN:  # it must not
                     return
                 self._withhold(error)
             if effect[0] == LOG:
-                effect[1].pop("output", None)       # for the audit alone
+                effect[1].pop("output", None)  # for the audit alone
         self._carry_out(effect)
 
     def _withhold(self, error):
-        """Answer the call whose record could not be written with *error*: what came of it nobody hears."""
+        """Answer the call whose record could not be written with *error*: what came of it nobody
+        hears.
+        """
         effects = self.device.agent.effects
         at = 1 if effects and effects[0][0] == KEEP else 0
         if len(effects) > at and effects[at][0] == SEND and "result" in effects[at][1]:
-            effects[at] = SEND, {"jsonrpc": "2.0", "id": effects[at][1]["id"], "error": error.to_json()}
+            effects[at] = (
+                SEND,
+                {"jsonrpc": "2.0", "id": effects[at][1]["id"], "error": error.to_json()},
+            )
 
     def _start(self):
         """What STARTING does: see that the audit can be written.  Raises ``ClawError``."""
@@ -65,7 +79,9 @@ class Auditing:
             raise error
 
     def _write(self, effect):
-        """Write what *effect*, or None, puts on record, and what waits; return why that could not be, or None."""
+        """Write what *effect*, or None, puts on record, and what waits; return why that could
+        not be, or None.
+        """
         error = None
         try:
             if len(self._waiting) >= _MOST_WAITING:
@@ -80,7 +96,8 @@ class Auditing:
         except OSError as e:
             self._is_open = False
             error = ClawError("the audit cannot be written: %s" % e, "make room for it")
-        except MemoryError:             # of both: the loop lets go of what is under way, and comes back (shortage.py)
+        # of both: the loop lets go of what is under way, and comes back (shortage.py)
+        except MemoryError:
             raise
         except Exception as e:
             error = e if isinstance(e, ClawError) else unexpected(e)
@@ -88,7 +105,9 @@ class Auditing:
         return error
 
     def _record(self, effect: tuple, short: bool):
-        """Put *effect* on record; what could not be written waits, but for the begin of a tool, which does not run then."""
+        """Put *effect* on record; what could not be written waits, but for the begin of a tool,
+        which does not run then.
+        """
         self._drop()
         text = self._text(effect, short)
         if text is None:
@@ -110,26 +129,31 @@ class Auditing:
             self._drop()
             self._is_open = True
         from auditlog import append
+
         while self._waiting:
             append(self._folder, self._waiting[0], self.wants[3], self.device.epoch_s())
             self._waiting.pop(0)
 
     def _open(self):
         from auditmend import opened
+
         problem = opened(self._folder, self.image.agent.name)
         if problem:
             from audittext import problem_of
+
             self._waiting.insert(0, problem_of(self, problem))
 
     def _text(self, effect: tuple, short: bool):
         from audittext import text_of
+
         return text_of(self, effect, short)
 
     def _clean(self, text: str) -> str:
         from secretvalues import clean
+
         return clean(text, self.image, self._state)
 
     def _drop(self):
         drop(_STEP)
-        if self.image.section(GUARD)[1] is None:        # else they are in memory anyway
+        if self.image.section(GUARD)[1] is None:  # else they are in memory anyway
             drop("leaks known services")

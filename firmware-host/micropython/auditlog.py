@@ -1,20 +1,24 @@
-"""The files of a board's audit: those of a Pi (clawlite/linux/audit/files.py), for the same ``clawlite audit verify``.  Loaded for a record, and dropped.
+"""The files of a board's audit: those of a Pi (clawlite/linux/audit/files.py), for the same
+``clawlite audit verify``.  Loaded for a record, and dropped.
 
-    audit-AGENT/audit.jsonl       the last segment, of 16 KiB; those before it are audit-N.jsonl, N their first record
+    audit-AGENT/audit.jsonl       the last segment, of 16 KiB; those before it are audit-N.jsonl, N
+                                  their first record
     audit-AGENT/audit.head        where the chain begins and ends, 256 bytes
 
-1. A record counts when the head is in flash after it.  A power cut before that leaves none of it, or a whole one that the next start takes
-   for its own (littlefs), or a torn one, which is cut off and said (other file systems): auditmend.py.
+1. A record counts when the head is in flash after it.  A power cut before that leaves none of it,
+   or a whole one that the next start takes for its own (littlefs), or a torn one, which is cut off
+   and said (other file systems): auditmend.py.
 2. Every function raises ``OSError`` when the flash cannot be read or written.
 """
+
 import os
 
 from clawlite.scan.auditline import head_of, line
 from jsontext import loads
 
-SEGMENT = 16384                 # bytes
+SEGMENT = 16384  # bytes
 _HEAD = 256
-_DAY, _PARTS = 86400, 16        # a segment is of a day, or of a sixteenth of the retention
+_DAY, _PARTS = 86400, 16  # a segment is of a day, or of a sixteenth of the retention
 
 
 def append(folder: str, text: str, kept_s, now):
@@ -28,8 +32,15 @@ def append(folder: str, text: str, kept_s, now):
     if head is None:
         raise OSError("its head is damaged")
     size = size_of(path)
-    if not size or size >= SEGMENT or kept_s and now and _is_over(path, now - max(_DAY, kept_s // _PARTS)):
+    if (
+        not size
+        or size >= SEGMENT
+        or kept_s
+        and now
+        and _is_over(path, now - max(_DAY, kept_s // _PARTS))
+    ):
         from auditmend import turn
+
         turn(folder, path if size else "", head, kept_s, now)
     data = line(head, text)
     with open(path, "ab") as file:
@@ -39,11 +50,13 @@ def append(folder: str, text: str, kept_s, now):
 
 def _is_over(path: str, before_s: int) -> bool:
     from clawlite.core.clock import iso8601
+
     return begun(path)[2] < iso8601(before_s)
 
 
 def begun(path: str) -> tuple:
-    """Return (number, hash before it, time) of the first record of a segment; (None, "", "unset") of a damaged one.
+    """Return (number, hash before it, time) of the first record of a segment; (None, "", "unset")
+    of a damaged one.
 
     Each line of ours begins with them, and "unset" is later than all times.
     """

@@ -1,4 +1,7 @@
-"""What a board's audit needs now and then: its files as they are found at a start, and a new segment.  Loaded for that, and dropped."""
+"""What a board's audit needs now and then: its files as they are found at a start, and a new
+segment.  Loaded for that, and dropped.
+"""
+
 import os
 
 from auditlog import SEGMENT, begun, head_in, put, size_of
@@ -7,15 +10,18 @@ from clawlite.core.errors import ClawError
 from clawlite.scan.auditline import beginning, digest
 
 _BLOCK = 4096
-_LEAST = 49152                  # bytes that it may have in any case: host/fit/heap.py counts them
+_LEAST = 49152  # bytes that it may have in any case: host/fit/heap.py counts them
+
 
 def opened(folder: str, agent: str) -> str:
-    """Take note of what is there, and mend what a power cut left; return what is not as it was left, or ""."""
+    """Take note of what is there, and mend what a power cut left; return what is not as it was
+    left, or "".
+    """
     above, _, name = folder.rpartition("/")
     if name not in os.listdir(above or "/"):
         os.mkdir(folder)
     path, names, problem = folder + "/audit.jsonl", os.listdir(folder), ""
-    if "audit.new" in names:            # a torn record was being cut off
+    if "audit.new" in names:  # a torn record was being cut off
         if "audit.jsonl" in names:
             os.remove(folder + "/audit.new")
         else:
@@ -31,8 +37,12 @@ def opened(folder: str, agent: str) -> str:
         torn = size_of(path) - end
         if torn:
             _cut_off(folder, path, end)
-            problem = "%d bytes of a record that was never finished were cut off%s" % (torn, "; " + problem if problem else "")
-    if known is None and (len(names) > 1 or names and size_of(folder + "/" + names[0])):      # not one that was just being made
+            problem = "%d bytes of a record that was never finished were cut off%s" % (
+                torn,
+                "; " + problem if problem else "",
+            )
+    # not one that was just being made
+    if known is None and (len(names) > 1 or names and size_of(folder + "/" + names[0])):
         problem = "the head was damaged or missing"
     if known is None or head.last != last:
         put(folder, head)
@@ -40,19 +50,27 @@ def opened(folder: str, agent: str) -> str:
 
 
 def _caught_up(path: str, head) -> tuple:
-    """Move *head* on over the lines that follow it; return (where the last whole line ends, what is wrong or "")."""
+    """Move *head* on over the lines that follow it; return (where the last whole line ends, what
+    is wrong or "").
+    """
     end, last, hash, wrong, seen = 0, head.last, head.hash, "", False
     with open(path, "rb") as file:
         data = file.readline()
         while data[-1:] == b"\n":
             end += len(data)
             own = digest(data[:-1])
-            if own == hash:             # the one that the head names
+            if own == hash:  # the one that the head names
                 head.last, head.hash, wrong, seen = last, hash, "", True
-            elif not wrong and data.startswith(('{"n":%d,"prev":"%s",' % (head.last + 1, head.hash)).encode()):
+            elif not wrong and data.startswith(
+                ('{"n":%d,"prev":"%s",' % (head.last + 1, head.hash)).encode()
+            ):
                 head.last, head.hash = head.last + 1, own
             elif not wrong:
-                wrong = "lines were added that do not follow from the last record" if seen else "the records do not end where the head says"
+                wrong = (
+                    "lines were added that do not follow from the last record"
+                    if seen
+                    else "the records do not end where the head says"
+                )
             data = file.readline()
     return end, wrong
 
@@ -68,7 +86,8 @@ def _cut_off(folder: str, path: str, end: int):
 
 
 def turn(folder: str, path: str, head, kept_s, now):
-    """Begin a new segment after that at *path* (or ""), and forget those that are too old: nothing else is removed to make room.
+    """Begin a new segment after that at *path* (or ""), and forget those that are too old: nothing
+    else is removed to make room.
 
     Raises ``ClawError`` when there is no room for it.
     """
@@ -77,8 +96,10 @@ def turn(folder: str, path: str, head, kept_s, now):
     old = _segments(folder) if kept_s and now else []
     gone = 0
     while gone + 1 < len(old) and begun(folder + "/" + old[gone + 1])[2] < iso8601(now - kept_s):
-        gone += 1                       # the one after it begins too early: so all of this one is older
-    if gone:                            # the head first: a segment that is left over is only older than it says
+        # the one after it begins too early: so all of this one is older
+        gone += 1
+    # the head first: a segment that is left over is only older than it says
+    if gone:
         head.first, head.prev, _ = begun(folder + "/" + old[gone])
         put(folder, head)
         for name in old[:gone]:
@@ -87,11 +108,18 @@ def turn(folder: str, path: str, head, kept_s, now):
 
 
 def _segments(folder: str) -> list:
-    return sorted([name for name in os.listdir(folder) if name.startswith("audit-") and name.endswith(".jsonl")])
+    return sorted(
+        [
+            name
+            for name in os.listdir(folder)
+            if name.startswith("audit-") and name.endswith(".jsonl")
+        ]
+    )
 
 
 def _check_room(folder: str):
-    """Raise ``ClawError`` when another segment would take more than half of the flash that the audit and nobody else has; 48 KiB it may have.
+    """Raise ``ClawError`` when another segment would take more than half of the flash that the
+    audit and nobody else has; 48 KiB it may have.
 
     A board that has one slot keeps room for another one: as much as all is that is there.
     """
@@ -104,4 +132,7 @@ def _check_room(folder: str):
     if ("claw-a.cbor" in names) != ("claw-b.cbor" in names):
         free -= about[0] * (about[2] - about[3]) - own
     if left < SEGMENT + 2 * _BLOCK or own + SEGMENT > max(_LEAST, (own + free) // 2):
-        raise ClawError("the audit has no room for more: %s has %d bytes" % (folder, own), "take it to a computer: clawlite audit take --port PORT")
+        raise ClawError(
+            "the audit has no room for more: %s has %d bytes" % (folder, own),
+            "take it to a computer: clawlite audit take --port PORT",
+        )

@@ -1,4 +1,7 @@
-"""The text of a board's record: what clawlite/scan/auditrecord.py makes of an effect, as a Pi has it.  Loaded for a record, and dropped."""
+"""The text of a board's record: what clawlite/scan/auditrecord.py makes of an effect, as a Pi
+has it.  Loaded for a record, and dropped.
+"""
+
 from clawlite.core.clock import iso8601
 from clawlite.core.effect import LOG
 from clawlite.scan.auditrecord import begins, record
@@ -10,12 +13,15 @@ _LONG = ("arguments", "output", "trace")
 def text_of(audit, effect: tuple, short: bool):
     """Return the record of *effect* as JSON, with secrets; None for one that is not on record.
 
-    short  without what may be long, and it says so: better a part than none, and than an agent that ends
+    short  without what may be long, and it says so: better a part than none, and than an agent that
+           ends
     """
     pairs = _pairs(audit, effect, (False, False, audit.wants[2]) if short else audit.wants)
     if pairs is None:
         return None
-    return json_of([pair for pair in pairs if pair[0] not in _LONG] + [("cut", True)] if short else pairs)
+    return json_of(
+        [pair for pair in pairs if pair[0] not in _LONG] + [("cut", True)] if short else pairs
+    )
 
 
 def problem_of(audit, problem: str) -> str:
@@ -28,7 +34,9 @@ def _pairs(audit, effect: tuple, wants):
         effect[1]["timestamp"] = _time(audit)
         return record(effect[1], wants, audit.image)
     task = audit.device.agent.tasks.get(effect[1])
-    return begins(_time(audit), wants, effect[2].name, effect[3], task.once.id if task and task.once else None)
+    return begins(
+        _time(audit), wants, effect[2].name, effect[3], task.once.id if task and task.once else None
+    )
 
 
 def _time(audit) -> str:
@@ -41,12 +49,14 @@ def json_of(pairs: list) -> str:
 
 
 def _value(value) -> str:
-    """Return *value* as JSON as a Pi has it: MicroPython has no short escape for two characters, and takes surrogates for text."""
+    """Return *value* as JSON as a Pi has it: MicroPython has no short escape for two characters,
+    and takes surrogates for text.
+    """
     if isinstance(value, str):
         for c, escape in (("\b", "\\b"), ("\f", "\\f")):
             if c in value:
                 return '"%s"' % escape.join([_value(part)[1:-1] for part in value.split(c)])
         for c in value:
-            if 0xd800 <= ord(c) < 0xe000:
-                return _value("".join(["?" if 0xd800 <= ord(c) < 0xe000 else c for c in value]))
+            if 0xD800 <= ord(c) < 0xE000:
+                return _value("".join(["?" if 0xD800 <= ord(c) < 0xE000 else c for c in value]))
     return dumps(value)

@@ -1,4 +1,7 @@
-"""How a board begins: its agent, what was under way at its last end, the console, the watchdog, Wi-Fi.  Loaded once, and dropped."""
+"""How a board begins: its agent, what was under way at its last end, the console, the watchdog,
+Wi-Fi.  Loaded once, and dropped.
+"""
+
 import os
 import sys
 
@@ -6,10 +9,12 @@ import sys
 def begin(device):
     """Start the agent, and what is beside it."""
     if device.guarding:
-        device.guarding.guard.clean("")         # the secrets are read here: in the depth of a turn the stack would not do for it
+        # the secrets are read here: in the depth of a turn the stack would not do for it
+        device.guarding.guard.clean("")
     device.agent.start(device.now_ms())
     if "calls.journal" in os.listdir(device.folder):
         from journal import recover
+
         recover(device.agent, device.folder, device.epoch_s(), device.console is not None)
     if device.console:
         device.console.greet()
@@ -17,7 +22,8 @@ def begin(device):
     if device.uplink:
         device.uplink.call()
     _join(device)
-    if device.watchdog_ms:              # what takes seconds is behind us: the start, and the radio's
+    # what takes seconds is behind us: the start, and the radio's
+    if device.watchdog_ms:
         _arm(device)
 
 
@@ -25,9 +31,12 @@ def _arm(device):
     """Start the watchdog, or say why there is none."""
     try:
         from machine import WDT
+
         device.watchdog = WDT(timeout=device.watchdog_ms)
     except (ImportError, OSError, ValueError) as e:
-        sys.stderr.write("clawlite: there is no watchdog of %d ms here: %s\n" % (device.watchdog_ms, e))
+        sys.stderr.write(
+            "clawlite: there is no watchdog of %d ms here: %s\n" % (device.watchdog_ms, e)
+        )
 
 
 def _join(device):

@@ -1,13 +1,19 @@
-"""The two clocks of a board: milliseconds since it started, and the time of day, which nobody may have set."""
+"""The two clocks of a board: milliseconds since it started, and the time of day, which nobody
+may have set.
+"""
+
 import time
 
-_EPOCH_2000 = 946684800         # esp32 counts from 2000, the other ports from 1970
-_SET = 1700000000               # 2023: what is before was set by nobody
+_EPOCH_2000 = 946684800  # esp32 counts from 2000, the other ports from 1970
+_SET = 1700000000  # 2023: what is before was set by nobody
 _ASK_MS = 60000
 
 
 class Clock:
-    """now: milliseconds, as they were when they were asked for last;  begins_s: when they began, on a board that has no clock to set."""
+    """now: milliseconds, as they were when they were asked for last;  begins_s: when they began,
+    on a board that has no clock to set.
+    """
+
     begins_s = None
 
     def __init__(self):
@@ -15,7 +21,9 @@ class Clock:
         self.now = self._due = 0
 
     def now_ms(self) -> int:
-        """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12 days."""
+        """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12
+        days.
+        """
         ticks = time.ticks_ms()
         self.now += time.ticks_diff(ticks, self._ticks)
         self._ticks = ticks
@@ -24,15 +32,24 @@ class Clock:
     def epoch_s(self):
         """Return seconds since 1970, or None while nobody has set the clock."""
         now = int(time.time()) + (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0)
-        return now if now > _SET else None if self.begins_s is None else self.begins_s + self.now_ms() // 1000
+        return (
+            now
+            if now > _SET
+            else None
+            if self.begins_s is None
+            else self.begins_s + self.now_ms() // 1000
+        )
 
     def both(self) -> tuple:
         """Return (monotonic ms, seconds since 1970 or None)."""
         return self.now_ms(), self.epoch_s()
 
     def ask(self, stdio, is_new: bool = False):
-        """Ask whoever holds the line for the time, when it is unset, and that is a minute ago or a host is new there."""
+        """Ask whoever holds the line for the time, when it is unset, and that is a minute ago or
+        a host is new there.
+        """
         if self.epoch_s() is None and (is_new or self.now >= self._due):
             self._due = self.now + _ASK_MS
             from settime import ASKS
+
             stdio.record(ASKS)

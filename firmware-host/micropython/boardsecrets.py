@@ -1,13 +1,16 @@
 """Secrets of a board: a file each, which ``clawlite secrets set NAME --port PORT`` writes."""
+
 import os
 
 from clawlite.core.errors import ClawError
 
-_MOST = 8192                    # bytes
+_MOST = 8192  # bytes
 
 
 def secret(folder: str, name: str) -> tuple:
-    """Return (True, the value) from ``secrets/NAME`` in *folder* or, on the unix port, the environment; else (False, ``ClawError``)."""
+    """Return (True, the value) from ``secrets/NAME`` in *folder* or, on the unix port, the
+    environment; else (False, ``ClawError``).
+    """
     value = None
     if "/" not in name:
         try:
@@ -16,6 +19,8 @@ def secret(folder: str, name: str) -> tuple:
         except OSError:
             value = os.getenv(name) if hasattr(os, "getenv") else None
     if not value:
-        return False, ClawError("secret %s: not found in state/secrets on this board, nor in the environment" % name,
-                                "clawlite secrets set %s --port PORT" % name)
+        return False, ClawError(
+            "secret %s: not found in state/secrets on this board, nor in the environment" % name,
+            "clawlite secrets set %s --port PORT" % name,
+        )
     return True, value[:-1] if value.endswith("\n") else value

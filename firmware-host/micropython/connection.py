@@ -2,17 +2,19 @@
 
     look-up of the name -> connect -> with TLS its handshake -> send, receive
 
-1. Each step goes on when the device's poll says so.  Until it stands, all steps together have their time; then each portion that is
-   sent has it.  What the peer says has the caller's.
-2. A name is looked up by lookup.py where the radio knows a name server, else by the port, which waits: on the unix port alone.
+1. Each step goes on when the device's poll says so.  Until it stands, all steps together have their
+   time; then each portion that is sent has it.  What the peer says has the caller's.
+2. A name is looked up by lookup.py where the radio knows a name server, else by the port, which
+   waits: on the unix port alone.
 """
+
 import select
 import socket
 from errno import EINPROGRESS
 
 from clawlite.core.errors import ClawError
 
-_PIECE = 512                    # bytes that are received, and read from flash, at once
+_PIECE = 512  # bytes that are received, and read from flash, at once
 _LOOK_UP_MS = 500
 
 
@@ -26,23 +28,43 @@ class Connection:
     wrap         function(socket, host) -> what speaks TLS over it, or None
     patience_ms  as in rule 1
     names        function() -> (address, port) of a name server, or None
-    Public: ``queue``, what waits to be sent: bytes, or [offset, length]; ``stream``, what the poll tells; ``due_ms``, when ``tick`` is due;
-    ``is_up``: what was to be sent first has left.
+    Public: ``queue``, what waits to be sent: bytes, or [offset, length]; ``stream``, what the poll
+    tells; ``due_ms``, when ``tick`` is due; ``is_up``: what was to be sent first has left.
     """
 
-    def __init__(self, poll, host: str, port: int, parts: list, read, wrap, patience_ms: int, names, now_ms: int):
-        self._poll, self._host, self._port, self.queue, self._read, self._wrap = poll, host, port, list(parts), read, wrap
+    def __init__(
+        self,
+        poll,
+        host: str,
+        port: int,
+        parts: list,
+        read,
+        wrap,
+        patience_ms: int,
+        names,
+        now_ms: int,
+    ):
+        self._poll, self._host, self._port, self.queue, self._read, self._wrap = (
+            poll,
+            host,
+            port,
+            list(parts),
+            read,
+            wrap,
+        )
         self._patience_ms = patience_ms
         self._over_ms = now_ms + patience_ms
         self.due_ms = self._over_ms
         self.stream = self._names = None
-        self._view = memoryview(b"")    # of the queue, what is being sent
+        self._view = memoryview(b"")  # of the queue, what is being sent
         self._mask = 0
         self._is_connected = False
         self.is_up = False
         server = names()
-        if server and not (":" in host or host[-1:].isdigit()):         # no name ends in a digit (RFC 3696, 2)
+        # no name ends in a digit (RFC 3696, 2)
+        if server and not (":" in host or host[-1:].isdigit()):
             from lookup import Lookup
+
             self._names = Lookup(host, server)
             self.due_ms = now_ms + _LOOK_UP_MS
         else:
@@ -72,7 +94,9 @@ class Connection:
         self._poll.register(self.stream, self._mask)
 
     def ready(self, now_ms: int):
-        """Go on, as the poll says that it can: return bytes that have come, b"" at their end, None for none."""
+        """Go on, as the poll says that it can: return bytes that have come, b"" at their end,
+        None for none.
+        """
         if not self._is_connected:
             self._is_connected = True
             if self._wrap:
@@ -95,8 +119,15 @@ class Connection:
         else:
             self.is_up = True
             self._over_ms = self.due_ms = None
-        # Until the first portions are gone only that counts: what TLS waits for in its handshake is its own affair.
-        wanted = select.POLLIN if self.due_ms is None else select.POLLIN | select.POLLOUT if self._mask & select.POLLIN else select.POLLOUT
+        # Until the first portions are gone only that counts: what TLS waits for in its handshake is
+        # its own affair.
+        wanted = (
+            select.POLLIN
+            if self.due_ms is None
+            else select.POLLIN | select.POLLOUT
+            if self._mask & select.POLLIN
+            else select.POLLOUT
+        )
         if wanted != self._mask:
             self._mask = wanted
             self._poll.modify(self.stream, wanted)
@@ -123,6 +154,5 @@ class Connection:
             try:
                 self._poll.unregister(self.stream)
             except (OSError, KeyError):
-                pass                    # it never got that far
+                pass  # it never got that far
             self.stream.close()
-

@@ -1,9 +1,11 @@
-"""The shell around the core on MicroPython: one loop over stdin, stdout and the clock (select.poll).
+"""The shell around the core on MicroPython: one loop over stdin, stdout and the clock
+(select.poll).
 
-It carries effects out (clawlite/core/effect.py) and decides nothing; clawlite/linux/runtime/shell.py is its like on Linux.
-What an image does not need is not loaded: the console for an operator's line, the operator's session for a person's, pins,
-the log; nor the reliable line (reliable.py) before a host says hello.
-"""
+It carries effects out (clawlite/core/effect.py) and decides nothing;
+clawlite/linux/runtime/shell.py is its like on Linux. What an image does not need is not loaded: the
+console for an operator's line, the operator's session for a person's, pins, the log; nor the
+reliable line (reliable.py) before a host says hello."""
+
 import gc
 import os
 import sys
@@ -18,9 +20,12 @@ from shedding import overcome, shed
 from stdio import MAX_LINE
 
 _LEAVE_MS = 2000
-_LONGEST_MS = 1 << 28           # that the loop waits at once, 3 days: two counts of ticks_ms that are 6.2 days apart cannot be told apart
-_MOST_SHORT = 4                 # rounds of the loop one after the other that memory did not do for
-KEEP = 2048                     # bytes of a conversation: a remote provider sees that much of what was said before
+# that the loop waits at once, 3 days: two counts of ticks_ms that are 6.2 days apart cannot be told
+# apart
+_LONGEST_MS = 1 << 28
+_MOST_SHORT = 4  # rounds of the loop one after the other that memory did not do for
+# bytes of a conversation: a remote provider sees that much of what was said before
+KEEP = 2048
 
 
 class Device:
@@ -34,43 +39,55 @@ class Device:
     net        what reaches providers: net.Net, or uplink.Uplink, which is ``uplink`` too
     watchdog_ms  set by boot/bootwindow.py: how long the loop may stand still
     short      how many rounds of the loop memory has not done for, one after the other
-    doing      the effect that is being carried out, or None;  heard: the kind of the line that is being taken, or None
-    _asked     the task whose question was put last;  _open: what a provider says piece by piece stands on the last line
+    doing      the effect that is being carried out, or None;  heard: the kind of the line that is
+               being taken, or None
+    _asked     the task whose question was put last;  _open: what a provider says piece by piece
+               stands on the last line
     """
-    pins = log = console = guarding = session = net = uplink = watchdog = wifi = code = doing = heard = _asked = None
+
+    pins = log = console = guarding = session = net = uplink = watchdog = wifi = code = doing = (
+        heard
+    ) = _asked = None
     watchdog_ms = short = 0
     _open = False
 
     def __init__(self, image, maker: dict, folder: str, operator: bool):
-        if operator:                    # what is largest comes first, while there is room
+        if operator:  # what is largest comes first, while there is room
             from clawlite.core.session import Session as first
         else:
             from clawlite.core.console import Console as first
-        if "http" not in image.requires and "https" not in image.requires:     # beside a provider it is a stage of a turn (memory.py)
+        # beside a provider it is a stage of a turn (memory.py)
+        if "http" not in image.requires and "https" not in image.requires:
             from clawlite.core.tools import call
+
             first = call  # noqa: F841
         from assemble import assemble
+
         assemble(self, image, maker, folder, operator)
 
     def begin_session(self):
         """Make the operator's session."""
         from clawlite.core.session import Session
+
         self.session = Session(self.agent, loads)
         epoch = self.epoch_s()
         if epoch is not None:
             self.session.set_clock(epoch, self.now_ms())
 
     def run(self, ready) -> int:
-        """Serve until the end; return the exit code.  Every handler under way is closed, however it ends.
+        """Serve until the end; return the exit code.  Every handler under way is closed, however it
+        ends.
 
         ready  function() or None: called once, when the agent is READY for the first time
         """
         try:
             from begin import begin
+
             begin(self)
             del begin
             drop()
-            gc.threshold(gc.mem_free() // 3)    # sooner than when all is full: what lives then lies closer together
+            # sooner than when all is full: what lives then lies closer together
+            gc.threshold(gc.mem_free() // 3)
             error = None
             while self.code is None:
                 if ready and self.agent.is_ready:
@@ -79,22 +96,24 @@ class Device:
                 try:
                     if self.short:
                         shed(self)
-                        gc.collect()    # here: further down the stack lies what was just dropped
+                        gc.collect()  # here: further down the stack lies what was just dropped
                     if self.short or error:
                         overcome(self, error)
                     error = None
-                    self.step()         # of a board's stack a turn needs most: no call stands between this loop and it for nothing
+                    # of a board's stack a turn needs most: no call stands between this loop and it
+                    # for nothing
+                    self.step()
                     self.short = 0
                 except MemoryError:
                     self.short += 1
                     error = None
-                    if self.short > _MOST_SHORT:        # nothing is left to get over it with
+                    if self.short > _MOST_SHORT:  # nothing is left to get over it with
                         raise
                 except (Exception, KeyboardInterrupt) as e:
-                    if e is error:      # it cannot be got over
+                    if e is error:  # it cannot be got over
                         raise
                     error = e
-        except KeyboardInterrupt:       # another one at once
+        except KeyboardInterrupt:  # another one at once
             self.code = 130
         finally:
             self.safe()
@@ -103,7 +122,9 @@ class Device:
         return self.code
 
     def stumbled(self, error):
-        """What a step raised is an ERROR of the agent, which is got over (CKP 0.2.0, section 8), but not again and again at once."""
+        """What a step raised is an ERROR of the agent, which is got over (CKP 0.2.0, section 8),
+        but not again and again at once.
+        """
         if self.agent.lifecycle.state in ("INIT", "ERROR", "STOPPED"):
             raise error
         self.agent.lifecycle.fail(error, self.now_ms())
@@ -112,11 +133,21 @@ class Device:
     def failed(self, error, pause_ms):
         """Switch everything off, and say it."""
         self.safe()
-        sys.stderr.write("clawlite: ERROR: %s%s; %s\n" % (error.message, " - " + error.hint if error.hint else "",
-                         "stopped: one failure too many" if pause_ms is None else "trying again in %d s" % (pause_ms // 1000)))
+        sys.stderr.write(
+            "clawlite: ERROR: %s%s; %s\n"
+            % (
+                error.message,
+                " - " + error.hint if error.hint else "",
+                "stopped: one failure too many"
+                if pause_ms is None
+                else "trying again in %d s" % (pause_ms // 1000),
+            )
+        )
 
     def safe(self):
-        """End every handler and switch every output off: first of all, and after what handlers did at their end."""
+        """End every handler and switch every output off: first of all, and after what handlers
+        did at their end.
+        """
         if self.pins:
             self.pins.off()
         self.handlers.close()
@@ -162,8 +193,14 @@ class Device:
         if self.code is not None:
             return
         wait = -1
-        for at in (self.agent.deadline(), self.session.deadline() if self.session else None, self.handlers.deadline(),
-                   self.stdio.deadline(), self.net.deadline() if self.net else None, self.wifi.deadline() if self.wifi else None):
+        for at in (
+            self.agent.deadline(),
+            self.session.deadline() if self.session else None,
+            self.handlers.deadline(),
+            self.stdio.deadline(),
+            self.net.deadline() if self.net else None,
+            self.wifi.deadline() if self.wifi else None,
+        ):
             if at is not None and (wait < 0 or at - self.clock.now < wait):
                 wait = at - self.clock.now if at > self.clock.now else 0
         if self.watchdog:
@@ -194,14 +231,16 @@ class Device:
             self.heed(self.stdio.line)
 
     def heed(self, line):
-        """Do what the reliable line has learnt: that a host is new there, that it has left, or a Ctrl-C."""
+        """Do what the reliable line has learnt: that a host is new there, that it has left, or a
+        Ctrl-C.
+        """
         if line.is_new:
             line.is_new = False
             self.clock.ask(self.stdio, True)
         if line.left:
             self.code = 130
         elif line.pressed:
-            line.pressed = False        # one, which noise may have forged
+            line.pressed = False  # one, which noise may have forged
             if self.console:
                 self.console.interrupt(self.now_ms())
 
@@ -222,6 +261,7 @@ class Device:
         else:
             if b'"claw.clock"' in data:
                 from settime import heard
+
                 heard(self, data)
                 return
             if self.uplink and self.uplink.record(data):
@@ -234,14 +274,14 @@ class Device:
     def too_long(self, data: bytes):
         """Refuse a line; *data*: its length in ASCII digits."""
         if self.uplink and self.stdio.line and self.uplink.lost(data):
-            return                      # who waited for it says so
+            return  # who waited for it says so
         for by in (self.session, None if self.session and self.stdio.line else self.console):
-            if by:                      # a record, or what a person typed: nobody knows
+            if by:  # a record, or what a person typed: nobody knows
                 by.too_long(int(str(data, "utf-8")), MAX_LINE)
 
     def person_typed(self, data: bytes, now: int, early: bool):
         """Take a person's line."""
-        self.stdio.prompt = b""         # the person's Enter has ended the prompt's line
+        self.stdio.prompt = b""  # the person's Enter has ended the prompt's line
         if self.agent.prepare and data[:1] != b"/":
             self.agent.prepare()
         try:
@@ -257,7 +297,8 @@ class Device:
         agent = self.agent
         while True:
             while True:
-                while agent.later:      # here, where little stack is in use: a turn needs most of it
+                # here, where little stack is in use: a turn needs most of it
+                while agent.later:
                     task, value, error = agent.later.pop(0)
                     agent.drive(task, value, error, self.now_ms())
                     task = value = error = None
@@ -271,10 +312,11 @@ class Device:
                 return
 
     def hand_in(self, ended: list):
-        """Hand in outcomes of handlers; Ctrl-C in one of them ends the turn first, or it would go on.
+        """Hand in outcomes of handlers; Ctrl-C in one of them ends the turn first, or it would go
+        on.
 
-        Whatever one that failed has switched on goes off, and with it all: nobody else knows what was to come next.
-        """
+        Whatever one that failed has switched on goes off, and with it all: nobody else knows what
+        was to come next."""
         if self.handlers.interrupted:
             self.handlers.interrupted = False
             self.press()
@@ -302,7 +344,7 @@ class Device:
             self.handlers.cancel(effect[1])
             if self.net:
                 self.net.close(effect[1])
-        elif kind == E.RESOLVE:         # the file systems of boards have no links
+        elif kind == E.RESOLVE:  # the file systems of boards have no links
             self.agent.done(effect[1], (True, effect[2]), self.now_ms())
         elif kind == E.STORE:
             if self.agent.meter is None:
@@ -311,7 +353,7 @@ class Device:
         elif kind == E.OPEN or kind == E.CLOSE or kind == E.SECRET:
             if self.net:
                 self.net.carry_out(effect)
-        elif kind == E.EXIT:            # here: to leave, nothing is loaded
+        elif kind == E.EXIT:  # here: to leave, nothing is loaded
             self.code = effect[1]
         else:
             self.carry_out_more(effect)
@@ -321,18 +363,30 @@ class Device:
         kind = effect[0]
         if kind == E.KEEP:
             from journal import keep
-            self.agent.done(effect[1], keep(self.folder, effect[2], effect[3], effect[4], self.epoch_s()), self.now_ms())
+
+            self.agent.done(
+                effect[1],
+                keep(self.folder, effect[2], effect[3], effect[4], self.epoch_s()),
+                self.now_ms(),
+            )
         elif kind == E.REMEMBER:
-            self.agent.done(effect[1], self.stores.run(effect[2], effect[3], effect[4], effect[5]), self.now_ms())
+            self.agent.done(
+                effect[1],
+                self.stores.run(effect[2], effect[3], effect[4], effect[5]),
+                self.now_ms(),
+            )
         elif kind == E.RESUME:
             self.handlers.resume(effect[1], effect[2], self.now_ms())
 
     def show_person(self, kind: int, text: str):
-        """Show *text* to the person, as an effect of *kind* SAY, TELL, WRITE or PROMPT; without a console what is told goes to the log."""
+        """Show *text* to the person, as an effect of *kind* SAY, TELL, WRITE or PROMPT; without
+        a console what is told goes to the log.
+        """
         if self.guarding and kind != E.PROMPT:
             text = self.guarding.shown(kind, text)
         if not text and kind == E.WRITE:
-            return                      # it waits for the end of its line; or says that what was shown is void
+            # it waits for the end of its line; or says that what was shown is void
+            return
         if kind == E.TELL and not self.console:
             if self.log:
                 self.keep({"event": "notice", "text": text})
@@ -344,7 +398,9 @@ class Device:
             self.clock.ask(self.stdio)
             self.stdio.write(b"", text.encode())
         else:
-            self.stdio.write((b"\n" if self._open else b"") + self.printable(text.encode()) + b"\n", b"")
+            self.stdio.write(
+                (b"\n" if self._open else b"") + self.printable(text.encode()) + b"\n", b""
+            )
             self._open = False
 
     def name_server(self):
@@ -352,15 +408,22 @@ class Device:
         return self.wifi.name_server() if self.wifi else None
 
     def kept(self, key=None):
-        """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
-        if "calls.journal" not in os.listdir(self.folder):      # the journal's code is not loaded for nothing
+        """Return the bounds and what is on record, or what is on record of *key*
+        (``recall.Recall``).
+        """
+        # the journal's code is not loaded for nothing
+        if "calls.journal" not in os.listdir(self.folder):
             from clawlite.core.idempotency import nothing
+
             return nothing(key)
         from journal import kept
+
         return kept(self.folder, self.epoch_s(), key)
 
     def ask_anew(self):
-        """Before a question is put to a person: what was typed before it waits its turn, and answers nothing."""
+        """Before a question is put to a person: what was typed before it waits its turn, and
+        answers nothing.
+        """
         asking = self.agent.waiting[0] if self.agent.waiting else None
         if self.terminal and asking is not self._asked:
             self._asked = asking
@@ -369,6 +432,7 @@ class Device:
 
     def keep(self, event: dict):
         from clawlite.core.clock import iso8601
+
         epoch = self.epoch_s()
         event["timestamp"] = "unset" if epoch is None else iso8601(epoch)
         if not self.log.write(event):

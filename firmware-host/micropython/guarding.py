@@ -1,12 +1,14 @@
-"""What a guard (clawlite/scan/guard.py) needs of a board: its secrets, and what a person sees as it comes.
+"""What a guard (clawlite/scan/guard.py) needs of a board: its secrets, and what a person sees as it
+comes.
 
-Loaded for images that require ``guard``.  Secrets are read when a text is looked at first, and again for no other.
-"""
+Loaded for images that require ``guard``.  Secrets are read when a text is looked at first, and
+again for no other."""
+
 from clawlite.core.effect import WRITE
 from clawlite.scan.guard import Guard
 from clawlite.scan.redact_stream import Held
 
-_HELD = 4096                    # characters of a key that are waited for
+_HELD = 4096  # characters of a key that are waited for
 
 
 class Guarding:
@@ -38,6 +40,9 @@ class Guarding:
             self._device.watchdog.feed()
 
     def _secrets(self) -> list:
-        """Return the values of all secrets of this board and, on the unix port, of those that the image names in the environment."""
+        """Return the values of all secrets of this board and, on the unix port, of those that
+        the image names in the environment.
+        """
         from secretvalues import values
+
         return values(self._folder, self.guard.references)

@@ -1,14 +1,20 @@
-"""What calls and approvals leave behind (clawlite/core/idempotency_record.py), beside the image; loaded for one record and dropped.
+"""What calls and approvals leave behind (clawlite/core/idempotency_record.py), beside the image;
+loaded for one record and dropped.
 
     calls.journal   the newest records, at most _NEWEST bytes
     calls.older     those before them
 
-1. Only an operator's calls of tools that may not run twice, and approvals, are written: flash wears out.
-2. littlefs copies the last block of a file for each append, but keeps a file of up to an eighth of a block in its folder's block.  So
-   records are appended to a small file, and go over to the large one together.
-3. Of a key the last record counts, ``calls.journal`` after ``calls.older``; so a record that a power cut left in both counts once.
-4. All is written anew to ``calls.older`` at the start, and when that has grown; damaged lines are dropped, and their file is set aside.
+1. Only an operator's calls of tools that may not run twice, and approvals, are written: flash wears
+   out.
+2. littlefs copies the last block of a file for each append, but keeps a file of up to an eighth of
+   a block in its folder's block.  So records are appended to a small file, and go over to the large
+   one together.
+3. Of a key the last record counts, ``calls.journal`` after ``calls.older``; so a record that a
+   power cut left in both counts once.
+4. All is written anew to ``calls.older`` at the start, and when that has grown; damaged lines are
+   dropped, and their file is set aside.
 """
+
 import os
 import sys
 
@@ -16,10 +22,10 @@ from clawlite.core.errors import ClawError
 from clawlite.core.idempotency_record import BEGIN, END, WAIT, age_s, last_of, line, parse, still
 from jsontext import dumps, loads
 
-_NEWEST = 500                   # bytes; littlefs keeps up to 512 of blocks of 4 KB in the folder
-_GROWTH = 8192                  # bytes, after which calls.older is written anew
+_NEWEST = 500  # bytes; littlefs keeps up to 512 of blocks of 4 KB in the folder
+_GROWTH = 8192  # bytes, after which calls.older is written anew
 _PIECE = 128
-_ARGUMENTS = 512                # bytes of JSON of a call that waits; longer ones are not kept
+_ARGUMENTS = 512  # bytes of JSON of a call that waits; longer ones are not kept
 
 
 def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
@@ -27,7 +33,7 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
     try:
         try:
             text = dumps(payload)
-        except ValueError as e:         # a handler's error may say what JSON lacks
+        except ValueError as e:  # a handler's error may say what JSON lacks
             text = dumps([payload[0], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > _ARGUMENTS:
             text = dumps([payload[0], None, payload[2]])
@@ -41,17 +47,25 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
 def recover(agent, folder: str, now, says: bool):
     """Tell of the approvals that waited when the last run ended; at the start."""
     from clawlite.core.approval import restarted
+
     try:
         _mend(folder)
         _compact(folder, now, False)
-        restarted(agent, [(record[3], _value(record)) for record in _records(folder) if record[0] == WAIT], says)
+        restarted(
+            agent,
+            [(record[3], _value(record)) for record in _records(folder) if record[0] == WAIT],
+            says,
+        )
     except (OSError, ClawError, MemoryError) as e:
         _unread(e)
 
 
 def kept(folder: str, now, key):
-    """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
+    """Return the bounds and what is on record, or what is on record of *key*
+    (``recall.Recall``).
+    """
     from clawlite.core.idempotency import BYTES, FREE, IDS
+
     found = []
     try:
         if "calls.journal" in os.listdir(folder):
@@ -63,7 +77,8 @@ def kept(folder: str, now, key):
                     found.append((of, age_s(when, now or 0) if kind == END else 0, len(text)))
                 elif key == of:
                     found = [(kind, _value(record))]
-    except (OSError, ClawError) as e:       # out of memory is none of these: what is on record would be run again
+    # out of memory is none of these: what is on record would be run again
+    except (OSError, ClawError) as e:
         _unread(e)
     if key is None:
         return IDS, FREE, BYTES, found
@@ -82,7 +97,8 @@ def _append(folder: str, data: bytes, now):
     """Append *data* to the newest records; with them to the older ones when it is too much."""
     path, older = folder + "/calls.journal", folder + "/calls.older"
     with open(path, "ab") as file:
-        is_small = file.seek(0, 2) + len(data) <= _NEWEST     # littlefs tells 0 until something is written
+        # littlefs tells 0 until something is written
+        is_small = file.seek(0, 2) + len(data) <= _NEWEST
         if is_small:
             file.write(data)
     if not is_small:
@@ -99,12 +115,13 @@ def _append(folder: str, data: bytes, now):
         if size // _GROWTH != grown // _GROWTH:
             try:
                 _compact(folder, now, True)
-            except (OSError, MemoryError) as e:     # the record stands all the same
+            except (OSError, MemoryError) as e:  # the record stands all the same
                 sys.stderr.write("clawlite: the journal of calls cannot be written anew: %s\n" % e)
 
 
 def _empty(path: str):
-    with open(path, "wb"):              # and not removed: that it is there says that there are records
+    # and not removed: that it is there says that there are records
+    with open(path, "wb"):
         pass
 
 
@@ -128,7 +145,9 @@ def _records(folder: str):
 
 
 def _mend(folder: str):
-    """Finish what a power cut left of ``_compact``: FAT removes a name before it gives it to another file."""
+    """Finish what a power cut left of ``_compact``: FAT removes a name before it gives it to
+    another file.
+    """
     found = os.listdir(folder)
     if "calls.older.new" in found and "calls.older" not in found:
         os.rename(folder + "/calls.older.new", folder + "/calls.older")
@@ -139,7 +158,10 @@ def _compact(folder: str, now, lives: bool):
     older = folder + "/calls.older"
     last, damaged = last_of(_lines(folder))
     if damaged:
-        sys.stderr.write("clawlite: the journal of calls was damaged: %d lines are lost (calls.journal.damaged)\n" % damaged)
+        sys.stderr.write(
+            "clawlite: the journal of calls was damaged: %d lines are lost "
+            "(calls.journal.damaged)\n" % damaged
+        )
         with open(folder + "/calls.journal.damaged", "wb") as file:
             for data in _lines(folder):
                 file.write(data + b"\n")

@@ -1,12 +1,29 @@
-"""The sentence for JSON that jsontext.py refuses; loaded for it, so that it costs no memory before."""
+"""The sentence for JSON that jsontext.py refuses; loaded for it, so that it costs no memory
+before.
+"""
+
 from clawlite.core.errors import ParseError
 
 # Of the numbers in the module that refuses: expected, and found where that is not the byte itself
 _WORDS = (
-    "more, found the end", "the end", "a value", "at most %d levels", "',' or '%s'", "':'", "a property name in double quotes",
-    "each key once, found %r again", "a digit", "a number of at most %d characters, found %d", "a finite number, found %s",
-    "a closing quote for the string that starts here, found none", "no raw control character in the string, found one", "UTF-8, found other bytes",
-    "one of the escapes of RFC 8259, found another", "four hexadecimal digits, found others", "a surrogate pair, found half of one")
+    "more, found the end",
+    "the end",
+    "a value",
+    "at most %d levels",
+    "',' or '%s'",
+    "':'",
+    "a property name in double quotes",
+    "each key once, found %r again",
+    "a digit",
+    "a number of at most %d characters, found %d",
+    "a finite number, found %s",
+    "a closing quote for the string that starts here, found none",
+    "no raw control character in the string, found one",
+    "UTF-8, found other bytes",
+    "one of the escapes of RFC 8259, found another",
+    "four hexadecimal digits, found others",
+    "a surrogate pair, found half of one",
+)
 
 
 def fault(data: bytes, pos: int, what: int, found=None) -> ParseError:
@@ -14,5 +31,5 @@ def fault(data: bytes, pos: int, what: int, found=None) -> ParseError:
     words = _WORDS[what]
     message = "JSON byte %d: expected %s" % (pos, words if found is None else words % found)
     if "found" not in words:
-        message += ", found %r" % data[pos:pos + 1]         # b"" at the end
+        message += ", found %r" % data[pos : pos + 1]  # b"" at the end
     return ParseError(message)

@@ -1,23 +1,45 @@
 """JSON of the wire on a board: strict RFC 8259, bounded, built in one pass.
 
-1. MicroPython's ``json.loads`` takes ``[1 2]``, ``01`` and raw control characters, and turns surrogate pairs into
-   invalid UTF-8; its ``json.dumps`` prints what it does not know as ``<object>``.  So: an own reader, a guarded writer.
+1. MicroPython's ``json.loads`` takes ``[1 2]``, ``01`` and raw control characters, and turns
+   surrogate pairs into invalid UTF-8; its ``json.dumps`` prints what it does not know as
+   ``<object>``.  So: an own reader, a guarded writer.
 2. Open containers lie on a list, not on the C stack, which has 8 KB on an RP2040.
-3. A string without escapes is decoded where it lies; one with escapes goes through one buffer of its raw length.
-4. What is accepted, and its value, is the same in ``clawlite/linux/io/jsontext.py``: tests/core/json_vectors.py holds
-   both to it, and this file runs on CPython too.  The length of a text is bounded by the framer, not here.
+3. A string without escapes is decoded where it lies; one with escapes goes through one buffer of
+   its raw length.
+4. What is accepted, and its value, is the same in ``clawlite/linux/io/jsontext.py``:
+   tests/core/json_vectors.py holds both to it, and this file runs on CPython too.  The length of a
+   text is bounded by the framer, not here.
 """
+
 import json
 
 from clawlite.core.dialect import const
 from clawlite.core.text import decode_utf8
 
-_MAX_DEPTH = const(32)      # arrays and objects open at once
-_MAX_NUMBER = const(40)     # characters of a number
-_MAX_WRITE = const(48)      # of our own objects: a result wraps what was read
+_MAX_DEPTH = const(32)  # arrays and objects open at once
+_MAX_NUMBER = const(40)  # characters of a number
+_MAX_WRITE = const(48)  # of our own objects: a result wraps what was read
 
 # What is wrong, by its place in jsonfault.py: a short text would be a name that stays in memory.
-(MORE, END, VALUE, DEPTH, COMMA, COLON, NAME, TWICE, DIGIT, NUMBER, FINITE, QUOTE, CONTROL, TEXT, ESCAPE, HEX, HALF) = range(17)
+(
+    MORE,
+    END,
+    VALUE,
+    DEPTH,
+    COMMA,
+    COLON,
+    NAME,
+    TWICE,
+    DIGIT,
+    NUMBER,
+    FINITE,
+    QUOTE,
+    CONTROL,
+    TEXT,
+    ESCAPE,
+    HEX,
+    HALF,
+) = range(17)
 
 _ESCAPE = b'"\\/bfnrt'
 _MEANING = b'"\\/\b\f\n\r\t'
@@ -29,7 +51,8 @@ def loads(data: bytes):
     """Return the value of the one JSON text *data*.
 
     Raises ParseError, which names byte offset, expected and found.
-    Cost    some 0.3 us a byte on a desktop; the heap of the result, and once of the longest string with escapes.
+    Cost    some 0.3 us a byte on a desktop; the heap of the result, and once of the longest string
+            with escapes.
     """
     reader = _Reader(data)
     try:
@@ -41,9 +64,10 @@ def loads(data: bytes):
 def dumps(obj) -> str:
     """Return *obj* as compact JSON, beyond ASCII unescaped.
 
-    obj  dict with str or int keys, list, tuple, str, int, finite float, bool, None: no subclass of these
-    Raises TypeError for other objects, ValueError for a float that is not finite and for more than 48 levels.
-    """
+    obj  dict with str or int keys, list, tuple, str, int, finite float, bool, None: no subclass of
+         these
+    Raises TypeError for other objects, ValueError for a float that is not finite and for more than
+    48 levels."""
     _check(obj, _MAX_WRITE)
     return json.dumps(obj, separators=(",", ":"), **_RAW)
 
@@ -71,12 +95,13 @@ class _Reader:
 
     def __init__(self, data: bytes):
         self.data = data
-        self.view = memoryview(data)    # a slice of it copies nothing
+        self.view = memoryview(data)  # a slice of it copies nothing
         self.pos = 0
 
     def fault(self, what: int, pos: int = None, found=None):
         """Return the error at *pos*, or else at ``pos``; jsonfault.py has the words."""
         from jsonfault import fault
+
         return fault(self.data, self.pos if pos is None else pos, what, found)
 
     def space(self) -> int:
@@ -90,7 +115,8 @@ class _Reader:
         return byte
 
     def text(self):
-        opened = []                     # containers, each with the key under which it goes into the one before
+        # containers, each with the key under which it goes into the one before
+        opened = []
         key = None
         while True:
             byte = self.space()
@@ -101,7 +127,7 @@ class _Reader:
                 value = {} if byte == 123 else []
                 opened.append(value)
                 self.pos += 1
-                if self.space() != byte + 2:            # { } and [ ] are two apart
+                if self.space() != byte + 2:  # { } and [ ] are two apart
                     if byte == 123:
                         key = self.key(value)
                     continue
@@ -161,7 +187,7 @@ class _Reader:
         data = self.data
         start = self.pos
         pos = start + 1 if data[start] == 45 else start
-        part = 0                        # 0 before the point, 1 after it, 2 the exponent
+        part = 0  # 0 before the point, 1 after it, 2 the exponent
         byte = 0
         while True:
             first = pos
@@ -171,7 +197,7 @@ class _Reader:
             if pos == first:
                 raise self.fault(DIGIT)
             if part == 0 and data[first] == 48:
-                pos = first + 1         # 01 is 0 and something that may not follow
+                pos = first + 1  # 01 is 0 and something that may not follow
             byte = data[pos] if pos < len(data) else 0
             if byte == 46 and part == 0:
                 part = 1
@@ -199,7 +225,7 @@ class _Reader:
         start = self.pos + 1
         end = data.find(b'"', start)
         escape = data.find(b"\\", start, end) if end >= 0 else -1
-        while escape >= 0 and end >= 0:         # look for a quote that no backslash escapes
+        while escape >= 0 and end >= 0:  # look for a quote that no backslash escapes
             pos = end
             while data[pos - 1] == 92:
                 pos -= 1
@@ -220,20 +246,24 @@ class _Reader:
 
     def unescape(self, pos: int, end: int) -> str:
         data = self.data
-        out = bytearray(end - pos)              # no escape is shorter than what it stands for
+        out = bytearray(end - pos)  # no escape is shorter than what it stands for
         size = 0
         while pos < end:
             stop = data.find(b"\\", pos, end)
             if stop < 0:
                 stop = end
-            out[size:size + stop - pos] = self.view[pos:stop]
+            out[size : size + stop - pos] = self.view[pos:stop]
             size += stop - pos
             pos = stop
             if pos < end:
                 if data[pos + 1] == 117:
                     code = self.hex(pos, end)
                     if 0xD800 <= code <= 0xDFFF:
-                        low = self.hex(pos + 6, end) if code < 0xDC00 and data.startswith(b"\\u", pos + 6) else 0
+                        low = (
+                            self.hex(pos + 6, end)
+                            if code < 0xDC00 and data.startswith(b"\\u", pos + 6)
+                            else 0
+                        )
                         if not 0xDC00 <= low <= 0xDFFF:
                             raise self.fault(HALF, pos)
                         code = 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF)
@@ -241,12 +271,12 @@ class _Reader:
                     char = chr(code).encode()
                     pos += 6
                 else:
-                    at = _ESCAPE.find(data[pos + 1:pos + 2])
+                    at = _ESCAPE.find(data[pos + 1 : pos + 2])
                     if at < 0:
                         raise self.fault(ESCAPE, pos)
-                    char = _MEANING[at:at + 1]
+                    char = _MEANING[at : at + 1]
                     pos += 2
-                out[size:size + len(char)] = char
+                out[size : size + len(char)] = char
                 size += len(char)
         return decode_utf8(memoryview(out)[:size])
 
@@ -254,7 +284,7 @@ class _Reader:
         """Return the code after the ``\\u`` at *pos*."""
         code = 0
         for at in range(pos + 2, pos + 6):
-            digit = b"0123456789abcdef".find(self.data[at:at + 1].lower())
+            digit = b"0123456789abcdef".find(self.data[at : at + 1].lower())
             if at >= end or digit < 0:
                 raise self.fault(HEX, pos)
             code = code << 4 | digit

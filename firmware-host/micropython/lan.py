@@ -1,12 +1,17 @@
-"""A gateway on the LAN: TCP in place of the console's line, records as RFC 7464 has them (docs/gateway.md).
+"""A gateway on the LAN: TCP in place of the console's line, records as RFC 7464 has them
+(docs/gateway.md).
 
-1. The image says where it is; ``secrets/GATEWAY_TOKEN`` holds NAME:TOKEN, as ``clawlite gateway token NAME`` prints it.  The token never goes
-   over the wire: the gateway sends a nonce, and the answer is its HMAC-SHA256.
-2. A connection that ends is made again, after a pause that doubles; a request does not wait for the end of a pause.  What is asked goes up again
-   with what was seen, as over a line (uplink.py), so the gateway asks no provider twice.
-3. A gateway that tells not even the time for WAIT_MS after a request is gone, whatever TCP says: the connection is made anew.
+1. The image says where it is; ``secrets/GATEWAY_TOKEN`` holds NAME:TOKEN, as ``clawlite gateway
+   token NAME`` prints it.  The token never goes over the wire: the gateway sends a nonce, and the
+   answer is its HMAC-SHA256.
+2. A connection that ends is made again, after a pause that doubles; a request does not wait for the
+   end of a pause.  What is asked goes up again with what was seen, as over a line (uplink.py), so
+   the gateway asks no provider twice.
+3. A gateway that tells not even the time for WAIT_MS after a request is gone, whatever TCP says:
+   the connection is made anew.
 Loaded for images that require ``lan``.
 """
+
 from binascii import hexlify
 
 from boardsecrets import secret
@@ -18,7 +23,7 @@ from jsontext import dumps, loads
 from memory import drop
 from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink
 
-_PATIENCE_MS, _TLS_MS = 5000, 10000     # to connect, and to be known
+_PATIENCE_MS, _TLS_MS = 5000, 10000  # to connect, and to be known
 _PAUSE_MS, _MAX_PAUSE_MS = 1000, 60000
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
 
@@ -32,14 +37,17 @@ class Lan(Uplink):
 
     def __init__(self, device, names):
         from clawlite.core.header import shaped
+
         super().__init__(device.agent, device.stdio, device.now_ms)
         self._device, self._names = device, names
-        self._host, self._port, self._is_tls = shaped(device.agent.image.section(NETWORK), _SHAPE, "section 21")[0]
+        self._host, self._port, self._is_tls = shaped(
+            device.agent.image.section(NETWORK), _SHAPE, "section 21"
+        )[0]
         self._opened = self._framer = None
-        self._again_ms = 0              # when the next connection is tried
+        self._again_ms = 0  # when the next connection is tried
         self._pause_ms = _PAUSE_MS
-        self._known_ms = None           # until then the gateway must have said something
-        self._why = None                # why there is no connection
+        self._known_ms = None  # until then the gateway must have said something
+        self._why = None  # why there is no connection
 
     # -- the wire, as uplink.py uses it
 
@@ -50,7 +58,7 @@ class Lan(Uplink):
         self._opened.queue.append(b"\x1e" + dumps(message).encode() + b"\n")
         try:
             self._opened.flush(self._now_ms())
-        except OSError as e:            # not from here: who tells goes through what is asked
+        except OSError as e:  # not from here: who tells goes through what is asked
             self._known_ms = self._now_ms()
             self._why = str(e)
 
@@ -60,7 +68,10 @@ class Lan(Uplink):
 
     def nobody(self) -> str:
         return "no gateway at %s:%d%s (clawlite gateway --listen ADDRESS:PORT starts one there)" % (
-            self._host, self._port, ": " + self._why if self._why else "")
+            self._host,
+            self._port,
+            ": " + self._why if self._why else "",
+        )
 
     # -- the device's loop
 
@@ -88,15 +99,19 @@ class Lan(Uplink):
         wrap = None
         if self._is_tls:
             from secure import wrapper
+
             wrap = wrapper(self._agent.image, self._device.epoch_s())
         patience = _TLS_MS if self._is_tls else _PATIENCE_MS
         self._known_ms = now + patience
         self._framer = Framer(MAX_RECORD)
-        self._opened = Connection(self._stdio.poll, self._host, self._port, [], None, wrap, patience, self._names, now)
+        self._opened = Connection(
+            self._stdio.poll, self._host, self._port, [], None, wrap, patience, self._names, now
+        )
 
     def _broken(self, error, now: int):
-        if isinstance(error, ValueError):       # MicroPython's, of a certificate
+        if isinstance(error, ValueError):  # MicroPython's, of a certificate
             from secure import refusal
+
             self._why = refusal(self._host, error)
         else:
             self._why = error.message if isinstance(error, ClawError) else str(error)
@@ -134,6 +149,7 @@ class Lan(Uplink):
             was_up = self.is_up
             if b'"claw.clock"' in data:
                 from settime import heard
+
                 heard(self._device, data)
                 drop()
             else:
@@ -149,8 +165,11 @@ class Lan(Uplink):
         self._probe()
 
     def _probe(self):
-        """Ask for the time: a clock that is set takes no notice of it, and what comes shows that somebody is there."""
+        """Ask for the time: a clock that is set takes no notice of it, and what comes shows that
+        somebody is there.
+        """
         from settime import ASKS
+
         if self._known_ms is None:
             self._known_ms = self._now_ms() + WAIT_MS
             self.tell(ASKS)
@@ -164,6 +183,13 @@ class Lan(Uplink):
         if not done:
             raise found
         from clawlite.core.image_signature import sign
+
         name, _, token = found.partition(":")
-        mac = sign(lambda at, size: nonce[at:at + size], len(nonce), token.encode())
-        self.tell({"jsonrpc": "2.0", "id": "auth", "result": {"name": name, "mac": str(hexlify(mac), "utf-8")}})
+        mac = sign(lambda at, size: nonce[at : at + size], len(nonce), token.encode())
+        self.tell(
+            {
+                "jsonrpc": "2.0",
+                "id": "auth",
+                "result": {"name": name, "mac": str(hexlify(mac), "utf-8")},
+            }
+        )

@@ -1,7 +1,9 @@
-"""Open the image on this board, and the maker's tools.py beside it: once, before anything else needs the memory.
+"""Open the image on this board, and the maker's tools.py beside it: once, before anything else
+needs the memory.
 
-Compiling tools.py takes more memory than running it, so it comes while the heap is empty, and function by function.
-"""
+Compiling tools.py takes more memory than running it, so it comes while the heap is empty, and
+function by function."""
+
 import gc
 
 from clawlite.core.errors import ImageMismatch
@@ -9,14 +11,30 @@ from clawlite.core.image import NETWORK, Image
 from parts import compare
 
 _BEGINS = ("def ", "class ", "@")
-_LEAST = 512                    # characters that are compiled at once: each time leaves some 64 bytes for its names (64-bit words)
-ABILITIES = ("audit", "gateway", "guard", "http", "https", "lan", "log", "memory", "pins", "reflex", "replay", "tools", "tools.py")
+# characters that are compiled at once: each time leaves some 64 bytes for its names (64-bit words)
+_LEAST = 512
+ABILITIES = (
+    "audit",
+    "gateway",
+    "guard",
+    "http",
+    "https",
+    "lan",
+    "log",
+    "memory",
+    "pins",
+    "reflex",
+    "replay",
+    "tools",
+    "tools.py",
+)
 
 
 def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     """Return (image, {function name: function}).
 
-    read    function(offset, length) -> bytes of the image, of *size* bytes; it stays, so it is not of this module
+    read    function(offset, length) -> bytes of the image, of *size* bytes; it stays, so it is not
+            of this module
     folder  where tools.py lies
     seal    also check the digest, and with *key*, bytes or None, the signature
     Raises ``OSError`` when something cannot be read, ``ImageError``, ``ImageMismatch``.
@@ -24,6 +42,7 @@ def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     image = Image(read, size)
     if seal:
         from clawlite.core.image_signature import check
+
         check(read, size, image.seal_at, key)
     image.require(ABILITIES, "this board")
     compare(image, folder)
@@ -32,22 +51,30 @@ def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     for name, digest in image.companions:
         if name == "tools.py":
             functions = _functions(folder + "/" + name, digest)
-    image.compiler = image.sources = image.companions = None        # nobody asks for them any more
+    image.compiler = image.sources = image.companions = None  # nobody asks for them any more
     gc.collect()
     return image, functions
 
 
 def _check_network(image):
-    """Raise ``ImageMismatch`` when this port lacks what a connection of the image needs: nothing is reached with less."""
+    """Raise ``ImageMismatch`` when this port lacks what a connection of the image needs: nothing
+    is reached with less.
+    """
     where, authorities = image.section(NETWORK) or (None, [])
     if "https" not in image.requires and not (where and where[2]):
         return
     try:
-        import tls      # noqa: F401 (is it there?)
+        import tls  # noqa: F401 (is it there?)
     except ImportError:
-        raise ImageMismatch("this board's MicroPython has no TLS", "ask the providers through a gateway: [gateway] in clawlite.toml")
+        raise ImageMismatch(
+            "this board's MicroPython has no TLS",
+            "ask the providers through a gateway: [gateway] in clawlite.toml",
+        )
     if not authorities:
-        raise ImageMismatch("the image names nobody whose certificates count", "name them: [tls] ca in clawlite.toml; or ask through a gateway")
+        raise ImageMismatch(
+            "the image names nobody whose certificates count",
+            "name them: [tls] ca in clawlite.toml; or ask through a gateway",
+        )
 
 
 def _functions(path: str, digest: bytes) -> dict:
@@ -59,15 +86,18 @@ def _functions(path: str, digest: bytes) -> dict:
             for part in _parts(file):
                 exec(part, space)
     except Exception as e:
-        raise ImageMismatch("tools.py cannot be loaded: %s: %s" % (type(e).__name__, e), "mend it and flash again")
+        raise ImageMismatch(
+            "tools.py cannot be loaded: %s: %s" % (type(e).__name__, e), "mend it and flash again"
+        )
     return space
 
 
 def _parts(file):
-    """Yield the compiled statements of *file*, some at a time: compiling a function takes twenty times its text, until it is done.
+    """Yield the compiled statements of *file*, some at a time: compiling a function takes twenty
+    times its text, until it is done.
 
-    A part of ``_LEAST`` characters or more ends where a line begins that may begin a part, when it is whole: an open string or bracket
-    is no Python until it is closed.
+    A part of ``_LEAST`` characters or more ends where a line begins that may begin a part, when it
+    is whole: an open string or bracket is no Python until it is closed.
     """
     text = line = file.readline()
     while line:
@@ -86,6 +116,7 @@ def _parts(file):
 def _check(path: str, digest: bytes):
     """Raise ``ImageMismatch`` unless the file at *path* has this SHA-256."""
     import hashlib
+
     sha = hashlib.sha256()
     try:
         with open(path, "rb") as file:
@@ -96,4 +127,6 @@ def _check(path: str, digest: bytes):
     except OSError:
         raise ImageMismatch("%s is missing" % path, "the image needs its tools.py beside it")
     if sha.digest() != digest:
-        raise ImageMismatch("%s is not the file that the image was built with" % path, "flash both again")
+        raise ImageMismatch(
+            "%s is not the file that the image was built with" % path, "flash both again"
+        )

@@ -1,8 +1,10 @@
-"""The agent's log on a board: JSON lines in ``log.jsonl`` beside the image, at most two files of 16 KiB.
+"""The agent's log on a board: JSON lines in ``log.jsonl`` beside the image, at most two files of 16
+KiB.
 
-Written only for an image that needs it (a rule that is ``audit-only``): flash wears out.  Then a line that cannot be written is
-an ERROR of the agent (CKP 0.2.0, section 8).
+Written only for an image that needs it (a rule that is ``audit-only``): flash wears out.  Then a
+line that cannot be written is an ERROR of the agent (CKP 0.2.0, section 8).
 """
+
 import os
 
 from clawlite.core.errors import ClawError
@@ -44,8 +46,11 @@ class Log:
 
     def problem(self) -> ClawError:
         """Return the error for what went wrong last."""
-        return ClawError("the log that a policy demands (audit-only) cannot be written: %s: %s" % (self._path, self._error),
-                         "make room for it")
+        return ClawError(
+            "the log that a policy demands (audit-only) cannot be written: %s: %s"
+            % (self._path, self._error),
+            "make room for it",
+        )
 
     def _flush(self):
         if self._waiting:

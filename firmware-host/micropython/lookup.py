@@ -1,8 +1,10 @@
-"""The address of a name, asked of a name server (RFC 1035): MicroPython's own look-up waits for up to 14 s, and no watchdog is fed meanwhile.
+"""The address of a name, asked of a name server (RFC 1035): MicroPython's own look-up waits for up
+to 14 s, and no watchdog is fed meanwhile.
 
-A question is asked again every AGAIN_MS, until the caller gives up.  An answer counts when it comes from the server, with the random number
-of the question and the question itself.  IPv4 alone.
+A question is asked again every AGAIN_MS, until the caller gives up.  An answer counts when it comes
+from the server, with the random number of the question and the question itself.  IPv4 alone.
 """
+
 import select
 import socket
 import struct
@@ -11,7 +13,7 @@ from clawlite.core.errors import ClawError
 from stdio import chance
 
 _AGAIN_MS = 2000
-_MAX = 512                      # bytes of a message
+_MAX = 512  # bytes of a message
 
 
 class Lookup:
@@ -23,7 +25,8 @@ class Lookup:
 
     def __init__(self, name: str, server: tuple):
         self._name, self._server = name, socket.getaddrinfo(server[0], server[1])[0][-1]
-        self._question = b"" if name[-1:].isdigit() else _question(name)        # no name ends in a digit (RFC 3696, 2)
+        # no name ends in a digit (RFC 3696, 2)
+        self._question = b"" if name[-1:].isdigit() else _question(name)
         self._id = chance()[:2]
         self._asked = None
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -31,7 +34,9 @@ class Lookup:
         self._poll.register(self._socket, select.POLLIN)
 
     def address(self, now_ms: int):
-        """Return the address, once, or None; then there is none yet.  Raises ``ClawError`` when the server says that there is none."""
+        """Return the address, once, or None; then there is none yet.  Raises ``ClawError`` when
+        the server says that there is none.
+        """
         if not self._question:
             self.close()
             return self._name
@@ -46,7 +51,10 @@ class Lookup:
                     return found
         if self._asked is None or now_ms - self._asked >= _AGAIN_MS:
             self._asked = now_ms
-            self._socket.sendto(self._id + b"\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + self._question, self._server)
+            self._socket.sendto(
+                self._id + b"\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + self._question,
+                self._server,
+            )
 
     def close(self):
         self._socket.close()
@@ -57,25 +65,34 @@ def _question(name: str) -> bytes:
     for label in labels:
         if not 1 <= len(label) <= 63:
             raise ClawError("%s is no name of a host" % name)
-    return b"".join([bytes([len(label)]) + label for label in labels]) + b"\x00\x00\x01\x00\x01"       # A, IN
+    # A, IN
+    return b"".join([bytes([len(label)]) + label for label in labels]) + b"\x00\x00\x01\x00\x01"
 
 
 def _answer(data: bytes, question: bytes):
-    """Return the first address in a message, "" when it says that there is none, None when it is no answer to *question*."""
+    """Return the first address in a message, "" when it says that there is none, None when it is
+    no answer to *question*.
+    """
     end = 12 + len(question)
-    if len(data) < end or not data[2] & 0x80 or data[4:6] != b"\x00\x01" or data[12:end].lower() != question.lower():
+    if (
+        len(data) < end
+        or not data[2] & 0x80
+        or data[4:6] != b"\x00\x01"
+        or data[12:end].lower() != question.lower()
+    ):
         return None
-    if data[3] & 15 not in (0, 3):      # a failure of the server's: it may know better when it is asked again
+    # a failure of the server's: it may know better when it is asked again
+    if data[3] & 15 not in (0, 3):
         return None
     for _ in range(data[7]):
         while end < len(data) and 0 < data[end] < 64:
             end += 1 + data[end]
         end += 2 if end < len(data) and data[end] else 1
         if end + 10 > len(data):
-            return None                 # cut
-        kind, _, _, size = struct.unpack(">HHIH", data[end:end + 10])
+            return None  # cut
+        kind, _, _, size = struct.unpack(">HHIH", data[end : end + 10])
         end += 10
         if kind == 1 and size == 4 and end + 4 <= len(data):
-            return "%d.%d.%d.%d" % tuple(data[end:end + 4])
+            return "%d.%d.%d.%d" % tuple(data[end : end + 4])
         end += size
     return ""

@@ -1,16 +1,20 @@
-"""Real pins, through MicroPython's ``machine``: the contract of core/pins.py where a board has pins.
+"""Real pins, through MicroPython's ``machine``: the contract of core/pins.py where a board has
+pins.
 
-1. An output is off when the bank is made, before anything of the agent runs, and again whenever ``off`` is called.
+1. An output is off when the bank is made, before anything of the agent runs, and again whenever
+   ``off`` is called.
 2. A pin that the board refuses is found when the image is loaded, not when a tool needs it.
 3. What a pin reads as is what the hardware says, also of an output.
 """
+
 import machine
 
 from clawlite.core.errors import ImageMismatch, SandboxDenied
 from clawlite.core.pins import ADC, FULL, INPUT, OUTPUT, PULL_UP, PWM
 
 _HERTZ = 1000
-_KINDS = ("adc", "input", "output", "pwm", "input", "input")    # core/pins.py has it too; importing it would load the simulated bank
+# core/pins.py has it too; importing it would load the simulated bank
+_KINDS = ("adc", "input", "output", "pwm", "input", "input")
 
 
 class MachinePins:
@@ -19,27 +23,35 @@ class MachinePins:
     pins  as for ``SimulatedPins``; how a pin is simulated is of no use here
     Raises ``ImageMismatch`` for a pin that this board does not have, or not of this kind.
     """
+
     simulated = False
 
     def __init__(self, pins: list):
-        self._pins = {}                 # name -> (kind, number, what machine made of it)
+        self._pins = {}  # name -> (kind, number, what machine made of it)
         self.names, self._outputs = [], []
         for name, number, kind, _, _, _ in pins:
             try:
                 self._pins[name] = (kind, number, _opened(number, kind))
             except (AttributeError, OSError, TypeError, ValueError) as e:
-                raise ImageMismatch("pin %s: this board has no pin %d for %s: %s" % (name, number, _KINDS[kind], e),
-                                    "choose another pin in clawlite.toml, and name the board: clawlite build --board B")
+                raise ImageMismatch(
+                    "pin %s: this board has no pin %d for %s: %s" % (name, number, _KINDS[kind], e),
+                    "choose another pin in clawlite.toml, and name the board: "
+                    "clawlite build --board B",
+                )
             self.names.append(name)
             if kind == OUTPUT or kind == PWM:
                 self._outputs.append((kind, self._pins[name][2]))
 
     def read(self, name: str) -> int:
-        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is not declared, ``OSError``."""
+        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
+        not declared, ``OSError``.
+        """
         return _value(self._pin(name))
 
     def write(self, name: str, value: int):
-        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any other pin or value."""
+        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
+        other pin or value.
+        """
         kind, _, pin = self._pin(name)
         if kind != OUTPUT and kind != PWM:
             raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, _KINDS[kind]))
@@ -51,19 +63,30 @@ class MachinePins:
 
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order.  Raises ``OSError``."""
-        return [{"name": name, "pin": self._pins[name][1], "kind": _KINDS[self._pins[name][0]], "value": _value(self._pins[name])}
-                for name in self.names]
+        return [
+            {
+                "name": name,
+                "pin": self._pins[name][1],
+                "kind": _KINDS[self._pins[name][0]],
+                "value": _value(self._pins[name]),
+            }
+            for name in self.names
+        ]
 
     def off(self):
-        """Switch every output off: the safe state.  It takes no memory, which may be what there is none of."""
+        """Switch every output off: the safe state.  It takes no memory, which may be what there
+        is none of.
+        """
         for kind, pin in self._outputs:
             _set(kind, pin, 0)
 
     def _pin(self, name: str) -> tuple:
         pin = self._pins.get(name)
         if pin is None:
-            raise SandboxDenied("no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
-                                "declare it in clawlite.toml under [[pins]]")
+            raise SandboxDenied(
+                "no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
+                "declare it in clawlite.toml under [[pins]]",
+            )
         return pin
 
 
@@ -71,19 +94,23 @@ def _opened(number: int, kind: int):
     Pin = machine.Pin
     if kind == ADC:
         converter = machine.ADC(Pin(number))
-        if hasattr(machine.ADC, "ATTN_11DB"):       # esp32: full scale is 1 V without it
+        if hasattr(machine.ADC, "ATTN_11DB"):  # esp32: full scale is 1 V without it
             converter.atten(machine.ADC.ATTN_11DB)
         return converter
     if kind == OUTPUT:
         return Pin(number, Pin.OUT, value=0)
     if kind == PWM:
         return machine.PWM(Pin(number, Pin.OUT, value=0), freq=_HERTZ, duty_u16=0)
-    return Pin(number, Pin.IN, None if kind == INPUT else Pin.PULL_UP if kind == PULL_UP else Pin.PULL_DOWN)
+    return Pin(
+        number, Pin.IN, None if kind == INPUT else Pin.PULL_UP if kind == PULL_UP else Pin.PULL_DOWN
+    )
 
 
 def _value(pin: tuple) -> int:
     kind = pin[0]
-    return pin[2].read_u16() if kind == ADC else pin[2].duty_u16() if kind == PWM else pin[2].value()
+    return (
+        pin[2].read_u16() if kind == ADC else pin[2].duty_u16() if kind == PWM else pin[2].value()
+    )
 
 
 def _set(kind: int, pin, value: int):

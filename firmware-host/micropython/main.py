@@ -1,15 +1,20 @@
 """What a MicroPython board starts: an image, on the console.
 
-On the unix port: ``micropython main.py IMAGE [--stdio]``.  A board with slots calls ``attempt`` and ``run`` (boot/bootwindow.py).
-"""
+On the unix port: ``micropython main.py IMAGE [--stdio]``.  A board with slots calls ``attempt`` and
+``run`` (boot/bootwindow.py)."""
+
 import gc
 import sys
 
-_LOAD_BYTES = 4096              # while modules load: what stays lies together then, below what was only of use to load it
+# while modules load: what stays lies together then, below what was only of use to load it
+_LOAD_BYTES = 4096
 
 
-def open_device(path: str, folder: str, operator: bool, state: str = None, seal: bool = False, key=None):
-    """Return the ``device.Device`` for the image at *path*; what only loading needs is out of memory again.
+def open_device(
+    path: str, folder: str, operator: bool, state: str = None, seal: bool = False, key=None
+):
+    """Return the ``device.Device`` for the image at *path*; what only loading needs is out of
+    memory again.
 
     folder, seal, key  as in loader.py
     operator           see device.py
@@ -19,11 +24,13 @@ def open_device(path: str, folder: str, operator: bool, state: str = None, seal:
     gc.threshold(_LOAD_BYTES)
     from loader import load
     from memory import drop
+
     file = open(path, "rb")
     image, maker = load(reading(file), file.seek(0, 2), folder, seal, key)
     del load
     drop()
     from device import Device
+
     device = Device(image, maker, state or folder, operator)
     drop()
     gc.threshold(-1)
@@ -32,14 +39,18 @@ def open_device(path: str, folder: str, operator: bool, state: str = None, seal:
 
 def reading(file):
     """Return the function by which an image is read from *file*."""
+
     def read(offset: int, length: int) -> bytes:
         file.seek(offset)
         return file.read(length)
+
     return read
 
 
 def attempt(*arguments) -> tuple:
-    """Return (``Device``, ""), or (None, why there is none); the arguments are those of ``open_device``."""
+    """Return (``Device``, ""), or (None, why there is none); the arguments are those of
+    ``open_device``.
+    """
     try:
         from clawlite.core.errors import ClawError
     except MemoryError as e:
@@ -47,18 +58,26 @@ def attempt(*arguments) -> tuple:
     try:
         return open_device(*arguments), ""
     except OSError as e:
-        why = "%s cannot be read: %s - name an image: main.py IMAGE, or put it here as claw.cbor" % (arguments[0], e)
+        why = (
+            "%s cannot be read: %s - name an image: main.py IMAGE, or put it here as claw.cbor"
+            % (arguments[0], e)
+        )
     except ClawError as e:
         why = e.message + (" - " + e.hint if e.hint else "")
     except ImportError as e:
         why = "a file of clawlite is missing: %s - flash it again: clawlite flash" % e
     except MemoryError as e:
-        why = "%s does not fit into this board's memory: %s - build a smaller agent" % (arguments[0], e)
+        why = "%s does not fit into this board's memory: %s - build a smaller agent" % (
+            arguments[0],
+            e,
+        )
     return None, why
 
 
 def watch(device, watchdog_ms: int):
-    """Let the hardware reset the board when the loop of ``run`` stands still for *watchdog_ms*, 1000..8388."""
+    """Let the hardware reset the board when the loop of ``run`` stands still for *watchdog_ms*,
+    1000..8388.
+    """
     device.watchdog_ms = watchdog_ms
 
 
@@ -69,8 +88,10 @@ def run(device, ready) -> int:
     """
     try:
         return device.run(ready)
-    except MemoryError as e:            # where no turn and no record could take the blame
-        sys.stderr.write("clawlite: out of memory: %s - start again, or build a smaller agent\n" % e)
+    except MemoryError as e:  # where no turn and no record could take the blame
+        sys.stderr.write(
+            "clawlite: out of memory: %s - start again, or build a smaller agent\n" % e
+        )
         return 1
 
 
@@ -81,7 +102,9 @@ def main(args: list) -> int:
 
 
 def _prepared(args: list):
-    """Return the ``Device`` that the arguments name; None when there is none, and stderr says why."""
+    """Return the ``Device`` that the arguments name; None when there is none, and stderr says
+    why.
+    """
     path = ([arg for arg in args if arg != "--stdio"] + ["claw.cbor"])[0]
     device, why = attempt(path, path.rpartition("/")[0] or ".", "--stdio" in args)
     if device is None:

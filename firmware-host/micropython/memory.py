@@ -1,32 +1,46 @@
-"""Give memory back: modules that work once, or once in a while, are forgotten after use and loaded again when needed.
+"""Give memory back: modules that work once, or once in a while, are forgotten after use and loaded
+again when needed.
 
 Nothing may hold on to one of them: they are imported inside functions.
 """
+
 import gc
 import sys
 
 _PACKAGE = "clawlite.core."
-# One text each: a short name in a list of them would be a string that stays for ever.  host/firmware/firmware.py enters groups of functions.
-_OCCASIONAL = " header seal handshake uri outlook approval misfit journal appendlog oldturns conversation memories memory_methods instant storelog storewrite storequery words record onrecord commands trace violation jsonvalue cborfault jsonfault loader shortage parts assemble begin settime lookup secretvalues "
+# One text each: a short name in a list of them would be a string that stays for ever.
+# host/firmware/firmware.py enters groups of functions.
+_OCCASIONAL = (
+    " header seal handshake uri outlook approval misfit journal appendlog oldturns "
+    "conversation memories memory_methods instant storelog storewrite storequery words "
+    "record onrecord commands trace violation jsonvalue cborfault jsonfault loader "
+    "shortage parts assemble begin settime lookup secretvalues "
+)
 _STAGES = ""
-REMOTE = "remote tcp limits openai anthropic oauth2"        # what reaches providers, until the next turn
+# what reaches providers, until the next turn
+REMOTE = "remote tcp limits openai anthropic oauth2"
 
 
 def stage(name: str):
-    """Return the module *name*, one stage of a turn; the others are forgotten before it is loaded (host/firmware/overlays.py)."""
+    """Return the module *name*, one stage of a turn; the others are forgotten before it is
+    loaded (host/firmware/overlays.py).
+    """
     if name not in sys.modules:
         drop(_STAGES)
     return __import__(name)
 
 
 def drop(names: str = ""):
-    """Forget the occasional modules, or *names*, that are loaded, linked or not; their memory is free at the next collection."""
+    """Forget the occasional modules, or *names*, that are loaded, linked or not; their memory is
+    free at the next collection.
+    """
     before = len(sys.modules)
-    names = " %s " % names if names else _OCCASIONAL    # as long a text is not made where memory is short
+    # as long a text is not made where memory is short
+    names = " %s " % names if names else _OCCASIONAL
     for full in list(sys.modules):
-        name = full[len(_PACKAGE):] if full.startswith(_PACKAGE) else full
+        name = full[len(_PACKAGE) :] if full.startswith(_PACKAGE) else full
         if " %s " % name in names:
-            sys.modules.pop(full, None)         # an import that failed may have left it there twice
+            sys.modules.pop(full, None)  # an import that failed may have left it there twice
             package = sys.modules.get(_PACKAGE[:-1])
             if package and hasattr(package, name):
                 delattr(package, name)

@@ -2,13 +2,14 @@
 
 Loaded for images that declare limits, or whose providers are remote.
 """
+
 import os
 
 from clawlite.core.errors import ClawError
 from clawlite.core.ledger import CALLS, Ledger, add
 from jsontext import dumps, loads
 
-_MAX = 4096                     # bytes of the file
+_MAX = 4096  # bytes of the file
 
 
 class Meters:
@@ -25,6 +26,7 @@ class Meters:
         info = agent.image.agent
         if "http" in agent.image.requires or "https" in agent.image.requires:
             from clawlite.core.meter import Meter
+
             meter = Meter(clock, self.stored, info.tokens_per_hour, info.cost_per_day, info.rates)
         else:
             meter = Ledger(clock, self.stored)

@@ -1,7 +1,8 @@
 """What remote providers need of a board: connections polled with the console, and secrets.
 
-Loaded for images that require ``http`` or ``https``.  Nothing waits (connection.py): an answer comes in pieces, between everything else.
-"""
+Loaded for images that require ``http`` or ``https``.  Nothing waits (connection.py): an answer
+comes in pieces, between everything else."""
+
 from boardsecrets import secret
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
@@ -21,14 +22,20 @@ class Net:
     """
 
     def __init__(self, agent, poll, folder: str, clock, names):
-        self._agent, self._poll, self._folder, self._clock, self._names = agent, poll, folder, clock, names
-        self._open = {}                 # task -> (Connection, host)
+        self._agent, self._poll, self._folder, self._clock, self._names = (
+            agent,
+            poll,
+            folder,
+            clock,
+            names,
+        )
+        self._open = {}  # task -> (Connection, host)
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
         kind, task = effect[0], effect[1]
         if kind == E.OPEN:
-            drop()                      # what made the request: its answer may need the room
+            drop()  # what made the request: its answer may need the room
             try:
                 self._begin(task, effect[2] == "https", effect[3], effect[4], effect[5], effect[6])
             except (OSError, ClawError) as e:
@@ -43,15 +50,23 @@ class Net:
         wrap = None
         if is_tls:
             from secure import wrapper
+
             wrap = wrapper(self._agent.image, epoch)
-        self._open[task] = (Connection(self._poll, host, port, parts, self._part, wrap, timeout_ms, self._names, now), host)
+        self._open[task] = (
+            Connection(
+                self._poll, host, port, parts, self._part, wrap, timeout_ms, self._names, now
+            ),
+            host,
+        )
 
     def _part(self, offset: int, length: int) -> bytes:
         """What is longest in a request goes from flash to the wire."""
         return self._agent.image.part(WIRE, offset, length)
 
     def ready(self, polled):
-        """Go on with the connection that polls ready, and hand in what has come; others are none of ours."""
+        """Go on with the connection that polls ready, and hand in what has come; others are none
+        of ours.
+        """
         for task in list(self._open):
             opened, host = self._open[task]
             if opened.stream is polled:
@@ -65,7 +80,11 @@ class Net:
 
     def deadline(self):
         """Return the time in ms of the next ``tick`` that matters, or None."""
-        times = [self._open[task][0].due_ms for task in self._open if self._open[task][0].due_ms is not None]
+        times = [
+            self._open[task][0].due_ms
+            for task in self._open
+            if self._open[task][0].due_ms is not None
+        ]
         return min(times) if times else None
 
     def tick(self):
@@ -91,11 +110,18 @@ class Net:
     def _failed(self, task: int, host: str, error):
         is_begun = task in self._open and self._open[task][0].is_up
         self.close(task)
-        if isinstance(error, ValueError):       # MicroPython's, of a certificate
+        if isinstance(error, ValueError):  # MicroPython's, of a certificate
             from secure import refusal
+
             error = ProviderError(refusal(host, error))
         elif not isinstance(error, ProviderError):
-            error = ProviderError("%s: %s" % ("the connection was reset" if is_begun else "no connection to " + host, error.message if isinstance(error, ClawError) else error))
+            error = ProviderError(
+                "%s: %s"
+                % (
+                    "the connection was reset" if is_begun else "no connection to " + host,
+                    error.message if isinstance(error, ClawError) else error,
+                )
+            )
         self._received(task, (False, error))
 
     def _received(self, task: int, outcome: tuple):

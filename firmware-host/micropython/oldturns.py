@@ -1,13 +1,16 @@
-"""Turns that an older version kept in ``conversation.log`` come into the log of the stores, once (ADR 0058); loaded when there is such a file.
+"""Turns that an older version kept in ``conversation.log`` come into the log of the stores, once
+(ADR 0058); loaded when there is such a file.
 
     4 bytes   seconds since 1970, big-endian; 0 while nobody had set the clock
     4 bytes   whose turn: CRC-32 of the agent's name, the store and its part
     2 bytes   how many messages
-    JSON      [[role, text], [role, text, [[id, tool, arguments as sent], ...]], ["tool", text, id, tool, failed], ...]
+    JSON      [[role, text], [role, text, [[id, tool, arguments as sent], ...]], ["tool", text, id,
+              tool, failed], ...]
 
-A turn is a record there as others are, under the id OLD; it bears the CRC-32 of the old one, so that after a power cut this goes on where it
-was.  Then the old file goes; what other agents said on this board stays in it.  What cannot be taken is said, and the agent begins without.
-"""
+A turn is a record there as others are, under the id OLD; it bears the CRC-32 of the old one, so
+that after a power cut this goes on where it was.  Then the old file goes; what other agents said on
+this board stays in it.  What cannot be taken is said, and the agent begins without."""
+
 import os
 import struct
 import sys
@@ -24,7 +27,9 @@ _HEAD = 10
 
 
 def take(log, path: str):
-    """Put the turns of this agent's that the old log at *path* has into that of ``stores.Stores``, the oldest first."""
+    """Put the turns of this agent's that the old log at *path* has into that of
+    ``stores.Stores``, the oldest first.
+    """
     image = log.agent.image
     store, part = store_of(stores(image), image.agent.identity)
     key = crc32(("%s\n%s\n%s" % (image.agent.name, store.name, part)).encode())
@@ -32,7 +37,8 @@ def take(log, path: str):
     try:
         lost = start(path)[1]
         done = _last(log)
-        here = not [offset for offset, _ in walk(path) if _mark(path, offset) == done]       # from the first on
+        # from the first on
+        here = not [offset for offset, _ in walk(path) if _mark(path, offset) == done]
         for offset, length in walk(path):
             if here and _is_of(path, offset, key):
                 lost += _turn(log, store, part, read(path, offset, length), _mark(path, offset))
@@ -44,9 +50,13 @@ def take(log, path: str):
         else:
             os.remove(path)
         if lost:
-            sys.stderr.write("clawlite: of the conversation of an older version %d bytes are lost\n" % lost)
+            sys.stderr.write(
+                "clawlite: of the conversation of an older version %d bytes are lost\n" % lost
+            )
     except (ClawError, OSError) as e:
-        sys.stderr.write("clawlite: the conversation of an older version stays in %s: %s\n" % (path, e))
+        sys.stderr.write(
+            "clawlite: the conversation of an older version stays in %s: %s\n" % (path, e)
+        )
 
 
 def _is_of(path: str, offset: int, key: int) -> bool:
@@ -70,13 +80,23 @@ def _last(log) -> int:
 
 
 def _turn(log, store, part: str, payload: bytes, mark: int) -> int:
-    """Put one turn into the log, without what its tools gave where it is too long; return its bytes when it is too long all the same, else 0."""
+    """Put one turn into the log, without what its tools gave where it is too long; return its
+    bytes when it is too long all the same, else 0.
+    """
     when, _, _ = struct.unpack(">IIH", payload[:_HEAD])
     rows = log.loads(payload[_HEAD:])
     for some in (rows, [rows[0], rows[-1]]):
         entries = [(None, _content(*row), None, None) for row in some]
         try:
-            put(log, store, part, (OLD, mark), entries, [as_text(log, entry, 0) for entry in entries], when * 1000)
+            put(
+                log,
+                store,
+                part,
+                (OLD, mark),
+                entries,
+                [as_text(log, entry, 0) for entry in entries],
+                when * 1000,
+            )
             return 0
         except InvalidParams:
             pass

@@ -1,28 +1,64 @@
-"""Which parts of clawlite an image makes a board load: what assemble.py puts together, and what a flash brings into a slot.
+"""Which parts of clawlite an image makes a board load: what assemble.py puts together, and what a
+flash brings into a slot.
 
-Both ask this one function; the host runs this file as it is (clawlite/host/firmware/slot.py).  A slot says in its file ``parts`` what it has.
-1. Numbers, not names: a name that MicroPython has seen stays in memory.  2. Loaded at the start, and dropped.
+Both ask this one function; the host runs this file as it is (clawlite/host/firmware/slot.py).  A
+slot says in its file ``parts`` what it has.
+1. Numbers, not names: a name that MicroPython has seen stays in memory.  2. Loaded at the start,
+   and dropped.
 """
+
 from clawlite.core.errors import ImageError, ImageMismatch
 from clawlite.core.image import GUARD, NETWORK, SKILLS
 
-NAMES = "reflex replay openai anthropic oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit secrets"
-REFLEX, REPLAY, OPENAI, ANTHROPIC, OAUTH2, REMOTE, GATEWAY, LAN, LIMITS, TLS, PINS, LOG, GUARDS, LEAKS, INJECTION, MEMORY, SKILLED, AUDIT, SECRETS = range(19)
-_MOST = 512                     # bytes of the file
+NAMES = (
+    "reflex replay openai anthropic oauth2 remote gateway lan limits tls pins log guard leaks "
+    "injection memory skills audit secrets"
+)
+(
+    REFLEX,
+    REPLAY,
+    OPENAI,
+    ANTHROPIC,
+    OAUTH2,
+    REMOTE,
+    GATEWAY,
+    LAN,
+    LIMITS,
+    TLS,
+    PINS,
+    LOG,
+    GUARDS,
+    LEAKS,
+    INJECTION,
+    MEMORY,
+    SKILLED,
+    AUDIT,
+    SECRETS,
+) = range(19)
+_MOST = 512  # bytes of the file
 
 
 def parts(image) -> set:
     """Return their numbers.  Raises ``ImageError`` for sections of another shape."""
     found, wanted = set(), image.requires
-    for name, number in (("audit", AUDIT), ("gateway", GATEWAY), ("guard", GUARDS), ("http", REMOTE), ("https", REMOTE), ("lan", LAN), ("log", LOG),
-                         ("memory", MEMORY), ("pins", PINS)):
+    for name, number in (
+        ("audit", AUDIT),
+        ("gateway", GATEWAY),
+        ("guard", GUARDS),
+        ("http", REMOTE),
+        ("https", REMOTE),
+        ("lan", LAN),
+        ("log", LOG),
+        ("memory", MEMORY),
+        ("pins", PINS),
+    ):
         if name in wanted:
             found.add(number)
     try:
         rows = image.section(GUARD) if GUARDS in found or AUDIT in found else (None, None)
         if AUDIT in found:
-            found.add(SECRETS)          # no record has one
-            if rows[3][1]:              # it has what tools return
+            found.add(SECRETS)  # no record has one
+            if rows[3][1]:  # it has what tools return
                 found.add(GUARDS)
         for row, number in ((0, INJECTION), (1, LEAKS), (1, SECRETS)):
             if rows[row] and GUARDS in found:
@@ -33,7 +69,7 @@ def parts(image) -> set:
             found.add(TLS)
         if image.size_of(SKILLS):
             found.add(SKILLED)
-        for number in image.agent.providers:        # as in core/provider_order.py, core/provider.py
+        for number in image.agent.providers:  # as in core/provider_order.py, core/provider.py
             if number < 2:
                 found.add(max(number, 0))
             elif GATEWAY not in found:
@@ -47,13 +83,22 @@ def parts(image) -> set:
 
 
 def compare(image, folder: str):
-    """Raise ``ImageMismatch`` when the slot in *folder* was made for images that load less; one that does not say has all."""
+    """Raise ``ImageMismatch`` when the slot in *folder* was made for images that load less; one
+    that does not say has all.
+    """
     try:
         with open(folder + "/parts") as file:
             carried = file.read(_MOST).split()
     except OSError:
         return
     wanted = parts(image)
-    missing = [name for number, name in enumerate(NAMES.split()) if number in wanted and name not in carried]
+    missing = [
+        name
+        for number, name in enumerate(NAMES.split())
+        if number in wanted and name not in carried
+    ]
     if missing:
-        raise ImageMismatch("this slot was flashed without what the image needs: %s" % ", ".join(missing), "flash it: clawlite flash")
+        raise ImageMismatch(
+            "this slot was flashed without what the image needs: %s" % ", ".join(missing),
+            "flash it: clawlite flash",
+        )

@@ -1,11 +1,15 @@
-"""The reliable line as the console's wire (clawlite/core/line.py): loaded when a host says hello, dropped when its session is over.
+"""The reliable line as the console's wire (clawlite/core/line.py): loaded when a host says hello,
+dropped when its session is over.
 
-1. Records alone go in frames; what is for people is written as it is, and what a person types comes in a record:
-   ``claw.console.line``, params {"text": ...}.
-2. Plain text in a session counts for nothing, but three lines of it within 20 s, and no frame between, end the session: the host
-   is gone, and a person types into the bare line.  Pieces of damaged frames come between others.
-3. On a UART noise forges Ctrl-C: in a session one ends a turn, and three in a row leave the program (clawlite/core/linestop.py).
+1. Records alone go in frames; what is for people is written as it is, and what a person types comes
+   in a record: ``claw.console.line``, params {"text": ...}.
+2. Plain text in a session counts for nothing, but three lines of it within 20 s, and no frame
+   between, end the session: the host is gone, and a person types into the bare line.  Pieces of
+   damaged frames come between others.
+3. On a UART noise forges Ctrl-C: in a session one ends a turn, and three in a row leave the program
+   (clawlite/core/linestop.py).
 """
+
 import struct
 import sys
 
@@ -15,10 +19,10 @@ from clawlite.core.line import DOWN, UNSURE, UP, Line
 from jsontext import dumps, loads
 from stdio import chance
 
-_MAX_RECORD = 40960             # bytes, to the host: a result in JSON
+_MAX_RECORD = 40960  # bytes, to the host: a result in JSON
 _LOOSE, _LOOSE_MS = 3, 20000
-# What the ports' rings hold: rp2 is on USB, and the unix port on a terminal, which hold themselves back; esp32 has 260 bytes behind a
-# UART (docs/line.md).
+# What the ports' rings hold: rp2 is on USB, and the unix port on a terminal, which hold themselves
+# back; esp32 has 260 bytes behind a UART (docs/line.md).
 _WINDOWS = {"rp2": (2048, 208), "linux": (2048, 208), "esp32": (260, 205)}
 _METHOD = b'"claw.console.line"'
 
@@ -29,8 +33,8 @@ class Reliable:
     stdio   ``stdio.Stdio``
     now_ms  function -> monotonic ms
     limit   bytes of a record from the host
-    Public, to be read: ``is_up``; ``is_new``, a session has begun; ``pressed``, a Ctrl-C came; ``left``, three in a row.
-    """
+    Public, to be read: ``is_up``; ``is_new``, a session has begun; ``pressed``, a Ctrl-C came;
+    ``left``, three in a row."""
 
     def __init__(self, stdio, now_ms, limit: int):
         self._stdio, self._now_ms, self._limit = stdio, now_ms, limit
@@ -38,7 +42,7 @@ class Reliable:
         nonce = struct.unpack(">I", chance())[0] or 1
         self._line = Line(nonce, window, fragment, _MAX_RECORD, _MAX_RECORD)
         self.is_up = self.is_new = self.pressed = self.left = False
-        self._loose, self._heard = [], 0        # when text came, ms; frames that had come by then
+        self._loose, self._heard = [], 0  # when text came, ms; frames that had come by then
         self._stop = None
 
     @property
@@ -85,12 +89,12 @@ class Reliable:
             if message["method"] == "claw.console.line":
                 return TEXT, message["params"]["text"].encode()
         except (ClawError, KeyError, TypeError, AttributeError):
-            pass                        # the session says what is wrong with it
+            pass  # the session says what is wrong with it
         return RECORD, data
 
     def _text_came(self):
         now, heard = self._now_ms(), self._line.heard
-        self._loose = (self._loose[1 - _LOOSE:] if heard == self._heard else []) + [now]
+        self._loose = (self._loose[1 - _LOOSE :] if heard == self._heard else []) + [now]
         self._heard = heard
         if len(self._loose) == _LOOSE and now - self._loose[0] <= _LOOSE_MS:
             self.close()
@@ -99,20 +103,29 @@ class Reliable:
         """Let the port's own Ctrl-C be this byte, -1: none."""
         from micropython import kbd_intr
         from clawlite.core.linestop import Stop
+
         kbd_intr(key)
         self._stop = Stop() if key < 0 else None
 
     def send(self, message):
         """Send one JSON-RPC message: a dict, or a list of them.
 
-        What is too long for a record becomes an error in its place.  A host that takes nothing loses its session.
-        """
+        What is too long for a record becomes an error in its place.  A host that takes nothing
+        loses its session."""
         now = self._now_ms()
         try:
             data = dumps(message).encode()
             if len(data) > _MAX_RECORD:
-                data = dumps({"jsonrpc": "2.0", "id": message.get("id") if isinstance(message, dict) else None, "error": {
-                    "code": -32603, "message": "%d bytes, the line takes %d" % (len(data), _MAX_RECORD)}}).encode()
+                data = dumps(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": message.get("id") if isinstance(message, dict) else None,
+                        "error": {
+                            "code": -32603,
+                            "message": "%d bytes, the line takes %d" % (len(data), _MAX_RECORD),
+                        },
+                    }
+                ).encode()
             self._line.send(data, now)
         except ClawError:
             self.close()

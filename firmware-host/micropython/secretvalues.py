@@ -1,13 +1,18 @@
-"""The values of all secrets of a board, and a text without any.  Loaded to look for them, and dropped."""
+"""The values of all secrets of a board, and a text without any.  Loaded to look for them, and
+dropped.
+"""
+
 import os
 
 from clawlite.core.image import GUARD
 
-_SECRET = 8192                  # bytes at most
+_SECRET = 8192  # bytes at most
 
 
 def values(folder: str, references: list) -> list:
-    """Return what lies in ``secrets/`` of *folder* and, on the unix port, what the environment has for the names *references*."""
+    """Return what lies in ``secrets/`` of *folder* and, on the unix port, what the environment
+    has for the names *references*.
+    """
     found = []
     try:
         names = os.listdir(folder + "/secrets")
@@ -17,7 +22,7 @@ def values(folder: str, references: list) -> list:
         try:
             with open("%s/secrets/%s" % (folder, name)) as file:
                 found.append(file.read(_SECRET).rstrip("\n"))
-        except (OSError, UnicodeError):         # a folder, or no text: nobody can send it either
+        except (OSError, UnicodeError):  # a folder, or no text: nobody can send it either
             pass
     if hasattr(os, "getenv"):
         for name in references:
@@ -28,16 +33,20 @@ def values(folder: str, references: list) -> list:
 
 
 def clean(text: str, image, folder: str) -> str:
-    """Return *text* without secrets, as ``guard.Guard.clean`` does, which has what it needs where policies look for secrets."""
+    """Return *text* without secrets, as ``guard.Guard.clean`` does, which has what it needs
+    where policies look for secrets.
+    """
     section = image.section(GUARD)
     if section[1] is not None:
         return image.guard.clean(text)
     from clawlite.scan.leaks import find, merged, replaced
+
     data = text.encode()
     found = find(data)
     secrets = values(folder, section[4])
     if secrets:
         from clawlite.scan.known import Known
+
         known = Known(False)
         for value in secrets:
             known.learn(value)

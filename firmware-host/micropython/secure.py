@@ -1,7 +1,8 @@
 """TLS of a board: the certificate and its name are checked, always; there is no way around it here.
 
-The image names whose signature counts (``[tls] ca`` in clawlite.toml), for a board has no list of its own.  Loaded for a connection that needs it.
-"""
+The image names whose signature counts (``[tls] ca`` in clawlite.toml), for a board has no list of
+its own.  Loaded for a connection that needs it."""
+
 import gc
 
 from tls import CERT_REQUIRED, PROTOCOL_TLS_CLIENT, SSLContext
@@ -18,17 +19,21 @@ def wrapper(image, epoch_s):
     Raises ``ProviderError`` then: nobody could tell a certificate that has expired.
     """
     if epoch_s is None:
-        raise ProviderError("certificates cannot be checked before the clock is set",
-                            "a console, a gateway or NTP sets it: clawlite console --port PORT, clawlite wifi SSID --port PORT")
+        raise ProviderError(
+            "certificates cannot be checked before the clock is set",
+            "a console, a gateway or NTP sets it: clawlite console --port PORT, "
+            "clawlite wifi SSID --port PORT",
+        )
     authorities = shaped(image.section(NETWORK), (object, [bytes]), "section 21")[1]
 
     def wrap(opened, host: str):
-        gc.collect()                    # of its buffers one takes 16 KB, in one piece
+        gc.collect()  # of its buffers one takes 16 KB, in one piece
         context = SSLContext(PROTOCOL_TLS_CLIENT)
         for one in authorities:
             context.load_verify_locations(one)
         context.verify_mode = CERT_REQUIRED
         return context.wrap_socket(opened, server_hostname=host, do_handshake_on_connect=False)
+
     return wrap
 
 

@@ -1,15 +1,19 @@
-"""Sentences that linked modules leave in the file ``sentences`` beside them: an error costs no memory before it happens.
+"""Sentences that linked modules leave in the file ``sentences`` beside them: an error costs no
+memory before it happens.
 
     byte   length n, 1..255, of the sentence in UTF-8
     n      the sentence
 
-The linker writes that file, and calls ``sentence`` where the sources have the text (clawlite/host/firmware/string_table.py).
-"""
+The linker writes that file, and calls ``sentence`` where the sources have the text
+(clawlite/host/firmware/string_table.py)."""
+
 _PATH = __file__.rpartition("/")[0] + "/sentences"
 
 
 def sentence(at: int) -> str:
-    """Return the sentence at byte *at* of the file.  Raises ``OSError`` when the file is missing, as a module would."""
+    """Return the sentence at byte *at* of the file.  Raises ``OSError`` when the file is
+    missing, as a module would.
+    """
     with open(_PATH, "rb") as file:
         file.seek(at)
         return str(file.read(file.read(1)[0]), "utf-8")

@@ -1,17 +1,20 @@
-"""Setting the clock of a board, which forgets it without power: by whoever holds the line, or by NTP (wifi.py).
+"""Setting the clock of a board, which forgets it without power: by whoever holds the line, or by
+NTP (wifi.py).
 
     {"jsonrpc": "2.0", "method": "claw.clock"}                              the board asks
-    {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": N}}    the host tells, seconds since 1970
+    {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": N}}    the host tells, seconds
+    since 1970
 
-Only a clock that nobody has set is set: what counts by days and hours does not jump while an agent runs.  Loaded once, and dropped.
-"""
+Only a clock that nobody has set is set: what counts by days and hours does not jump while an agent
+runs.  Loaded once, and dropped."""
+
 import time
 
 from clawlite.core.errors import ClawError
 from jsontext import loads
 
 ASKS = {"jsonrpc": "2.0", "method": "claw.clock"}
-_FIRST, _LAST = 1700000000, 4102444800          # 2023, 2100
+_FIRST, _LAST = 1700000000, 4102444800  # 2023, 2100
 _EPOCH_2000 = 946684800
 
 
@@ -27,11 +30,14 @@ def heard(device, data: bytes):
 
 
 def set_clock(device, epoch_s: int):
-    """Set the clock of this board to these seconds since 1970, unless it is set; where a board has none, the agent counts on from here."""
+    """Set the clock of this board to these seconds since 1970, unless it is set; where a board
+    has none, the agent counts on from here.
+    """
     if device.epoch_s() is not None:
         return
     try:
         from machine import RTC
+
         at = time.gmtime(epoch_s - (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0))
         RTC().datetime((at[0], at[1], at[2], at[6] + 1, at[3], at[4], at[5], 0))
     except (AttributeError, ImportError, OSError):

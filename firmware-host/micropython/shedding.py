@@ -1,25 +1,29 @@
-"""What comes first after a round of a board's loop that memory did not do for, or that an error ended (docs/adr/0073).
+"""What comes first after a round of a board's loop that memory did not do for, or that an error
+ended (docs/adr/0073).
 
-The loop has unwound: nothing is left on its stack.  What is dropped here is free before anything is loaded (shortage.py).
-"""
+The loop has unwound: nothing is left on its stack.  What is dropped here is free before anything is
+loaded (shortage.py)."""
+
 import gc
 import sys
 
 from clawlite.core import effect as E
 from memory import REMOTE, drop, stage
 
-_PLACES = 128                   # of sys.modules, at most
-_LOAD_BYTES = 4096              # as in main.py
+_PLACES = 128  # of sys.modules, at most
+_LOAD_BYTES = 4096  # as in main.py
 
 
 def overcome(device, error):
-    """Get over a round that memory did not do for, or that *error* ended: Ctrl-C, or a failure; None for no other."""
+    """Get over a round that memory did not do for, or that *error* ended: Ctrl-C, or a failure;
+    None for no other.
+    """
     if device.short:
         stage("shortage").recover(device)
         drop()
         device.short = 0
     if isinstance(error, KeyboardInterrupt):
-        device.short = 1                # without memory for that, all is ended
+        device.short = 1  # without memory for that, all is ended
         device.press()
         device.settle()
         device.short = 0
@@ -28,22 +32,25 @@ def overcome(device, error):
 
 
 def shed(device):
-    """Let go of what is under way; the second time also of what waits for a person, and of what is remembered and can be read again."""
+    """Let go of what is under way; the second time also of what waits for a person, and of what
+    is remembered and can be read again.
+    """
     again, doing = device.short > 1, device.doing
     if doing and doing[0] > E.EXIT:
-        device.doing = None           # whoever asked is gone
+        device.doing = None  # whoever asked is gone
     elif again and doing and doing[0] == E.SEND and isinstance(doing[1], dict):
         doing[1].pop("result", None)
     doing = None
     if again:
-        device.agent.recall = None    # calls that may not run twice are on record
+        device.agent.recall = None  # calls that may not run twice are on record
     if device.console:
         device.console.history, device.agent.calls = None, []
-    for number in device.agent.tasks:         # nothing here takes memory: there may be none before they are gone
+    # nothing here takes memory: there may be none before they are gone
+    for number in device.agent.tasks:
         task = device.agent.tasks[number]
         if again or not task.approval:
             task.close()
-    device.agent.later.clear()      # none of those waits for a person
+    device.agent.later.clear()  # none of those waits for a person
     device.safe()
     if device.agent.prepare and (again or not device.agent.waiting):
         if device.net:
@@ -51,10 +58,15 @@ def shed(device):
         device.net = device.agent.meter = device.agent.providers = None
         drop(REMOTE)
     drop()
-    for place in range(_PLACES):    # an import that memory did not do for leaves its module where its name was (MicroPython 1.29)
+    # an import that memory did not do for leaves its module where its name was (MicroPython 1.29)
+    for place in range(_PLACES):
         sys.modules[place] = None
         del sys.modules[place]
-    device.agent.effects[:] = [effect for effect in device.agent.effects if effect[0] <= E.EXIT or effect[0] == E.CANCEL or not effect[1]]
+    device.agent.effects[:] = [
+        effect
+        for effect in device.agent.effects
+        if effect[0] <= E.EXIT or effect[0] == E.CANCEL or not effect[1]
+    ]
 
 
 def reach(device):
@@ -63,7 +75,10 @@ def reach(device):
         gc.threshold(_LOAD_BYTES)
         from meters import Meters
         from net import Net
+
         Meters(device.agent, device.folder, device.clock.both)
-        device.net = Net(device.agent, device.stdio.poll, device.folder, device.clock.both, device.name_server)
+        device.net = Net(
+            device.agent, device.stdio.poll, device.folder, device.clock.both, device.name_server
+        )
         gc.collect()
         gc.threshold(gc.mem_free() // 3)

@@ -1,9 +1,13 @@
-"""Out of memory in a round of the loop: what was under way is ended and told, and the agent serves on (docs/adr/0073).
+"""Out of memory in a round of the loop: what was under way is ended and told, and the agent serves
+on (docs/adr/0073).
 
-1. The loop has unwound, every output is off, every handler closed, what can be loaded again is gone.  This is loaded for it, and dropped.
+1. The loop has unwound, every output is off, every handler closed, what can be loaded again is
+   gone.  This is loaded for it, and dropped.
 2. What began may have done what it does: its caller and the log hear that.
-3. What was on its way to somebody is sent once more; when memory does not do for that either, an answer becomes an error, a text is dropped.
+3. What was on its way to somebody is sent once more; when memory does not do for that either, an
+   answer becomes an error, a text is dropped.
 """
+
 from clawlite.core import effect as E
 from clawlite.core.errors import InternalError, ToolTimeout
 from clawlite.core.frame import RECORD
@@ -16,7 +20,14 @@ def recover(device):
     lost = [number for number in sorted(agent.tasks) if not agent.tasks[number].generator]
     doing, heard = device.doing, device.heard
     if doing and device.short > 1 and doing[0] == E.SEND:
-        doing = E.SEND, {"jsonrpc": "2.0", "id": doing[1].get("id") if isinstance(doing[1], dict) else None, "error": _unknown("what was asked for").to_json()}
+        doing = (
+            E.SEND,
+            {
+                "jsonrpc": "2.0",
+                "id": doing[1].get("id") if isinstance(doing[1], dict) else None,
+                "error": _unknown("what was asked for").to_json(),
+            },
+        )
     if doing and (device.short == 1 or doing[0] > E.PROMPT):
         agent.effects.insert(0, doing)
     device.doing = None
@@ -24,7 +35,8 @@ def recover(device):
     for number in lost:
         task = agent.tasks.get(number)
         if task:
-            task.tool = task.began if task.once or task.ran_ms is not None else None        # for the log
+            # for the log
+            task.tool = task.began if task.once or task.ran_ms is not None else None
             agent.cancel(number, _unknown(task.tool) if task.tool else error, now)
     if heard == RECORD and device.session:
         device.session.excuse(error)
@@ -35,4 +47,7 @@ def recover(device):
 
 
 def _unknown(name: str):
-    return ToolTimeout("out of memory: %s began, and what came of it is not known" % name, "see what it did before you call it again")
+    return ToolTimeout(
+        "out of memory: %s began, and what came of it is not known" % name,
+        "see what it did before you call it again",
+    )

@@ -1,8 +1,11 @@
-"""The console's wire on a board: stdin and stdout, the poll over all that may wake the loop, lines and records.
+"""The console's wire on a board: stdin and stdout, the poll over all that may wake the loop, lines
+and records.
 
 1. stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.
-2. The wire is plain (clawlite/core/frame.py) until a frame comes: then reliable.py has it, for as long as a host wants it.
+2. The wire is plain (clawlite/core/frame.py) until a frame comes: then reliable.py has it, for as
+   long as a host wants it.
 """
+
 import os
 import select
 import struct
@@ -14,21 +17,24 @@ from jsontext import dumps
 from memory import drop
 
 MAX_LINE = 8192
-_PIECE = 128                    # bytes that are read at once
-_HELLO = b"\x1e~"               # how a hello begins; of a session's frames the kind is what follows 0x1E
+_PIECE = 128  # bytes that are read at once
+# how a hello begins; of a session's frames the kind is what follows 0x1E
+_HELLO = b"\x1e~"
 
 
 class Stdio:
     """stdin and stdout.
 
-    operator  True: every line is a record; False: a person's console, where a carriage return ends a line, as the Enter key of most
-              terminals sends it
+    operator  True: every line is a record; False: a person's console, where a carriage return ends
+              a line, as the Enter key of most terminals sends it
     now_ms    function -> monotonic ms
-    Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands on the last line), ``is_uart``
-    (noise may forge what comes), ``operator``, ``line`` (``reliable.Reliable``, or None), ``over`` (function(), called when its session has
-    ended, or None); ``_return``: the last byte was a carriage return; ``_begun``: what was read when Ctrl-C came, or None;
-    ``_fed``: bytes that are being handed in; ``_lost``: bytes that the port did not take, of which nobody has been told.
-    """
+    Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands
+    on the last line), ``is_uart`` (noise may forge what comes), ``operator``, ``line``
+    (``reliable.Reliable``, or None), ``over`` (function(), called when its session has ended, or
+    None); ``_return``: the last byte was a carriage return; ``_begun``: what was read when Ctrl-C
+    came, or None; ``_fed``: bytes that are being handed in; ``_lost``: bytes that the port did not
+    take, of which nobody has been told."""
+
     at_end = _return = False
     line = over = _begun = None
     _fed = _lost = 0
@@ -38,7 +44,7 @@ class Stdio:
         self.input = getattr(sys.stdin, "buffer", sys.stdin)
         self.output = getattr(sys.stdout, "buffer", sys.stdout)
         self._flush = hasattr(self.output, "flush")
-        self._typed = select.poll()     # the console alone: is there more to read at once?
+        self._typed = select.poll()  # the console alone: is there more to read at once?
         self._typed.register(self.input, select.POLLIN)
         self.poll = select.poll()
         self.poll.register(self.input, select.POLLIN)
@@ -55,10 +61,11 @@ class Stdio:
 
         In one piece: byte by byte through the framer, a line of 340 bytes made 99 KB of garbage.
         """
-        data = self._begun = self._begun or bytearray()         # what Ctrl-C interrupted goes on: the rest of a record alone would be text
+        # what Ctrl-C interrupted goes on: the rest of a record alone would be text
+        data = self._begun = self._begun or bytearray()
         byte = self.input.read(1)
         while byte:
-            if byte == b"\r" and not self.operator:   # a line feed after it adds nothing
+            if byte == b"\r" and not self.operator:  # a line feed after it adds nothing
                 data.extend(b"\n")
             elif byte != b"\n" or not self._return:
                 data.extend(byte)
@@ -82,7 +89,9 @@ class Stdio:
             wire.finish()
 
     def spoil(self):
-        """Memory was at an end: what was being read is no whole line any more, and what a reliable line had is in doubt."""
+        """Memory was at an end: what was being read is no whole line any more, and what a
+        reliable line had is in doubt.
+        """
         if self._begun is not None or self._fed:
             self._framer.lose(self._fed + len(self._begun or b""))
             self._begun, self._fed = None, 0
@@ -92,14 +101,20 @@ class Stdio:
 
     def next_event(self) -> tuple:
         """Return (RECORD, JSON), (TEXT, a person's line), (TOO_LONG, digits), or None."""
-        return (self.line or self._framer).next_event() if self.line or self.operator else self._typed_event()
+        return (
+            (self.line or self._framer).next_event()
+            if self.line or self.operator
+            else self._typed_event()
+        )
 
     def _typed_event(self) -> tuple:
         event = self._framer.next_event()
         if event is None or event[0] == TOO_LONG:
             return event
         kind, data = event
-        at = data.find(_HELLO) if kind == TEXT else 0 if len(data) > 8 and data[0] in b"~dma" else -1
+        at = (
+            data.find(_HELLO) if kind == TEXT else 0 if len(data) > 8 and data[0] in b"~dma" else -1
+        )
         if at < 0:
             return event
         self._put_back((data[at:] if kind == TEXT else b"\x1e" + data) + b"\n")
@@ -108,9 +123,10 @@ class Stdio:
     def _put_back(self, frame: bytes):
         """A frame has come: from now on the line is a reliable one, if that is what it says."""
         from reliable import Reliable
+
         line = Reliable(self, self._now_ms, MAX_LINE)
         line.feed(frame)
-        self.line = line                # else the host takes it for a plain one
+        self.line = line  # else the host takes it for a plain one
 
     def pump(self):
         """Write what the reliable line has to write; forget it when its session is over."""
@@ -139,11 +155,13 @@ class Stdio:
     def send(self, data: bytes):
         """Write *data* beside the prompt, if there is one: no person sees it.
 
-        A port may take less: rp2's USB drops what nobody reads for 500 ms.  That is told, before anything else is written; a reliable
-        line repeats what is lost.
+        A port may take less: rp2's USB drops what nobody reads for 500 ms.  That is told, before
+        anything else is written; a reliable line repeats what is lost.
         """
         if self._lost:
-            told = b"\nclawlite: %d bytes of output are lost: nobody read them in time\n" % self._lost
+            told = (
+                b"\nclawlite: %d bytes of output are lost: nobody read them in time\n" % self._lost
+            )
             if self.output.write(told) == len(told):
                 self._lost = 0
         taken = 0 if self._lost else self.output.write(data) or 0
@@ -158,12 +176,14 @@ def chance() -> bytes:
     try:
         return os.urandom(4)
     except AttributeError:
-        return struct.pack(">I", time.ticks_us() & 0x3fffffff)
+        return struct.pack(">I", time.ticks_us() & 0x3FFFFFFF)
 
 
 def is_terminal() -> bool:
-    """Return whether a person may type: always on a board; on the unix port unless stdin is a pipe or a file."""
+    """Return whether a person may type: always on a board; on the unix port unless stdin is a
+    pipe or a file.
+    """
     try:
-        return os.stat("/proc/self/fd/0")[0] & 0xf000 == 0x2000        # S_IFCHR
+        return os.stat("/proc/self/fd/0")[0] & 0xF000 == 0x2000  # S_IFCHR
     except OSError:
         return True

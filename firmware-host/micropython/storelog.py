@@ -1,14 +1,20 @@
-"""The log of a board's stores, in records of appendlog.py: read, written anew, and where in it entries stand.  Loaded for one request, and dropped.
+"""The log of a board's stores, in records of appendlog.py: read, written anew, and where in it
+entries stand.  Loaded for one request, and dropped.
 
-    PLACE    kind(1) place(2) JSON [store, part]                              a part of a store; numbers from 1 on
-    ENTRIES  kind(1) place(2) request id(16) CRC(4) count(2), the entries     one request, whole or not at all; no id: the agent's own
-    CUT      kind(1) place(2) n(4)                                            what has a smaller number is gone
+    PLACE    kind(1) place(2) JSON [store, part]                              a part of a store;
+             numbers from 1 on
+    ENTRIES  kind(1) place(2) request id(16) CRC(4) count(2), the entries     one request, whole or
+             not at all; no id: the agent's own
+    CUT      kind(1) place(2) n(4)                                            what has a smaller
+             number is gone
 
-    entry    n(4) seconds since 1970(4) ms(2) tag of its key(2) length(2) JSON [content, key, metadata]      0 s: nobody had set the clock
+    entry    n(4) seconds since 1970(4) ms(2) tag of its key(2) length(2) JSON [content, key,
+             metadata]      0 s: nobody had set the clock
 
-All numbers are big-endian.  What retention, a newer value of a key or a compaction takes away stays in the log until that is written anew:
-when more than half of the entries in it are gone, or it has no room.  Reading it again takes the same entries away.
-"""
+All numbers are big-endian.  What retention, a newer value of a key or a compaction takes away stays
+in the log until that is written anew: when more than half of the entries in it are gone, or it has
+no room.  Reading it again takes the same entries away."""
+
 import os
 import struct
 import sys
@@ -24,20 +30,25 @@ from stores import Place
 PLACE, ENTRIES, CUT = 1, 2, 3
 HEAD, ENTRY = ">BH16sIH", ">IIHHH"
 HEAD_BYTES, ENTRY_BYTES = 25, 14
-KEPT_MS = 300000                # so long a request is remembered,
-_KEPT = 64                      # and so many of all stores
-_TALK_ENTRIES = 256             # of the console's conversation, where it names no number: it takes no room from others without end
-_LEAST_GONE = 32                # entries, for which it is not written anew
-_TRIM = 64                      # positions of entries that are gone, for which an index is not made anew
-_SPARE = 8192                   # bytes of flash that are left for others
+KEPT_MS = 300000  # so long a request is remembered,
+_KEPT = 64  # and so many of all stores
+# of the console's conversation, where it names no number: it takes no room from others without end
+_TALK_ENTRIES = 256
+_LEAST_GONE = 32  # entries, for which it is not written anew
+# positions of entries that are gone, for which an index is not made anew
+_TRIM = 64
+_SPARE = 8192  # bytes of flash that are left for others
 
 
 def begin(log, now: int):
-    """Read the log for the first time; turns in the log of an older version come into it (oldturns.py)."""
+    """Read the log for the first time; turns in the log of an older version come into it
+    (oldturns.py).
+    """
     load(log, now)
     folder = log.path.rpartition("/")[0] or "."
     if log.talk and "conversation.log" in os.listdir(folder):
         from oldturns import take
+
         take(log, folder + "/conversation.log")
 
 
@@ -70,7 +81,10 @@ def load(log, now: int):
         elif kind == ENTRIES:
             _take(log, places[number - 1], kinds, file, offset)
         else:
-            raise StoreError("the memory %s was written by a newer version of clawlite" % log.path, "flash that version again")
+            raise StoreError(
+                "the memory %s was written by a newer version of clawlite" % log.path,
+                "flash that version again",
+            )
     log.places, log.end = places, end
     log.room = _room(log)
 
@@ -85,7 +99,8 @@ def records(path: str):
 
 
 def _check_torn(path: str, end: int, torn: int):
-    """Say that what a power cut has torn is lost.  Raises ``StoreError`` where a whole record follows: nothing is repaired by itself then.
+    """Say that what a power cut has torn is lost.  Raises ``StoreError`` where a whole record
+    follows: nothing is repaired by itself then.
 
     A record begins with two zeros, which its text does not have.
     """
@@ -94,11 +109,16 @@ def _check_torn(path: str, end: int, torn: int):
         file.seek(end)
         for at in range(end, end + torn):
             zeros = 0 if goes_on or file.read(1) != b"\0" else zeros + 1
-            for _ in walk(path, at - 1) if zeros > 1 else ():      # to its end, or the file stays open
+            # to its end, or the file stays open
+            for _ in walk(path, at - 1) if zeros > 1 else ():
                 goes_on = True
     if goes_on:
-        raise StoreError("the memory %s is damaged at byte %d; %d bytes behind it cannot be read" % (path, end, torn),
-                         "copy it to a computer, and remove it to begin anew", {"cause": "damaged"})
+        raise StoreError(
+            "the memory %s is damaged at byte %d; %d bytes behind it cannot be read"
+            % (path, end, torn),
+            "copy it to a computer, and remove it to begin anew",
+            {"cause": "damaged"},
+        )
     sys.stderr.write("clawlite: the memory's last %d bytes were not whole, and are lost\n" % torn)
 
 
@@ -131,14 +151,16 @@ def place_of(log, store, part: str):
 def remember(log, offset: int, request: bytes):
     """Remember where the record of a request stands."""
     if len(log.requests) >= _KEPT:
-        log.requests, log.marks = log.requests[_KEPT // 2:], log.marks[_KEPT // 2:]
+        log.requests, log.marks = log.requests[_KEPT // 2 :], log.marks[_KEPT // 2 :]
     log.requests.append(offset)
-    log.marks.append(crc32(request) & 0xffff)
+    log.marks.append(crc32(request) & 0xFFFF)
 
 
 def asked(log, request: bytes, now: int):
-    """Return (CRC of its entries, its place, number of its first entry, how many) of a request that is remembered, or None."""
-    mark = crc32(request) & 0xffff
+    """Return (CRC of its entries, its place, number of its first entry, how many) of a request
+    that is remembered, or None.
+    """
+    mark = crc32(request) & 0xFFFF
     for number in range(len(log.requests) - 1, -1, -1):
         if log.marks[number] == mark:
             with open(log.path, "rb") as file:
@@ -150,6 +172,7 @@ def asked(log, request: bytes, now: int):
 
 
 # -- entries
+
 
 def head(file, offset: int) -> tuple:
     """Return (n, ms since 1970 or 0) of the entry at *offset*."""
@@ -166,7 +189,9 @@ def raw(file, offset: int) -> tuple:
 
 
 def read(log, file, offset: int) -> tuple:
-    """Return (n, ms since 1970 or 0, content, key or None, metadata or None) of the entry at *offset*."""
+    """Return (n, ms since 1970 or 0, content, key or None, metadata or None) of the entry at
+    *offset*.
+    """
     n, at, data = raw(file, offset)
     content, key, metadata = log.loads(data)
     return n, at, content, key, metadata
@@ -174,23 +199,28 @@ def read(log, file, offset: int) -> tuple:
 
 def tag_of(key) -> int:
     """Return the 16 bits of a key that are in memory; 0 for none."""
-    return crc32(key.encode()) & 0xffff or 1 if key else 0
+    return crc32(key.encode()) & 0xFFFF or 1 if key else 0
 
 
 def positions(place, tag: int = 0):
-    """Yield the positions of what is not gone, the newest first; with *tag*, of the entries that have it."""
+    """Yield the positions of what is not gone, the newest first; with *tag*, of the entries that
+    have it.
+    """
     for i in range(len(place.offsets) - 1, place.first - 1, -1):
         if place.offsets[i] and (not tag or place.tags[i] == tag):
             yield i
 
 
 def add(log, place, store, file, offset: int, entry: tuple):
-    """Put the entry at *offset* into the index; what it takes the place of, and what the store has no room for, goes.
+    """Put the entry at *offset* into the index; what it takes the place of, and what the store has
+    no room for, goes.
 
     entry  (n, ms, tag of its key);  store  None: the image has it no more
     """
     n, at, tag = entry
-    most = store and (1 if store.type == KEY_VALUE else store.snapshots if store.type == CHECKPOINT else None)
+    most = store and (
+        1 if store.type == KEY_VALUE else store.snapshots if store.type == CHECKPOINT else None
+    )
     if most and tag:
         _shadow(log, place, file, (offset, tag), most - 1)
     place.offsets.append(offset)
@@ -206,7 +236,9 @@ def add(log, place, store, file, offset: int, entry: tuple):
 
 
 def _shadow(log, place, file, newest: tuple, keep: int):
-    """Take away the values of the key of the entry at offset ``newest[0]`` that are not among the *keep* last ones before it."""
+    """Take away the values of the key of the entry at offset ``newest[0]`` that are not among
+    the *keep* last ones before it.
+    """
     found = list(positions(place, newest[1]))
     if len(found) > keep:
         key = read(log, file, newest[0])[3]
@@ -230,7 +262,10 @@ def _trim(place):
     """Make the index anew when much of it is gone: positions change."""
     if len(place.offsets) - place.count > _TRIM + place.count // 4:
         alive = [i for i in range(place.first, len(place.offsets)) if place.offsets[i]]
-        place.offsets, place.tags = array("I", [place.offsets[i] for i in alive]), array("H", [place.tags[i] for i in alive])
+        place.offsets, place.tags = (
+            array("I", [place.offsets[i] for i in alive]),
+            array("H", [place.tags[i] for i in alive]),
+        )
         place.first = 0
 
 
@@ -241,7 +276,8 @@ def cut(log, place, file, n: int):
 
 
 def expire(log, place, store, file, now: int):
-    """Take away what is too old: at the newest time in the log while nobody has set the clock, or a reset would bring back what was gone.
+    """Take away what is too old: at the newest time in the log while nobody has set the clock, or a
+    reset would bring back what was gone.
 
     An entry without a time is as old as the next one that has one.
     """
@@ -263,22 +299,35 @@ def newest(log) -> int:
 
 # -- room
 
+
 def tidy(log, now: int, coming: int):
-    """Write the log anew when it is worth while, or when *coming* bytes more need it.  Raises ``StoreError`` when there is no room for them."""
+    """Write the log anew when it is worth while, or when *coming* bytes more need it.  Raises
+    ``StoreError`` when there is no room for them.
+    """
     alive = sum([place.count for place in log.places])
-    if log.gone > log.kept + _LEAST_GONE and log.gone > alive or log.gone > log.kept and log.end + coming > log.room:
+    if (
+        log.gone > log.kept + _LEAST_GONE
+        and log.gone > alive
+        or log.gone > log.kept
+        and log.end + coming > log.room
+    ):
         rewrite(log.path, _wanted(log, now))
         load(log, now)
         log.kept = log.gone
     elif log.end + coming > log.room:
-        log.room = _room(log)           # others may have made some
+        log.room = _room(log)  # others may have made some
     if coming and log.end + coming > log.room:
-        raise StoreError("the memory %s has %d bytes, and the flash has no room for more" % (log.path, log.end),
-                         "remove what is old: retention, or claw.memory.compact", {"cause": "full"})
+        raise StoreError(
+            "the memory %s has %d bytes, and the flash has no room for more" % (log.path, log.end),
+            "remove what is old: retention, or claw.memory.compact",
+            {"cause": "full"},
+        )
 
 
 def _room(log) -> int:
-    """Return the bytes that the log may have: half of what it and the free flash are, so that it can always be written anew."""
+    """Return the bytes that the log may have: half of what it and the free flash are, so that it
+    can always be written anew.
+    """
     about = os.statvfs(log.path.rpartition("/")[0] or ".")
     return (log.end + about[0] * about[3] - _SPARE) // 2
 
@@ -288,15 +337,22 @@ def _wanted(log, now: int):
     at = [place.first for place in log.places] + [newest(log)]
     cuts = {number: offset for _, kind, number, offset, _ in records(log.path) if kind == CUT}
     for file, kind, number, offset, length in records(log.path):
-        if kind == PLACE or kind == CUT and cuts[number] == offset or kind == ENTRIES \
-                and _counts(log, log.places[number - 1], at, file, (offset, length, now)):
+        if (
+            kind == PLACE
+            or kind == CUT
+            and cuts[number] == offset
+            or kind == ENTRIES
+            and _counts(log, log.places[number - 1], at, file, (offset, length, now))
+        ):
             yield offset, length
 
 
 def _counts(log, place, at: list, file, record: tuple) -> bool:
-    """Return whether a record of entries has one that is not gone, the newest of its place, the newest time, or a request that is remembered.
+    """Return whether a record of entries has one that is not gone, the newest of its place, the
+    newest time, or a request that is remembered.
 
-    at  where to look in the index of each place: records come in its order; and the newest time, until a record has it
+    at  where to look in the index of each place: records come in its order; and the newest time,
+        until a record has it
     """
     offset, length, now = record
     end, i = offset + length, at[place.number - 1]
@@ -310,4 +366,9 @@ def _counts(log, place, at: list, file, record: tuple) -> bool:
     if when and when == at[-1]:
         at[-1] = 0
         return True
-    return n <= place.last < n + count or request != bytes(16) and offset >= log.requests[0] and (not now or not when or now - when <= KEPT_MS)
+    return (
+        n <= place.last < n + count
+        or request != bytes(16)
+        and offset >= log.requests[0]
+        and (not now or not when or now - when <= KEPT_MS)
+    )

@@ -1,18 +1,23 @@
 """Questions to a board's stores: by key, by time, by words.  Loaded for one request, and dropped.
 
-1. The outcome is that of linux/memory/stores.py and linux/memory/search.py, in the same order: without an index of words a Pi too scores each entry by
-   itself, each word of the question weighing the same (it does so up to 512 entries of a part).
-2. Cost: a question by words reads every entry of its part once; words are made only of those that may have one of the first three.
+1. The outcome is that of linux/memory/stores.py and linux/memory/search.py, in the same order:
+   without an index of words a Pi too scores each entry by itself, each word of the question
+   weighing the same (it does so up to 512 entries of a part).
+2. Cost: a question by words reads every entry of its part once; words are made only of those that
+   may have one of the first three.
 3. An answer is bounded by what a board can say at once; ``truncated`` says that there is more.
 """
+
 from clawlite.core.clock import iso8601
 from clawlite.core.errors import InvalidParams
 from clawlite.core.memories import KEY_VALUE
 from storelog import expire, head, place_of, positions, raw, read, tag_of
 
-MAX_WORDS = 12                  # of a question
-MAX_RARE = 3                    # by which entries are found; the others count in the score
-MAX_ANSWER = 8192               # characters of content in one answer; an entry counts _EACH besides, for the objects that it is made of
+MAX_WORDS = 12  # of a question
+MAX_RARE = 3  # by which entries are found; the others count in the score
+# characters of content in one answer; an entry counts _EACH besides, for the objects that it is
+# made of
+MAX_ANSWER = 8192
 _EACH = 192
 
 
@@ -44,7 +49,9 @@ def _by_key(log, place, file, key: str, most: int):
 
 
 def _by_time(place, file, span):
-    """Yield (offset, None) of the entries in *span* (first and last ms), the newest first; those without a time are in none.  None: of all."""
+    """Yield (offset, None) of the entries in *span* (first and last ms), the newest first; those
+    without a time are in none.  None: of all.
+    """
     for i in positions(place):
         at = span and head(file, place.offsets[i])[1]
         if at and at < span[0]:
@@ -56,6 +63,7 @@ def _by_time(place, file, span):
 def _by_words(log, place, file, text: str, top: int) -> list:
     """Return [(offset, score 0..1), ...] of the best *top* entries, the best first."""
     from words import words
+
     wanted = []
     for word in words(text):
         if word not in wanted and len(wanted) < MAX_WORDS:
@@ -67,7 +75,11 @@ def _by_words(log, place, file, text: str, top: int) -> list:
             continue
         content = log.loads(data)[0]
         text = content if isinstance(content, str) else log.dumps(content)
-        score = round(_score(words(text), wanted), 4) if _may_have(text.encode(), wanted[:MAX_RARE]) else 0
+        score = (
+            round(_score(words(text), wanted), 4)
+            if _may_have(text.encode(), wanted[:MAX_RARE])
+            else 0
+        )
         if score:
             found.append((-score, -n, place.offsets[i]))
             if len(found) > 2 * top + 32:
@@ -76,7 +88,9 @@ def _by_words(log, place, file, text: str, top: int) -> list:
 
 
 def _may_have(data: bytes, wanted: list) -> bool:
-    """Return False for a text that has none of the words, as far as that is told at once; text beyond ASCII may have any."""
+    """Return False for a text that has none of the words, as far as that is told at once; text
+    beyond ASCII may have any.
+    """
     lower = data.lower()
     for word in wanted:
         if word in lower:
@@ -85,7 +99,9 @@ def _may_have(data: bytes, wanted: list) -> bool:
 
 
 def _score(there: list, wanted: list) -> float:
-    """Return how much of the question *there*, the words of an entry, have: more of a word the more often it is there, less in a long text."""
+    """Return how much of the question *there*, the words of an entry, have: more of a word the
+    more often it is there, less in a long text.
+    """
     total, length = 0.0, 0.2 + len(there) / 400
     for word in wanted:
         count = there.count(word)
@@ -94,15 +110,20 @@ def _score(there: list, wanted: list) -> float:
 
 
 def _answer(log, place, file, rows, top: int) -> dict:
-    """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when there are more, or they are too long."""
+    """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when
+    there are more, or they are too long.
+    """
     found, size = [], 0
     for offset, score in rows:
         n, at, content, key, metadata = read(log, file, offset)
         size += len(content if isinstance(content, str) else log.dumps(content)) + _EACH
         if len(found) >= top or found and size > MAX_ANSWER:
             return {"entries": found, "truncated": True}
-        entry = {"id": "entry-%d-%d" % (place.number, n), "content": content,
-                 "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000) if at else "unset"}
+        entry = {
+            "id": "entry-%d-%d" % (place.number, n),
+            "content": content,
+            "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000) if at else "unset",
+        }
         if score is not None:
             entry["score"] = score
         if key is not None:

@@ -1,23 +1,32 @@
-"""The stores of a board (docs/memory.md, ADR 0058): one log in its flash, and where in it each entry stands.
+"""The stores of a board (docs/memory.md, ADR 0058): one log in its flash, and where in it each
+entry stands.
 
-What stays in memory is this: six bytes an entry, and the parts.  What works on it is loaded for one request and dropped: storelog.py,
-storewrite.py, storequery.py.  A fault of the flash is the outcome of the request that meets it; the next one reads the log again.
-The console's conversation is entries as others are (core/conversation.py): a turn that has its answer is in flash before the next prompt.
-"""
+What stays in memory is this: six bytes an entry, and the parts.  What works on it is loaded for one
+request and dropped: storelog.py, storewrite.py, storequery.py.  A fault of the flash is the outcome
+of the request that meets it; the next one reads the log again. The console's conversation is
+entries as others are (core/conversation.py): a turn that has its answer is in flash before the next
+prompt."""
+
 from array import array
 
 from clawlite.core.errors import ClawError, ParseError, QueryFailed, StoreError, unexpected
 
-_CAUSES = {28: ("the flash is full", "make room in it"), 30: ("it cannot be written", "make the flash writable"),
-           13: ("it cannot be written", "make the flash writable"), 1: ("it cannot be written", "make the flash writable")}
+_CAUSES = {
+    28: ("the flash is full", "make room in it"),
+    30: ("it cannot be written", "make the flash writable"),
+    13: ("it cannot be written", "make the flash writable"),
+    1: ("it cannot be written", "make the flash writable"),
+}
 
 
 class Place:
     """One part of one store.
 
     store, part  as the log has them;  number: how callers see it in ids
-    last, at     number of the newest entry, 0 before the first; ms since 1970 of the newest that has a time, 0 without one
-    offsets      array('I'): where each entry stands in the log, the oldest first; 0 for one that is gone
+    last, at     number of the newest entry, 0 before the first; ms since 1970 of the newest that
+                 has a time, 0 without one
+    offsets      array('I'): where each entry stands in the log, the oldest first; 0 for one that is
+                 gone
     tags         array('H'): 16 bits of the CRC-32 of its key, 0 without one
     first, count position of the first that is not gone, and how many are not
     asked        number of the newest entry when its compaction was last asked for
@@ -37,10 +46,11 @@ class Stores:
     epoch_s  function -> seconds since 1970, or None while nobody has set the clock
     most     entries that all stores may have together
     codecs   (loads, dumps)
-    Public, for what works on it: ``places``, None before the log was read; ``end`` of what is whole in it; ``room``, bytes that it may have; ``talk``, name of the store of the
-    console's conversation, or None;
-    ``gone``, entries in it that count no more, ``kept`` of them when it was written anew for the sake of requests; ``requests``, ``marks``: offset and 16 bits of the id of the newest requests.
-    """
+    Public, for what works on it: ``places``, None before the log was read; ``end`` of what is whole
+    in it; ``room``, bytes that it may have; ``talk``, name of the store of the console's
+    conversation, or None; ``gone``, entries in it that count no more, ``kept`` of them when it was
+    written anew for the sake of requests; ``requests``, ``marks``: offset and 16 bits of the id of
+    the newest requests."""
 
     def __init__(self, agent, path: str, epoch_s, most: int, codecs: tuple):
         self.agent, self.path, self.epoch_s, self.most = agent, path, epoch_s, most
@@ -52,20 +62,27 @@ class Stores:
     def methods(self):
         """Return the operator's methods (memory_methods.py)."""
         from clawlite.core.header import shaped
-        del shaped                      # loaded here, and not in the depth of what reads the section
+
+        # loaded here, and not in the depth of what reads the section
+        del shaped
         from clawlite.core.memory_methods import Memories
+
         return Memories(self.agent)
 
     def lasting(self, work, history, once: bool):
-        """A generator of effects around a turn's *work*: it begins with what was said before the reset, and stores what is said now."""
+        """A generator of effects around a turn's *work*: it begins with what was said before the
+        reset, and stores what is said now.
+        """
         if not history.is_restored:
             history.is_restored = True
             from clawlite.core.conversation import restore
+
             yield from restore(self._place(), history, self.agent.keep_bytes)
             del restore
         history.is_kept = True
         clean = yield from work
         from clawlite.core.conversation import keep
+
         yield from keep(self._place(), history)
         return clean
 
@@ -74,31 +91,44 @@ class Stores:
         from clawlite.core.conversation import store_of
         from clawlite.core.memories import stores
         from memory import drop
+
         place = store_of(stores(self.agent.image), self.agent.image.agent.identity)
         drop("header")
         return place
 
     def run(self, verb: str, store, part, details) -> tuple:
-        """Return the outcome of a REMEMBER effect; the verbs are those of linux/memory/stores.py."""
+        """Return the outcome of a REMEMBER effect; the verbs are those of
+        linux/memory/stores.py.
+        """
         try:
             now = (self.epoch_s() or 0) * 1000
             if self.places is None:
                 from storelog import begin
+
                 begin(self, now)
             if verb == "query":
                 from storequery import query
+
                 return True, query(self, store, part, details, now)
             from storewrite import VERBS
+
             return True, VERBS[verb](self, store, part, details, now)
         except ParseError as e:
-            return False, QueryFailed("the memory %s: %s" % (self.path, e.message), "copy it to a computer, and remove it to begin anew")
+            return False, QueryFailed(
+                "the memory %s: %s" % (self.path, e.message),
+                "copy it to a computer, and remove it to begin anew",
+            )
         except ClawError as e:
             return False, e
         except OSError as e:
             self.places = None
             number = e.args[0] if e.args else 0
-            what, hint = _CAUSES.get(number, ("it cannot be read or written (%s)" % e, "look at the flash"))
-            return False, StoreError("the memory %s: %s" % (self.path, what), hint, {"cause": number})
-        except Exception as e:          # MemoryError too
+            what, hint = _CAUSES.get(
+                number, ("it cannot be read or written (%s)" % e, "look at the flash")
+            )
+            return False, StoreError(
+                "the memory %s: %s" % (self.path, what), hint, {"cause": number}
+            )
+        except Exception as e:  # MemoryError too
             self.places = None
             return False, unexpected(e)

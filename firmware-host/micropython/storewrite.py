@@ -1,29 +1,60 @@
 """What writes into a board's stores: store and compact.  Loaded for one request, and dropped.
 
-The verbs are those of linux/memory/stores.py, with the same outcomes.  What returns is in flash, whole, and survives a power cut.
-"""
+The verbs are those of linux/memory/stores.py, with the same outcomes.  What returns is in flash,
+whole, and survives a power cut."""
+
 import struct
 from binascii import crc32, unhexlify
 
 from appendlog import MAX_PAYLOAD, append
 from clawlite.core.errors import InvalidParams, StoreError
 from clawlite.core.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE
-from storelog import CUT, ENTRIES, ENTRY, ENTRY_BYTES, HEAD, HEAD_BYTES, KEPT_MS, PLACE, add, asked, bounded, cut, expire, head, place_of, positions, raw, remember, tag_of, tidy
+from storelog import (
+    CUT,
+    ENTRIES,
+    ENTRY,
+    ENTRY_BYTES,
+    HEAD,
+    HEAD_BYTES,
+    KEPT_MS,
+    PLACE,
+    add,
+    asked,
+    bounded,
+    cut,
+    expire,
+    head,
+    place_of,
+    positions,
+    raw,
+    remember,
+    tag_of,
+    tidy,
+)
 from stores import Place
 
-MAX_CONTENT = 4096              # bytes of one entry
-MAX_PLACES = 32                 # of all stores
-OLD = b"conversation.log"        # in place of the id of a request: a turn that came from there (oldturns.py)
-_MORE = 600                     # bytes of a new place's record
-WINDOW = 1000                   # entries that a compaction leaves where the store names no number
+MAX_CONTENT = 4096  # bytes of one entry
+MAX_PLACES = 32  # of all stores
+# in place of the id of a request: a turn that came from there (oldturns.py)
+OLD = b"conversation.log"
+_MORE = 600  # bytes of a new place's record
+WINDOW = 1000  # entries that a compaction leaves where the store names no number
 
 
 def _new(log, store, part: str):
     """Return the place of *part*, which is new.  Raises ``StoreError``."""
     if len(log.places) >= MAX_PLACES:
-        raise StoreError("store %s: this board keeps %d parts, and takes no other identity or channel" % (store.name, MAX_PLACES), "use a store of scope global")
+        raise StoreError(
+            "store %s: this board keeps %d parts, and takes no other identity or "
+            "channel" % (store.name, MAX_PLACES),
+            "use a store of scope global",
+        )
     place = Place(len(log.places) + 1, store.name, part)
-    log.end = append(log.path, struct.pack(">BH", PLACE, place.number) + log.dumps([store.name, part]).encode(), log.end)
+    log.end = append(
+        log.path,
+        struct.pack(">BH", PLACE, place.number) + log.dumps([store.name, part]).encode(),
+        log.end,
+    )
     log.places.append(place)
     return place
 
@@ -34,11 +65,18 @@ def _store(log, store, part: str, details: tuple, now: int) -> dict:
     texts = [as_text(log, entry, number) for number, entry in enumerate(entries)]
     record = bytes(16), 0
     if request_id:
-        record = unhexlify(request_id.replace("-", "")), _mark([store.name, part, [entry[:3] for entry in entries]], 0)
+        record = (
+            unhexlify(request_id.replace("-", "")),
+            _mark([store.name, part, [entry[:3] for entry in entries]], 0),
+        )
         known = asked(log, record[0], now)
         if known:
             if known[0] != record[1]:
-                raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
+                raise InvalidParams(
+                    "context.request_id: another request had this id within %d s"
+                    % (KEPT_MS // 1000),
+                    "send a new id with new entries",
+                )
             return _stored(known[1], known[2], known[3])
     place = put(log, store, part, record, entries, texts, now)
     stored = _stored(place, place.last - len(texts) + 1, len(texts))
@@ -50,23 +88,37 @@ def _store(log, store, part: str, details: tuple, now: int) -> dict:
 def put(log, store, part: str, record: tuple, entries: list, texts: list, now: int):
     """Append one request; return its place.
 
-    record   (16 bytes of its id, CRC-32 of its entries); without an id it is a turn: where the board has no room for it, the oldest of its place
-             give way, since a conversation goes on
+    record   (16 bytes of its id, CRC-32 of its entries); without an id it is a turn: where the
+             board has no room for it, the oldest of its place give way, since a conversation goes
+             on
     entries  [(key, ...), ...];  texts: the same, as they stand in the log
     Raises ``InvalidParams``, ``StoreError``, ``OSError``.
     """
     size = sum([len(text) for text in texts]) + ENTRY_BYTES * len(texts) + HEAD_BYTES
     if size > MAX_PAYLOAD:
-        raise InvalidParams("entries: expected at most %d bytes at once, got %d" % (MAX_PAYLOAD, size), "send fewer at once")
+        raise InvalidParams(
+            "entries: expected at most %d bytes at once, got %d" % (MAX_PAYLOAD, size),
+            "send fewer at once",
+        )
     try:
         place = _ready(log, store, part, entries, size, now)
     except StoreError:
         place = place_of(log, store, part)
-        if record[0] not in (bytes(16), OLD) or not place or not _gives_way(log, place, size + _MORE, len(entries)):
+        if (
+            record[0] not in (bytes(16), OLD)
+            or not place
+            or not _gives_way(log, place, size + _MORE, len(entries))
+        ):
             raise
         place = _ready(log, store, part, entries, size, now)
     at = max(now, place.at) if now else 0
-    _write(log, place, store, record, [(place.last + 1 + i, at, tag_of(entries[i][0]), texts[i]) for i in range(len(texts))])
+    _write(
+        log,
+        place,
+        store,
+        record,
+        [(place.last + 1 + i, at, tag_of(entries[i][0]), texts[i]) for i in range(len(texts))],
+    )
     return place
 
 
@@ -79,16 +131,24 @@ def _ready(log, store, part: str, entries: list, size: int, now: int):
 
 
 def _stored(place, first: int, count: int) -> dict:
-    return {"stored": count, "ids": ["entry-%d-%d" % (place.number, n) for n in range(first, first + count)]}
+    return {
+        "stored": count,
+        "ids": ["entry-%d-%d" % (place.number, n) for n in range(first, first + count)],
+    }
 
 
 def as_text(log, entry: tuple, number: int) -> bytes:
     """Return an entry as it stands in the log."""
     key, content, metadata, vector = entry
     if vector is not None:
-        raise InvalidParams("entries[%d].vector: a board keeps no vectors" % number, "leave it out: entries are found by their words")
+        raise InvalidParams(
+            "entries[%d].vector: a board keeps no vectors" % number,
+            "leave it out: entries are found by their words",
+        )
     if len((content if isinstance(content, str) else log.dumps(content)).encode()) > MAX_CONTENT:
-        raise InvalidParams("entries[%d].content: expected at most %d bytes" % (number, MAX_CONTENT))
+        raise InvalidParams(
+            "entries[%d].content: expected at most %d bytes" % (number, MAX_CONTENT)
+        )
     return log.dumps([content, key, metadata]).encode()
 
 
@@ -102,23 +162,36 @@ def _mark(value, crc: int) -> int:
             crc = _mark(item, crc32(b",", crc))
     else:
         crc = crc32((value if isinstance(value, str) else repr(value)).encode(), crc)
-    return crc & 0xffffffff
+    return crc & 0xFFFFFFFF
 
 
 def _check_room(log, place, store, entries: list):
-    """Raise ``StoreError`` when the index would have more entries than this board has memory for."""
+    """Raise ``StoreError`` when the index would have more entries than this board has memory
+    for.
+    """
     more = len(entries)
     total = sum([place.count for place in log.places]) + more
     if total > log.most and store.type == KEY_VALUE:
-        more -= sum([1 for entry in entries if next(positions(place, tag_of(entry[0])), None) is not None])
-    total = total - len(entries) + (min(more, max(0, store.max_entries - place.count)) if store.max_entries else more)
+        more -= sum(
+            [1 for entry in entries if next(positions(place, tag_of(entry[0])), None) is not None]
+        )
+    total = (
+        total
+        - len(entries)
+        + (min(more, max(0, store.max_entries - place.count)) if store.max_entries else more)
+    )
     if total > log.most:
-        raise StoreError("the memory would have %d entries, and this board has room for %d" % (total, log.most),
-                         "give each store retention.max_entries, or send claw.memory.compact", {"cause": "full"})
+        raise StoreError(
+            "the memory would have %d entries, and this board has room for %d" % (total, log.most),
+            "give each store retention.max_entries, or send claw.memory.compact",
+            {"cause": "full"},
+        )
 
 
 def _gives_way(log, place, size: int, more: int) -> bool:
-    """Take away the older half of *place*, or as much more as makes room for *size* bytes and *more* entries; return False where that is not enough."""
+    """Take away the older half of *place*, or as much more as makes room for *size* bytes and
+    *more* entries; return False where that is not enough.
+    """
     need, keep = log.end + size - log.room, place.count
     more += sum([place.count for place in log.places]) - log.most
     with open(log.path, "rb") as file:
@@ -134,7 +207,9 @@ def _gives_way(log, place, size: int, more: int) -> bool:
 
 
 def _write(log, place, store, record: tuple, entries: list):
-    """Append a record (request, mark) of *entries* [(n, ms, tag, bytes)], and put them into the index."""
+    """Append a record (request, mark) of *entries* [(n, ms, tag, bytes)], and put them into the
+    index.
+    """
     request, mark = record
     payload = bytearray(struct.pack(HEAD, ENTRIES, place.number, request, mark, len(entries)))
     for n, at, tag, text in entries:
@@ -152,7 +227,9 @@ def _write(log, place, store, record: tuple, entries: list):
 
 
 def _is_full(log, place, store, now: int) -> bool:
-    """Return whether it should be compacted; that is not asked again before some entries more have come."""
+    """Return whether it should be compacted; that is not asked again before some entries more
+    have come.
+    """
     most = store.max_entries or WINDOW
     if place.last - place.asked < max(8, most // 8) and place.asked:
         return False
@@ -166,12 +243,15 @@ def _is_full(log, place, store, now: int) -> bool:
 
 # -- compact
 
+
 def _compact(log, store, part, strategy: int, now: int) -> tuple:
     before = after = 0
     bounded(log, store)
     most = store.max_entries or WINDOW
     keep = max(1, most // 2) if strategy == TRUNCATE else most
-    for place in [place for place in log.places if place.store == store.name and part in (None, place.part)]:
+    for place in [
+        place for place in log.places if place.store == store.name and part in (None, place.part)
+    ]:
         with open(log.path, "rb") as file:
             expire(log, place, store, file, now)
             before += place.count

@@ -1,11 +1,14 @@
-"""What a board without network has in place of one: a gateway at the other end of the line (docs/gateway.md).
+"""What a board without network has in place of one: a gateway at the other end of the line
+(docs/gateway.md).
 
-1. A request goes up in records: the conversation, message by message, long ones in pieces, then ``claw.gateway.provider``.
-2. What comes back is counted.  When a session broke and a gateway says hello anew, the request goes up again, with its id
-   and that count: the gateway goes on there, and asks no provider twice.
+1. A request goes up in records: the conversation, message by message, long ones in pieces, then
+   ``claw.gateway.provider``.
+2. What comes back is counted.  When a session broke and a gateway says hello anew, the request goes
+   up again, with its id and that count: the gateway goes on there, and asks no provider twice.
 3. A request waits for a gateway for WAIT_MS; the line may have to be opened first.
 Loaded for images that require ``gateway``.
 """
+
 from binascii import hexlify
 
 from clawlite.core import effect as E
@@ -14,11 +17,13 @@ from jsontext import loads
 from stdio import chance
 
 WAIT_MS = 6000
-_KEEP = 2048                    # bytes of a conversation: a provider sees that much of what was said before
-_PIECE = 512                    # characters of a text in one record
-AHEAD = 1024                   # bytes of records that wait for the line before more are made
+# bytes of a conversation: a provider sees that much of what was said before
+_KEEP = 2048
+_PIECE = 512  # characters of a text in one record
+AHEAD = 1024  # bytes of records that wait for the line before more are made
 MAX_RECORD = 8192
-_ASKS = b"\x1e~0000rd20e7449\n"  # a reset of no session: whoever holds the line says hello (docs/line.md, rule 8)
+# a reset of no session: whoever holds the line says hello (docs/line.md, rule 8)
+_ASKS = b"\x1e~0000rd20e7449\n"
 
 
 class _Asked:
@@ -26,8 +31,9 @@ class _Asked:
 
     def __init__(self, id: str, name: str, most: int, messages: list, due_ms: int):
         self.id, self.name, self.most, self.messages = id, name, most, messages
-        self.due_ms = due_ms            # until then a gateway must have come; None: there is one
-        self.seen, self.parts = 0, None # records of the answer that have come; generator of what is still to be sent
+        self.due_ms = due_ms  # until then a gateway must have come; None: there is one
+        # records of the answer that have come; generator of what is still to be sent
+        self.seen, self.parts = 0, None
 
 
 class Uplink:
@@ -40,9 +46,10 @@ class Uplink:
 
     def __init__(self, agent, stdio, now_ms):
         self._agent, self._stdio, self._now_ms = agent, stdio, now_ms
-        self._asked = {}                # task -> _Asked
+        self._asked = {}  # task -> _Asked
         self._boot = str(hexlify(chance()), "utf-8")
-        self._count, self.is_up = 0, False      # is_up: a gateway has said hello in this session of the line
+        # is_up: a gateway has said hello in this session of the line
+        self._count, self.is_up = 0, False
         agent.keep_bytes = _KEEP
         agent.is_behind = True
 
@@ -60,7 +67,13 @@ class Uplink:
         """Carry out an effect of a provider."""
         if effect[0] == E.OPEN:
             self._count += 1
-            asked = _Asked("%s-%d" % (self._boot, self._count), effect[3], effect[4], effect[5], self._now_ms() + WAIT_MS)
+            asked = _Asked(
+                "%s-%d" % (self._boot, self._count),
+                effect[3],
+                effect[4],
+                effect[5],
+                self._now_ms() + WAIT_MS,
+            )
             self._asked[effect[1]] = asked
             if self.is_up:
                 self._begin(asked)
@@ -85,7 +98,9 @@ class Uplink:
         return "no gateway at the other end of the line (clawlite gateway starts one there)"
 
     def call(self):
-        """Ask whoever holds the line for a hello: but for an operator, who would take it for JSON."""
+        """Ask whoever holds the line for a hello: but for an operator, who would take it for
+        JSON.
+        """
         if self._stdio.line is None and not self._stdio.operator:
             prompt = self._stdio.prompt
             self._stdio.write((b"\n" if prompt else b"") + _ASKS, prompt)
@@ -158,18 +173,34 @@ class Uplink:
         return True
 
     def lost(self, size: bytes) -> bool:
-        """A record found no room; return whether somebody waits for an answer, which then is not whole."""
+        """A record found no room; return whether somebody waits for an answer, which then is not
+        whole.
+        """
         waiting = list(self._asked)
         for task in waiting:
             self.close(task)
-            self._agent.received(task, (False, ProviderError("%s bytes of its answer found no room" % str(size, "utf-8"))), self._now_ms())
+            self._agent.received(
+                task,
+                (False, ProviderError("%s bytes of its answer found no room" % str(size, "utf-8"))),
+                self._now_ms(),
+            )
         return len(waiting) > 0
 
     def _greeted(self, id):
         image = self._agent.image
-        self.tell({"jsonrpc": "2.0", "id": id, "result": {
-            "version": 1, "boot": self._boot, "agent": image.agent.name, "record": MAX_RECORD,
-            "image": str(hexlify(image.read(image.seal_at + 7, 32)), "utf-8")}})
+        self.tell(
+            {
+                "jsonrpc": "2.0",
+                "id": id,
+                "result": {
+                    "version": 1,
+                    "boot": self._boot,
+                    "agent": image.agent.name,
+                    "record": MAX_RECORD,
+                    "image": str(hexlify(image.read(image.seal_at + 7, 32)), "utf-8"),
+                },
+            }
+        )
         self.is_up = True
         for task in sorted(self._asked):
             self._begin(self._asked[task])
@@ -210,10 +241,14 @@ def _parts(asked):
             params["failed"] = isinstance(message.result, ClawError) or message.result.is_error
         yield _note("message", params)
         for at in range(_PIECE, len(message.text), _PIECE):
-            yield _note("message", {"id": asked.id, "text": message.text[at:at + _PIECE]})
+            yield _note("message", {"id": asked.id, "text": message.text[at : at + _PIECE]})
         for id, name, raw in message.calls:
             yield _note("message", {"id": asked.id, "call": [id, name], "text": raw[:_PIECE]})
             for at in range(_PIECE, len(raw), _PIECE):
-                yield _note("message", {"id": asked.id, "text": raw[at:at + _PIECE]})
-    yield {"jsonrpc": "2.0", "id": asked.id, "method": "claw.gateway.provider",
-           "params": {"provider": asked.name, "max_tokens": asked.most, "seen": asked.seen}}
+                yield _note("message", {"id": asked.id, "text": raw[at : at + _PIECE]})
+    yield {
+        "jsonrpc": "2.0",
+        "id": asked.id,
+        "method": "claw.gateway.provider",
+        "params": {"provider": asked.name, "max_tokens": asked.most, "seen": asked.seen},
+    }

@@ -1,12 +1,14 @@
 """Wi-Fi of a board: joined in the background, and the time by NTP while nobody has set the clock.
 
-1. /wifi.json says the networks (clawlite/host/console/provision.py); they are tried in its order, TRY_MS each, and after the last comes
-   a pause that doubles, up to 5 minutes.  A network that is lost is joined again.  The agent serves all that while.
-2. What blocks: switching the radio on (on rp2 some 2 s, its firmware is loaded), before the watchdog is armed.  A radio that cannot
-   be switched on is tried again like a network.
+1. /wifi.json says the networks (clawlite/host/console/provision.py); they are tried in its order,
+   TRY_MS each, and after the last comes a pause that doubles, up to 5 minutes.  A network that is
+   lost is joined again.  The agent serves all that while.
+2. What blocks: switching the radio on (on rp2 some 2 s, its firmware is loaded), before the
+   watchdog is armed.  A radio that cannot be switched on is tried again like a network.
 3. An answer by NTP counts when it gives back the random number that was asked with (RFC 5905, 7.3).
-Loaded where there are a radio (``network.WLAN``) and the file.  A password is handed to the radio and nowhere else.
-"""
+Loaded where there are a radio (``network.WLAN``) and the file.  A password is handed to the radio
+and nowhere else."""
+
 import select
 import socket
 import struct
@@ -21,10 +23,10 @@ TRY_MS = 20000
 _POLL_MS = 500
 _WATCH_MS = 5000
 _PAUSE_MS, _MAX_PAUSE_MS = 2000, 300000
-_MAX_FILE = 2048                # bytes
+_MAX_FILE = 2048  # bytes
 _NTP, _NTP_MS = ("pool.ntp.org", 123), 30000
 _SINCE_1900, _ERA = 2208988800, 1 << 32
-_SINCE_2024 = 3913056000              # since 1900: what is less is of the era that begins in 2036
+_SINCE_2024 = 3913056000  # since 1900: what is less is of the era that begins in 2036
 
 
 class Wifi:
@@ -49,7 +51,10 @@ class Wifi:
             self._server = tuple(found.get("ntp") or _NTP)
             self._dns = tuple(found["dns"]) if "dns" in found else None
         except (OSError, ClawError, KeyError, TypeError, AttributeError) as e:
-            self.state = "wifi.json cannot be used (%s): set the networks anew: clawlite wifi SSID --port PORT" % type(e).__name__
+            self.state = (
+                "wifi.json cannot be used (%s): set the networks anew: clawlite wifi SSID --port "
+                "PORT" % type(e).__name__
+            )
 
     def about(self) -> str:
         """Return what /status says."""
@@ -70,7 +75,8 @@ class Wifi:
         self._due = now_ms + _POLL_MS
         try:
             self._step(now_ms)
-        except OSError as e:            # the radio's own; esp32 raises one for a password that is too short
+        # the radio's own; esp32 raises one for a password that is too short
+        except OSError as e:
             self.state = "the radio says: %s" % e
             self._next(now_ms)
 
@@ -84,18 +90,20 @@ class Wifi:
             wlan.active(True)
             self._wlan = wlan
             self._join(now_ms)
-        elif self._begun is None:       # after a pause
+        elif self._begun is None:  # after a pause
             self._join(now_ms)
         elif self._wlan.isconnected():
             self.state = "%s, address %s" % (self._networks[self._at][0], self._wlan.ifconfig()[0])
-            self._begun = now_ms        # so long it may be away before the next is tried
+            self._begun = now_ms  # so long it may be away before the next is tried
             self._pause = _PAUSE_MS
             if self._device.epoch_s() is None:
                 self._ask_time(now_ms)
             else:
                 self._forget()
                 self._due = now_ms + _WATCH_MS
-        elif now_ms - self._begun >= TRY_MS or self._wlan.status() == getattr(network, "STAT_WRONG_PASSWORD", None):
+        elif now_ms - self._begun >= TRY_MS or self._wlan.status() == getattr(
+            network, "STAT_WRONG_PASSWORD", None
+        ):
             self.state = "no way into %s" % self._networks[self._at][0]
             self._next(now_ms)
 
@@ -111,7 +119,7 @@ class Wifi:
         if self._wlan:
             try:
                 self._wlan.disconnect()
-            except OSError:             # what went wrong before has been told
+            except OSError:  # what went wrong before has been told
                 pass
         self._at = (self._at + 1) % len(self._networks)
         self._begun = None
@@ -126,6 +134,7 @@ class Wifi:
             seconds = _seconds(self._socket.recv(128), self._nonce)
             if seconds:
                 from settime import set_clock
+
                 set_clock(self._device, seconds)
                 self._forget()
                 return
@@ -134,14 +143,19 @@ class Wifi:
                 self._forget()
                 self._asked = now_ms
                 from lookup import Lookup
+
                 self._names = Lookup(self._server[0], self.name_server())
             address = self._names and self._names.address(now_ms)
             if address:
                 self._names = None
                 self._nonce = chance() + chance()
                 self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-                self._socket.sendto(b"\x23" + bytes(39) + self._nonce, socket.getaddrinfo(address, self._server[1])[0][-1])
-        except (OSError, ClawError):    # no name server yet, or no such name: again, when it is time
+                self._socket.sendto(
+                    b"\x23" + bytes(39) + self._nonce,
+                    socket.getaddrinfo(address, self._server[1])[0][-1],
+                )
+        # no name server yet, or no such name: again, when it is time
+        except (OSError, ClawError):
             self._forget()
 
     def _forget(self):
@@ -161,7 +175,9 @@ def _is_readable(opened) -> bool:
 
 
 def _seconds(data: bytes, nonce: bytes):
-    """Return the seconds since 1970 of a server's answer to a request with *nonce*, or None when it is none."""
+    """Return the seconds since 1970 of a server's answer to a request with *nonce*, or None when
+    it is none.
+    """
     if len(data) < 48 or data[0] & 7 != 4 or not 1 <= data[1] <= 15 or data[24:32] != nonce:
         return None
     since = struct.unpack(">I", data[40:44])[0]

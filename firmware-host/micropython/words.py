@@ -1,18 +1,40 @@
-"""Words of a text, as linux/memory/search.py has them, where there is no unicodedata: runs of letters and digits, without case and marks.
+"""Words of a text, as linux/memory/search.py has them, where there is no unicodedata: runs of
+letters and digits, without case and marks.
 
-1. What this knows: ASCII; Latin-1 and Latin Extended-A; the case of Greek and Cyrillic, and their letters with marks; combining marks.
-2. All else from U+0080 on is a letter as it stands, but for punctuation, symbols and emoji, which part words.
+1. What this knows: ASCII; Latin-1 and Latin Extended-A; the case of Greek and Cyrillic, and their
+   letters with marks; combining marks.
+2. All else from U+0080 on is a letter as it stands, but for punctuation, symbols and emoji, which
+   part words.
 """
+
 import re
 
-_BETWEEN = re.compile(b"[^a-z0-9\x80-\xff]")       # one at a time: a repetition recurses on a board for each character
+# one at a time: a repetition recurses on a board for each character
+_BETWEEN = re.compile(b"[^a-z0-9\x80-\xff]")
 # U+00C0..U+017F: the letter without its mark; "*": no mark, only case; "?": two letters or none
-_LATIN = b"aaaaaa*ceeeeiiii*nooooo *uuuuy**aaaaaa*ceeeeiiii*nooooo *uuuuy*yaaaaaaccccccccdd**eeeeeeeeeegggggggghh**iiiiiiiii*??jjkk*llllll??**nnnnnn?**" \
-         b"oooooo**rrrrrrsssssssstttt**uuuuuuuuuuuuwwyyyzzzzzzs"
+_LATIN = (
+    b"aaaaaa*ceeeeiiii*nooooo *uuuuy**aaaaaa*ceeeeiiii*nooooo "
+    b"*uuuuy*yaaaaaaccccccccdd**eeeeeeeeeegggggggghh**iiiiiiiii*??jjkk*llllll??**nnnnnn?**"
+    b"oooooo**rrrrrrsssssssstttt**uuuuuuuuuuuuwwyyyzzzzzzs"
+)
 _MARKED = "ΆΈΉΊΌΎΏΐΪΫάέήίΰϊϋόύώЀЁЃЇЌЍЎЙйѐёѓїќѝўȘșȚț"
 _PLAIN = "αεηιουωιιυαεηιυιυουωеегікиуииеегікиуsstt"
-_APART = ((0x80, 0xA9), (0xAB, 0xB1), (0xB4, 0xB4), (0xB6, 0xB8), (0xBB, 0xBF), (0x2000, 0x206F), (0x20A0, 0x20CF), (0x2190, 0x245F), (0x2500, 0x2BFF),
-          (0x3000, 0x3004), (0x3008, 0x3020), (0xFE00, 0xFE6F), (0x1F000, 0x1FAFF))       # of U+0080.. what parts words
+_APART = (
+    (0x80, 0xA9),
+    (0xAB, 0xB1),
+    (0xB4, 0xB4),
+    (0xB6, 0xB8),
+    (0xBB, 0xBF),
+    (0x2000, 0x206F),
+    (0x20A0, 0x20CF),
+    (0x2190, 0x245F),
+    (0x2500, 0x2BFF),
+    # of U+0080.. what parts words
+    (0x3000, 0x3004),
+    (0x3008, 0x3020),
+    (0xFE00, 0xFE6F),
+    (0x1F000, 0x1FAFF),
+)
 _LETTERS = {0xAA: "a", 0xB2: "2", 0xB3: "3", 0xB5: "μ", 0xB9: "1", 0xBA: "o"}
 
 
@@ -25,7 +47,9 @@ def words(text: str) -> list:
 
 
 def _folded(c: str) -> str:
-    """Return a character from U+0080 on as it stands in a word; a space where it is in none, nothing for a mark."""
+    """Return a character from U+0080 on as it stands in a word; a space where it is in none,
+    nothing for a mark.
+    """
     n = ord(c)
     if 0xC0 <= n < 0x180:
         plain = chr(_LATIN[n - 0xC0])

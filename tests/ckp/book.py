@@ -1,11 +1,15 @@
 """The cases and what they wait for: ``cases.jsonl`` and ``pending.toml``, read once."""
+
 import json
 import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent
-CASES = {case["id"]: case for case in map(json.loads, (HERE / "cases.jsonl").read_text().splitlines())}
-PENDING = tomllib.loads((HERE / "pending.toml").read_text())       # {what is missing: {"reason", "cases"}}
+CASES = {
+    case["id"]: case for case in map(json.loads, (HERE / "cases.jsonl").read_text().splitlines())
+}
+# {what is missing: {"reason", "cases"}}
+PENDING = tomllib.loads((HERE / "pending.toml").read_text())
 
 
 def waits_for(id: str) -> list:

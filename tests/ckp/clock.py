@@ -1,8 +1,9 @@
 """Cases of kind "clock": the core of an agent, its real image, and a clock that the case moves.
 
-An agent here is the core without a shell: nothing is read or written but the image and its memory, which is real; no time passes
-but the case's.
+An agent here is the core without a shell: nothing is read or written but the image and its memory,
+which is real; no time passes but the case's.
 """
+
 import json
 
 from ckp import expect
@@ -21,14 +22,15 @@ from clawlite.linux.memory.database import Database
 from clawlite.linux.memory.encryption import Boxes
 from clawlite.linux.memory.stores import Stores
 
-EPOCH_S = 1_800_000_000         # what the agent's calendar says at the start: a whole minute
+EPOCH_S = 1_800_000_000  # what the agent's calendar says at the start: a whole minute
 
 
 class Clockwork:
     """One agent.
 
     now        int, ms
-    sent       [(ms, message)] for the operator; ran: names of tools, in order; opened: {task: ms} of open connections
+    sent       [(ms, message)] for the operator; ran: names of tools, in order; opened: {task: ms}
+               of open connections
     on_open    function(task), called for each connection that opens
     """
 
@@ -40,7 +42,13 @@ class Clockwork:
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.agent.meter = Meter(lambda: (self.now, EPOCH_S + self.now // 1000), dict)
         database = Database(str(world.state / "memory"))
-        self.stores = Stores(database, lambda: EPOCH_S * 1000 + self.now, dumps, loads, Boxes(database, "any", None, dumps, loads))
+        self.stores = Stores(
+            database,
+            lambda: EPOCH_S * 1000 + self.now,
+            dumps,
+            loads,
+            Boxes(database, "any", None, dumps, loads),
+        )
         if self.agent.image.size_of(MEMORY):
             methods = Memories(self.agent)
             self.agent.memories = lambda: methods
@@ -48,7 +56,9 @@ class Clockwork:
         self.session.set_clock(EPOCH_S, 0)
         self.channels = None
         if self.agent.image.size_of(CHANNELS):
-            self.channels = Channels(self.agent, lambda: self.now, lambda: EPOCH_S * 1000 + self.now, bytes)
+            self.channels = Channels(
+                self.agent, lambda: self.now, lambda: EPOCH_S * 1000 + self.now, bytes
+            )
         self.agent.start(0)
         self.settle()
 
@@ -76,7 +86,7 @@ class Clockwork:
             self.ran.append(effect[2].name)
             self.agent.done(effect[1], (True, "ran"), self.now)
         elif kind == E.REMEMBER:
-            (number, outcome), = self.stores.run([effect[1:]])
+            ((number, outcome),) = self.stores.run([effect[1:]])
             self.agent.done(number, outcome, self.now)
         elif kind == E.OPEN:
             self.opened[effect[1]] = self.now
@@ -85,7 +95,15 @@ class Clockwork:
             self.opened.pop(effect[1], None)
 
     def due(self):
-        times = [at for at in (self.agent.deadline(), self.session.deadline(), self.channels and self.channels.deadline()) if at is not None]
+        times = [
+            at
+            for at in (
+                self.agent.deadline(),
+                self.session.deadline(),
+                self.channels and self.channels.deadline(),
+            )
+            if at is not None
+        ]
         return min(times) if times else None
 
     def move(self, ms: int):

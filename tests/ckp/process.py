@@ -1,8 +1,10 @@
-"""A real ``clawlite serve --stdio`` for a case: its world, what it is sent, and all that can be seen of it.
+"""A real ``clawlite serve --stdio`` for a case: its world, what it is sent, and all that can be
+seen of it.
 
-The world lies in the test's own folder: state, workspace, the ledger of tools that ran, connections that were tried.
-A manifest that cannot be compiled is served all the same: then the process says why and ends.
-"""
+The world lies in the test's own folder: state, workspace, the ledger of tools that ran, connections
+that were tried. A manifest that cannot be compiled is served all the same: then the process says
+why and ends."""
+
 import copy
 import json
 import select
@@ -15,17 +17,42 @@ from ckp import manifests
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build.build import build_beside
 
-WAIT_S = 60                         # for an answer that takes milliseconds
-AGENT = "test-agent"                # metadata.name of every manifest here
+WAIT_S = 60  # for an answer that takes milliseconds
+AGENT = "test-agent"  # metadata.name of every manifest here
 SECRET = "sk-proj-" + "T3BlbkFJ7f3aQ9b2c41d8e650x" * 2
 NETWORK = Path(__file__).with_name("world") / "net"
-CONF = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": AGENT, "version": "0.1.0"}, "spec": {
-    "identity": {"inline": {"personality": "x"}},
-    "providers": [{"inline": {"protocol": "openai-compatible", "endpoint": "http://localhost:11434/v1", "model": "m", "auth": {"type": "none"}}}]}}
-INITIALIZE = {"jsonrpc": "2.0", "id": "boot", "method": "claw.initialize", "params": {
-    "protocolVersion": "0.3.0", "clientInfo": {"name": "t", "version": "1.0.0"}, "manifest": CONF, "capabilities": {}}}
+CONF = {
+    "claw": "0.3.0",
+    "kind": "Claw",
+    "metadata": {"name": AGENT, "version": "0.1.0"},
+    "spec": {
+        "identity": {"inline": {"personality": "x"}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "openai-compatible",
+                    "endpoint": "http://localhost:11434/v1",
+                    "model": "m",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+    },
+}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": "boot",
+    "method": "claw.initialize",
+    "params": {
+        "protocolVersion": "0.3.0",
+        "clientInfo": {"name": "t", "version": "1.0.0"},
+        "manifest": CONF,
+        "capabilities": {},
+    },
+}
 NOT_JSON = object()
-_images = {}                        # text of a manifest -> its image: most cases begin with the same one
+# text of a manifest -> its image: most cases begin with the same one
+_images = {}
 
 
 def filled(value, folder: Path):
@@ -36,7 +63,11 @@ def filled(value, folder: Path):
         return [filled(one, folder) for one in value]
     if value == "$CONF":
         return copy.deepcopy(CONF)
-    return value.replace("$TMP", str(folder)).replace("$SECRET_VALUE", SECRET) if isinstance(value, str) else value
+    return (
+        value.replace("$TMP", str(folder)).replace("$SECRET_VALUE", SECRET)
+        if isinstance(value, str)
+        else value
+    )
 
 
 def lines(path: Path) -> list:
@@ -44,7 +75,9 @@ def lines(path: Path) -> list:
 
 
 def _served(project: Path) -> Path:
-    """Return the image of the manifest in *project*, or the folder itself when it cannot be compiled."""
+    """Return the image of the manifest in *project*, or the folder itself when it cannot be
+    compiled.
+    """
     text, image = (project / "claw.yaml").read_text(), project / "claw.cbor"
     if text not in _images:
         try:
@@ -71,14 +104,27 @@ class World:
         self.served = _served(manifests.write(folder / "project", filled(made, folder)))
         if "fault" in case["setup"]:
             assert case["setup"]["fault"] == "memory backend path not writable"
-            (self.state / "memory").write_text("a file stands where the folder of the stores belongs")
+            (self.state / "memory").write_text(
+                "a file stands where the folder of the stores belongs"
+            )
 
     def environment(self) -> dict:
-        setup, env = self.case["setup"], {"CKP_LEDGER": self.folder / "ledger", "CKP_WORKSPACE": self.workspace,
-                                          "CLAWLITE_STATE": self.state.parent, "CKP_MCP_LOG": self.folder / "mcp.log"}
+        setup, env = (
+            self.case["setup"],
+            {
+                "CKP_LEDGER": self.folder / "ledger",
+                "CKP_WORKSPACE": self.workspace,
+                "CLAWLITE_STATE": self.state.parent,
+                "CKP_MCP_LOG": self.folder / "mcp.log",
+            },
+        )
         if "dns" in setup or "http-get" in json.dumps(self.case["input"]):
             root = Path(__file__).resolve().parents[2]
-            env.update(PYTHONPATH="%s:%s" % (NETWORK, root), CKP_DNS=json.dumps(setup.get("dns", {})), CKP_CONNECTS=self.folder / "connects")
+            env.update(
+                PYTHONPATH="%s:%s" % (NETWORK, root),
+                CKP_DNS=json.dumps(setup.get("dns", {})),
+                CKP_CONNECTS=self.folder / "connects",
+            )
         return dict(env, **filled(setup.get("env", {}), self.folder))
 
     def lines(self, name: str) -> list:
@@ -86,7 +132,11 @@ class World:
 
     def records(self) -> list:
         """Return the records of the agent's own logs, in order."""
-        return [json.loads(line) for path in sorted(self.state.glob("*.jsonl")) for line in path.read_text().splitlines()]
+        return [
+            json.loads(line)
+            for path in sorted(self.state.glob("*.jsonl"))
+            for line in path.read_text().splitlines()
+        ]
 
 
 class Operator(Agent):
@@ -97,13 +147,18 @@ class Operator(Agent):
     """
 
     def __init__(self, world: World):
-        super().__init__(linux("serve", world.served, "--stdio"), world.folder / "home", cwd=world.folder, env=world.environment())
+        super().__init__(
+            linux("serve", world.served, "--stdio"),
+            world.folder / "home",
+            cwd=world.folder,
+            env=world.environment(),
+        )
         self.came, self.sent, self._parsed = [], {}, 0
 
     def _read(self):
         super()._read()
         now, end = time.monotonic(), self.seen.rfind(b"\n") + 1
-        for line in self.seen[self._parsed:end].splitlines():
+        for line in self.seen[self._parsed : end].splitlines():
             try:
                 self.came.append((now, json.loads(line)))
             except ValueError:
@@ -112,7 +167,12 @@ class Operator(Agent):
 
     def messages(self) -> list:
         """Return [(time, message)], batches opened."""
-        return [(at, one) for at, value in self.came for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+        return [
+            (at, one)
+            for at, value in self.came
+            for one in (value if isinstance(value, list) else [value])
+            if isinstance(one, dict)
+        ]
 
     def replies(self) -> list:
         return [(at, message) for at, message in self.messages() if "method" not in message]
@@ -121,7 +181,9 @@ class Operator(Agent):
         return any(same(message.get("id"), id) for _, message in self.replies())
 
     def watch(self, seconds: float, until=lambda: False) -> bool:
-        """Read until ``until()`` holds, its output ends or the time is over; return whether it holds."""
+        """Read until ``until()`` holds, its output ends or the time is over; return whether it
+        holds.
+        """
         end = time.monotonic() + seconds
         while not until() and self.output is not None and not self.at_end:
             left = end - time.monotonic()
@@ -139,20 +201,32 @@ class Operator(Agent):
         """Open a session; nothing of that counts as an answer of the case."""
         self.request(INITIALIZE)
         self.watch(WAIT_S, lambda: self.has("boot"))
-        self.came = [(at, value) for at, value in self.came if not (isinstance(value, dict) and value.get("id") == "boot")]
+        self.came = [
+            (at, value)
+            for at, value in self.came
+            if not (isinstance(value, dict) and value.get("id") == "boot")
+        ]
         self.line('{"jsonrpc":"2.0","method":"claw.initialized"}')
 
     def fence(self, name: str):
-        """Return when all that was sent before has been looked at: a request of our own is answered."""
+        """Return when all that was sent before has been looked at: a request of our own is
+        answered.
+        """
         if self.input is not None and self.output is not None:
             self.request({"jsonrpc": "2.0", "id": name, "method": "claw.status", "params": {}})
             self.watch(WAIT_S, lambda: self.has(name))
-            self.came = [(at, value) for at, value in self.came if not (isinstance(value, dict) and value.get("id") == name)]
+            self.came = [
+                (at, value)
+                for at, value in self.came
+                if not (isinstance(value, dict) and value.get("id") == name)
+            ]
 
     def ended(self, seconds: float):
         """Return its exit code, or None when it still runs after *seconds*."""
         try:
-            return eventually(lambda: self.process.poll() is not None and [self.process.returncode], seconds)[0]
+            return eventually(
+                lambda: self.process.poll() is not None and [self.process.returncode], seconds
+            )[0]
         except AssertionError:
             return None
 

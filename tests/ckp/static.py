@@ -1,4 +1,5 @@
 """Cases that need no session: manifests, URIs, secrets, and what a policy says of a call."""
+
 import copy
 import json
 
@@ -12,22 +13,41 @@ from clawlite.host.manifest import manifest
 from clawlite.linux.files.workspace import resolve
 from clawlite.linux.secrets import secrets
 
-MINIMAL = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "minimal-bot"}, "spec": {
-    "identity": {"inline": {"personality": "You are a helpful assistant."}},
-    "providers": [{"inline": {"protocol": "openai-compatible", "endpoint": "http://localhost:11434/v1", "model": "m",
-                              "auth": {"type": "none"}}}]}}
+MINIMAL = {
+    "claw": "0.3.0",
+    "kind": "Claw",
+    "metadata": {"name": "minimal-bot"},
+    "spec": {
+        "identity": {"inline": {"personality": "You are a helpful assistant."}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "openai-compatible",
+                    "endpoint": "http://localhost:11434/v1",
+                    "model": "m",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+    },
+}
 SMALLEST = {"Tool": {"description": "d", "input_schema": {"type": "object"}}}
-RESOLVED = {"tools.names": lambda found: [tool.name for tool in found.tools], "identity.version": lambda found: found.identity.version,
-            "providers.0.version": lambda found: found.providers[0].version, "sandbox.runtime": lambda found: found.sandbox.spec.runtime}
+RESOLVED = {
+    "tools.names": lambda found: [tool.name for tool in found.tools],
+    "identity.version": lambda found: found.identity.version,
+    "providers.0.version": lambda found: found.providers[0].version,
+    "sandbox.runtime": lambda found: found.sandbox.spec.runtime,
+}
 
 
-# -- manifests: base, then set {dotted path: value}, delete [dotted path], each {dotted path: values, $DEL deletes},
-# files {name: "Kind name"}, raw_yaml: the whole text
+# -- manifests: base, then set {dotted path: value}, delete [dotted path], each {dotted path:
+# values, $DEL deletes}, files {name: "Kind name"}, raw_yaml: the whole text
+
 
 def run_manifest(case: dict, folder) -> None:
     given = dict(case["input"])
     assert given.pop("kind") == "manifest" and given.pop("base") == "min"
-    (path, values), = given.pop("each", {None: [None]}).items()
+    ((path, values),) = given.pop("each", {None: [None]}).items()
     for number, value in enumerate(values):
         one = copy.deepcopy(given)
         if value == "$DEL":
@@ -80,12 +100,17 @@ def _written(folder, given: dict):
     for name, words in given.pop("files", {}).items():
         kind, own = words.split()
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(json.dumps({"claw": "0.3.0", "kind": kind, "metadata": {"name": own}, "spec": SMALLEST[kind]}))
+        (folder / name).write_text(
+            json.dumps(
+                {"claw": "0.3.0", "kind": kind, "metadata": {"name": own}, "spec": SMALLEST[kind]}
+            )
+        )
     assert not given, "a word that nobody reads: %s" % given
     return folder
 
 
 # -- URIs and secrets
+
 
 def run_uri(case: dict, folder) -> None:
     for text in case["input"]["uris"]:
@@ -111,6 +136,7 @@ def run_secret(case: dict, folder, monkeypatch) -> None:
 
 # -- policies: the whole pipeline up to the handler, over a compiled image
 
+
 def run_policy(case: dict, folder) -> None:
     given = case["input"]
     decided = _decided(_image(folder, given), given["tool"]["name"], given.get("args", {}), folder)
@@ -124,19 +150,30 @@ def _image(folder, given: dict) -> Image:
     hints = tool.pop("annotations", None)
     if "metadata_annotations" in tool:
         tool["annotations"] = tool.pop("metadata_annotations")
-    schema = {"type": "object", "properties": {name: {} for name in given.get("args", {})}, "required": list(given.get("args", {}))}
+    schema = {
+        "type": "object",
+        "properties": {name: {} for name in given.get("args", {})},
+        "required": list(given.get("args", {})),
+    }
     inline = {"metadata": tool, "description": "d", "input_schema": schema}
     document = copy.deepcopy(MINIMAL)
     document["spec"]["identity"]["inline"]["autonomy"] = "autonomous"
-    document["spec"].update(tools=[{"inline": inline}], sandbox={"inline": {"level": "none"}},
-                            policies=[{"inline": {"rules": rules}} for rules in given["policies"]])
+    document["spec"].update(
+        tools=[{"inline": inline}],
+        sandbox={"inline": {"level": "none"}},
+        policies=[{"inline": {"rules": rules}} for rules in given["policies"]],
+    )
     (folder / "claw.yaml").write_text(json.dumps(document))
     name = tool["name"]
-    (folder / "tools.py").write_text('def %s(%s):\n    """Do nothing."""\n' % (name, ", ".join("%s: str" % one for one in given.get("args", {}))))
+    (folder / "tools.py").write_text(
+        'def %s(%s):\n    """Do nothing."""\n'
+        % (name, ", ".join("%s: str" % one for one in given.get("args", {})))
+    )
     found = manifest.load(folder)
-    found.tools[0].spec.annotations = hints         # also one that no manifest may hold: a server's hints can be anything
+    # also one that no manifest may hold: a server's hints can be anything
+    found.tools[0].spec.annotations = hints
     data = compiler.build(found).data
-    return Image(lambda offset, length: data[offset:offset + length], len(data), 16)
+    return Image(lambda offset, length: data[offset : offset + length], len(data), 16)
 
 
 def _decided(image: Image, name: str, arguments: dict, folder) -> dict:

@@ -1,9 +1,13 @@
-"""Cases of kind "memory-scope": who may read what was written, by identity or by channel, over the operator's methods."""
+"""Cases of kind "memory-scope": who may read what was written, by identity or by channel, over
+the operator's methods.
+"""
+
 from ckp import expect, manifests
 from ckp.process import WAIT_S, Operator, World
 
 UUID = "c1a00000-0000-4000-8000-0000000%05d"
-CONTEXT = {"per-channel": "channel", "per-identity": "identity"}       # who asks stands in the context under this name
+# who asks stands in the context under this name
+CONTEXT = {"per-channel": "channel", "per-identity": "identity"}
 
 
 def run(case: dict, folder) -> None:
@@ -26,7 +30,14 @@ class Seen:
         self.number += 1
         store = self.given["store"]
         context = {"request_id": UUID % self.number, CONTEXT[store["scope"]]: who}
-        self.operator.request({"jsonrpc": "2.0", "id": self.number, "method": method, "params": dict(params, store=store["name"], context=context)})
+        self.operator.request(
+            {
+                "jsonrpc": "2.0",
+                "id": self.number,
+                "method": method,
+                "params": dict(params, store=store["name"], context=context),
+            }
+        )
         assert self.operator.watch(WAIT_S, lambda: self.operator.has(self.number)), "no reply"
         answer = self.operator.replies()[-1][1]
         assert "result" in answer, answer
@@ -36,7 +47,10 @@ class Seen:
         """Write, then return what each reader finds, None for nothing."""
         for who, key, value in self.given["writes"]:
             self._ask("claw.memory.store", who, {"entries": [{"key": key, "content": value}]})
-        found = [self._ask("claw.memory.query", who, {"query": {"type": "key", "key": key}})["entries"] for who, key in self.given["reads"]]
+        found = [
+            self._ask("claw.memory.query", who, {"query": {"type": "key", "key": key}})["entries"]
+            for who, key in self.given["reads"]
+        ]
         return [entries[0]["content"] if entries else None for entries in found]
 
     def __str__(self):

@@ -1,23 +1,53 @@
 """Every case of cases.jsonl against a real agent, one test each.
 
-One that cannot hold yet stands in pending.toml with what it waits for, and is expected to fail: when it begins to hold, its
-test fails until it is taken off that list.  Those that wait for the process sandbox alone are run with none as well.
-"""
+One that cannot hold yet stands in pending.toml with what it waits for, and is expected to fail:
+when it begins to hold, its test fails until it is taken off that list.  Those that wait for the
+process sandbox alone are run with none as well."""
+
 import pytest
 from ckp import clock, expect, manifests, static, stores, triggers, turns, wire
 from ckp.book import CASES, PENDING, waits_for
 
-RUN = {"wire": wire.run, "clock": clock.run, "agent_turn": turns.run, "channel": turns.run, "skill": turns.run,
-       "memory-scope": stores.run, "trigger": triggers.run, "manifest": static.run_manifest, "uri": static.run_uri,
-       "policy": static.run_policy, "secret": static.run_secret}
-SETUP = {"manifest", "patch", "session", "clock", "env", "sink", "fault", "mcp_server", "dns", "provider", "state_dir"}
-OF_THEIR_OWN = ("parse", "action", "rule_id", "value", "valid")     # first words of entries that static.py reads
+RUN = {
+    "wire": wire.run,
+    "clock": clock.run,
+    "agent_turn": turns.run,
+    "channel": turns.run,
+    "skill": turns.run,
+    "memory-scope": stores.run,
+    "trigger": triggers.run,
+    "manifest": static.run_manifest,
+    "uri": static.run_uri,
+    "policy": static.run_policy,
+    "secret": static.run_secret,
+}
+SETUP = {
+    "manifest",
+    "patch",
+    "session",
+    "clock",
+    "env",
+    "sink",
+    "fault",
+    "mcp_server",
+    "dns",
+    "provider",
+    "state_dir",
+}
+# first words of entries that static.py reads
+OF_THEIR_OWN = ("parse", "action", "rule_id", "value", "valid")
 
 
 def _cases():
     for id in CASES:
-        marks = [pytest.mark.xfail(reason="waits for %s: %s" % (name, PENDING[name]["reason"]), raises=AssertionError, strict=True)
-                 for name in waits_for(id)]
+        marks = [
+            pytest.mark.xfail(
+                reason="waits for %s: %s" % (name, PENDING[name]["reason"]),
+                raises=AssertionError,
+                strict=True,
+            )
+            for name in waits_for(id)
+        ]
         yield pytest.param(CASES[id], id=id, marks=marks)
 
 
@@ -41,7 +71,10 @@ def test_every_word_of_every_case_is_read():
     for case in CASES.values():
         assert case["input"]["kind"] in RUN and set(case["setup"]) <= SETUP, case["id"]
         for entry in case["expect"]:
-            assert list(entry)[0] in OF_THEIR_OWN or expect.unknown(entry) == set(), (case["id"], entry)
+            assert list(entry)[0] in OF_THEIR_OWN or expect.unknown(entry) == set(), (
+                case["id"],
+                entry,
+            )
         for step in case["input"].get("steps", ()):
             assert len(set(step) & {*wire.STEPS, "advance_s"}) == 1, (case["id"], step)
 

@@ -1,4 +1,7 @@
-"""What a document must have (CKP 5 to 6.1), field by field: the smallest valid one of its kind passes, each that lacks one field does not."""
+"""What a document must have (CKP 5 to 6.1), field by field: the smallest valid one of its kind
+passes, each that lacks one field does not.
+"""
+
 import copy
 import json
 
@@ -21,8 +24,19 @@ SMALLEST = {
     "Memory": ("memory", {"stores": [{"name": "s", "type": "conversation"}]}),
     "Sandbox": ("sandbox", {"level": "none"}),
     "Policy": ("policies", {"rules": [{"id": "r", "action": "deny", "scope": "all"}]}),
-    "Swarm": ("swarm", {"topology": "peer-to-peer", "agents": [{"identity_ref": "i", "role": "peer"}], "aggregation": {"strategy": "merge"},
-                        "coordination": {"message_passing": "direct", "backend": "in-process", "concurrency": {"max_parallel": 1}}}),
+    "Swarm": (
+        "swarm",
+        {
+            "topology": "peer-to-peer",
+            "agents": [{"identity_ref": "i", "role": "peer"}],
+            "aggregation": {"strategy": "merge"},
+            "coordination": {
+                "message_passing": "direct",
+                "backend": "in-process",
+                "concurrency": {"max_parallel": 1},
+            },
+        },
+    ),
     "Telemetry": ("telemetry", {"exporters": [{"type": "console"}]}),
 }
 LISTS = ("providers", "channels", "tools", "skills", "policies")
@@ -53,13 +67,17 @@ def test_the_smallest_of_each_kind_is_valid(tmp_path, kind):
     manifest.load(written(tmp_path, kind, SMALLEST[kind][1]))
 
 
-@pytest.mark.parametrize("kind, field", [(kind, field) for kind, (_, spec) in SMALLEST.items() for field in spec])
+@pytest.mark.parametrize(
+    "kind, field", [(kind, field) for kind, (_, spec) in SMALLEST.items() for field in spec]
+)
 def test_each_required_field_is_required(tmp_path, kind, field):
     spec = {key: value for key, value in SMALLEST[kind][1].items() if key != field}
     assert '"%s"' % field in refused(written(tmp_path, kind, spec))
 
 
-@pytest.mark.parametrize("kind, field", [(kind, field) for kind, (_, spec) in SMALLEST.items() for field in spec])
+@pytest.mark.parametrize(
+    "kind, field", [(kind, field) for kind, (_, spec) in SMALLEST.items() for field in spec]
+)
 def test_each_required_field_is_required_inline(tmp_path, kind, field):
     slot, spec = SMALLEST[kind]
     inline = {"inline": {key: value for key, value in spec.items() if key != field}}
@@ -71,30 +89,62 @@ def test_each_required_field_is_required_inline(tmp_path, kind, field):
 
 @pytest.mark.parametrize("field", ["claw", "kind", "metadata"])
 def test_the_envelope_is_required(tmp_path, field):
-    document = {"claw": "0.3.0", "kind": "Tool", "metadata": {"name": "t"}, "spec": SMALLEST["Tool"][1]}
+    document = {
+        "claw": "0.3.0",
+        "kind": "Tool",
+        "metadata": {"name": "t"},
+        "spec": SMALLEST["Tool"][1],
+    }
     del document[field]
     assert '"%s"' % field in refused(written(tmp_path, "Tool", {}, document))
 
 
-@pytest.mark.parametrize("change", [{"claw": "banana"}, {"claw": "0.3"}, {"kind": "Tol"}, {"kind": "tool"}, {"metadata": {}}])
+@pytest.mark.parametrize(
+    "change",
+    [{"claw": "banana"}, {"claw": "0.3"}, {"kind": "Tol"}, {"kind": "tool"}, {"metadata": {}}],
+)
 def test_the_envelope_is_checked(tmp_path, change):
-    document = {"claw": "0.3.0", "kind": "Tool", "metadata": {"name": "t"}, "spec": SMALLEST["Tool"][1]}
+    document = {
+        "claw": "0.3.0",
+        "kind": "Tool",
+        "metadata": {"name": "t"},
+        "spec": SMALLEST["Tool"][1],
+    }
     assert "one.yaml:" in refused(written(tmp_path, "Tool", {}, {**document, **change}))
 
 
-@pytest.mark.parametrize("kind, spec", [
-    ("Identity", {"personality": ""}), ("Memory", {"stores": []}), ("Policy", {"rules": []}), ("Telemetry", {"exporters": []}),
-    *[("Provider", dict(PROVIDER, auth={"type": auth})) for auth in ("bearer", "api-key-header", "oauth2")],
-    *[("Telemetry", {"exporters": [{"type": exporter}]}) for exporter in ("otlp", "webhook", "file", "sqlite")],
-    *[("Telemetry", {"exporters": [{"type": "console"}], "sampling": {"rate": rate}}) for rate in (-0.1, 1.1, "1")],
-])
+@pytest.mark.parametrize(
+    "kind, spec",
+    [
+        ("Identity", {"personality": ""}),
+        ("Memory", {"stores": []}),
+        ("Policy", {"rules": []}),
+        ("Telemetry", {"exporters": []}),
+        *[
+            ("Provider", dict(PROVIDER, auth={"type": auth}))
+            for auth in ("bearer", "api-key-header", "oauth2")
+        ],
+        *[
+            ("Telemetry", {"exporters": [{"type": exporter}]})
+            for exporter in ("otlp", "webhook", "file", "sqlite")
+        ],
+        *[
+            ("Telemetry", {"exporters": [{"type": "console"}], "sampling": {"rate": rate}})
+            for rate in (-0.1, 1.1, "1")
+        ],
+    ],
+)
 def test_what_must_not_be_empty_or_out_of_range(tmp_path, kind, spec):
     assert "one.yaml:" in refused(written(tmp_path, kind, spec))
 
 
 @pytest.mark.parametrize("rate", [0, 0.0, 1, 1.0])
 def test_the_ends_of_a_range_belong_to_it(tmp_path, rate):
-    manifest.load(written(tmp_path, "Telemetry", {"exporters": [{"type": "console"}], "sampling": {"rate": rate}}))
+    manifest.load(
+        written(
+            tmp_path, "Telemetry", {"exporters": [{"type": "console"}], "sampling": {"rate": rate}}
+        )
+    )
 
 
 def test_autonomy_is_supervised_unless_it_says_otherwise(tmp_path):

@@ -1,8 +1,10 @@
-"""Cases of kind "trigger": a channel that starts work by itself, on the clock of ``clock.Clockwork``.
+"""Cases of kind "trigger": a channel that starts work by itself, on the clock of
+``clock.Clockwork``.
 
-Each run asks the provider once, and the answer takes the case's ``job_ms``.  Runs that a minute asked for and that never
-began were skipped.
+Each run asks the provider once, and the answer takes the case's ``job_ms``.  Runs that a minute
+asked for and that never began were skipped.
 """
+
 from ckp import expect, manifests
 from ckp.clock import Clockwork
 from ckp.process import World
@@ -11,8 +13,16 @@ from clawlite.core.errors import ProviderError
 
 STEP_MS = 1000
 # As in turns.py: the case's runs take their time there, and no quota of the fixture's ends them.
-PROVIDER = {"metadata": {"name": "slow"}, "spec": {"protocol": "openai-compatible", "endpoint": "http://localhost:1/v1", "model": "m",
-                                                   "auth": {"type": "none"}, "retry": {"max_attempts": 1}}}
+PROVIDER = {
+    "metadata": {"name": "slow"},
+    "spec": {
+        "protocol": "openai-compatible",
+        "endpoint": "http://localhost:1/v1",
+        "model": "m",
+        "auth": {"type": "none"},
+        "retry": {"max_attempts": 1},
+    },
+}
 
 
 def run(case: dict, folder) -> None:
@@ -20,8 +30,17 @@ def run(case: dict, folder) -> None:
     given, made = case["input"], manifests.resolved(case["setup"])
     channel = dict(given["channel"])
     job_ms, kind = channel.pop("job_ms"), channel.pop("type")
-    made["channels"] = [{"metadata": {"name": "trigger"}, "spec": {"type": kind, "transport": "polling", "auth": {"secret_ref": "NONE"},
-                                                                   "trigger": channel}}]
+    made["channels"] = [
+        {
+            "metadata": {"name": "trigger"},
+            "spec": {
+                "type": kind,
+                "transport": "polling",
+                "auth": {"secret_ref": "NONE"},
+                "trigger": channel,
+            },
+        }
+    ]
     made["providers"] = [PROVIDER]
     seen = Seen(Clockwork(World(case, folder, made)).open(), job_ms)
     seen.play(given["advance_s"])
@@ -33,7 +52,7 @@ class Seen:
     def __init__(self, work: Clockwork, job_ms: int):
         self.work, self.job_ms = work, job_ms
         self.started = self.most_at_once = self.minutes = 0
-        self.begun = set()          # tasks whose answer has begun
+        self.begun = set()  # tasks whose answer has begun
         work.on_open = self._opened
 
     def _opened(self, task: int):
@@ -46,11 +65,17 @@ class Seen:
             self.work.move(STEP_MS)
             for task, at in list(self.work.opened.items()):
                 over = self.work.now - at >= self.job_ms
-                self.work.agent.received(task, (False, ProviderError("the job is over")) if over else (True, self._next(task)), self.work.now)
+                self.work.agent.received(
+                    task,
+                    (False, ProviderError("the job is over")) if over else (True, self._next(task)),
+                    self.work.now,
+                )
                 self.work.settle()
 
     def _next(self, task: int) -> bytes:
-        """Return what the provider sends meanwhile: a provider that is silent for a minute is given up."""
+        """Return what the provider sends meanwhile: a provider that is silent for a minute is
+        given up.
+        """
         if task in self.begun:
             return b": still at it\n\n"
         self.begun.add(task)

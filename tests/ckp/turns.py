@@ -1,9 +1,12 @@
-"""Cases with a scripted provider: a person's messages go to a real ``clawlite run`` or ``ask``, and a server answers as told.
+"""Cases with a scripted provider: a person's messages go to a real ``clawlite run`` or ``ask``, and
+a server answers as told.
 
 agent_turn   one message; the script's steps are a text, "503", "ok", or a tool call
-channel      messages at a console whose Channel has the case's ``processing``; a message is handled when the provider saw it
+channel      messages at a console whose Channel has the case's ``processing``; a message is handled
+             when the provider saw it
 skill        a person calls the case's Skill by its name, "/checked"
 """
+
 import contextlib
 
 from agents import Agent, linux
@@ -19,14 +22,23 @@ def run(case: dict, folder) -> None:
     given, made = case["input"], manifests.resolved(case["setup"])
     with contextlib.ExitStack() as stack:
         seen = Seen(case, folder)
-        scripts = given.get("providers") or [{"name": "scripted", "script": given.get("provider_script", ["handled"] * 9)}]
+        scripts = given.get("providers") or [
+            {"name": "scripted", "script": given.get("provider_script", ["handled"] * 9)}
+        ]
         made["providers"] = [seen.provider(stack, **one) for one in scripts]
         if "fallback" in given:
-            made["providers"][0]["spec"]["fallback"] = [{"provider_ref": name} for name in given["fallback"]]
+            made["providers"][0]["spec"]["fallback"] = [
+                {"provider_ref": name} for name in given["fallback"]
+            ]
         if given["kind"] == "channel":
             made["channels"][0]["spec"]["processing"] = given["processing"]
         if given["kind"] == "skill":
-            made["skills"] = [{"metadata": {"name": "checked"}, "spec": dict({"description": "d", "instruction": "i"}, **given["skill"])}]
+            made["skills"] = [
+                {
+                    "metadata": {"name": "checked"},
+                    "spec": dict({"description": "d", "instruction": "i"}, **given["skill"]),
+                }
+            ]
         seen.talk(stack, World(case, folder, made))
         for entry in case["expect"]:
             expect.check(seen, entry)
@@ -37,7 +49,7 @@ class Seen:
 
     def __init__(self, case: dict, folder):
         self.case, self.folder = case, folder
-        self.asked = []             # (provider, text of the person's last message), in order
+        self.asked = []  # (provider, text of the person's last message), in order
         self.agent = None
         self.world = None
 
@@ -45,8 +57,16 @@ class Seen:
         """Start the server of one provider; return its Provider document."""
         steps = [self._step(name, one) for one in script]
         server = stack.enter_context(Server(steps))
-        return {"metadata": {"name": name}, "spec": {"protocol": "openai-compatible", "endpoint": server.endpoint, "model": "test-model",
-                                                     "auth": {"type": "none"}, "retry": dict(AT_ONCE)}}
+        return {
+            "metadata": {"name": name},
+            "spec": {
+                "protocol": "openai-compatible",
+                "endpoint": server.endpoint,
+                "model": "test-model",
+                "auth": {"type": "none"},
+                "retry": dict(AT_ONCE),
+            },
+        }
 
     def _step(self, name: str, one):
         if isinstance(one, dict):
@@ -55,20 +75,43 @@ class Seen:
             made = SPOKEN.get(one) or say(one)
 
         def step(request):
-            self.asked.append((name, [m["content"] for m in request.body["messages"] if m["role"] == "user"][-1]))
+            self.asked.append(
+                (name, [m["content"] for m in request.body["messages"] if m["role"] == "user"][-1])
+            )
             return made
+
         return step
 
     def talk(self, stack, world: World) -> None:
-        """Say what the case has a person say, and wait until that has been dealt with, or a question is open."""
+        """Say what the case has a person say, and wait until that has been dealt with, or a
+        question is open.
+        """
         given, self.world = self.case["input"], world
-        words = {"agent_turn": [given.get("user")], "channel": [event["text"] for event in given.get("events", ())], "skill": ["/checked"]}
+        words = {
+            "agent_turn": [given.get("user")],
+            "channel": [event["text"] for event in given.get("events", ())],
+            "skill": ["/checked"],
+        }
         (world.folder / "home").mkdir()
-        self.agent = stack.enter_context(Agent(linux("run", world.served), world.folder / "home", cwd=world.folder, env=world.environment()))
+        self.agent = stack.enter_context(
+            Agent(
+                linux("run", world.served),
+                world.folder / "home",
+                cwd=world.folder,
+                env=world.environment(),
+            )
+        )
         for text in words[given["kind"]]:
             self.agent.line(text)
-        questions = [word for entry in self.case["expect"] for word in entry.get("channel_out_contains", ["Approve "] if "pending" in entry else ())]
-        for word in questions:                      # a question stays open: the input ends when the case has looked
+        questions = [
+            word
+            for entry in self.case["expect"]
+            for word in entry.get(
+                "channel_out_contains", ["Approve "] if "pending" in entry else ()
+            )
+        ]
+        # a question stays open: the input ends when the case has looked
+        for word in questions:
             with contextlib.suppress(AssertionError):
                 self.agent.expect(word, WAIT_S)
         if not questions:
@@ -89,7 +132,10 @@ class Seen:
         return len(self.asked)
 
     def handled(self) -> list:
-        return [event["text"] in [text for _, text in self.asked] for event in self.case["input"]["events"]]
+        return [
+            event["text"] in [text for _, text in self.asked]
+            for event in self.case["input"]["events"]
+        ]
 
     def pending(self) -> int:
         return self.agent.text().count("Approve ")

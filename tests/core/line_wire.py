@@ -1,7 +1,9 @@
-"""Two ends of core/line.py on a simulated UART: bytes at a baud rate, noise, a ring that drops what does not fit.
+"""Two ends of core/line.py on a simulated UART: bytes at a baud rate, noise, a ring that drops what
+does not fit.
 
 Everything is a function of the seed, on every runtime.
 """
+
 from clawlite.core.frame import RECORD
 from clawlite.core.line import DOWN, UNSURE, UP, Line
 from clawlite.core.linestop import Stop
@@ -28,7 +30,7 @@ class Way:
 
     def __init__(self, dice: Dice, odds: int, ring: int, baud: int):
         self.dice, self.odds, self.size, self.baud = dice, odds, ring, baud
-        self.queue = bytearray()        # written, and not yet on the wire
+        self.queue = bytearray()  # written, and not yet on the wire
         self.ring = bytearray()
         self.is_cut = False
         self.sent = self.hit = self.dropped = 0
@@ -43,7 +45,13 @@ class Way:
         bits = self.baud + self.fraction
         count, self.fraction = bits // 10000, bits % 10000
         for byte in self.queue[:count]:
-            self.carry(() if self.is_cut else self.noise(byte) if self.odds and not self.dice.below(self.odds) else (byte,))
+            self.carry(
+                ()
+                if self.is_cut
+                else self.noise(byte)
+                if self.odds and not self.dice.below(self.odds)
+                else (byte,)
+            )
         self.queue = self.queue[count:]
 
     def carry(self, found: tuple) -> None:
@@ -58,7 +66,14 @@ class Way:
         self.hit += 1
         kind = self.dice.below(6)
         other = self.dice.below(256)
-        return ((byte ^ (1 << self.dice.below(8)),), (), (byte, byte), (byte, other), (3, byte), (3,))[kind]
+        return (
+            (byte ^ (1 << self.dice.below(8)),),
+            (),
+            (byte, byte),
+            (byte, other),
+            (3, byte),
+            (3,),
+        )[kind]
 
     def read(self, count: int) -> bytes:
         data = bytes(self.ring[:count])
@@ -74,7 +89,7 @@ class End:
         self.records, self.others, self.ups, self.downs = [], [], 0, []
         self.busy_until = 0
         self.stop = Stop()
-        self.held = 0                   # the most that its buffers ever held
+        self.held = 0  # the most that its buffers ever held
 
     def step(self, now: int) -> None:
         if now >= self.busy_until:
@@ -95,7 +110,9 @@ class End:
         line = self.line
         self.held = max(self.held, len(line._splitter._open), len(line._receiver._record))
         assert line.waiting <= line._backlog and len(line._events) < 4 and not line._splitter._chunk
-        assert sum([len(record) for record in line._sender.records + line._unframed]) == line.waiting
+        assert (
+            sum([len(record) for record in line._sender.records + line._unframed]) == line.waiting
+        )
 
     def take(self, now: int) -> None:
         event = self.line.next_event()
@@ -119,20 +136,32 @@ class Bench:
     ring  bytes of the board's ring, which is its window
     """
 
-    def __init__(self, seed: int, odds: int = 0, ring: int = 260, host_window: int = 4096, baud: int = 115200, **options):
+    def __init__(
+        self,
+        seed: int,
+        odds: int = 0,
+        ring: int = 260,
+        host_window: int = 4096,
+        baud: int = 115200,
+        **options,
+    ):
         self.dice = Dice(seed)
         self.now = 0
         self.options = dict(options, baud=baud)
-        self.down = Way(self.dice, odds, ring, baud)        # host to board
+        self.down = Way(self.dice, odds, ring, baud)  # host to board
         self.up = Way(self.dice, odds, host_window, baud)
         self.ring = ring
-        self.host = End(Line(1 + self.dice.below(1 << 20), host_window, **self.options), self.up, self.down)
+        self.host = End(
+            Line(1 + self.dice.below(1 << 20), host_window, **self.options), self.up, self.down
+        )
         self.board = None
         self.restart_board()
 
     def restart_board(self) -> None:
         self.down.ring = bytearray()
-        self.board = End(Line(1 + self.dice.below(1 << 20), self.ring, **self.options), self.down, self.up)
+        self.board = End(
+            Line(1 + self.dice.below(1 << 20), self.ring, **self.options), self.down, self.up
+        )
 
     def set_noise(self, odds: int) -> None:
         self.down.odds = self.up.odds = odds
@@ -165,24 +194,33 @@ def record(dice: Dice, number: int, most: int) -> bytes:
 
 
 def converse(bench: Bench, count: int, most: int = 1500, slow_ms: int = 0) -> tuple:
-    """Let both ends send *count* records in all, as chance has it; return what each sent: (the host, the board).
+    """Let both ends send *count* records in all, as chance has it; return what each sent: (the
+    host, the board).
 
     slow_ms  the board does not read for as long as this, now and then
-    Raises AssertionError when a record is damaged, lost, doubled or out of order, or a session ends.
-    """
+    Raises AssertionError when a record is damaged, lost, doubled or out of order, or a session
+    ends."""
     dice, sent = bench.dice, ([], [])
     end = bench.now + 900000
     while count or bench.host.line.waiting or bench.board.line.waiting:
         for one, records in ((bench.host, sent[0]), (bench.board, sent[1])):
             data = record(dice, len(records), most)
-            if count and not dice.below(3) and len(data) <= bench.options["backlog"] - one.line.waiting:
+            if (
+                count
+                and not dice.below(3)
+                and len(data) <= bench.options["backlog"] - one.line.waiting
+            ):
                 one.line.send(data, bench.now)
                 records.append(data)
                 count -= 1
         if slow_ms and bench.now >= bench.board.busy_until and not dice.below(5):
             bench.board.busy_until = bench.now + dice.below(slow_ms)
         bench.run(1 + dice.below(40))
-        assert bench.now < end and not bench.host.downs and not bench.board.downs, (bench.now, bench.host.downs, bench.board.downs)
+        assert bench.now < end and not bench.host.downs and not bench.board.downs, (
+            bench.now,
+            bench.host.downs,
+            bench.board.downs,
+        )
     assert bench.board.records == sent[0] and bench.host.records == sent[1]
     assert bench.host.held <= bench.options["limit"] and bench.board.held <= bench.options["limit"]
     for kind, text in bench.host.others + bench.board.others:
@@ -191,10 +229,11 @@ def converse(bench: Bench, count: int, most: int = 1500, slow_ms: int = 0) -> tu
 
 
 def break_and_mend(bench: Bench, count: int) -> int:
-    """Cut the wire, or restart an end, while records go both ways, and open a session again; return how many were lost.
+    """Cut the wire, or restart an end, while records go both ways, and open a session again; return
+    how many were lost.
 
-    Raises AssertionError when what arrived is not the beginning of what was sent, or a lost record was not told to its sender.
-    """
+    Raises AssertionError when what arrived is not the beginning of what was sent, or a lost record
+    was not told to its sender."""
     dice, board, host = bench.dice, bench.board, bench.host
     first = len(board.records), len(host.records), len(board.downs), len(host.downs)
     sent = ([], [])
@@ -211,17 +250,21 @@ def break_and_mend(bench: Bench, count: int) -> int:
     else:
         bench.down.is_cut = bench.up.is_cut = True
         bench.run(dice.below(30))
-        if dice.below(2):               # the host does not wait for the end of its patience
+        if dice.below(2):  # the host does not wait for the end of its patience
             host.line.hello(bench.now)
         else:
             assert bench.run(80000, lambda: not host.line.waiting), "the host has not noticed"
         bench.down.is_cut = bench.up.is_cut = False
     bench.open()
     lost = 0
-    got = board.records[first[0]:], host.records[first[1]:]
+    got = board.records[first[0] :], host.records[first[1] :]
     for records, sent_records in zip(got, sent):
-        assert records == sent_records[:len(records)]
+        assert records == sent_records[: len(records)]
         lost += len(sent_records) - len(records)
-    told = [int(str(down, "utf-8").split(" ")[1]) for down in (board.downs[first[2]:], host.downs[first[3]:]) for down in down]
+    told = [
+        int(str(down, "utf-8").split(" ")[1])
+        for down in (board.downs[first[2] :], host.downs[first[3] :])
+        for down in down
+    ]
     assert is_restart or len(sent[1]) - len(got[1]) <= sum(told)
     return lost

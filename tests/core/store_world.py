@@ -1,4 +1,7 @@
-"""Stores for tests, as this runtime keeps them: SQLite on CPython, the log of a board on MicroPython, there on littlefs in memory."""
+"""Stores for tests, as this runtime keeps them: SQLite on CPython, the log of a board on
+MicroPython, there on littlefs in memory.
+"""
+
 import sys
 
 from clawlite.core.memories import CONVERSATION, FTS, GLOBAL, NEVER, RECIPROCAL, Store
@@ -6,8 +9,36 @@ from clawlite.core.memories import CONVERSATION, FTS, GLOBAL, NEVER, RECIPROCAL,
 IS_BOARD = sys.implementation.name == "micropython"
 
 
-def record(name, type=CONVERSATION, scope=GLOBAL, max_age_s=None, max_entries=None, compaction=NEVER, compacts=False, search=FTS, snapshots=None):
-    return [name, type, scope, max_age_s, max_entries, compaction, compacts, search, RECIPROCAL, 10, False, None, None, snapshots, False, None, None]
+def record(
+    name,
+    type=CONVERSATION,
+    scope=GLOBAL,
+    max_age_s=None,
+    max_entries=None,
+    compaction=NEVER,
+    compacts=False,
+    search=FTS,
+    snapshots=None,
+):
+    return [
+        name,
+        type,
+        scope,
+        max_age_s,
+        max_entries,
+        compaction,
+        compacts,
+        search,
+        RECIPROCAL,
+        10,
+        False,
+        None,
+        None,
+        snapshots,
+        False,
+        None,
+        None,
+    ]
 
 
 class Image:
@@ -32,6 +63,7 @@ class Kept:
             self._mount()
         else:
             import tempfile
+
             self._folder = tempfile.TemporaryDirectory()
         self.stores = None
         self.open()
@@ -41,12 +73,20 @@ class Kept:
         if IS_BOARD:
             from jsontext import dumps, loads
             from stores import Stores
-            self.stores = Stores(self._agent, "/disk/memory.log", lambda: self._clock() // 1000 or None, 4096, (loads, dumps))
+
+            self.stores = Stores(
+                self._agent,
+                "/disk/memory.log",
+                lambda: self._clock() // 1000 or None,
+                4096,
+                (loads, dumps),
+            )
             return
         from clawlite.linux.io.jsontext import dumps, loads
         from clawlite.linux.memory.database import Database
         from clawlite.linux.memory.encryption import Boxes
         from clawlite.linux.memory.stores import Stores
+
         if self.stores:
             self.stores.close()
         db = Database(self._folder.name)
@@ -65,12 +105,16 @@ class Kept:
         from clawlite.core.conversation import store_of
         from clawlite.core.memories import stores
         from clawlite.linux.memory.conversation import lasting
+
         image = self._agent.image
-        return lasting(work, store_of(stores(image), image.agent.identity), history, self._agent.keep_bytes)
+        return lasting(
+            work, store_of(stores(image), image.agent.identity), history, self._agent.keep_bytes
+        )
 
     def close(self):
         if IS_BOARD:
             import vfs
+
             vfs.umount("/disk")
         else:
             self.stores.close()
@@ -85,14 +129,15 @@ class Kept:
 
             def readblocks(self, block, buffer, offset=0):
                 at = block * 512 + offset
-                buffer[:] = self.data[at:at + len(buffer)]
+                buffer[:] = self.data[at : at + len(buffer)]
 
             def writeblocks(self, block, buffer, offset=0):
                 at = block * 512 + offset
-                self.data[at:at + len(buffer)] = buffer
+                self.data[at : at + len(buffer)] = buffer
 
             def ioctl(self, what, block):
                 return 192 if what == 4 else 512 if what == 5 else 0
+
         disk = Disk()
         vfs.VfsLfs2.mkfs(disk)
         vfs.mount(vfs.VfsLfs2(disk), "/disk")
@@ -124,13 +169,20 @@ class World:
         return "c1a00000-0000-4000-8000-%012d" % self._last
 
     def put(self, store, *contents, part="", key=None, id=None, metadata=None, vector=None):
-        return self.do("store", store, part, (id or self.id(), [(key, content, metadata, vector) for content in contents]))["ids"]
+        return self.do(
+            "store",
+            store,
+            part,
+            (id or self.id(), [(key, content, metadata, vector) for content in contents]),
+        )["ids"]
 
     def found(self, store, kind, what, top=1000, part=""):
         return self.do("query", store, part, (kind, what, top, None))["entries"]
 
     def all(self, store, part=""):
-        return [entry["content"] for entry in self.found(store, "time-range", (0, 1 << 50), part=part)]
+        return [
+            entry["content"] for entry in self.found(store, "time-range", (0, 1 << 50), part=part)
+        ]
 
     def search(self, store, text, top=10):
         return [entry["content"] for entry in self.found(store, "semantic", text, top)]

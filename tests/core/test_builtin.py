@@ -1,11 +1,17 @@
 """The tools of the registry that work on pins, on every runtime."""
+
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import BUILTIN, GENERATOR, HAS_BOARD
 from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
 
-PINS = [["soil", 26, ADC, 14000, None, 0], ["door", 2, INPUT, 1, None, 0], ["pump", 15, OUTPUT, 0, None, 0], ["fan", 16, PWM, 0, None, 0]]
+PINS = [
+    ["soil", 26, ADC, 14000, None, 0],
+    ["door", 2, INPUT, 1, None, 0],
+    ["pump", 15, OUTPUT, 0, None, 0],
+    ["fan", 16, PWM, 0, None, 0],
+]
 
 
 class Tool:
@@ -34,7 +40,12 @@ def test_pins_are_read_and_written():
 
 
 def test_a_pin_of_another_kind_or_name_is_refused():
-    for name, pin in (("pwm-write", "soil"), ("pwm-write", "door"), ("pwm-write", "nobody"), ("digital-write", "door")):
+    for name, pin in (
+        ("pwm-write", "soil"),
+        ("pwm-write", "door"),
+        ("pwm-write", "nobody"),
+        ("digital-write", "door"),
+    ):
         done, error = run(name, pin=pin, value=1)[1]
         assert not done and isinstance(error, SandboxDenied), (name, pin)
 

@@ -1,7 +1,9 @@
-"""Every decoder, given damaged input: it decodes or raises its own error, nothing else, and all runtimes agree.
+"""Every decoder, given damaged input: it decodes or raises its own error, nothing else, and all
+runtimes agree.
 
-Damage: every truncation, every single bit, and seeded random bytes (an own generator: all runtimes see the same).
-"""
+Damage: every truncation, every single bit, and seeded random bytes (an own generator: all runtimes
+see the same)."""
+
 from json_vectors import VECTORS
 from test_json import CODECS, same
 
@@ -11,15 +13,26 @@ from clawlite.core.errors import CBORError, ParseError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
 
 RECORDS = (
-    [1, "greenhouse", "0.2.0", [["read-file", "Read a file", 3, [0, 1, 1000], True, None, b"\x01\x02" * 5, -5]]],
-    {1: [1.5, -0.0, 0.1, 100000.0, 65504.0],
-     2: {"type": "object", "required": ["path"], "caf\u00e9": "\u20ac\U0001f600"},
-     -1: 18446744073709551615, -300: -18446744073709551616, "k": b"", "kk": [[], {}, [[[{0: 65536}]]]]},
+    [
+        1,
+        "greenhouse",
+        "0.2.0",
+        [["read-file", "Read a file", 3, [0, 1, 1000], True, None, b"\x01\x02" * 5, -5]],
+    ],
+    {
+        1: [1.5, -0.0, 0.1, 100000.0, 65504.0],
+        2: {"type": "object", "required": ["path"], "caf\u00e9": "\u20ac\U0001f600"},
+        -1: 18446744073709551615,
+        -300: -18446744073709551616,
+        "k": b"",
+        "kk": [[], {}, [[[{0: 65536}]]]],
+    },
     ["x" * 30, b"y" * 300, list(range(-30, 30)), "\u00e9" * 130],
 )
 TEXTS = (
     b'{"jsonrpc":"2.0","id":17,"method":"claw.tool.call","params":{"name":"read_file","n":[0,-1,2.5e3,true,null]}}',
-    b' [ "caf\xc3\xa9 \\u20ac \\ud83d\\ude00 \\"q\\"\\n" , { "a" : { "" : [ ] } , "b\\\\" : -0.5E-2 } ]\r\n',
+    b' [ "caf\xc3\xa9 \\u20ac \\ud83d\\ude00 \\"q\\"\\n" , { "a" : { "" : [ ] } , "b\\\\" : '
+    b"-0.5E-2 } ]\r\n",
 )
 SEED = 20260117
 
@@ -58,7 +71,9 @@ def check_cbor(data: bytes) -> bool:
 
 
 def check_json(data: bytes) -> bool:
-    """Return whether *data* is accepted; all decoders of this runtime must agree on it and on the value."""
+    """Return whether *data* is accepted; all decoders of this runtime must agree on it and on
+    the value.
+    """
     results = []
     for codec in CODECS:
         try:
@@ -78,7 +93,7 @@ def test_damaged_cbor():
         accepted = 0
         for bad in damaged(data):
             accepted += check_cbor(bad)
-        assert 0 < accepted < 8 * len(data)     # flips within strings and numbers go unseen
+        assert 0 < accepted < 8 * len(data)  # flips within strings and numbers go unseen
 
 
 def test_random_cbor():
@@ -108,15 +123,44 @@ def test_random_json():
     """Vectors with parts of other vectors in them, and random tokens."""
     random = Random(SEED + 1)
     short = [text for text, _, _ in VECTORS if len(text) < 60]
-    tokens = (b"[", b"]", b"{", b"}", b",", b":", b'"', b"\\", b"\\u", b"d83d", b"de00", b"0", b"1", b"-", b".", b"e",
-              b"true", b" ",
-              b"\n", b'"a"', b'"a":', b"\xc3", b"\xa9", b"\xed\xa0\x80", b"\x00", b"1" * 30)
+    tokens = (
+        b"[",
+        b"]",
+        b"{",
+        b"}",
+        b",",
+        b":",
+        b'"',
+        b"\\",
+        b"\\u",
+        b"d83d",
+        b"de00",
+        b"0",
+        b"1",
+        b"-",
+        b".",
+        b"e",
+        b"true",
+        b" ",
+        b"\n",
+        b'"a"',
+        b'"a":',
+        b"\xc3",
+        b"\xa9",
+        b"\xed\xa0\x80",
+        b"\x00",
+        b"1" * 30,
+    )
     for _ in range(1200):
         data = short[random.below(len(short))]
         pos = random.below(len(data) + 1)
         other = short[random.below(len(short))]
-        check_json(data[:pos] + other[random.below(len(other) + 1):] + data[pos + random.below(2):])
-        check_json(b"".join([tokens[random.below(len(tokens))] for _ in range(1 + random.below(8))]))
+        check_json(
+            data[:pos] + other[random.below(len(other) + 1) :] + data[pos + random.below(2) :]
+        )
+        check_json(
+            b"".join([tokens[random.below(len(tokens))] for _ in range(1 + random.below(8))])
+        )
 
 
 def test_random_frames():
@@ -132,18 +176,23 @@ def test_random_frames():
             assert drain(Framer(limit, plain_json), data, 1) == whole
             for kind, payload in whole:
                 assert kind == TOO_LONG or kind == RECORD or (kind == TEXT and not plain_json)
-                assert int(payload) > limit if kind == TOO_LONG else len(payload) <= limit and b"\n" not in payload
+                assert (
+                    int(payload) > limit
+                    if kind == TOO_LONG
+                    else len(payload) <= limit and b"\n" not in payload
+                )
 
 
 def drain(framer, data: bytes, portion: int) -> list:
     events = []
     for pos in range(0, len(data), portion):
-        framer.feed(data[pos:pos + portion])
+        framer.feed(data[pos : pos + portion])
         event = framer.next_event()
         while event is not None:
             events.append(event)
             event = framer.next_event()
-        assert len(getattr(framer, "_open", b"")) <= framer.limit       # compiled, it is not to be seen
+        # compiled, it is not to be seen
+        assert len(getattr(framer, "_open", b"")) <= framer.limit
         assert not getattr(framer, "_chunk", b"")
     framer.finish()
     event = framer.next_event()

@@ -1,13 +1,20 @@
-"""The console's commands, and questions that wait behind others: what a person reads, on every runtime."""
+"""The console's commands, and questions that wait behind others: what a person reads, on every
+runtime.
+"""
+
 import transcripts
 
 from clawlite.core.image import HAS_SIDE_EFFECTS
 from clawlite.core.trace import trace
 
-CALL = ("{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"claw.tool.call\",\"params\":{\"name\":\"water\",\"arguments\":{\"seconds\":%d},"
-         "\"context\":{\"request_id\":\"00000000-0000-4000-8000-00000000000%d\",\"identity\":\"greenhouse\"}}}")
-OPEN = "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"claw.initialize\",\"params\":{\"protocolVersion\":\"0.3.0\",\"clientInfo\":" \
-       "{\"name\":\"t\",\"version\":\"1\"},\"capabilities\":{},\"manifest\":{\"kind\":\"Claw\",\"metadata\":{\"name\":\"x\"},\"spec\":{}}}}"
+CALL = (
+    '{"jsonrpc":"2.0","id":%d,"method":"claw.tool.call","params":{"name":"water","arguments":{"seconds":%d},'
+    '"context":{"request_id":"00000000-0000-4000-8000-00000000000%d","identity":"greenhouse"}}}'
+)
+OPEN = (
+    '{"jsonrpc":"2.0","id":9,"method":"claw.initialize","params":{"protocolVersion":"0.3.0","clientInfo":'
+    '{"name":"t","version":"1"},"capabilities":{},"manifest":{"kind":"Claw","metadata":{"name":"x"},"spec":{}}}}'
+)
 
 
 def player(name="greenhouse"):
@@ -19,12 +26,19 @@ def player(name="greenhouse"):
 
 def words(effects):
     """Return what a person sees: texts, and prompts in brackets."""
-    return [effect[1] if effect[0] != "prompt" else "<%s>" % effect[1] for effect in effects if effect[0] in ("say", "prompt")]
+    return [
+        effect[1] if effect[0] != "prompt" else "<%s>" % effect[1]
+        for effect in effects
+        if effect[0] in ("say", "prompt")
+    ]
 
 
 def asks(seconds, left):
-    return ["Approve water(seconds=%d)?\n  rule ask-before-watering asks first: water does not flow back\n  (%d s, then denied)"
-            % (seconds, left), "<[y/N] >"]
+    return [
+        "Approve water(seconds=%d)?\n  rule ask-before-watering asks first: water does not "
+        "flow back\n  (%d s, then denied)" % (seconds, left),
+        "<[y/N] >",
+    ]
 
 
 def water(seconds):
@@ -33,13 +47,20 @@ def water(seconds):
 
 # -- questions
 
+
 def test_a_question_that_waited_behind_another_is_put_with_the_time_that_is_left():
     it = player()
     assert words(it.step(1000, "record", water(1))) == asks(1, 60)
     assert words(it.step(20000, "record", water(2))) == []
     assert words(it.step(25000, "line", "n")) == asks(2, 55)
-    assert words(it.step(79000, "line", "maybe")) == ["Please answer y or n; the call waits (1 s left).", "<[y/N] >"]
-    assert words(it.step(79999, "line", "maybe")) == ["Please answer y or n; the call waits (1 s left).", "<[y/N] >"]
+    assert words(it.step(79000, "line", "maybe")) == [
+        "Please answer y or n; the call waits (1 s left).",
+        "<[y/N] >",
+    ]
+    assert words(it.step(79999, "line", "maybe")) == [
+        "Please answer y or n; the call waits (1 s left).",
+        "<[y/N] >",
+    ]
     assert words(it.step(80000, "tick", None)) == ["<> >"]
 
 
@@ -79,16 +100,32 @@ def test_a_person_may_look_before_they_answer():
     assert words(it.step(1100, "line", "/show")) == ["water, with:", "  seconds=1", "<[y/N] >"]
     assert words(it.step(1200, "line", "/trace"))[0] == "No tool has been called yet."
     assert words(it.step(1300, "line", "/help"))[0].startswith("Type a message")
-    assert words(it.step(1400, "line", "/quit")) == ["Please answer y or n; the call waits (60 s left).", "<[y/N] >"]
+    assert words(it.step(1400, "line", "/quit")) == [
+        "Please answer y or n; the call waits (60 s left).",
+        "<[y/N] >",
+    ]
     assert words(it.step(1500, "line", "n"))[-1] == "<> >"
     assert words(it.step(1600, "line", "/show 1")) == ["water, with:", "  seconds=1", "<> >"]
-    assert words(it.step(1700, "line", "/show 2"))[0] == 'Expected /show with a number from 1 (the last call) to 1, got "2".'
+    assert (
+        words(it.step(1700, "line", "/show 2"))[0]
+        == 'Expected /show with a number from 1 (the last call) to 1, got "2".'
+    )
 
 
 def test_a_misspelt_command_has_its_did_you_mean():
     it = player()
-    for at, (typed, meant) in enumerate((("/trcae", "/trace"), ("/tool", "/tools"), ("/statuss", "/status"), ("/hepl", "/help"), ("/memorx", "/memory"))):
-        assert words(it.step(1000 + at, "line", typed))[0] == 'No command "%s". Did you mean %s? /help lists them.' % (typed, meant)
+    for at, (typed, meant) in enumerate(
+        (
+            ("/trcae", "/trace"),
+            ("/tool", "/tools"),
+            ("/statuss", "/status"),
+            ("/hepl", "/help"),
+            ("/memorx", "/memory"),
+        )
+    ):
+        assert words(it.step(1000 + at, "line", typed))[
+            0
+        ] == 'No command "%s". Did you mean %s? /help lists them.' % (typed, meant)
     assert words(it.step(2000, "line", "/nope"))[0] == 'No command "/nope". /help lists them.'
 
 
@@ -96,10 +133,12 @@ def test_a_question_that_the_operator_answered_is_taken_back():
     it = player()
     it.step(1000, "record", water(1))
     it.step(1100, "record", water(2))
-    deny = "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"claw.tool.deny\",\"params\":{\"request_id\":\"00000000-0000-4000-8000-00000000000%d\"}}"
+    deny = '{"jsonrpc":"2.0","id":5,"method":"claw.tool.deny","params":{"request_id":"00000000-0000-4000-8000-00000000000%d"}}'  # noqa: E501
     assert words(it.step(1200, "record", deny % 2)) == []
     assert words(it.step(1300, "record", deny % 1)) == ["<> >"]
-    assert words(it.step(1400, "line", "/trace"))[0].startswith("water(seconds=1)  refused (-32013), called by the operator\n")
+    assert words(it.step(1400, "line", "/trace"))[0].startswith(
+        "water(seconds=1)  refused (-32013), called by the operator\n"
+    )
 
 
 def test_lines_that_waited_for_a_question_of_the_operator_are_taken_after_it():
@@ -118,8 +157,11 @@ def test_a_turn_whose_question_was_answered_gets_one_prompt():
 
 # -- /trace
 
+
 class Image:
-    """What ``trace`` asks of an image; rule n is [id, action, reason, timeout_s, allow, root, policy, rate]."""
+    """What ``trace`` asks of an image; rule n is [id, action, reason, timeout_s, allow, root,
+    policy, rate].
+    """
 
     class agent:
         autonomy = 2
@@ -128,9 +170,14 @@ class Image:
         flags = HAS_SIDE_EFFECTS
         paths = ["path"]
 
-    rules = [["ws", 3, "", 0, 0, "/workspace", "p", None], ["rest", 0, "not there", 0, 0, None, "p", None],
-             ["ask", 1, "", 9, 1, None, "p", None], ["spend", 0, "", 0, 0, None, "q", [1000, 2500000000]],
-             ["some", 3, "", 0, 0, "/a", "q", [None, 5000000]], ["etc", 0, "", 0, 0, "/etc", "q", None]]
+    rules = [
+        ["ws", 3, "", 0, 0, "/workspace", "p", None],
+        ["rest", 0, "not there", 0, 0, None, "p", None],
+        ["ask", 1, "", 9, 1, None, "p", None],
+        ["spend", 0, "", 0, 0, None, "q", [1000, 2500000000]],
+        ["some", 3, "", 0, 0, "/a", "q", [None, 5000000]],
+        ["etc", 0, "", 0, 0, "/etc", "q", None],
+    ]
 
     def rule(self, number):
         return self.rules[number]
@@ -141,7 +188,13 @@ class Image:
 
 class Agent:
     def __init__(self, event, answer=None, autonomy=2):
-        whole = {"event": "tool.call", "tool": "t", "caller": "provider", "arguments": {}, "status": "ok"}
+        whole = {
+            "event": "tool.call",
+            "tool": "t",
+            "caller": "provider",
+            "arguments": {},
+            "status": "ok",
+        }
         for key in event:
             whole[key] = event[key]
         self.image = Image()
@@ -155,32 +208,64 @@ def told(event, answer=None, autonomy=2):
 
 
 def test_rules_are_told_in_the_order_in_which_they_were_looked_at():
-    assert told({"arguments": {"b": 1, "a": "x"}, "status": "refused", "code": -32011, "action": "deny", "rule_id": "rest",
-                 "trace": [[0, False], [1, True]]}) == [
-        't(a="x", b=1)  refused (-32011), called by the provider', "- rule ws (policy p, within /workspace): does not match, its paths do not all lie there",
-        "* rule rest (policy p): matches, so it is denied: not there"]
+    assert told(
+        {
+            "arguments": {"b": 1, "a": "x"},
+            "status": "refused",
+            "code": -32011,
+            "action": "deny",
+            "rule_id": "rest",
+            "trace": [[0, False], [1, True]],
+        }
+    ) == [
+        't(a="x", b=1)  refused (-32011), called by the provider',
+        "- rule ws (policy p, within /workspace): does not match, its paths do not all lie there",
+        "* rule rest (policy p): matches, so it is denied: not there",
+    ]
 
 
 def test_why_a_rule_did_not_match_is_told():
-    event = {"action": "allow", "rule_id": None, "arguments": {"path": "/a/x"}, "trace": [[3, False], [4, False], [5, False]]}
+    event = {
+        "action": "allow",
+        "rule_id": None,
+        "arguments": {"path": "/a/x"},
+        "trace": [[3, False], [4, False], [5, False]],
+    }
     assert told(event)[1:4] == [
-        "- rule spend (policy q, once 1000 tokens or 2.5 dollars of the day are used): does not match, the day is not used up",
-        "- rule some (policy q, within /a and until 0.005 dollars of the day are used): does not match, the day is used up",
-        "- rule etc (policy q, within /etc): does not match, none of its paths lies there"]
+        "- rule spend (policy q, once 1000 tokens or 2.5 dollars of the day are used): does not "
+        "match, the day is not used up",
+        "- rule some (policy q, within /a and until 0.005 dollars of the day are used): does not "
+        "match, the day is used up",
+        "- rule etc (policy q, within /etc): does not match, none of its paths lies there",
+    ]
     event["arguments"] = {"path": "/b"}
     assert told(event)[2].endswith("does not match, its paths do not all lie there")
 
 
 def test_limits_and_retries_are_told():
-    event = {"action": "require-approval", "rule_id": "ask", "trace": [[2, True]], "status": "refused", "code": -32011, "limit": "tool_calls_per_minute"}
-    assert told(event)[1:] == ["* rule ask (policy p): matches, so it asks first",
-                               "* limit: tool_calls_per_minute, and this call would exceed it: it is denied"]
+    event = {
+        "action": "require-approval",
+        "rule_id": "ask",
+        "trace": [[2, True]],
+        "status": "refused",
+        "code": -32011,
+        "limit": "tool_calls_per_minute",
+    }
+    assert told(event)[1:] == [
+        "* rule ask (policy p): matches, so it asks first",
+        "* limit: tool_calls_per_minute, and this call would exceed it: it is denied",
+    ]
     event = {"action": "allow", "rule_id": "rest", "trace": [[1, True]], "attempts": 3}
     assert told(event)[-1] == "* retry: it was tried 3 times"
 
 
 def test_an_event_that_names_its_approval_needs_no_other_answer():
-    event = {"action": "require-approval", "rule_id": "ask", "trace": [[2, True]], "approval": "approved"}
+    event = {
+        "action": "require-approval",
+        "rule_id": "ask",
+        "trace": [[2, True]],
+        "approval": "approved",
+    }
     assert told(event)[-1] == "* approval: the person approved"
     for code, last in ((-32012, "nobody answered in time"), (-32013, "it was not approved")):
         event = {"action": "require-approval", "rule_id": "ask", "trace": [[2, True]], "code": code}
@@ -191,20 +276,30 @@ def test_no_rule_is_told():
     event = {"status": "refused", "code": -32011, "action": "deny", "rule_id": None, "trace": []}
     assert told(event)[1:] == ["* no rule can match this tool: it is denied"]
     event["trace"] = [[0, False]]
-    assert told(event)[1:] == ["- rule ws (policy p, within /workspace): does not match, its paths do not all lie there", "* no rule matches: it is denied"]
+    assert told(event)[1:] == [
+        "- rule ws (policy p, within /workspace): does not match, its paths do not all lie there",
+        "* no rule matches: it is denied",
+    ]
 
 
 def test_approvals_are_told():
     event = {"action": "require-approval", "rule_id": "ask", "trace": [[2, True]]}
-    for answer, code, last in (("approved", None, "the person approved"), ("denied", -32013, "it was not approved"),
-                               ("expired", -32012, "nobody answered in time"), ("approved", -32014, "the person approved"),
-                               ("expired", None, "nobody answered in time, and the rule allows it then"),
-                               ("expired", -32014, "nobody answered in time, and the rule allows it then")):
+    for answer, code, last in (
+        ("approved", None, "the person approved"),
+        ("denied", -32013, "it was not approved"),
+        ("expired", -32012, "nobody answered in time"),
+        ("approved", -32014, "the person approved"),
+        ("expired", None, "nobody answered in time, and the rule allows it then"),
+        ("expired", -32014, "nobody answered in time, and the rule allows it then"),
+    ):
         if code:
             event["code"] = code
         else:
             event.pop("code", None)
-        assert told(event, answer)[1:] == ["* rule ask (policy p): matches, so it asks first", "* approval: " + last], (answer, code)
+        assert told(event, answer)[1:] == [
+            "* rule ask (policy p): matches, so it asks first",
+            "* approval: " + last,
+        ], (answer, code)
 
 
 def test_autonomy_is_told_where_it_decided():
@@ -214,28 +309,47 @@ def test_autonomy_is_told_where_it_decided():
     assert told(event) == ["t()  ok, called by the provider", rule]
     assert told(event, "approved", 1)[1:] == [rule, asked, "* approval: the person approved"]
     assert told({"status": "refused", "code": -32011}, None, 0)[1:] == [
-        "* autonomy: this agent only observes, it runs no tools; no rule was looked at"]
+        "* autonomy: this agent only observes, it runs no tools; no rule was looked at"
+    ]
 
 
 def test_calls_that_no_rule_saw_say_why():
     refused = {"status": "refused", "code": -32602}
-    assert told(refused)[1:] == ["* the call does not fit what the tool takes; no rule was looked at"]
+    assert told(refused)[1:] == [
+        "* the call does not fit what the tool takes; no rule was looked at"
+    ]
     refused["tool"] = "x"
     assert told(refused)[1:] == ["* this agent has no such tool; no rule was looked at"]
     for odd in (None, 5, [], {}):
         refused["tool"] = refused["arguments"] = odd
         assert told(refused)[1:] == ["* this agent has no such tool; no rule was looked at"]
-    assert told({"status": "refused", "code": -32010})[1:] == ["* where its path leads could not be found out, so no rule decided"]
+    assert told({"status": "refused", "code": -32010})[1:] == [
+        "* where its path leads could not be found out, so no rule decided"
+    ]
 
 
 def test_trace_takes_a_number_of_a_call_that_is_kept():
     agent = Agent({})
-    agent.calls = [({"event": "tool.call", "tool": "x", "caller": "provider", "arguments": {"n": n}, "status": "refused", "code": -32602},
-                    None) for n in range(3)]
+    agent.calls = [
+        (
+            {
+                "event": "tool.call",
+                "tool": "x",
+                "caller": "provider",
+                "arguments": {"n": n},
+                "status": "refused",
+                "code": -32602,
+            },
+            None,
+        )
+        for n in range(3)
+    ]
     for text, n in (("", 2), ("1", 2), ("2", 1), ("3", 0), ("03", 0)):
         assert trace(agent, text.split()).startswith("x(n=%d)  " % n), text
     for wrong in ("0", "4", "-1", "+1", "1.0", "x", "1 2", "9" * 9, "9" * 4000, "\xb2"):
-        assert trace(agent, wrong.split()).startswith("Expected /trace with a number from 1 (the last call) to 3, got "), wrong
+        assert trace(agent, wrong.split()).startswith(
+            "Expected /trace with a number from 1 (the last call) to 3, got "
+        ), wrong
         assert len(trace(agent, wrong.split())) < 120
     agent.calls = []
     assert trace(agent, ["1"]) == "No tool has been called yet."
@@ -259,16 +373,27 @@ def test_nobody_keeps_calls_without_a_console():
 
 # -- /memory
 
+
 def test_memory_says_what_is_kept():
     none = "This agent declares no memory: nothing that it is told survives the session."
     it = player()
     it.step(10, "line", "hello")
-    assert words(it.step(20, "line", "/memory")) == [none, "Its providers answer each message by itself: no earlier turn is kept.", "<> >"]
+    assert words(it.step(20, "line", "/memory")) == [
+        none,
+        "Its providers answer each message by itself: no earlier turn is kept.",
+        "<> >",
+    ]
     it = player()
     it.agent.keep_bytes = 1000
-    kept = "Its providers see this conversation again: %s, %d bytes of text; above 1000 bytes the oldest are forgotten."
+    kept = (
+        "Its providers see this conversation again: %s, %d bytes of text; above 1000 bytes the "
+        "oldest are forgotten."
+    )
     assert words(it.step(20, "line", "/memory"))[1] == kept % ("0 turns", 0)
     said = words(it.step(30, "line", "hello \xfc"))[0]
     assert words(it.step(40, "line", "/memory"))[1] == kept % ("1 turn", 8 + len(said.encode()))
     it.step(50, "line", "hello \xfc")
-    assert words(it.step(60, "line", "/memory"))[1] == kept % ("2 turns", 2 * (8 + len(said.encode())))
+    assert words(it.step(60, "line", "/memory"))[1] == kept % (
+        "2 turns",
+        2 * (8 + len(said.encode())),
+    )

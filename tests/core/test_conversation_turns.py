@@ -1,4 +1,5 @@
 """What of a store becomes a conversation again, and what of a turn is stored."""
+
 from clawlite.core.conversation import MAX_MESSAGES, keep, restore, store_of
 from clawlite.core.effect import REMEMBER, TELL
 from clawlite.core.errors import InvalidParams, StoreError
@@ -53,24 +54,62 @@ def entry(role, text, **more):
 
 def test_earlier_turns_come_first_and_this_one_is_stored_whole():
     history = History(10000)
-    found = [entry("assistant", "cut"), entry("user", "a"), entry("assistant", "", calls=[["1", "t", "{}"], ["2", "t", "{}"]]),
-             entry("tool", "r", id="1", tool="t", failed=True), entry("tool", "s", id="2", tool="t"), entry("assistant", "b"),
-             entry("user", "no answer"), entry("user", "c"), entry("assistant", "d"),
-             {"content": "in short", "metadata": {"summary_of": 3}}]
+    found = [
+        entry("assistant", "cut"),
+        entry("user", "a"),
+        entry("assistant", "", calls=[["1", "t", "{}"], ["2", "t", "{}"]]),
+        entry("tool", "r", id="1", tool="t", failed=True),
+        entry("tool", "s", id="2", tool="t"),
+        entry("assistant", "b"),
+        entry("user", "no answer"),
+        entry("user", "c"),
+        entry("assistant", "d"),
+        {"content": "in short", "metadata": {"summary_of": 3}},
+    ]
     effects, value = played(history, [(True, {"entries": found}), (True, {"stored": 2, "ids": []})])
-    assert value is True and [effect[:2] for effect in effects] == [(REMEMBER, "query"), (REMEMBER, "store")]
-    assert effects[1][4] == (None, [(None, {"role": "user", "text": "hello"}, None, None), (None, {"role": "assistant", "text": "yes"}, None, None)])
-    assert said(history) == [("user", "a"), ("assistant", ""), ("tool", "r"), ("tool", "s"), ("assistant", "b"), ("user", "c"), ("assistant", "d"),
-                             ("user", "What was said before, in short: in short"), ("assistant", "I remember."), ("user", "hello"), ("assistant", "yes")]
+    assert value is True and [effect[:2] for effect in effects] == [
+        (REMEMBER, "query"),
+        (REMEMBER, "store"),
+    ]
+    assert effects[1][4] == (
+        None,
+        [
+            (None, {"role": "user", "text": "hello"}, None, None),
+            (None, {"role": "assistant", "text": "yes"}, None, None),
+        ],
+    )
+    assert said(history) == [
+        ("user", "a"),
+        ("assistant", ""),
+        ("tool", "r"),
+        ("tool", "s"),
+        ("assistant", "b"),
+        ("user", "c"),
+        ("assistant", "d"),
+        ("user", "What was said before, in short: in short"),
+        ("assistant", "I remember."),
+        ("user", "hello"),
+        ("assistant", "yes"),
+    ]
     tool = history.context(100000)[2]
     assert tool.id == "1" and tool.tool == "t" and tool.result.is_error is True
-    assert [effect[1] for effect in played(history, [(True, {"stored": 2})])[0]] == ["store"], "what was said before is looked for once"
+    assert [effect[1] for effect in played(history, [(True, {"stored": 2})])[0]] == ["store"], (
+        "what was said before is looked for once"
+    )
 
 
 def test_a_result_that_is_missing_takes_its_turn_away():
     history = History(10000)
-    found = [entry("user", "a"), entry("assistant", "", calls=[["1", "t", "{}"]]), entry("assistant", "b"), entry("user", "c"), entry("tool", "r"),
-             entry("assistant", "d", calls="x"), entry("user", 1), {"content": "note"}]
+    found = [
+        entry("user", "a"),
+        entry("assistant", "", calls=[["1", "t", "{}"]]),
+        entry("assistant", "b"),
+        entry("user", "c"),
+        entry("tool", "r"),
+        entry("assistant", "d", calls="x"),
+        entry("user", 1),
+        {"content": "note"},
+    ]
     played(history, [(True, {"entries": found}), (True, {})])
     assert said(history) == [("user", "hello"), ("assistant", "yes")]
 
@@ -91,31 +130,63 @@ def test_a_provider_that_sees_no_earlier_turn_costs_no_question():
 
 
 def test_no_more_messages_are_read_than_a_provider_can_see():
-    for keep_bytes, most in ((95, 1), (96, 2), (48 * MAX_MESSAGES - 1, MAX_MESSAGES - 1), (48 * MAX_MESSAGES, MAX_MESSAGES), (1 << 20, MAX_MESSAGES)):
+    for keep_bytes, most in (
+        (95, 1),
+        (96, 2),
+        (48 * MAX_MESSAGES - 1, MAX_MESSAGES - 1),
+        (48 * MAX_MESSAGES, MAX_MESSAGES),
+        (1 << 20, MAX_MESSAGES),
+    ):
         effects, _ = played(History(keep_bytes), [(True, {"entries": []}), (True, {})], keep_bytes)
         assert effects[0][4] == ("time-range", None, most, None)
 
 
 def test_a_turn_that_is_too_long_loses_its_tools():
-    history, long = History(10000), InvalidParams("entries: expected at most 8192 bytes at once, got 9000")
+    history, long = (
+        History(10000),
+        InvalidParams("entries: expected at most 8192 bytes at once, got 9000"),
+    )
     history.begin(Message("user", "look"))
-    history.turn += [Message("assistant", "", [("1", "t", "{}")]), Message("tool", "x" * 9000, (), "1", "t", Result("x", False)), Message("assistant", "seen")]
+    history.turn += [
+        Message("assistant", "", [("1", "t", "{}")]),
+        Message("tool", "x" * 9000, (), "1", "t", Result("x", False)),
+        Message("assistant", "seen"),
+    ]
     work = keep((Store(), ""), history)
     whole = work.send(None)[4][1]
-    assert [entry[1]["role"] for entry in whole] == ["user", "assistant", "tool", "assistant"] and whole[1][1]["calls"] == [["1", "t", "{}"]]
+    assert [entry[1]["role"] for entry in whole] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ] and whole[1][1]["calls"] == [["1", "t", "{}"]]
     assert (whole[2][1]["id"], whole[2][1]["tool"], whole[2][1]["failed"]) == ("1", "t", False)
     assert [entry[1]["text"] for entry in work.send((False, long))[4][1]] == ["look", "seen"]
-    assert work.send((False, long)) == (TELL, "entries: expected at most 8192 bytes at once, got 9000; this is forgotten when the agent ends.")
+    assert work.send((False, long)) == (
+        TELL,
+        "entries: expected at most 8192 bytes at once, got "
+        "9000; this is forgotten when the agent ends.",
+    )
 
 
 def test_a_store_that_is_full_is_compacted():
-    effects, _ = played(History(0), [(True, {"is_full": True}), (True, (8, 4))], 0, Store(compaction=TRUNCATE))
+    effects, _ = played(
+        History(0), [(True, {"is_full": True}), (True, (8, 4))], 0, Store(compaction=TRUNCATE)
+    )
     assert [effect[1] for effect in effects] == ["store", "compact"] and effects[1][4] == TRUNCATE
 
 
 def test_the_first_conversation_has_it_in_the_part_that_its_scope_says():
     talk = Store()
-    assert store_of([Store(KEY_VALUE), talk, Store()], "me") == (talk, "") and store_of([Store(KEY_VALUE)], "me") is None
+    assert (
+        store_of([Store(KEY_VALUE), talk, Store()], "me") == (talk, "")
+        and store_of([Store(KEY_VALUE)], "me") is None
+    )
     own, console = Store(scope=PER_IDENTITY), Store(scope=PER_CHANNEL)
-    assert store_of([own], "me") == (own, "identity/me") and store_of([console], "me") == (console, "channel/cli")
-    assert [store_of([store], "me", "bot/7")[1] for store in (talk, own, console)] == ["channel/bot/7"] * 3
+    assert store_of([own], "me") == (own, "identity/me") and store_of([console], "me") == (
+        console,
+        "channel/cli",
+    )
+    assert [store_of([store], "me", "bot/7")[1] for store in (talk, own, console)] == [
+        "channel/bot/7"
+    ] * 3

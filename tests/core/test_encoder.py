@@ -1,4 +1,5 @@
 """core/encoder: what it refuses; test_cbor.py has what it writes."""
+
 from test_text import GOOD
 
 from clawlite.core import cbor
@@ -22,10 +23,27 @@ def test_encode_depth_one_below_at_and_above():
 def test_encode_refuses_what_has_no_deterministic_form():
     loop = []
     loop.append(loop)
-    for value in (18446744073709551616, -18446744073709551617, 1 << 200, float("nan"), float("inf"), -float("inf"),
-                  "\ud800", ["a\udfff"], {"\ud800": 1}, object(), len, {1, 2}, {None: 1}, {True: 1}, {1.5: 1},
-                  {b"a": 1},
-                  {(1,): 1}, loop, 1j):
+    for value in (
+        18446744073709551616,
+        -18446744073709551617,
+        1 << 200,
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        "\ud800",
+        ["a\udfff"],
+        {"\ud800": 1},
+        object(),
+        len,
+        {1, 2},
+        {None: 1},
+        {True: 1},
+        {1.5: 1},
+        {b"a": 1},
+        {(1,): 1},
+        loop,
+        1j,
+    ):
         try:
             encode(value)
         except CBORError as error:
@@ -36,7 +54,11 @@ def test_encode_refuses_what_has_no_deterministic_form():
 
 def test_text_becomes_utf8_and_half_a_surrogate_pair_nothing():
     for data, text in GOOD:
-        assert encode(text) == bytes((0x60 + len(data),)) + data if len(data) < 24 else encode(text)[2:] == data
+        assert (
+            encode(text) == bytes((0x60 + len(data),)) + data
+            if len(data) < 24
+            else encode(text)[2:] == data
+        )
     for code in (0xD800, 0xDBFF, 0xDC00, 0xDFFF):
         try:
             encode("a" + chr(code))

@@ -1,4 +1,5 @@
 """An error says the same wherever it is shown."""
+
 from clawlite.core.errors import ClawError, Passing
 
 

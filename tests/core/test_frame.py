@@ -1,4 +1,5 @@
 """core/frame: people and programs share one line."""
+
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
 
 
@@ -17,25 +18,42 @@ def run(data, portion=None, limit=8192, plain_json=False) -> list:
     result = []
     portion = portion or len(data) or 1
     for pos in range(0, len(data), portion):
-        framer.feed(data[pos:pos + portion])
+        framer.feed(data[pos : pos + portion])
         result.extend(events(framer))
     framer.finish()
     return result + events(framer)
 
 
-MIX = b'hello\n\x1e{"a":1}\n{"typed":"by a person"}\r\n\n\r\n\x1e{"b":2}\r\n\x1e\ntail \x1e{"c":3}\n\x1e\x1e{}\nend'
+MIX = (
+    b'hello\n\x1e{"a":1}\n{"typed":"by a person"}\r\n\n\r\n\x1e{"b":2}\r\n\x1e\ntail '
+    b'\x1e{"c":3}\n\x1e\x1e{}\nend'
+)
 
 
 def test_console_only_marked_lines_are_records():
     assert run(MIX) == [
-        (TEXT, b"hello"), (RECORD, b'{"a":1}'), (TEXT, b'{"typed":"by a person"}'), (TEXT, b""), (TEXT, b""),
-        (RECORD, b'{"b":2}'), (TEXT, b'tail \x1e{"c":3}'), (RECORD, b"\x1e{}"), (TEXT, b"end")]
+        (TEXT, b"hello"),
+        (RECORD, b'{"a":1}'),
+        (TEXT, b'{"typed":"by a person"}'),
+        (TEXT, b""),
+        (TEXT, b""),
+        (RECORD, b'{"b":2}'),
+        (TEXT, b'tail \x1e{"c":3}'),
+        (RECORD, b"\x1e{}"),
+        (TEXT, b"end"),
+    ]
 
 
 def test_serve_every_line_is_a_record():
     assert run(MIX, plain_json=True) == [
-        (RECORD, b"hello"), (RECORD, b'{"a":1}'), (RECORD, b'{"typed":"by a person"}'),
-        (RECORD, b'{"b":2}'), (RECORD, b'tail \x1e{"c":3}'), (RECORD, b"\x1e{}"), (RECORD, b"end")]
+        (RECORD, b"hello"),
+        (RECORD, b'{"a":1}'),
+        (RECORD, b'{"typed":"by a person"}'),
+        (RECORD, b'{"b":2}'),
+        (RECORD, b'tail \x1e{"c":3}'),
+        (RECORD, b"\x1e{}"),
+        (RECORD, b"end"),
+    ]
 
 
 def test_any_portions_give_the_same_events():
@@ -74,8 +92,14 @@ def test_limit_one_below_at_and_above():
             text = line.rstrip(b"\r")
             expected = (RECORD, text[1:]) if line[0] == 0x1E else (TEXT, text)
             for limit in (9, 10):
-                assert run(line + b"\nok\n", portion, limit) == [expected, (TEXT, b"ok")], (line, portion)
-            assert run(line + b"\nok\n", portion, 8) == [(TOO_LONG, b"9"), (TEXT, b"ok")], (line, portion)
+                assert run(line + b"\nok\n", portion, limit) == [expected, (TEXT, b"ok")], (
+                    line,
+                    portion,
+                )
+            assert run(line + b"\nok\n", portion, 8) == [(TOO_LONG, b"9"), (TEXT, b"ok")], (
+                line,
+                portion,
+            )
 
 
 def test_too_long_is_told_once_with_its_length():
@@ -84,7 +108,12 @@ def test_too_long_is_told_once_with_its_length():
         for plain_json in (False, True):
             kind = RECORD if plain_json else TEXT
             assert run(data, portion, 8192, plain_json) == [
-                (kind, b"a"), (TOO_LONG, b"20000"), (kind, b"b"), (TOO_LONG, b"8194"), (kind, b"c")]
+                (kind, b"a"),
+                (TOO_LONG, b"20000"),
+                (kind, b"b"),
+                (TOO_LONG, b"8194"),
+                (kind, b"c"),
+            ]
 
 
 def test_nothing_is_told_before_the_line_ends():
@@ -98,9 +127,14 @@ def test_nothing_is_told_before_the_line_ends():
 
 
 def test_finish_ends_an_open_line_only():
-    for data, expected in ((b"", []), (b"a\n", [(TEXT, b"a")]), (b"a", [(TEXT, b"a")]),
-                           (b"a\nb\r", [(TEXT, b"a"), (TEXT, b"b")]),
-                           (b"\n", [(TEXT, b"")]), (b"\x1e{}", [(RECORD, b"{}")])):
+    for data, expected in (
+        (b"", []),
+        (b"a\n", [(TEXT, b"a")]),
+        (b"a", [(TEXT, b"a")]),
+        (b"a\nb\r", [(TEXT, b"a"), (TEXT, b"b")]),
+        (b"\n", [(TEXT, b"")]),
+        (b"\x1e{}", [(RECORD, b"{}")]),
+    ):
         for drained in (False, True):
             framer = Framer()
             framer.feed(data)
@@ -152,6 +186,6 @@ def test_a_pair_understands_each_other():
         wire = b"".join([sender.send(record) for record in records])
         got = []
         for i in range(len(wire)):
-            receiver.feed(wire[i:i + 1])
+            receiver.feed(wire[i : i + 1])
             got.extend(events(receiver))
         assert got == [(RECORD, record) for record in records]

@@ -1,4 +1,5 @@
 """core/gateway: what a device makes of what a gateway sends."""
+
 from clawlite.core.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, WRITE
 from clawlite.core.errors import ProviderError
 from clawlite.core.gateway import Distant
@@ -7,7 +8,7 @@ from clawlite.core.turn import Message
 
 try:
     from jsontext import loads
-except ImportError:                     # CPython
+except ImportError:  # CPython
     from clawlite.linux.io.jsontext import loads
 
 
@@ -33,7 +34,14 @@ def ask(events, meter=None, keep=2048, most=None):
 
 
 def test_text_and_calls():
-    reply, effects = ask(["Let me ", "look.", "\n", {"calls": [["c1", "look", '{"bed":2}'], ["c2", "look", "nope"]], "stop": "tools"}])
+    reply, effects = ask(
+        [
+            "Let me ",
+            "look.",
+            "\n",
+            {"calls": [["c1", "look", '{"bed":2}'], ["c2", "look", "nope"]], "stop": "tools"},
+        ]
+    )
     assert (reply.text, reply.shown, reply.stop) == ("Let me look.", True, "tools")
     assert reply.calls == [("c1", "look", {"bed": 2}, '{"bed":2}'), ("c2", "look", None, "nope")]
     assert [effect[0] for effect in effects] == [OPEN, WRITE, WRITE, WRITE, CLOSE]
@@ -53,7 +61,10 @@ def test_no_more_is_kept_than_wanted():
 def test_an_error_closes():
     error, effects = ask(["Half", ProviderError("gone")])
     assert error.message == "provider model: gone" and effects[-1] == (CLOSE,)
-    assert ask([ProviderError("provider model: busy (tried 1 of 1)")])[0].message == "provider model: busy (tried 1 of 1)"
+    assert (
+        ask([ProviderError("provider model: busy (tried 1 of 1)")])[0].message
+        == "provider model: busy (tried 1 of 1)"
+    )
 
 
 def test_what_was_used_goes_to_a_ledger_that_is_there():
@@ -64,9 +75,23 @@ def test_what_was_used_goes_to_a_ledger_that_is_there():
 
 def test_a_malformed_result_is_an_error():
     call = ["i", "n", "{}"]
-    for result in ({"calls": 1}, {"calls": [1]}, {"calls": [["a", "b"]]}, {"calls": [["a", "b", 1]]}, {"calls": [call] * 17}, {"stop": 1},
-                   {"stop": None}, {"spent": 1}, {"spent": [1]}, {"spent": [[".day", 1]]}, {"spent": [[".calls", 1, 1]]}, {"spent": [[".day", -1, 1]]},
-                   {"spent": [[".day", 1, True]]}, {"spent": [[".day", 1, 1.5]]}, {"spent": [[".day", 1, 1]] * 3}):
+    for result in (
+        {"calls": 1},
+        {"calls": [1]},
+        {"calls": [["a", "b"]]},
+        {"calls": [["a", "b", 1]]},
+        {"calls": [call] * 17},
+        {"stop": 1},
+        {"stop": None},
+        {"spent": 1},
+        {"spent": [1]},
+        {"spent": [[".day", 1]]},
+        {"spent": [[".calls", 1, 1]]},
+        {"spent": [[".day", -1, 1]]},
+        {"spent": [[".day", 1, True]]},
+        {"spent": [[".day", 1, 1.5]]},
+        {"spent": [[".day", 1, 1]] * 3},
+    ):
         error, effects = ask([result])
         assert isinstance(error, ProviderError) and "malformed" in error.message, result
         assert effects[-1] == (CLOSE,)

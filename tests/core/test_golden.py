@@ -1,4 +1,5 @@
 """The same transcripts on every runtime: whole turns, approvals and sessions, effect by effect."""
+
 import transcripts
 
 

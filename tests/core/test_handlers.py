@@ -1,4 +1,5 @@
 """Handlers: plain functions, generators in steps, timeouts that end the work."""
+
 from clawlite.core.errors import SandboxDenied, ToolTimeout
 from clawlite.core.handlers import Handlers
 from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
@@ -38,8 +39,18 @@ def stubborn():
 
 def start(function, flags=0, due=None, now=0, **arguments):
     LOG.clear()
-    handlers = Handlers({}, {"steps": steps, "raises": raises, "stubborn": stubborn, "plain": lambda a: a + 1,
-                             "broken": lambda: 1 // 0, "wired": lambda board, a: (board, a)}, "BOARD")
+    handlers = Handlers(
+        {},
+        {
+            "steps": steps,
+            "raises": raises,
+            "stubborn": stubborn,
+            "plain": lambda a: a + 1,
+            "broken": lambda: 1 // 0,
+            "wired": lambda board, a: (board, a),
+        },
+        "BOARD",
+    )
     return handlers, handlers.start(1, Tool(function, flags), arguments, due, now)
 
 
@@ -82,7 +93,11 @@ def test_a_timeout_ends_the_work():
     assert handlers.deadline() == 25
     assert handlers.poll(24) == []
     ended = handlers.poll(25)
-    assert isinstance(ended[0][1][1], ToolTimeout) and LOG[-1] == "closed" and handlers.deadline() is None
+    assert (
+        isinstance(ended[0][1][1], ToolTimeout)
+        and LOG[-1] == "closed"
+        and handlers.deadline() is None
+    )
     assert handlers.poll(1000) == []
 
 
@@ -126,7 +141,11 @@ def leaves_in_a_step(how):
 
 
 def test_whatever_is_raised_ends_one_call_alone():
-    for how, said in ((SystemExit(3), "SystemExit: 3"), (KeyboardInterrupt(), "KeyboardInterrupt"), (Odd("x"), "Odd: x")):
+    for how, said in (
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (Odd("x"), "Odd: x"),
+    ):
         handlers = Handlers({}, {"plain": leaves, "step": leaves_in_a_step, "steps": steps}, None)
         done, error = handlers.start(1, Tool("plain"), {"how": how}, None, 0)
         assert not done and error.message == said
@@ -143,6 +162,7 @@ def test_an_interrupt_in_a_clean_up_does_not_stop_the_others():
             yield 1000
         finally:
             raise KeyboardInterrupt
+
     handlers = Handlers({}, {"rude": rude, "steps": steps}, None)
     handlers.start(1, Tool("rude", GENERATOR), {}, None, 0)
     handlers.start(2, Tool("steps", GENERATOR), {"n": 9}, None, 0)

@@ -1,4 +1,5 @@
 """core/http1: requests are well formed or refused, answers come out the same in any portions."""
+
 from test_cbor_fuzz import Random
 from wire_samples import (
     HTML,
@@ -26,10 +27,17 @@ def error(data: bytes, close: bool = True) -> str:
 
 
 def test_request():
-    assert request("POST", "/v1/messages?beta=1", "localhost:8080", [("X-Api-Key", "a b"), ("X-Empty", "")], 12) == (
-        b"POST /v1/messages?beta=1 HTTP/1.1\r\nHost: localhost:8080\r\nX-Api-Key: a b\r\nX-Empty: \r\n"
-        b"Content-Length: 12\r\nConnection: close\r\n\r\n")
-    assert request("GET", "/", "h", [], None) == b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+    assert request(
+        "POST", "/v1/messages?beta=1", "localhost:8080", [("X-Api-Key", "a b"), ("X-Empty", "")], 12
+    ) == (
+        b"POST /v1/messages?beta=1 HTTP/1.1\r\nHost: localhost:8080\r\nX-Api-Key: a b\r\nX-Empty: "
+        b"\r\n"
+        b"Content-Length: 12\r\nConnection: close\r\n\r\n"
+    )
+    assert (
+        request("GET", "/", "h", [], None)
+        == b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+    )
 
 
 def test_request_refuses_what_would_begin_another_part():
@@ -59,27 +67,59 @@ def refuse(parts: list) -> str:
 
 def test_content_length():
     assert check_portions(Response, HTTP_LENGTH) == [
-        ("head", 200, {"date": "Mon, 01 Jan 2029 00:00:00 GMT", "content-type": "application/json", "content-length": "7"}),
-        ("data", b'{"a":1}'), ("end",), ("closed", None)]
+        (
+            "head",
+            200,
+            {
+                "date": "Mon, 01 Jan 2029 00:00:00 GMT",
+                "content-type": "application/json",
+                "content-length": "7",
+            },
+        ),
+        ("data", b'{"a":1}'),
+        ("end",),
+        ("closed", None),
+    ]
     assert run(HTTP_LENGTH + b"more") == run(HTTP_LENGTH)
-    assert run(HTTP_LENGTH, False) == run(HTTP_LENGTH)          # a body of known length needs no close
+    # a body of known length needs no close
+    assert run(HTTP_LENGTH, False) == run(HTTP_LENGTH)
 
 
 def test_chunked_after_1xx_with_folded_lines_and_trailers():
     assert check_portions(Response, HTTP_CHUNKED) == [
-        ("head", 200, {"content-type": "text/event-stream", "transfer-encoding": "chunked", "via": "a, b", "x-long": "one two"}),
-        ("data", b"hello world0123456789"), ("end",), ("closed", None)]
+        (
+            "head",
+            200,
+            {
+                "content-type": "text/event-stream",
+                "transfer-encoding": "chunked",
+                "via": "a, b",
+                "x-long": "one two",
+            },
+        ),
+        ("data", b"hello world0123456789"),
+        ("end",),
+        ("closed", None),
+    ]
 
 
 def test_until_close_and_bare_line_feeds():
     assert check_portions(Response, HTTP_CLOSE) == [
-        ("head", 429, {"retry-after": "20"}), ("data", b"slow down"), ("closed", None), ("end",)]
+        ("head", 429, {"retry-after": "20"}),
+        ("data", b"slow down"),
+        ("closed", None),
+        ("end",),
+    ]
     assert run(HTTP_CLOSE, False)[-1][0] == "data"
 
 
 def test_answers_without_a_body():
-    for head in (b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 304\r\nContent-Length: 9\r\n\r\n",
-                 b"HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 00, 00\r\n\r\n"):
+    for head in (
+        b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 304\r\nContent-Length: 9\r\n\r\n",
+        b"HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 00, 00\r\n\r\n",
+    ):
         found = run(head, False)
         assert found[0][0] == "head" and found[1:] == [("end",)], found
 
@@ -101,31 +141,67 @@ def test_what_field_values_may_not_hold_becomes_a_space():
 def test_cut_answers():
     for end in range(len(HTTP_CHUNKED)):
         message = error(HTTP_CHUNKED[:end])
-        assert ("before an answer" in message) == (end < HTTP_CHUNKED.find(b"\n") + 1), (end, message)
+        assert ("before an answer" in message) == (end < HTTP_CHUNKED.find(b"\n") + 1), (
+            end,
+            message,
+        )
     for end in range(len(HTTP_LENGTH)):
         assert "closed" in error(HTTP_LENGTH[:end])
 
 
 def test_no_answer_of_http1():
-    for data in (HTML, b"H2", b"HTTP/2 200\r\n", b"\x15\x03\x01\x00\x02\x02\x46", b"SSH-2.0-OpenSSH_9\r\n", b" HTTP/1.1 200 OK"):
+    for data in (
+        HTML,
+        b"H2",
+        b"HTTP/2 200\r\n",
+        b"\x15\x03\x01\x00\x02\x02\x46",
+        b"SSH-2.0-OpenSSH_9\r\n",
+        b" HTTP/1.1 200 OK",
+    ):
         assert "found" in error(data, False)
-    for line in (b"HTTP/1.1 200OK", b"HTTP/1.1 20", b"HTTP/1.1  200", b"HTTP/1.12 200", b"HTTP/1.x 200", b"HTTP/1.1 2000", b"HTTP/1.1",
-                 b"HTTP/1.1 -20 OK"):
+    for line in (
+        b"HTTP/1.1 200OK",
+        b"HTTP/1.1 20",
+        b"HTTP/1.1  200",
+        b"HTTP/1.12 200",
+        b"HTTP/1.x 200",
+        b"HTTP/1.1 2000",
+        b"HTTP/1.1",
+        b"HTTP/1.1 -20 OK",
+    ):
         assert "status line" in error(line + b"\r\n", False), line
     for status in (b"000", b"099", b"101"):
         assert "nobody asked for" in error(b"HTTP/1.1 " + status + b" X\r\n\r\n", False)
 
 
 def test_wrong_fields():
-    for line in (b"no colon", b": no name", b"na me: v", b"name : v", b" folded: first", b"n\xc3\xa9: v"):
-        assert "expected a header" in error(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n", False), line
+    for line in (
+        b"no colon",
+        b": no name",
+        b"na me: v",
+        b"name : v",
+        b" folded: first",
+        b"n\xc3\xa9: v",
+    ):
+        assert "expected a header" in error(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n", False), (
+            line
+        )
     for length in (b"", b"-1", b"+1", b"1_0", b"0x1", b"1 1", b"1, 2", b"1,", b"9" * 16, b"\xb2"):
-        assert "Content-Length" in error(b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\n\r\n", False), length
-    assert run(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 15 + b"\r\n\r\n", False)[0][0] == "head"
+        assert "Content-Length" in error(
+            b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\n\r\n", False
+        ), length
+    assert (
+        run(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 15 + b"\r\n\r\n", False)[0][0] == "head"
+    )
     for coding in (b"gzip", b"gzip, chunked", b"identity", b""):
-        assert "Transfer-Encoding" in error(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + coding + b"\r\n\r\n", False)
+        assert "Transfer-Encoding" in error(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + coding + b"\r\n\r\n", False
+        )
     # RFC 9112, 6.3: the coding wins over a length
-    assert ("data", b"ab") in run(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n")
+    assert ("data", b"ab") in run(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: "
+        b"Chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"
+    )
 
 
 def test_wrong_chunks():
@@ -144,7 +220,7 @@ def test_bound_of_the_head():
         head = head[:-4] + b"x" * (size - len(head)) + b"\r\n\r\n"
         assert len(head) == size
         for portion in (len(head), 1000):
-            portions = [head[i:i + portion] for i in range(0, len(head), portion)]
+            portions = [head[i : i + portion] for i in range(0, len(head), portion)]
             assert events(Response(), portions)[0][0] == wanted, size
     # informational answers count too: a server that sends nothing else is left
     assert "longer" in error(b"HTTP/1.1 100 Continue\r\n\r\n" * 700, False)
@@ -156,7 +232,11 @@ def test_bound_of_the_head():
 
 
 def test_bound_of_the_fields():
-    for count, wanted in ((MAX_FIELDS - 1, "head"), (MAX_FIELDS, "head"), (MAX_FIELDS + 1, "error")):
+    for count, wanted in (
+        (MAX_FIELDS - 1, "head"),
+        (MAX_FIELDS, "head"),
+        (MAX_FIELDS + 1, "error"),
+    ):
         lines = b"".join([b"X-%d: v\r\n" % i for i in range(count)])
         assert run(b"HTTP/1.1 204 OK\r\n" + lines + b"\r\n")[0][0] == wanted, count
 
@@ -179,7 +259,7 @@ def test_damaged_answers():
         good = bad = 0
         for data in damaged(sample, random):
             found = merged(events(Response(), [data]))
-            pieces = merged(events(Response(), [data[i:i + 3] for i in range(0, len(data), 3)]))
+            pieces = merged(events(Response(), [data[i : i + 3] for i in range(0, len(data), 3)]))
             assert [event[0] for event in pieces] == [event[0] for event in found], data
             if found[-1][0] == "error":
                 bad += 1

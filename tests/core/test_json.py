@@ -2,6 +2,7 @@
 
 On CPython both decoders are tested, the one of linux and the board's; on MicroPython the board's.
 """
+
 import sys
 
 from json_vectors import VECTORS
@@ -10,19 +11,22 @@ from clawlite.core.errors import ParseError
 
 try:
     import jsontext as board
-except ImportError:                     # the runner for MicroPython has the folder on its path already
+# the runner for MicroPython has the folder on its path already
+except ImportError:
     sys.path.append(__file__.rsplit("/", 3)[0] + "/firmware-host/micropython")
     import jsontext as board
 
 CODECS = [board]
 if sys.implementation.name != "micropython":
     from clawlite.linux.io import jsontext as linux
+
     CODECS.append(linux)
 
 
 def _without_c():
     """Return the decoder of linux as it is where ``_json`` is missing."""
     import importlib.util
+
     names = [name for name in sys.modules if name in ("json", "_json") or name.startswith("json.")]
     kept = {name: sys.modules.pop(name) for name in names}
     sys.modules["_json"] = None
@@ -31,15 +35,19 @@ def _without_c():
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:
-        for name in [name for name in sys.modules if name in ("json", "_json") or name.startswith("json.")]:
+        for name in [
+            name for name in sys.modules if name in ("json", "_json") or name.startswith("json.")
+        ]:
             del sys.modules[name]
         sys.modules.update(kept)
     return module
 
 
 if len(CODECS) == 2:
+
     class Quick:
         """The decoder of requests, which are what most texts are not: it must not show."""
+
         loads, dumps = linux.request, linux.dumps
 
     CODECS += [_without_c(), Quick]
@@ -74,7 +82,11 @@ def test_every_vector():
         for text, verdict, value in VECTORS:
             if not verdict:
                 message = _message(codec, text)
-                assert message.startswith("JSON byte ") and "expected" in message and "found" in message, message
+                assert (
+                    message.startswith("JSON byte ")
+                    and "expected" in message
+                    and "found" in message
+                ), message
                 assert 0 <= int(message.split()[2][:-1]) <= len(text), (text[:80], message)
             else:
                 got = codec.loads(text)
@@ -83,15 +95,30 @@ def test_every_vector():
 
 def test_messages_name_the_byte():
     """The offset of what is wrong; where the grammar is kept but a rule of ours is not, near it."""
-    for text, offset in ((b'{"a":1,}', 7), (b"[1 2]", 3), (b'  nope', 2), (b'{"\xc3\xa9":x}', 6), (b'["a",\xff]', 5),
-                         (b"[1] x", 4), (b'["\xe2\x82\xac","\\ud800"]', 8), (b"[" * 33 + b"]" * 33, 32),
-                         (b'["[",' + b"[" * 32 + b"]" * 33, 36)):
+    for text, offset in (
+        (b'{"a":1,}', 7),
+        (b"[1 2]", 3),
+        (b"  nope", 2),
+        (b'{"\xc3\xa9":x}', 6),
+        (b'["a",\xff]', 5),
+        (b"[1] x", 4),
+        (b'["\xe2\x82\xac","\\ud800"]', 8),
+        (b"[" * 33 + b"]" * 33, 32),
+        (b'["[",' + b"[" * 32 + b"]" * 33, 36),
+    ):
         for codec in CODECS:
-            assert _message(codec, text).startswith("JSON byte %d:" % offset), (codec.__name__, text,
-                                                                                _message(codec, text))
-    for text, low, high in ((b'[{"x":1},{"key":1,"key":2}]', 9, 25), (b"[1," + b"1" * 50 + b"]", 3, 43),
-                            (b"[1,1e999,2]", 3, 7), (b'{"a":NaN}', 5, 7),
-                            (b'"\xc3\xa9\\q"', 3, 4)):
+            assert _message(codec, text).startswith("JSON byte %d:" % offset), (
+                codec.__name__,
+                text,
+                _message(codec, text),
+            )
+    for text, low, high in (
+        (b'[{"x":1},{"key":1,"key":2}]', 9, 25),
+        (b"[1," + b"1" * 50 + b"]", 3, 43),
+        (b"[1,1e999,2]", 3, 7),
+        (b'{"a":NaN}', 5, 7),
+        (b'"\xc3\xa9\\q"', 3, 4),
+    ):
         for codec in CODECS:
             message = _message(codec, text)
             assert low <= int(message.split()[2][:-1]) <= high, (codec.__name__, text, message)
@@ -103,11 +130,23 @@ def test_a_duplicate_is_named():
 
 
 WRITTEN = (
-    (None, "null"), (True, "true"), (False, "false"), (0, "0"), (-5, "-5"), (1 << 70, "1180591620717411303424"),
+    (None, "null"),
+    (True, "true"),
+    (False, "false"),
+    (0, "0"),
+    (-5, "-5"),
+    (1 << 70, "1180591620717411303424"),
     (1.5, "1.5"),
-    ("", '""'), ('a"\\/', '"a\\"\\\\/"'), ("\u00e9\u20ac\U0001f600", '"\u00e9\u20ac\U0001f600"'),
-    ("\n\t\r", '"\\n\\t\\r"'), ("\x7f\u2028", '"\x7f\u2028"'),
-    ([], "[]"), ((), "[]"), ({}, "{}"), ([1, [2, (3,)]], "[1,[2,[3]]]"), ({"a": [True, None]}, '{"a":[true,null]}'),
+    ("", '""'),
+    ('a"\\/', '"a\\"\\\\/"'),
+    ("\u00e9\u20ac\U0001f600", '"\u00e9\u20ac\U0001f600"'),
+    ("\n\t\r", '"\\n\\t\\r"'),
+    ("\x7f\u2028", '"\x7f\u2028"'),
+    ([], "[]"),
+    ((), "[]"),
+    ({}, "{}"),
+    ([1, [2, (3,)]], "[1,[2,[3]]]"),
+    ({"a": [True, None]}, '{"a":[true,null]}'),
     ({7: 8}, '{"7":8}'),
 )
 
@@ -129,15 +168,30 @@ def test_what_was_read_can_be_written_and_read():
     for codec in CODECS:
         for text, verdict, value in VECTORS:
             if verdict:
-                assert same(codec.loads(codec.dumps(value).encode()), value), (codec.__name__, text[:80])
+                assert same(codec.loads(codec.dumps(value).encode()), value), (
+                    codec.__name__,
+                    text[:80],
+                )
 
 
 def test_dumps_refuses_what_json_cannot_say():
     loop = []
     loop.append(loop)
     for codec in CODECS:
-        for value in (float("nan"), float("inf"), -float("inf"), object(), b"a", bytearray(b"a"), {1, 2}, len, 1j,
-                      {(1,): 2}, {b"a": 1}, loop):
+        for value in (
+            float("nan"),
+            float("inf"),
+            -float("inf"),
+            object(),
+            b"a",
+            bytearray(b"a"),
+            {1, 2},
+            len,
+            1j,
+            {(1,): 2},
+            {b"a": 1},
+            loop,
+        ):
             for wrapped in (value, [value], {"a": [value]}):
                 try:
                     text = codec.dumps(wrapped)

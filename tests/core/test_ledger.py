@@ -1,4 +1,7 @@
-"""What is used of limits (CKP 0.2.0, 5.8): in any minute, over restarts, other processes and clocks that jump."""
+"""What is used of limits (CKP 0.2.0, 5.8): in any minute, over restarts, other processes and
+clocks that jump.
+"""
+
 from clawlite.core import ledger
 from clawlite.core.ledger import CALLS, DAY, Ledger, add
 
@@ -6,7 +9,9 @@ EPOCH = 1800000000
 
 
 class Process:
-    """One process of an agent: its own monotonic clock, the shared store, the calendar that it sees."""
+    """One process of an agent: its own monotonic clock, the shared store, the calendar that it
+    sees.
+    """
 
     def __init__(self, stored, epoch=EPOCH, at_ms=0):
         self.ms, self.epoch, self.stored = at_ms, epoch, stored
@@ -47,15 +52,17 @@ def test_a_restart_does_not_reset_the_minute():
 
 
 def test_a_clock_that_jumps_does_not_reset_the_minute():
-    for jump in (-10 ** 6, 10 ** 6):
+    for jump in (-(10**6), 10**6):
         one = Process({})
         assert one.call(1)
         one.epoch += jump
         assert not one.call(1, 59999) and one.call(1, 60000), jump
     stored = {}
     assert Process(stored).call(1)
-    back = Process(stored, EPOCH - 10 ** 6)
-    assert not back.call(1) and not back.call(1, 59999) and back.call(1, 60000), "set back while it was away: time goes on where it was"
+    back = Process(stored, EPOCH - 10**6)
+    assert not back.call(1) and not back.call(1, 59999) and back.call(1, 60000), (
+        "set back while it was away: time goes on where it was"
+    )
 
 
 def test_a_clock_that_is_set_later():
@@ -66,8 +73,12 @@ def test_a_clock_that_is_set_later():
     assert not one.call(1, 59999)
     assert one.call(1, 65000) and stored[CALLS][0] == 65000
     other = Process(stored, EPOCH + 3600)
-    assert not other.call(1) and other.call(1, 60000), "nobody knows how long it was away: as if it had not been"
-    assert other.call(1, 200000) and stored[CALLS][0] > EPOCH * 1000, "from here on the calendar counts"
+    assert not other.call(1) and other.call(1, 60000), (
+        "nobody knows how long it was away: as if it had not been"
+    )
+    assert other.call(1, 200000) and stored[CALLS][0] > EPOCH * 1000, (
+        "from here on the calendar counts"
+    )
 
 
 def test_two_processes_count_together():

@@ -1,4 +1,5 @@
 """The agent's lifecycle (CKP 0.2.0, section 8): every state, ERROR and the ways out of it."""
+
 import transcripts
 
 from clawlite.core import lifecycle, recovery
@@ -7,8 +8,14 @@ from clawlite.core.effect import CANCEL, EXIT, LOG, RUN
 from clawlite.core.errors import ClawError, InternalError
 from clawlite.core.tools import call
 
-WAYS = {"INIT": ["STARTING"], "STARTING": ["READY", "ERROR"], "READY": ["STOPPING", "ERROR"], "STOPPING": ["STOPPED"],
-        "STOPPED": ["STARTING"], "ERROR": ["STARTING", "STOPPING"]}
+WAYS = {
+    "INIT": ["STARTING"],
+    "STARTING": ["READY", "ERROR"],
+    "READY": ["STOPPING", "ERROR"],
+    "STOPPING": ["STOPPED"],
+    "STOPPED": ["STARTING"],
+    "ERROR": ["STARTING", "STOPPING"],
+}
 
 
 def made():
@@ -23,7 +30,11 @@ def taken(agent, kind=LOG):
 
 
 def transitions(agent):
-    return [(event["from"], event["to"]) for event in taken(agent) if event["event"] == "lifecycle.transition"]
+    return [
+        (event["from"], event["to"])
+        for event in taken(agent)
+        if event["event"] == "lifecycle.transition"
+    ]
 
 
 def failing(times, error=None):
@@ -34,13 +45,18 @@ def failing(times, error=None):
         calls.append(True)
         if len(calls) <= times:
             raise error or ClawError("no sensor on the bus", "plug it in")
+
     return starting, calls
 
 
 def under_way(agent, ended=None):
     """Begin a call of a tool whose handler runs; return the list that gets how it ended."""
     how = []
-    agent.begin(call(agent.image, "slow", {"ms": 9000}, "operator", None), ended or (lambda value, error, _: how.append((value, error))), 5)
+    agent.begin(
+        call(agent.image, "slow", {"ms": 9000}, "operator", None),
+        ended or (lambda value, error, _: how.append((value, error))),
+        5,
+    )
     return how
 
 
@@ -60,8 +76,15 @@ def test_8_from_every_state_the_ways_of_the_table_and_no_other():
 def test_8_each_transition_is_an_event_with_the_fields_of_the_text():
     agent = made()
     agent.lifecycle.to("STARTING", 40)
-    event, = taken(agent)
-    assert event == {"claw": "0.3.0", "event": "lifecycle.transition", "agent": "gates", "from": "INIT", "to": "STARTING", "duration_ms": 40}
+    (event,) = taken(agent)
+    assert event == {
+        "claw": "0.3.0",
+        "event": "lifecycle.transition",
+        "agent": "gates",
+        "from": "INIT",
+        "to": "STARTING",
+        "duration_ms": 40,
+    }
 
 
 def test_8_a_start_that_works_goes_to_ready():
@@ -82,14 +105,23 @@ def test_8_a_start_that_fails_is_an_error_and_is_tried_again():
     agent.start(0)
     assert agent.lifecycle.state == "ERROR" and agent.deadline() == 1000
     events = taken(agent)
-    assert events[-1]["details"] == {"error": "no sensor on the bus", "failures": 1, "attempt_in_ms": 1000}
+    assert events[-1]["details"] == {
+        "error": "no sensor on the bus",
+        "failures": 1,
+        "attempt_in_ms": 1000,
+    }
     agent.tick(999)
     assert len(calls) == 1
     agent.tick(1000)
     assert agent.lifecycle.state == "ERROR" and agent.deadline() == 3000
     agent.tick(3000)
     assert agent.is_ready and agent.deadline() is None
-    assert transitions(agent) == [("ERROR", "STARTING"), ("STARTING", "ERROR"), ("ERROR", "STARTING"), ("STARTING", "READY")]
+    assert transitions(agent) == [
+        ("ERROR", "STARTING"),
+        ("STARTING", "ERROR"),
+        ("ERROR", "STARTING"),
+        ("STARTING", "READY"),
+    ]
     assert told == [("no sensor on the bus", 1000), ("no sensor on the bus", 2000)]
 
 
@@ -106,13 +138,22 @@ def test_8_what_is_unrecoverable_stops_with_1():
     agent.tick(15000)
     assert len(calls) == 5 and told == [1000, 2000, 4000, 8000, None]
     assert (EXIT, 1) in agent.effects
-    assert transitions(agent) == [("ERROR", "STARTING"), ("STARTING", "ERROR"), ("ERROR", "STOPPING"), ("STOPPING", "STOPPED")]
+    assert transitions(agent) == [
+        ("ERROR", "STARTING"),
+        ("STARTING", "ERROR"),
+        ("ERROR", "STOPPING"),
+        ("STOPPING", "STOPPED"),
+    ]
     agent.tick(99999)
     assert len(calls) == 5 and agent.deadline() is None
 
 
 def test_8_failures_count_within_ten_minutes():
-    for gap_ms, state in ((recovery.WINDOW_MS // 4 - 1, "STOPPED"), (recovery.WINDOW_MS // 4, "READY"), (recovery.WINDOW_MS // 4 + 1, "READY")):
+    for gap_ms, state in (
+        (recovery.WINDOW_MS // 4 - 1, "STOPPED"),
+        (recovery.WINDOW_MS // 4, "READY"),
+        (recovery.WINDOW_MS // 4 + 1, "READY"),
+    ):
         agent = made()
         agent.start(0)
         for number in range(5):
@@ -129,13 +170,19 @@ def test_8_an_error_ends_what_is_under_way_and_tells_its_caller():
     assert taken(agent, RUN) and len(agent.tasks) == 1
     agent.lifecycle.fail(ValueError("the loop stumbled"), 7)
     assert agent.tasks == {} and len(taken(agent, CANCEL)) == 1
-    (value, error), = ended
-    assert value is None and error.code == -32603 and "ValueError: the loop stumbled" in error.message and "claw.status" in error.hint
+    ((value, error),) = ended
+    assert (
+        value is None
+        and error.code == -32603
+        and "ValueError: the loop stumbled" in error.message
+        and "claw.status" in error.hint
+    )
 
 
 def test_8_a_task_that_cannot_be_ended_is_gone_all_the_same():
     def stubborn(value, error, now_ms):
         raise ValueError("again")
+
     agent = made()
     agent.start(0)
     under_way(agent, stubborn)
@@ -148,7 +195,9 @@ def test_8_a_failure_in_an_error_or_after_it_changes_nothing():
     agent.start(0)
     agent.lifecycle.fail(ValueError("first"), 1)
     agent.lifecycle.fail(ValueError("second"), 2)
-    assert agent.lifecycle.recovery.error.message == "ValueError: first" and agent.deadline() == 1001
+    assert (
+        agent.lifecycle.recovery.error.message == "ValueError: first" and agent.deadline() == 1001
+    )
     agent.stop(50, lambda drained, now_ms: None, 3)
     agent.lifecycle.fail(ValueError("third"), 4)
     assert agent.lifecycle.state == "STOPPED" and agent.deadline() is None

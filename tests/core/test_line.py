@@ -1,4 +1,7 @@
-"""core/line: records on a UART, whole, once and in order; tests/core/test_line_noise.py has the noise."""
+"""core/line: records on a UART, whole, once and in order; tests/core/test_line_noise.py has the
+noise.
+"""
+
 from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG
 from clawlite.core.line import DOWN, UNSURE, UP, Line
@@ -24,7 +27,7 @@ from clawlite.core.linereceive import RESERVE, Receiver
 from clawlite.core.linesend import MAX_FLIGHT, Sender
 from clawlite.core.linestop import WITHIN_MS, Stop
 
-HOST, BOARD = 0x1001, 0x2002    # nonces; the host's hello adds one to its own
+HOST, BOARD = 0x1001, 0x2002  # nonces; the host's hello adds one to its own
 SEED = 0x1002 ^ 0x2002
 
 
@@ -81,11 +84,17 @@ def frames(data: bytes, seed: int = SEED) -> list:
 
 # -- frames and items
 
+
 def test_a_frame_byte_by_byte():
-    assert encode(1, 258, DATA, b'{"a":1}', SEED) == b'\x1edAQKTWTaM' + b'{"a":1}\n'
+    assert encode(1, 258, DATA, b'{"a":1}', SEED) == b"\x1edAQKTWTaM" + b'{"a":1}\n'
     assert decode(encode(1, 258, DATA, b'{"a":1}', SEED)[:-1], SEED) == (1, 2, DATA, b'{"a":1}')
-    assert greeting(0x1002, 0, 4096, 160) == b"\x1e~0000he00e201e" + b"020000100200000000" + b"1000a0\n"
-    assert encode(0, 0, RESET, b"", 0) == b"\x1e~0000rd20e7449\n" and decode(b"\x1e~0000rd20e7449", 0) == (0, 0, RESET, b"")
+    assert (
+        greeting(0x1002, 0, 4096, 160)
+        == b"\x1e~0000he00e201e" + b"020000100200000000" + b"1000a0\n"
+    )
+    assert encode(0, 0, RESET, b"", 0) == b"\x1e~0000rd20e7449\n" and decode(
+        b"\x1e~0000rd20e7449", 0
+    ) == (0, 0, RESET, b"")
     assert greeted(b"0200001002000020020104a0later") == (2, 0x1002, 0x2002, 260, 160)
     for payload in (b"", b"0200001002000020020104a", b"0200001002000020020104ag"):
         assert greeted(payload) == (0, 0, 0, 0, 0)
@@ -95,10 +104,13 @@ def test_no_flipped_bit_and_no_missing_byte_passes():
     frame = encode(7, 9, MORE, b'{"text":"water"}', SEED)[:-1]
     for i in range(len(frame)):
         assert decode(frame[:i], SEED) is None
-        if i > 1:                       # the marks are the splitter's
-            assert decode(frame[:i] + frame[i + 1:], SEED) is None
+        if i > 1:  # the marks are the splitter's
+            assert decode(frame[:i] + frame[i + 1 :], SEED) is None
             for bit in range(8):
-                assert decode(frame[:i] + bytes([frame[i] ^ (1 << bit)]) + frame[i + 1:], SEED) is None, (i, bit)
+                assert (
+                    decode(frame[:i] + bytes([frame[i] ^ (1 << bit)]) + frame[i + 1 :], SEED)
+                    is None
+                ), (i, bit)
 
 
 def test_a_frame_of_another_session_does_not_pass():
@@ -111,7 +123,7 @@ def items(data: bytes, portion: int, limit: int) -> list:
     splitter = Splitter(limit)
     result = []
     for pos in range(0, len(data), portion):
-        splitter.feed(memoryview(data)[pos:pos + portion])
+        splitter.feed(memoryview(data)[pos : pos + portion])
         item = splitter.next_item()
         while item:
             result.append(item)
@@ -121,8 +133,17 @@ def items(data: bytes, portion: int, limit: int) -> list:
 
 def test_items_in_any_portion():
     data = b"hello\r\n> \x1e~0\n\n\x1e~1\x1e\x1e2\r\nabc\x1e\nthe last"
-    expected = [(LOOSE, b"hello"), (LOOSE, b"> "), (MARKED, b"\x1e~0"), (LOOSE, b""), (CUT, b"\x1e~1"), (CUT, b"\x1e"), (MARKED, b"\x1e2"),
-                (LOOSE, b"abc"), (MARKED, b"\x1e")]
+    expected = [
+        (LOOSE, b"hello"),
+        (LOOSE, b"> "),
+        (MARKED, b"\x1e~0"),
+        (LOOSE, b""),
+        (CUT, b"\x1e~1"),
+        (CUT, b"\x1e"),
+        (MARKED, b"\x1e2"),
+        (LOOSE, b"abc"),
+        (MARKED, b"\x1e"),
+    ]
     for portion in (1, 2, 3, 5, 7, 100):
         assert items(data, portion, 8) == expected, portion
 
@@ -131,30 +152,57 @@ def test_the_limits_of_items_one_below_at_and_above():
     for portion in (1, 3, 100):
         for size in (7, 8):
             assert items(b"x" * size + b"\n", portion, 8) == [(LOOSE, b"x" * size)]
-            assert items(b"\x1e" + b"x" * (size - 1) + b"\n", portion, 8) == [(MARKED, b"\x1e" + b"x" * (size - 1))]
+            assert items(b"\x1e" + b"x" * (size - 1) + b"\n", portion, 8) == [
+                (MARKED, b"\x1e" + b"x" * (size - 1))
+            ]
         assert items(b"x" * 9 + b"\nok\n", portion, 8) == [(LONG, b"9"), (LOOSE, b"ok")]
-        assert items(b"\x1e" + b"x" * 8 + b"\x1eok\n", portion, 8) == [(OVER, b"9"), (MARKED, b"\x1eok")]
+        assert items(b"\x1e" + b"x" * 8 + b"\x1eok\n", portion, 8) == [
+            (OVER, b"9"),
+            (MARKED, b"\x1eok"),
+        ]
 
 
 # -- a plain line
 
+
 def test_a_plain_line_is_text_and_records():
     line = Line(BOARD, 260, 60, limit=80)
     for portion in (1, 2, 1000):
-        data = b'hi\r\n\x1e{"a":1}\n{"b":2}\n> \x1e[3]\n\x1e[4\x1e\n' + b"y" * 81 + b"\n\x1e" + b"z" * 80 + b"\n"
+        data = (
+            b'hi\r\n\x1e{"a":1}\n{"b":2}\n> \x1e[3]\n\x1e[4\x1e\n'
+            + b"y" * 81
+            + b"\n\x1e"
+            + b"z" * 80
+            + b"\n"
+        )
         events = []
         for pos in range(0, len(data), portion):
-            events += told(line, data[pos:pos + portion])
-        assert events == [(TEXT, b"hi"), (RECORD, b'{"a":1}'), (TEXT, b'{"b":2}'), (TEXT, b"> "), (RECORD, b"[3]"),
-                          (TOO_LONG, b"81"), (TOO_LONG, b"81")]
+            events += told(line, data[pos : pos + portion])
+        assert events == [
+            (TEXT, b"hi"),
+            (RECORD, b'{"a":1}'),
+            (TEXT, b'{"b":2}'),
+            (TEXT, b"> "),
+            (RECORD, b"[3]"),
+            (TOO_LONG, b"81"),
+            (TOO_LONG, b"81"),
+        ]
     line.send(b"{}", 0)
-    assert line.waiting == 2 and written(line) == b"\x1e{}\n" and line.waiting == 0 and line.deadline() is None
+    assert (
+        line.waiting == 2
+        and written(line) == b"\x1e{}\n"
+        and line.waiting == 0
+        and line.deadline() is None
+    )
 
 
 def test_a_line_that_is_not_plain_believes_nothing_before_a_hello():
     line = Line(BOARD, 260, plain=False)
     line.send(b"{}", 0)
-    assert told(line, b"open the valve\n\x1e{}\n") == [(UNSURE, b"open the valve")] and line.damaged == 1
+    assert (
+        told(line, b"open the valve\n\x1e{}\n") == [(UNSURE, b"open the valve")]
+        and line.damaged == 1
+    )
     assert written(line) == b""
     assert told(line, greeting(HOST, 0, 4096, 160)) == [(UP, b"4096")]
     assert [frame[2] for frame in frames(written(line), HOST ^ BOARD)] == [HELLO, DATA]
@@ -162,12 +210,15 @@ def test_a_line_that_is_not_plain_believes_nothing_before_a_hello():
 
 def test_in_a_session_text_is_unsure_and_a_plain_record_is_noise():
     host, board = pair()
-    assert told(board, b'open the valve"}\n\x1e{"jsonrpc":"2.0"}\n' + b"x" * 9000 + b"\n") == [(UNSURE, b'open the valve"}')]
-    assert board.damaged == 2           # a host has no text in a session: it is asked to go back
+    assert told(board, b'open the valve"}\n\x1e{"jsonrpc":"2.0"}\n' + b"x" * 9000 + b"\n") == [
+        (UNSURE, b'open the valve"}')
+    ]
+    assert board.damaged == 2  # a host has no text in a session: it is asked to go back
     assert told(host, b"Traceback\nKeyError> ") == [(UNSURE, b"Traceback")]
 
 
 # -- sessions
+
 
 def test_hello_behind_a_prompt_and_in_single_bytes():
     board = Line(BOARD, 260)
@@ -189,12 +240,12 @@ def test_hello_is_said_again_until_there_is_an_answer():
         host.tick(times[-1])
         again = written(host)
         assert again == (first if host.deadline() is not None else b"")
-    answer = 4096 * 10000 // 115200     # ms of what the peer may have written before
+    answer = 4096 * 10000 // 115200  # ms of what the peer may have written before
     assert [times[i + 1] - times[i] - answer for i in range(5)] == [600, 1200, 2400, 4000, 4000]
     assert times[0] == 1300 + answer and 31000 <= times[-1] <= 35400
     assert told(host, b"") == [(DOWN, b"silent 0")]
     host.hello(40000)
-    assert written(host) not in (b"", first)        # a nonce of its own
+    assert written(host) not in (b"", first)  # a nonce of its own
 
 
 def test_a_repeated_hello_changes_nothing():
@@ -210,9 +261,16 @@ def test_a_repeated_hello_changes_nothing():
 
 def test_late_and_echoed_hellos_are_ignored():
     host, board = pair()
-    late = greeting(0x999, 0x3333, 260, 160) + greeting(0x1002, 0, 4096, 160) + greeting(0x1002, 0, 1, 1)
+    late = (
+        greeting(0x999, 0x3333, 260, 160)
+        + greeting(0x1002, 0, 4096, 160)
+        + greeting(0x1002, 0, 1, 1)
+    )
     assert told(host, late) == [] and written(host) == b""
-    assert told(board, greeting(0x1002, BOARD, 260, 160) + greeting(0, 0, 4096, 160)) == [] and written(board) == b""
+    assert (
+        told(board, greeting(0x1002, BOARD, 260, 160) + greeting(0, 0, 4096, 160)) == []
+        and written(board) == b""
+    )
     host.send(b"{}", 0)
     assert settle(host, board) == [(RECORD, b"{}")]
 
@@ -221,11 +279,16 @@ def test_another_version_is_told_and_answered():
     def said(version, host, board):
         payload = b"%02x%08x%08x0104a0" % (version, host, board)
         return encode(0, 0, HELLO, payload, 0)
+
     host, board = Line(HOST, 4096), Line(BOARD, 260)
     host.hello(0)
     host.send(b"{}", 0)
     written(host)
-    assert told(host, said(9, 0x1002, BOARD)) == [(DOWN, b"version 1")] and host.waiting == 0 and host.deadline() is None
+    assert (
+        told(host, said(9, 0x1002, BOARD)) == [(DOWN, b"version 1")]
+        and host.waiting == 0
+        and host.deadline() is None
+    )
     assert told(board, said(9, HOST, 0)) == []
     assert frames(written(board))[0][3][:2] == b"02"
     board.send(b"{}", 0)
@@ -244,7 +307,11 @@ def test_a_new_host_starts_anew_and_old_frames_do_not_pass():
     assert told(host, old) == []
     assert told(board, written(host)) == [(DOWN, b"restarted 1"), (UP, b"4096")]
     assert told(host, written(board)) == [(UP, b"260")]
-    assert told(host, old) == [] and told(board, started) == [] and (host.damaged, board.damaged) == (2, 1)
+    assert (
+        told(host, old) == []
+        and told(board, started) == []
+        and (host.damaged, board.damaged) == (2, 1)
+    )
     host.send(b'{"new":1}', 0)
     assert settle(host, board) == [(RECORD, b'{"new":1}')]
 
@@ -268,9 +335,12 @@ def test_a_board_that_restarted_says_so_and_the_host_starts_anew():
 def test_a_board_that_has_just_begun_to_listen_is_greeted_at_once():
     host = Line(HOST, 4096)
     host.hello(0)
-    first = written(host)               # nobody heard it
+    first = written(host)  # nobody heard it
     reset = encode(0, 0, RESET, b"", 0)
-    assert told(host, encode(0, 0, RESET, b"", 7) + encode(0, 0, ACK, b"", 0)) == [] and written(host) == b""
+    assert (
+        told(host, encode(0, 0, RESET, b"", 7) + encode(0, 0, ACK, b"", 0)) == []
+        and written(host) == b""
+    )
     assert told(host, reset) == [] and written(host) == first
     board = Line(BOARD, 260)
     assert told(board, first) == [(UP, b"4096")] and told(host, written(board)) == [(UP, b"260")]
@@ -278,7 +348,10 @@ def test_a_board_that_has_just_begun_to_listen_is_greeted_at_once():
 
 def test_a_forged_reset_only_asks_for_a_hello():
     host, board = pair()
-    assert told(host, encode(0, 0, RESET, b"", 0)) == [] and told(board, encode(0, 0, RESET, b"", 0)) == []
+    assert (
+        told(host, encode(0, 0, RESET, b"", 0)) == []
+        and told(board, encode(0, 0, RESET, b"", 0)) == []
+    )
     assert told(board, written(host)) == [] and told(host, written(board)) == []
     host.send(b"{}", 0)
     assert settle(host, board) == [(RECORD, b"{}")]
@@ -292,7 +365,7 @@ def test_close_tells_the_peer_once_and_again_when_it_goes_on():
     host.close(0)
     lost = written(host)
     assert written(host) == b"" and host.waiting == 0 and host.deadline() is None
-    assert told(host, late) == []       # the first reset was lost
+    assert told(host, late) == []  # the first reset was lost
     again = written(host)
     assert again == lost
     assert told(board, again) == [(DOWN, b"closed 1")]
@@ -301,11 +374,14 @@ def test_close_tells_the_peer_once_and_again_when_it_goes_on():
 
 def test_a_frame_before_a_hello_in_the_same_portion_does_not_end_the_session():
     board = Line(BOARD, 260)
-    assert told(board, encode(3, 3, DATA, b"{}", 99) + greeting(HOST, 0, 4096, 160)) == [(UP, b"4096")]
+    assert told(board, encode(3, 3, DATA, b"{}", 99) + greeting(HOST, 0, 4096, 160)) == [
+        (UP, b"4096")
+    ]
     assert [frame[2] for frame in frames(written(board))] == [HELLO]
 
 
 # -- records
+
 
 def test_records_of_every_size_around_a_fragment_and_the_limit():
     host, board = pair(limit=1000)
@@ -334,7 +410,11 @@ def test_what_is_no_record_is_refused():
 
 
 def test_the_backlog_one_below_at_and_above():
-    for line in (pair(backlog=9000)[0], Line(1, 260, backlog=9000), Line(1, 260, backlog=9000, plain=False)):
+    for line in (
+        pair(backlog=9000)[0],
+        Line(1, 260, backlog=9000),
+        Line(1, 260, backlog=9000, plain=False),
+    ):
         line.send(b"x" * 8000, 0)
         for size, fits in ((999, True), (1, True), (1, False)):
             try:
@@ -352,9 +432,22 @@ def test_the_backlog_one_below_at_and_above():
 
 def test_windows_and_fragments_one_below_at_and_above():
     smallest = 80
-    for window, fragment, limit, good in ((79, 10, 80, False), (80, 25, 80, True), (81, 26, 80, True), (80, 26, 80, False), (65535, 240, 999, True),
-                                          (65535, 241, 999, False), (65536, 240, 999, False), (260, 0, 80, False), (260, 205, 999, True),
-                                          (260, 206, 999, False), (260, 1, 79, False), (260, 1, 80, True), (260, 160, 170, False), (260, 160, 171, True)):
+    for window, fragment, limit, good in (
+        (79, 10, 80, False),
+        (80, 25, 80, True),
+        (81, 26, 80, True),
+        (80, 26, 80, False),
+        (65535, 240, 999, True),
+        (65535, 241, 999, False),
+        (65536, 240, 999, False),
+        (260, 0, 80, False),
+        (260, 205, 999, True),
+        (260, 206, 999, False),
+        (260, 1, 79, False),
+        (260, 1, 80, True),
+        (260, 160, 170, False),
+        (260, 160, 171, True),
+    ):
         try:
             Line(1, window, fragment, limit)
         except ValueError:
@@ -379,7 +472,7 @@ def test_the_sender_keeps_to_the_window_whatever_the_size_of_records():
                 most = max(most, len(sent))
                 assert 0 < len(sent) <= window - RESERVE
                 got += told(board, sent)
-                board.tick(60)          # the acknowledgement need not wait
+                board.tick(60)  # the acknowledgement need not wait
                 told(host, written(board))
             assert got == [(RECORD, b"x" * size)] * 40
             assert most + min(size, fragment) + COST > window - RESERVE
@@ -393,7 +486,8 @@ def test_never_more_frames_in_flight_than_half_the_numbers():
     while sender.next_frame(0):
         count += 1
     assert count == MAX_FLIGHT == 127
-    assert sender.acknowledged(128, 0) == 0 and sender.acknowledged(255, 0) == 0        # 128: not sent; 255: old
+    # 128: not sent; 255: old
+    assert sender.acknowledged(128, 0) == 0 and sender.acknowledged(255, 0) == 0
     assert sender.acknowledged(127, 0) == 127 and sender.next_frame(0)[0] == 127
 
 
@@ -408,6 +502,7 @@ def test_numbers_wrap():
 
 
 # -- acknowledgements and going back
+
 
 def test_an_acknowledgement_waits_for_a_frame_that_goes_its_way():
     host, board = pair()
@@ -439,10 +534,12 @@ def test_a_damaged_frame_is_asked_for_again_and_never_acted_on():
     asked = written(board)
     assert frames(asked) == [(1, 0, ACK, b"")]
     assert told(host, asked, 10) == []
-    again = written(host)               # half as many
+    again = written(host)  # half as many
     assert sent.startswith(again) and len(frames(again)) == 2
     assert told(board, again, 11) == [(RECORD, b"[0]"), (RECORD, b"[1]")]
-    assert told(host, written(board), 12) == [] and told(board, written(host), 13) == [(RECORD, b"[2]")]
+    assert told(host, written(board), 12) == [] and told(board, written(host), 13) == [
+        (RECORD, b"[2]")
+    ]
     assert frames(written(board)) == [(0, 3, ACK, b"")]
 
 
@@ -467,16 +564,28 @@ def test_a_frame_that_came_before_is_acknowledged_and_not_handed_on():
 
 
 def test_old_and_new_numbers_differ_up_to_half_of_them():
-    for ahead, nak, ack_at in ((1, True, None), (127, True, None), (128, False, 5), (255, False, 5)):
+    for ahead, nak, ack_at in (
+        (1, True, None),
+        (127, True, None),
+        (128, False, 5),
+        (255, False, 5),
+    ):
         receiver = Receiver(260, 160, 8192)
-        assert receiver.take(ahead, DATA, b"{}", 5) is None and (receiver.nak, receiver.ack_at) == (nak, ack_at), ahead
+        assert receiver.take(ahead, DATA, b"{}", 5) is None and (receiver.nak, receiver.ack_at) == (
+            nak,
+            ack_at,
+        ), ahead
 
 
 def test_a_frame_whose_lf_is_lost_is_whole_when_the_next_begins():
     host, board = pair(512)
     host.send(b"[1]", 0)
     host.send(b"[2]", 0)
-    assert told(board, host.output()[:-1] + b"\r" + host.output()) == [(RECORD, b"[1]"), (RECORD, b"[2]")] and board.damaged == 0
+    assert (
+        told(board, host.output()[:-1] + b"\r" + host.output())
+        == [(RECORD, b"[1]"), (RECORD, b"[2]")]
+        and board.damaged == 0
+    )
 
 
 def test_going_back_twice_takes_the_time_of_the_first():
@@ -485,14 +594,18 @@ def test_going_back_twice_takes_the_time_of_the_first():
     sender.begin(160, 200, 0)
     assert sender.next_frame(1000) and sender.next_frame(1000) and not sender.next_frame(1000)
     sender.go_back(1010)
-    assert sender.next_frame(1010) == (0, DATA, b"x" * 89) and sender.resent == 1 and not sender.next_frame(1010)
-    sender.go_back(1209)                # 200 bytes at 9600 baud take 210 ms: they may still come
+    assert (
+        sender.next_frame(1010) == (0, DATA, b"x" * 89)
+        and sender.resent == 1
+        and not sender.next_frame(1010)
+    )
+    sender.go_back(1209)  # 200 bytes at 9600 baud take 210 ms: they may still come
     assert not sender.next_frame(1209)
     sender.go_back(1210)
     assert sender.next_frame(1210)[0] == 0 and sender.resent == 2
-    assert sender.acknowledged(2, 1300) == 178         # the second copy was not needed
+    assert sender.acknowledged(2, 1300) == 178  # the second copy was not needed
     assert sender.next_frame(1300) == (2, DATA, b"z" * 89)
-    sender.go_back(1301)                # for the next frame at once
+    sender.go_back(1301)  # for the next frame at once
     assert sender.next_frame(1301) == (2, DATA, b"z" * 89)
 
 
@@ -507,10 +620,13 @@ def test_time_out_back_off_and_end():
         host.tick(times[-1] - 1)
         assert written(host) == b""
         host.tick(times[-1])
-        assert written(host) == (first if host.deadline() is not None else b"")      # one frame, until there is an answer
+        # one frame, until there is an answer
+        assert written(host) == (first if host.deadline() is not None else b"")
     pauses = [times[i + 1] - times[i] for i in range(5)]
-    answer = 4096 * 10000 // 115200     # ms of what the peer may have written before
-    assert times[0] == 10 + 3 + answer + 300 and pauses == [pause + 10 + answer for pause in (600, 1200, 2400, 4000, 4000)]
+    answer = 4096 * 10000 // 115200  # ms of what the peer may have written before
+    assert times[0] == 10 + 3 + answer + 300 and pauses == [
+        pause + 10 + answer for pause in (600, 1200, 2400, 4000, 4000)
+    ]
     assert 30000 <= times[-1] <= 34100
     assert told(host, b"") == [(DOWN, b"silent 2")] and host.waiting == 0
     assert told(host, encode(0, 1, ACK, b"", SEED)) == []
@@ -535,7 +651,10 @@ def test_an_answer_ends_the_back_off():
     host.tick(400)
     host.output()
     told(host, encode(0, 1, ACK, b"", SEED), 500)
-    assert frames(host.output())[0][0] == 1 and host.deadline() == 500 + 300 + 15 + 4096 * 10000 // 115200
+    assert (
+        frames(host.output())[0][0] == 1
+        and host.deadline() == 500 + 300 + 15 + 4096 * 10000 // 115200
+    )
 
 
 def test_a_record_too_long_for_the_receiver_is_counted():
@@ -543,18 +662,23 @@ def test_a_record_too_long_for_the_receiver_is_counted():
         receiver = Receiver(260, 4, 10)
         number, event = 0, None
         for at in range(0, size, 4):
-            event = receiver.take(number, MORE if at + 4 < size else DATA, b"x" * min(4, size - at), 0)
+            event = receiver.take(
+                number, MORE if at + 4 < size else DATA, b"x" * min(4, size - at), 0
+            )
             number += 1
         assert event == (expected, b"x" * size if expected == RECORD else b"%d" % size)
 
 
 # -- three in a row
 
+
 def test_three_in_a_row_leave():
     for portions in ((b"\x03\x03\x03",), (b"a\x03", b"\x03", b"\x03")):
         stop = Stop()
         results = [stop.feed(data, 0) for data in portions]
-        assert [left for _, left in results] == [False] * (len(portions) - 1) + [True] and stop.pressed == 3
+        assert [left for _, left in results] == [False] * (len(portions) - 1) + [
+            True
+        ] and stop.pressed == 3
 
 
 def test_fewer_or_with_something_between_or_too_slowly_do_not():

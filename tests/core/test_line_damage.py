@@ -1,7 +1,10 @@
-"""core/line while the noise goes on: what is whole is read, whatever came before it; nothing else is; and every record arrives."""
+"""core/line while the noise goes on: what is whole is read, whatever came before it; nothing
+else is; and every record arrives.
+"""
+
 from line_damage import KINDS, LIMIT, SIZES, Damage, talk
 
-ODDS = 200                      # one byte in so many: five times what a wire is held to
+ODDS = 200  # one byte in so many: five times what a wire is held to
 
 
 def told(kind: str, sizes: tuple, rounds: int, seed: int) -> int:
@@ -24,7 +27,9 @@ def test_each_kind_of_damage_and_records_of_every_size():
 
 def test_all_kinds_and_each_size():
     for seed, size in enumerate(SIZES):
-        assert told("mixed", (size,), 60 if size < 60 else 20 if size < 1000 else 2, seed) >= 5, size
+        assert told("mixed", (size,), 60 if size < 60 else 20 if size < 1000 else 2, seed) >= 5, (
+            size
+        )
 
 
 def test_the_longest_records_of_both_sides_at_once():
@@ -35,7 +40,9 @@ def test_0x03_alone_costs_nothing_where_it_is_taken_out():
     bench = Damage(5, ODDS, "stop")
     sent = talk(bench, (1, 59, 200), 10)
     assert bench.board.records == sent[0] and bench.host.records == sent[1]
-    assert bench.board.stop.pressed >= 5 and bench.board.line.damaged == bench.host.line.damaged == 0
+    assert (
+        bench.board.stop.pressed >= 5 and bench.board.line.damaged == bench.host.line.damaged == 0
+    )
 
 
 def test_0x03_that_stays_is_damage_like_any_other():
@@ -45,7 +52,12 @@ def test_0x03_that_stays_is_damage_like_any_other():
         end.way_in.has_stop = False
     sent = talk(bench, (1, 59, 200), 10)
     hit, missed, forged = bench.judged()
-    assert hit > 10 and missed == forged == 0 and bench.board.records == sent[0] and bench.host.records == sent[1]
+    assert (
+        hit > 10
+        and missed == forged == 0
+        and bench.board.records == sent[0]
+        and bench.host.records == sent[1]
+    )
 
 
 def test_the_judge_sees_what_is_missed_and_what_is_forged():

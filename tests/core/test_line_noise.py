@@ -1,4 +1,7 @@
-"""core/line on a noisy wire: no damaged record is acted on, each arrives once and in order; tests/soak has the long version."""
+"""core/line on a noisy wire: no damaged record is acted on, each arrives once and in order;
+tests/soak has the long version.
+"""
+
 from line_wire import Bench, Dice, break_and_mend, converse, record
 from test_line import pair, told, written
 
@@ -42,13 +45,15 @@ def test_in_step_within_one_record_after_the_noise():
                 end.line.send(record(made.dice, number, 500), made.now)
         made.run(300 + made.dice.below(300))
         made.set_noise(0)
-        made.run(2)                     # what was hit is read now
+        made.run(2)  # what was hit is read now
         before = made.host.line.damaged, made.board.line.damaged
         made.host.line.send(b'["the one after"]', made.now)
         assert made.run(60000, lambda: made.board.records[-1:] == [b'["the one after"]'])
         assert made.run(60000, lambda: not made.board.line.waiting)
         assert len(made.board.records) == 7 and len(made.host.records) == 6, seed
-        assert made.host.line.damaged - before[0] <= 1 and made.board.line.damaged - before[1] <= 1, seed
+        assert (
+            made.host.line.damaged - before[0] <= 1 and made.board.line.damaged - before[1] <= 1
+        ), seed
         assert not made.host.downs and not made.board.downs
 
 
@@ -92,16 +97,23 @@ def test_a_dead_line_is_told_within_the_patience():
     made.board.line.send(b"[2]", made.now)
     began = made.now
     assert made.run(60000, lambda: made.host.downs and made.board.downs)
-    assert made.host.downs == made.board.downs == [b"silent 1"] and 30000 <= made.now - began <= 34100
+    assert (
+        made.host.downs == made.board.downs == [b"silent 1"] and 30000 <= made.now - began <= 34100
+    )
 
 
 def test_garbage_alone_says_nothing_and_stays_bounded():
     dice = Dice(7)
     host, board = pair(260, limit=300)
     for _ in range(300):
-        data = bytes([b"\x1e~\n\r\x0301dmahr{"[dice.below(13)] if dice.below(2) else dice.below(256) for _ in range(dice.below(200))])
+        data = bytes(
+            [
+                b"\x1e~\n\r\x0301dmahr{"[dice.below(13)] if dice.below(2) else dice.below(256)
+                for _ in range(dice.below(200))
+            ]
+        )
         for kind, _ in told(board, data):
-            assert kind == 3            # UNSURE
+            assert kind == 3  # UNSURE
         assert len(board._splitter._open) <= 300 + COST
         assert len(written(board)) <= 260
     assert board.damaged > 100 and board.waiting == 0

@@ -1,4 +1,7 @@
-"""Limits of providers (CKP 0.2.0, 5.2): counted, held, and kept over days, restarts and clocks that jump."""
+"""Limits of providers (CKP 0.2.0, 5.2): counted, held, and kept over days, restarts and clocks
+that jump.
+"""
+
 from clawlite.core.errors import QuotaExceeded
 from clawlite.core.history import History
 from clawlite.core.ledger import add
@@ -11,7 +14,12 @@ DAY = 86400
 class Provider:
     def __init__(self, per_day=None, per_request=None, per_minute=None, window=None, prices=(0, 0)):
         self.name = "p"
-        self.per_day, self.per_request, self.per_minute, self.window = per_day, per_request, per_minute, window
+        self.per_day, self.per_request, self.per_minute, self.window = (
+            per_day,
+            per_request,
+            per_minute,
+            window,
+        )
         self.prices = prices
 
 
@@ -41,7 +49,7 @@ def refused(meter, provider, asked):
 
 
 def test_without_limits_an_answer_has_its_default():
-    assert meter().allowed(Provider(), 10 ** 6) == MAX_TOKENS
+    assert meter().allowed(Provider(), 10**6) == MAX_TOKENS
     assert meter().spend(Provider(), 5, 5) == []
 
 
@@ -62,7 +70,13 @@ def test_a_refusal_says_what_was_used_and_reserved():
     try:
         m.allowed(p, 20, 30)
     except QuotaExceeded as e:
-        assert e.data == {"provider": "p", "limit": "tokens_per_day", "max": 1000, "used": 990, "reserved": 50}
+        assert e.data == {
+            "provider": "p",
+            "limit": "tokens_per_day",
+            "max": 1000,
+            "used": 990,
+            "reserved": 50,
+        }
         assert "990 are used" in e.message and "tokens_per_day is 1000" in e.message
     else:
         assert False
@@ -101,7 +115,9 @@ def test_a_limit_of_nothing_admits_nothing():
 
 
 def test_an_hour_of_all_providers():
-    """5.8: rate_limits.tokens_per_hour; an hour is one of UTC, and a clock that goes back begins none."""
+    """5.8: rate_limits.tokens_per_hour; an hour is one of UTC, and a clock that goes back begins
+    none.
+    """
     m, p = meter(per_hour=1000), Provider()
     assert m.allowed(p, 400) == 600 and spend(m, p, 400, 500) == [[".tokens", 2400, 900]]
     other = Provider()
@@ -114,21 +130,40 @@ def test_an_hour_of_all_providers():
 
 
 def test_money_of_a_day_by_the_price_table():
-    """5.8: rate_limits.cost_per_day_usd; -32021 before the request that would exceed it, and an answer no longer than it pays."""
-    m, p = meter(cost=10 ** 9), Provider(prices=(1000, 4000))           # a dollar; 1 and 4 dollars for a million
+    """5.8: rate_limits.cost_per_day_usd; -32021 before the request that would exceed it, and an
+    answer no longer than it pays.
+    """
+    # a dollar; 1 and 4 dollars for a million
+    m, p = meter(cost=10**9), Provider(prices=(1000, 4000))
     assert m.allowed(p, 500000) == MAX_TOKENS
-    assert m.allowed(p, 996000) == 1000 and m.allowed(p, 999996) == 1 and refused(m, p, 999997) == "cost_per_day_usd"
+    assert (
+        m.allowed(p, 996000) == 1000
+        and m.allowed(p, 999996) == 1
+        and refused(m, p, 999997) == "cost_per_day_usd"
+    )
     assert spend(m, p, 500000, 100000) == [[".cost", 100, 900000000]]
-    assert m.allowed(p, 0) == MAX_TOKENS and m.allowed(p, 96000) == 1000 and refused(m, p, 99997) == "cost_per_day_usd"
-    assert m.allowed(Provider(), 10 ** 9) == MAX_TOKENS, "what costs nothing goes on"
+    assert (
+        m.allowed(p, 0) == MAX_TOKENS
+        and m.allowed(p, 96000) == 1000
+        and refused(m, p, 99997) == "cost_per_day_usd"
+    )
+    assert m.allowed(Provider(), 10**9) == MAX_TOKENS, "what costs nothing goes on"
     NOW[1] += DAY
     assert m.allowed(p, 500000) == MAX_TOKENS
-    assert refused(meter(cost=0), p, 1) == "cost_per_day_usd" and meter(cost=0).allowed(Provider(), 1) == MAX_TOKENS
+    assert (
+        refused(meter(cost=0), p, 1) == "cost_per_day_usd"
+        and meter(cost=0).allowed(Provider(), 1) == MAX_TOKENS
+    )
 
 
 def test_what_is_added_belongs_to_its_period():
     stored = {}
-    for period, amount, wanted in ((5, 10, [5, 10]), (5, 1, [5, 11]), (4, 2, [5, 13]), (6, 3, [6, 3])):
+    for period, amount, wanted in (
+        (5, 10, [5, 10]),
+        (5, 1, [5, 11]),
+        (4, 2, [5, 13]),
+        (6, 3, [6, 3]),
+    ):
         add(stored, [["p", period, amount]])
         assert stored == {"p": wanted}
 
@@ -177,7 +212,11 @@ def test_trimming_forgets_whole_turns_and_never_parts_a_call_from_its_result():
         messages = conversation([100, 300, 50, 10]).context(room)
         assert len(messages) % 3 == 0
         for at in range(0, len(messages), 3):
-            assert [message.role for message in messages[at:at + 3]] == ["user", "assistant", "tool"]
+            assert [message.role for message in messages[at : at + 3]] == [
+                "user",
+                "assistant",
+                "tool",
+            ]
         assert numbers(messages)[-1] == "3"
         assert numbers(messages) == sorted(numbers(messages))
 

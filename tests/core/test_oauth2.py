@@ -1,4 +1,7 @@
-"""Tokens by client credentials on a clock of the test: when one is used again, and when a new one is asked for."""
+"""Tokens by client credentials on a clock of the test: when one is used again, and when a new
+one is asked for.
+"""
+
 import transcripts
 from test_provider import Image, World, meter_of, ok, row
 
@@ -21,14 +24,25 @@ class Servers(World):
     def answer(self, effect):
         if effect[0] == E.OPEN:
             body = b'{"access_token":"t0ken","token_type":"bearer"%s}' % self.life
-            self.connections = [[b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)]] if effect[2] == "t" else [ok()]
+            self.connections = (
+                [[b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)]]
+                if effect[2] == "t"
+                else [ok()]
+            )
         return super().answer(effect)
 
 
 def asked_after(life, moments):
-    """Return the hosts that are connected to, at each of *moments* (ms) a turn: "t" for tokens, "h" for the provider."""
+    """Return the hosts that are connected to, at each of *moments* (ms) a turn: "t" for tokens,
+    "h" for the provider.
+    """
     clock, said = [0], ""
-    chain = Chain(Image([row(auth=3, oauth2=SERVER)]), transcripts.decoder(), meter_of(lambda: (clock[0], None)), 65536)
+    chain = Chain(
+        Image([row(auth=3, oauth2=SERVER)]),
+        transcripts.decoder(),
+        meter_of(lambda: (clock[0], None)),
+        65536,
+    )
     for clock[0] in moments:
         history, world = History(65536), Servers(life)
         history.begin(Message("user", "hello"))
@@ -38,12 +52,22 @@ def asked_after(life, moments):
 
 
 def test_a_token_is_used_until_shortly_before_its_end():
-    """RFC 6749, 5.1 expires_in: a minute before its end, a quarter of a short life before; 300 s where it is not told."""
-    for life, seconds in ((b',"expires_in":3600', 3540), (b',"expires_in":"3600"', 3540), (b',"expires_in":100', 75), (b"", 240),
-                          (b',"expires_in":-5', 240), (b',"expires_in":true', 240)):
+    """RFC 6749, 5.1 expires_in: a minute before its end, a quarter of a short life before; 300 s
+    where it is not told.
+    """
+    for life, seconds in (
+        (b',"expires_in":3600', 3540),
+        (b',"expires_in":"3600"', 3540),
+        (b',"expires_in":100', 75),
+        (b"", 240),
+        (b',"expires_in":-5', 240),
+        (b',"expires_in":true', 240),
+    ):
         assert asked_after(life, [0, seconds * 1000 - 1]) == "thh", life
         assert asked_after(life, [0, seconds * 1000]) == "thth", life
 
 
 def test_what_a_form_may_not_hold_is_encoded():
-    assert encoded("aZ09-._~") == "aZ09-._~" and encoded("a b:c/é&=%") == "a%20b%3Ac%2F%C3%A9%26%3D%25"
+    assert (
+        encoded("aZ09-._~") == "aZ09-._~" and encoded("a b:c/é&=%") == "a%20b%3Ac%2F%C3%A9%26%3D%25"
+    )

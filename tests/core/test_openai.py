@@ -1,4 +1,5 @@
 """core/openai, and what core/wire does for both APIs: answers, streams, errors, bounds."""
+
 from test_cbor_fuzz import Random
 from wire_samples import (
     ANTHROPIC_CALLS,
@@ -26,7 +27,10 @@ from clawlite.core.openai import Codec
 from clawlite.core.wire import MAX_ARGUMENTS, MAX_CALLS, MAX_TEXT
 
 CODEC = Codec(jsontext.loads, jsontext.dumps)
-CALLS = [("call_1", "read_soil", {"pot": "caf\u00e9"}, '{"pot":"caf\u00e9"}'), ("call_2", "water", {"seconds": 3}, '{"seconds":3}')]
+CALLS = [
+    ("call_1", "read_soil", {"pot": "caf\u00e9"}, '{"pot":"caf\u00e9"}'),
+    ("call_2", "water", {"seconds": 3}, '{"seconds":3}'),
+]
 
 
 def stream(data: bytes) -> list:
@@ -36,7 +40,12 @@ def stream(data: bytes) -> list:
 def calls(*pieces, reason: bytes = b"tool_calls") -> list:
     """Return the calls of a stream that has these texts of ``delta.tool_calls``."""
     deltas = [b'"delta":{"tool_calls":[' + piece + b"]}" for piece in pieces]
-    return merged(events(CODEC.stream(), [openai_stream(*(deltas + [b'"delta":{},"finish_reason":"' + reason + b'"']))]))[0][1]
+    return merged(
+        events(
+            CODEC.stream(),
+            [openai_stream(*(deltas + [b'"delta":{},"finish_reason":"' + reason + b'"']))],
+        )
+    )[0][1]
 
 
 def piece(index=None, key=None, name=None, arguments: str = None) -> bytes:
@@ -63,18 +72,45 @@ def whole(message: str, reason: str = '"stop"') -> bytes:
 
 
 def test_whole_answers():
-    assert facts(CODEC.whole(OPENAI_TEXT)) == ("The soil is dry: 21\u00a0%. \U0001f331", [], "stop", 19, 10, "gpt-4.1-2025-04-14")
+    assert facts(CODEC.whole(OPENAI_TEXT)) == (
+        "The soil is dry: 21\u00a0%. \U0001f331",
+        [],
+        "stop",
+        19,
+        10,
+        "gpt-4.1-2025-04-14",
+    )
     assert facts(CODEC.whole(OPENAI_CALLS)) == (
-        "", [("call_abc1", "read_soil", {}, "{}"), ("call_abc2", "water", {"seconds": 3}, '{\n"seconds": 3}')], "tools", 82, 17, "gpt-4o-mini")
+        "",
+        [
+            ("call_abc1", "read_soil", {}, "{}"),
+            ("call_abc2", "water", {"seconds": 3}, '{\n"seconds": 3}'),
+        ],
+        "tools",
+        82,
+        17,
+        "gpt-4o-mini",
+    )
 
 
 def test_streams_in_any_portions():
     answer = ("", [], "stop", 19, 10, "gpt-4o-mini")
     assert check_portions(CODEC.stream, OPENAI_TEXT_STREAM) == [
-        ("text", "It is dry: 21\u202f% \U0001f331"), ("end", answer), ("closed", answer)]
+        ("text", "It is dry: 21\u202f% \U0001f331"),
+        ("end", answer),
+        ("closed", answer),
+    ]
     answer = ("", CALLS, "tools", 19, 10, "gpt-4o-mini")
-    assert check_portions(CODEC.stream, OPENAI_CALLS_STREAM) == [("text", "Let me look."), ("end", answer), ("closed", answer)]
-    assert stream(OPENAI_CALLS_STREAM.replace(b"\n", b"\r\n")) == [("text", "Let me look."), ("end", answer), ("closed", answer)]
+    assert check_portions(CODEC.stream, OPENAI_CALLS_STREAM) == [
+        ("text", "Let me look."),
+        ("end", answer),
+        ("closed", answer),
+    ]
+    assert stream(OPENAI_CALLS_STREAM.replace(b"\n", b"\r\n")) == [
+        ("text", "Let me look."),
+        ("end", answer),
+        ("closed", answer),
+    ]
     assert CODEC.stream().next_event() is None
 
 
@@ -84,8 +120,15 @@ def test_text_goes_out_piece_by_piece():
 
 
 def test_reasons_to_stop():
-    for reason, stop in ((b"stop", "stop"), (b"length", "length"), (b"tool_calls", "tools"), (b"function_call", "tools"),
-                         (b"content_filter", "refused"), (b"odd", "other"), (b"", "other")):
+    for reason, stop in (
+        (b"stop", "stop"),
+        (b"length", "length"),
+        (b"tool_calls", "tools"),
+        (b"function_call", "tools"),
+        (b"content_filter", "refused"),
+        (b"odd", "other"),
+        (b"", "other"),
+    ):
         found = stream(openai_stream(b'"delta":{"content":"a"},"finish_reason":"' + reason + b'"'))
         assert found[-1][1][2] == stop
         assert CODEC.whole(whole('{"content":"a"}', '"%s"' % str(reason, "utf-8"))).stop == stop
@@ -97,13 +140,28 @@ def test_reasons_to_stop():
 def test_ends_of_streams():
     text = b'"delta":{"content":"a"}'
     stop = b'"delta":{},"finish_reason":"stop"'
-    assert stream(openai_stream(text, stop, end=b""))[-1] == ("closed", ("", [], "stop", None, None, "gpt-4o-mini"))
+    assert stream(openai_stream(text, stop, end=b""))[-1] == (
+        "closed",
+        ("", [], "stop", None, None, "gpt-4o-mini"),
+    )
     assert stream(openai_stream(text, stop, end=b"data:[DONE]\n\n"))[1][0] == "end"
-    assert stream(openai_stream(text))[-1][1][2] == "other"                    # its end is told, its reason is not
-    assert stream(openai_stream(text, stop) + b"data: nonsense\n\n")[-1][0] == "closed"       # nobody reads on
-    for cut in (openai_stream(text, end=b""), openai_stream(text, stop)[:-24], b"", b": nothing\n\n", openai_stream(OPENAI_USAGE, end=b"")):
+    # its end is told, its reason is not
+    assert stream(openai_stream(text))[-1][1][2] == "other"
+    # nobody reads on
+    assert stream(openai_stream(text, stop) + b"data: nonsense\n\n")[-1][0] == "closed"
+    for cut in (
+        openai_stream(text, end=b""),
+        openai_stream(text, stop)[:-24],
+        b"",
+        b": nothing\n\n",
+        openai_stream(OPENAI_USAGE, end=b""),
+    ):
         assert "broke off" in broken(stream(cut)), cut
-    for other in (openai_stream(), openai_stream(OPENAI_USAGE), ANTHROPIC_TEXT_STREAM + b"data: [DONE]\n\n"):
+    for other in (
+        openai_stream(),
+        openai_stream(OPENAI_USAGE),
+        ANTHROPIC_TEXT_STREAM + b"data: [DONE]\n\n",
+    ):
         assert "expected API" in broken(stream(other))
 
 
@@ -112,43 +170,81 @@ def test_usage_is_the_last_one_told():
     text = b'"delta":{"content":"a"},"finish_reason":"stop"'
     assert stream(openai_stream(first, text, OPENAI_USAGE))[-1][1][3:5] == (19, 10)
     assert stream(openai_stream(text, b'{"choices":[],"usage":null}'))[-1][1][3:5] == (None, None)
-    assert stream(openai_stream(text, b'{"choices":[],"usage":{"prompt_tokens":7}}'))[-1][1][3:5] == (7, None)
+    assert stream(openai_stream(text, b'{"choices":[],"usage":{"prompt_tokens":7}}'))[-1][1][
+        3:5
+    ] == (7, None)
 
 
 def test_calls_as_servers_send_them():
     one, two = ("a", "t", {"x": 1}, '{"x":1}'), ("b", "u", {}, "{}")
     # whole calls, with an index, without one, all with one index
     assert calls(piece(0, "a", "t", '{"x":1}'), piece(1, "b", "u", "{}"))[1] == [one, two]
-    assert calls(piece(None, "a", "t", '{"x":1}') + b"," + piece(None, "b", "u", "{}"))[1] == [one, two]
+    assert calls(piece(None, "a", "t", '{"x":1}') + b"," + piece(None, "b", "u", "{}"))[1] == [
+        one,
+        two,
+    ]
     assert calls(piece(0, "a", "t", '{"x":1}') + b"," + piece(0, "b", "u", "{}"))[1] == [one, two]
     # fragments that repeat id and name, that have no index, that are interleaved
-    assert calls(piece(0, "a", "t", '{"x"'), piece(0, "a", "t", ":1}"), piece(1, "b", "u", ""))[1] == [one, two]
-    assert calls(piece(None, "a", "t", '{"x"'), piece(None, None, None, ":1}"), piece(None, "b", "u"))[1] == [one, two]
-    assert calls(piece(0, "a", "t", '{"x"'), piece(1, "b", "u"), piece(0, None, None, ":1}"))[1] == [one, two]
-    assert calls(piece(0, "a", "t", '{"x"'), piece(0, "", "", ":1}"), piece(1, "b", "u"))[1] == [one, two]
+    assert calls(piece(0, "a", "t", '{"x"'), piece(0, "a", "t", ":1}"), piece(1, "b", "u", ""))[
+        1
+    ] == [one, two]
+    assert calls(
+        piece(None, "a", "t", '{"x"'), piece(None, None, None, ":1}"), piece(None, "b", "u")
+    )[1] == [one, two]
+    assert calls(piece(0, "a", "t", '{"x"'), piece(1, "b", "u"), piece(0, None, None, ":1}"))[
+        1
+    ] == [one, two]
+    assert calls(piece(0, "a", "t", '{"x"'), piece(0, "", "", ":1}"), piece(1, "b", "u"))[1] == [
+        one,
+        two,
+    ]
     # no ids at all
-    assert calls(piece(0, None, "t", '{"x"'), piece(0, None, None, ":1}"), piece(1, None, "u"))[1] == [
-        ("",) + one[1:], ("",) + two[1:]]
-    assert calls(piece(None, None, "t", '{"x":1}'), piece(None, "", "u", "{}"))[1] == [("",) + one[1:], ("",) + two[1:]]
+    assert calls(piece(0, None, "t", '{"x"'), piece(0, None, None, ":1}"), piece(1, None, "u"))[
+        1
+    ] == [("",) + one[1:], ("",) + two[1:]]
+    assert calls(piece(None, None, "t", '{"x":1}'), piece(None, "", "u", "{}"))[1] == [
+        ("",) + one[1:],
+        ("",) + two[1:],
+    ]
 
 
 def test_broken_arguments_come_back_as_none():
-    for raw in ('{"x":', "nonsense", "[1]", "1", "null", '"a"', '{"x":1}{"x":1}', '{"x":1,"x":2}', "{'x':1}"):
+    for raw in (
+        '{"x":',
+        "nonsense",
+        "[1]",
+        "1",
+        "null",
+        '"a"',
+        '{"x":1}{"x":1}',
+        '{"x":1,"x":2}',
+        "{'x':1}",
+    ):
         assert calls(piece(0, "a", "t", raw))[1] == [("a", "t", None, raw)]
     assert calls(piece(0, "a", "t", ""))[1] == [("a", "t", {}, "{}")]
-    assert calls(piece(0, "a", "t"), reason=b"length")[1] == [("a", "t", None, "")]     # cut, not empty
+    # cut, not empty
+    assert calls(piece(0, "a", "t"), reason=b"length")[1] == [("a", "t", None, "")]
     assert calls(piece(0, "a", "t", "{}"), reason=b"length")[1] == [("a", "t", {}, "{}")]
 
 
 def test_refused_calls():
     for pieces, words in (
-            ((piece(0, "a", "t", "{}"), piece(1, "a", "u", "{}")), "the id a"), ((piece(0, "a", None, "{}"),), "without a name"),
-            ((piece(0, "a", "", "{}"),), "without a name"), ((piece(5, None, None, "{}"),), "without a name"),
-            ((b"1",), "function"), ((b"null",), "function"),
-            ((b'{"function":1}',), "function"), ((b'{"function":{"name":1}}',), "name"), ((b'{"function":{"arguments":{}}}',), "arguments"),
-            ((b'{"id":7,"function":{}}',), "id"), ((b'{"id":true,"function":{}}',), "id")):
-        assert words in broken(stream(openai_stream(*[b'"delta":{"tool_calls":[' + p + b"]}" for p in pieces]))), pieces
-    same = '{"tool_calls":[{"id":"a","function":{"name":"t","arguments":"{}"}},{"id":"a","function":{"name":"u","arguments":"{}"}}]}'
+        ((piece(0, "a", "t", "{}"), piece(1, "a", "u", "{}")), "the id a"),
+        ((piece(0, "a", None, "{}"),), "without a name"),
+        ((piece(0, "a", "", "{}"),), "without a name"),
+        ((piece(5, None, None, "{}"),), "without a name"),
+        ((b"1",), "function"),
+        ((b"null",), "function"),
+        ((b'{"function":1}',), "function"),
+        ((b'{"function":{"name":1}}',), "name"),
+        ((b'{"function":{"arguments":{}}}',), "arguments"),
+        ((b'{"id":7,"function":{}}',), "id"),
+        ((b'{"id":true,"function":{}}',), "id"),
+    ):
+        assert words in broken(
+            stream(openai_stream(*[b'"delta":{"tool_calls":[' + p + b"]}" for p in pieces]))
+        ), pieces
+    same = '{"tool_calls":[{"id":"a","function":{"name":"t","arguments":"{}"}},{"id":"a","function":{"name":"u","arguments":"{}"}}]}'  # noqa: E501
     assert "the id a" in refused(CODEC.whole, whole(same))
 
 
@@ -158,15 +254,26 @@ def test_bound_of_calls():
         if fits:
             assert len(calls(*pieces)[1]) == count
         else:
-            assert "more than 16" in broken(stream(openai_stream(*[b'"delta":{"tool_calls":[' + p + b"]}" for p in pieces])))
-    endless = openai_stream(*[b'"delta":{"tool_calls":[' + piece(0, "id%d" % i, "t", "{}") + b"]}" for i in range(60)], end=b"")
+            assert "more than 16" in broken(
+                stream(openai_stream(*[b'"delta":{"tool_calls":[' + p + b"]}" for p in pieces]))
+            )
+    endless = openai_stream(
+        *[b'"delta":{"tool_calls":[' + piece(0, "id%d" % i, "t", "{}") + b"]}" for i in range(60)],
+        end=b"",
+    )
     assert "more than 16" in broken(stream(endless))
 
 
 def test_bound_of_arguments():
-    for size, fits in ((MAX_ARGUMENTS - 1, True), (MAX_ARGUMENTS, True), (MAX_ARGUMENTS + 1, False)):
+    for size, fits in (
+        (MAX_ARGUMENTS - 1, True),
+        (MAX_ARGUMENTS, True),
+        (MAX_ARGUMENTS + 1, False),
+    ):
         size -= len('{"x":""}')
-        pieces = [piece(0, "a", "t", '{"x":"')] + [piece(0, None, None, "y" * 4096)] * (size // 4096)
+        pieces = [piece(0, "a", "t", '{"x":"')] + [piece(0, None, None, "y" * 4096)] * (
+            size // 4096
+        )
         pieces += [piece(0, None, None, "y" * (size % 4096) + '"}')]
         found = stream(openai_stream(*[b'"delta":{"tool_calls":[' + p + b"]}" for p in pieces]))
         assert (found[-1][0] == "closed") == fits, size
@@ -186,7 +293,9 @@ def test_bound_of_text():
             reader.feed(chunk)
             left += len(reader.next_event()[1])
             assert reader.next_event() is None
-        reader.feed(openai_stream(b'"delta":{"content":"' + b"x" * last + b'"},"finish_reason":"stop"'))
+        reader.feed(
+            openai_stream(b'"delta":{"content":"' + b"x" * last + b'"},"finish_reason":"stop"')
+        )
         if fits:
             assert left + len(reader.next_event()[1]) == MAX_TEXT // 2 - 2048 + last
             assert reader.next_event()[1].text == ""
@@ -195,58 +304,124 @@ def test_bound_of_text():
 
 
 def test_errors_inside_a_stream():
-    for error, words in ((OPENAI_ERROR, "Incorrect API key provided."), (b'{"error":"model overloaded"}', "model overloaded"),
-                         (b'{"error":{"code":500}}', "without words"), (b'{"error":true}', "without words"),
-                         (b'{"error":{"message":"a\\u0000\\u001b[31m\\u202eb"}}', "a [31m b")):
+    for error, words in (
+        (OPENAI_ERROR, "Incorrect API key provided."),
+        (b'{"error":"model overloaded"}', "model overloaded"),
+        (b'{"error":{"code":500}}', "without words"),
+        (b'{"error":true}', "without words"),
+        (b'{"error":{"message":"a\\u0000\\u001b[31m\\u202eb"}}', "a [31m b"),
+    ):
         text = b'"delta":{"content":"a"}'
         found = stream(openai_stream(text, error))
-        assert found[0] == ("text", "a") and found[1] == ("error", "the provider reported: " + ("an error " if "without" in words else "") + words)
+        assert found[0] == ("text", "a") and found[1] == (
+            "error",
+            "the provider reported: " + ("an error " if "without" in words else "") + words,
+        )
         assert words in refused(CODEC.whole, error)
 
 
 def test_what_is_no_answer():
-    for body, words in ((b"", "nothing"), (b" \r\n", "nothing"), (HTML, "HTML"), (OPENAI_TEXT[:-1], "JSON byte"), (b"[]", "list"),
-                        (b"null", "expected a JSON object"), (b"{}", "expected API"), (b'{"choices":[]}', "expected API"), (ANTHROPIC_CALLS, "expected API"),
-                        (b'{"choices":{}}', "choices: expected list"), (b'{"choices":[1]}', "message"), (b'{"choices":[{}]}', "expected API"),
-                        (b'{"choices":[{"message":[]}]}', "message"), (b'{"choices":[{"message":"hi"}]}', "message: expected dict, found str"),
-                        (whole('{"content":["a"]}'), "content"), (whole('{"content":true}'), "content"), (whole('{"content":"a"}', "7"), "finish_reason"),
-                        (whole('{"content":"a","tool_calls":{}}'), "tool_calls"), (b'{"model":1}', "model"), (b'{"usage":[]}', "usage"),
-                        (b'{"usage":{"prompt_tokens":1.5}}', "prompt_tokens"), (b'{"usage":{"prompt_tokens":-1}}', "prompt_tokens"),
-                        (b'{"usage":{"completion_tokens":true}}', "completion_tokens"), (b'{"usage":{"prompt_tokens":"1"}}', "prompt_tokens"),
-                        (b'{"usage":{"prompt_tokens":1073741824}}', "prompt_tokens"), (b"\x1f\x8b\x08\x00", "broken JSON")):
+    for body, words in (
+        (b"", "nothing"),
+        (b" \r\n", "nothing"),
+        (HTML, "HTML"),
+        (OPENAI_TEXT[:-1], "JSON byte"),
+        (b"[]", "list"),
+        (b"null", "expected a JSON object"),
+        (b"{}", "expected API"),
+        (b'{"choices":[]}', "expected API"),
+        (ANTHROPIC_CALLS, "expected API"),
+        (b'{"choices":{}}', "choices: expected list"),
+        (b'{"choices":[1]}', "message"),
+        (b'{"choices":[{}]}', "expected API"),
+        (b'{"choices":[{"message":[]}]}', "message"),
+        (b'{"choices":[{"message":"hi"}]}', "message: expected dict, found str"),
+        (whole('{"content":["a"]}'), "content"),
+        (whole('{"content":true}'), "content"),
+        (whole('{"content":"a"}', "7"), "finish_reason"),
+        (whole('{"content":"a","tool_calls":{}}'), "tool_calls"),
+        (b'{"model":1}', "model"),
+        (b'{"usage":[]}', "usage"),
+        (b'{"usage":{"prompt_tokens":1.5}}', "prompt_tokens"),
+        (b'{"usage":{"prompt_tokens":-1}}', "prompt_tokens"),
+        (b'{"usage":{"completion_tokens":true}}', "completion_tokens"),
+        (b'{"usage":{"prompt_tokens":"1"}}', "prompt_tokens"),
+        (b'{"usage":{"prompt_tokens":1073741824}}', "prompt_tokens"),
+        (b"\x1f\x8b\x08\x00", "broken JSON"),
+    ):
         assert words in refused(CODEC.whole, body), body
-    assert CODEC.whole(b'{"usage":{"prompt_tokens":1073741823},' + OPENAI_TEXT[1:].split(b',"usage"')[0] + b"}").input_tokens == 1073741823
-    for body, words in ((HTML, "a page of HTML, expected a stream"), (b"\n " + OPENAI_TEXT, "JSON, expected a stream"), (b"data: {\n\n", "broken JSON"),
-                        (b"data: <html>\n\n", "HTML"), (b"data: \xff\n\n", "UTF-8"), (b"data:\n\n", "nothing")):
+    assert (
+        CODEC.whole(
+            b'{"usage":{"prompt_tokens":1073741823},' + OPENAI_TEXT[1:].split(b',"usage"')[0] + b"}"
+        ).input_tokens
+        == 1073741823
+    )
+    for body, words in (
+        (HTML, "a page of HTML, expected a stream"),
+        (b"\n " + OPENAI_TEXT, "JSON, expected a stream"),
+        (b"data: {\n\n", "broken JSON"),
+        (b"data: <html>\n\n", "HTML"),
+        (b"data: \xff\n\n", "UTF-8"),
+        (b"data:\n\n", "nothing"),
+    ):
         assert words in broken(check_portions(CODEC.stream, body)), body
 
 
 def test_errors_for_people():
-    for body, line in ((OPENAI_ERROR, "Incorrect API key provided."), (b'{"error":"no such model"}', "no such model"), (b"", "no reason given"),
-                       (b'{"detail":"Not Found"}', "Not Found"), (b'{"detail":[{"loc":["body"],"msg":"field required"}]}', "field required"),
-                       (b'[{"error":{"code":400,"message":"API key not valid."}}]', "API key not valid."), (HTML, "a page of HTML 502 Bad Gateway"),
-                       (b"<html>", "a page of HTML"), (b"slow\r\n\tdown\x00\x1b\x7f\xc2\x85", "slow down"), (b"caf\xe9 \xff", "caf"), (b"{}", "{}"),
-                       ("caf\u00e9 \u202e\u2067x".encode(), "caf\u00e9 x"),
-                       ("a\u00a0b\u00a1c\u2027d\u2028e\u202ef\u202fg\u2065h\u2066i\u2069j\u206a".encode(), "a b\u00a1c\u2027d e f\u202fg\u2065h i j\u206a"),
-                       (b'{"error":{"message":["a"]}}', "a"), (b"[]", "[]"),
-                       (b'{"message":"' + b"x" * 70000 + b'"}', '{"message":"' + "x" * 178)):
+    for body, line in (
+        (OPENAI_ERROR, "Incorrect API key provided."),
+        (b'{"error":"no such model"}', "no such model"),
+        (b"", "no reason given"),
+        (b'{"detail":"Not Found"}', "Not Found"),
+        (b'{"detail":[{"loc":["body"],"msg":"field required"}]}', "field required"),
+        (b'[{"error":{"code":400,"message":"API key not valid."}}]', "API key not valid."),
+        (HTML, "a page of HTML 502 Bad Gateway"),
+        (b"<html>", "a page of HTML"),
+        (b"slow\r\n\tdown\x00\x1b\x7f\xc2\x85", "slow down"),
+        (b"caf\xe9 \xff", "caf"),
+        (b"{}", "{}"),
+        ("caf\u00e9 \u202e\u2067x".encode(), "caf\u00e9 x"),
+        (
+            "a\u00a0b\u00a1c\u2027d\u2028e\u202ef\u202fg\u2065h\u2066i\u2069j\u206a".encode(),
+            "a b\u00a1c\u2027d e f\u202fg\u2065h i j\u206a",
+        ),
+        (b'{"error":{"message":["a"]}}', "a"),
+        (b"[]", "[]"),
+        (b'{"message":"' + b"x" * 70000 + b'"}', '{"message":"' + "x" * 178),
+    ):
         assert CODEC.error(503, body) == "HTTP 503: " + line, body
     for size in (189, 190, 191):
         assert len(CODEC.error(400, b"x" * size)) == min(200, 10 + size)
 
 
 def test_messages():
-    said = CODEC.messages([
-        Message("user", 'Water "it"\n\u00e9'), Message("assistant", "", [("c1", "water", '{"seconds":3}'), ("c2", "stop", '{"bro')]),
-        Message("tool", "done", id="c1", result=Result(False)), Message("tool", "not JSON", id="c2", result=Result(True)),
-        Message("assistant", "Done.")])
+    said = CODEC.messages(
+        [
+            Message("user", 'Water "it"\n\u00e9'),
+            Message("assistant", "", [("c1", "water", '{"seconds":3}'), ("c2", "stop", '{"bro')]),
+            Message("tool", "done", id="c1", result=Result(False)),
+            Message("tool", "not JSON", id="c2", result=Result(True)),
+            Message("assistant", "Done."),
+        ]
+    )
     assert [jsontext.loads(text.encode()) for text in said] == [
         {"role": "user", "content": 'Water "it"\n\u00e9'},
-        {"role": "assistant", "content": "", "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "water", "arguments": '{"seconds":3}'}},
-            {"id": "c2", "type": "function", "function": {"name": "stop", "arguments": "{}"}}]},
-        {"role": "tool", "tool_call_id": "c1", "content": "done"}, {"role": "tool", "tool_call_id": "c2", "content": "not JSON"},
-        {"role": "assistant", "content": "Done."}]
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "water", "arguments": '{"seconds":3}'},
+                },
+                {"id": "c2", "type": "function", "function": {"name": "stop", "arguments": "{}"}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "done"},
+        {"role": "tool", "tool_call_id": "c2", "content": "not JSON"},
+        {"role": "assistant", "content": "Done."},
+    ]
     assert said[4] == '{"role":"assistant","content":"Done."}'
     assert CODEC.messages([]) == []
 
@@ -274,7 +449,12 @@ def fuzz(codec, wholes, streams, seed: int) -> None:
         for data in damaged(body, random, 11):
             found = merged(events(codec.stream(), [data]))
             assert [event for event in found if event[0] != "error"] == [
-                event for event in merged(events(codec.stream(), [data[i:i + 97] for i in range(0, len(data), 97)])) if event[0] != "error"], data
+                event
+                for event in merged(
+                    events(codec.stream(), [data[i : i + 97] for i in range(0, len(data), 97)])
+                )
+                if event[0] != "error"
+            ], data
             bad += found[-1][0] == "error"
         assert bad > len(body) // 11
 

@@ -1,4 +1,7 @@
-"""Policy decisions (CKP 0.2.0, 5.8): first match wins, no match is a denial, paths by whole components."""
+"""Policy decisions (CKP 0.2.0, 5.8): first match wins, no match is a denial, paths by whole
+components.
+"""
+
 from clawlite.core.policy import (
     ALLOW,
     APPROVE,
@@ -16,11 +19,16 @@ from clawlite.core.policy import (
 
 
 class Rules:
-    """An image as ``decide`` sees it: rule n is [id, action, reason, timeout_s, allow, root, policy, rate]."""
+    """An image as ``decide`` sees it: rule n is [id, action, reason, timeout_s, allow, root,
+    policy, rate].
+    """
 
     def __init__(self, rules, rates=()):
         self.asked = []
-        self.rules = [["r%d" % i, action, "", 0, 0, root, "p", rates[i] if rates else None] for i, (action, root) in enumerate(rules)]
+        self.rules = [
+            ["r%d" % i, action, "", 0, 0, root, "p", rates[i] if rates else None]
+            for i, (action, root) in enumerate(rules)
+        ]
 
     def rule(self, number):
         self.asked.append(number)
@@ -35,11 +43,18 @@ def test_no_rule_is_deny():
 
 def test_a_constant_entry_is_its_rule():
     decision = decide(Rules([(DENY, None), (ALLOW, None)]), 1, [])
-    assert decision.action == ALLOW and decision.rule[0] == "r1" and decision.trace == [[1, True]] and not decision.rests
+    assert (
+        decision.action == ALLOW
+        and decision.rule[0] == "r1"
+        and decision.trace == [[1, True]]
+        and not decision.rests
+    )
 
 
 def test_first_match_wins_and_later_rules_are_not_looked_at():
-    """5.8 "Validation Rules", 2: in array order, the first match is applied, later ones are not evaluated."""
+    """5.8 "Validation Rules", 2: in array order, the first match is applied, later ones are not
+    evaluated.
+    """
     rules = Rules([(ALLOW, "/a"), (DENY, "/a"), (ALLOW, None)])
     assert decide(rules, [0, 1, 2], ["/a/x"]).rule[0] == "r0"
     assert rules.asked == [0]
@@ -47,7 +62,11 @@ def test_first_match_wins_and_later_rules_are_not_looked_at():
 
 def test_what_no_condition_admits_is_denied():
     decision = decide(Rules([(ALLOW, "/a"), (APPROVE, "/b")]), [0, 1], ["/c"])
-    assert decision.action == DENY and decision.rule is None and decision.trace == [[0, False], [1, False]]
+    assert (
+        decision.action == DENY
+        and decision.rule is None
+        and decision.trace == [[0, False], [1, False]]
+    )
 
 
 def test_a_permission_that_rests_on_a_path_says_so():
@@ -65,18 +84,32 @@ def test_a_permission_rests_on_a_stricter_rule_that_a_path_kept_from_matching():
 
 
 def test_a_root_that_is_a_link_means_where_it_leads():
-    """A rule about /var/run, a link to /run, holds for both names; a root is only taken for another by ``roots``."""
+    """A rule about /var/run, a link to /run, holds for both names; a root is only taken for
+    another by ``roots``.
+    """
     rules = Rules([(DENY, "/var/run"), (ALLOW, None)])
     assert roots_of(rules, [[0, 1], 1, None, [0]]) == ["/var/run"]
-    assert decide(rules, [0, 1], ["/run/x"]).action == ALLOW and decide(rules, [0, 1], ["/run/x"]).rests
+    assert (
+        decide(rules, [0, 1], ["/run/x"]).action == ALLOW
+        and decide(rules, [0, 1], ["/run/x"]).rests
+    )
     assert decide(rules, [0, 1], ["/run/x"], None, {"/var/run": "/run"}).action == DENY
     assert decide(rules, [0, 1], ["/runner"], None, {"/var/run": "/run"}).action == ALLOW
 
 
 def test_a_rate_limit_on_a_denial_denies_only_what_exceeds_it():
-    """5.8 ``rate_limit``: the rule of the text's own spending policy lets calls pass until the day is spent."""
+    """5.8 ``rate_limit``: the rule of the text's own spending policy lets calls pass until the
+    day is spent.
+    """
     rules = Rules([(DENY, None), (ALLOW, None)], [[1000, 25], None])
-    for used, expected in (((0, 0), ALLOW), ((999, 24), ALLOW), ((1000, 0), DENY), ((0, 25), DENY), ((1001, 26), DENY), (None, DENY)):
+    for used, expected in (
+        ((0, 0), ALLOW),
+        ((999, 24), ALLOW),
+        ((1000, 0), DENY),
+        ((0, 25), DENY),
+        ((1001, 26), DENY),
+        (None, DENY),
+    ):
         decision = decide(rules, [0, 1], [], used)
         assert decision.action == expected, used
         assert decision.trace == ([[0, True]] if expected == DENY else [[0, False], [1, True]])
@@ -86,7 +119,7 @@ def test_a_rate_limit_on_a_permission_holds_until_the_day_is_spent():
     """5.8 ``rate_limit``: then the next rule decides."""
     for action in (APPROVE, AUDIT, ALLOW):
         rules = Rules([(action, None), (DENY, None)], [[1000, None], None])
-        for used, number in (((999, 10 ** 12), 0), ((1000, 0), 1), ((1001, 0), 1), (None, 1)):
+        for used, number in (((999, 10**12), 0), ((1000, 0), 1), ((1001, 0), 1), (None, 1)):
             assert decide(rules, [0, 1], [], used).rule[0] == "r%d" % number, used
 
 
@@ -95,7 +128,9 @@ def test_a_rate_limit_and_a_path_must_both_hold():
     assert decide(rules, [0, 1], ["/a/x"], (10, 0)).action == DENY
     assert decide(rules, [0, 1], ["/a/x"], (9, 0)).action == ALLOW
     assert decide(rules, [0, 1], ["/b"], (10, 0)).action == ALLOW
-    assert not decide(rules, [0, 1], ["/b"], (9, 0)).rests, "wherever the path leads, the day is not spent"
+    assert not decide(rules, [0, 1], ["/b"], (9, 0)).rests, (
+        "wherever the path leads, the day is not spent"
+    )
 
 
 def test_a_limit_of_nothing_is_always_reached():
@@ -127,14 +162,28 @@ def test_the_strictest_of_several_decisions_wins():
 
 
 def test_within_goes_by_components():
-    assert is_within("/workspace", "/workspace") and is_within("/workspace/a", "/workspace") and is_within("/x", "/")
+    assert (
+        is_within("/workspace", "/workspace")
+        and is_within("/workspace/a", "/workspace")
+        and is_within("/x", "/")
+    )
     assert not is_within("/workspace2/a", "/workspace") and not is_within("/works", "/workspace")
 
 
 def test_paths_are_normalised():
-    for path, expected in (("/workspace/a", "/workspace/a"), ("a", "/workspace/a"), ("./a//b/", "/workspace/a/b"),
-                           ("/workspace/../etc", "/etc"), ("../../../etc", "/etc"), ("//etc/x", "/etc/x"), ("/..", "/"),
-                           ("/a/./b/../c", "/a/c"), ("/a/...", "/a/..."), ("/ä/ü", "/ä/ü"), ("/", "/")):
+    for path, expected in (
+        ("/workspace/a", "/workspace/a"),
+        ("a", "/workspace/a"),
+        ("./a//b/", "/workspace/a/b"),
+        ("/workspace/../etc", "/etc"),
+        ("../../../etc", "/etc"),
+        ("//etc/x", "/etc/x"),
+        ("/..", "/"),
+        ("/a/./b/../c", "/a/c"),
+        ("/a/...", "/a/..."),
+        ("/ä/ü", "/ä/ü"),
+        ("/", "/"),
+    ):
         assert normalise(path) == expected, path
 
 

@@ -1,4 +1,7 @@
-"""A remote provider without a network: what goes out, what comes in, what is tried again, and what a person reads."""
+"""A remote provider without a network: what goes out, what comes in, what is tried again, and
+what a person reads.
+"""
+
 import transcripts
 
 from clawlite.core import effect as E
@@ -11,15 +14,19 @@ from clawlite.core.tools import Result
 from clawlite.core.turn import Message
 
 PREFIX = b'{"model":"m","stream":false,"messages":[{"role":"system","content":"You are."}'
-OK = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s'
-TEXT = b'{"id":"1","model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Hi."}}],"usage":{"prompt_tokens":7,"completion_tokens":3}}'
-STREAM = (b'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n', b'''data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+TEXT = b'{"id":"1","model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Hi."}}],"usage":{"prompt_tokens":7,"completion_tokens":3}}'  # noqa: E501
+STREAM = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"""data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}
 
-''', b'''data: {"choices":[{"index":0,"delta":{"content":"lo."},"finish_reason":"stop"}]}
+""",
+    b"""data: {"choices":[{"index":0,"delta":{"content":"lo."},"finish_reason":"stop"}]}
 
 data: [DONE]
 
-''')
+""",
+)
 
 
 class Agent:
@@ -28,6 +35,7 @@ class Agent:
 
 class Image:
     """As much of an image as a chain asks for."""
+
     agent = Agent()
     guard = None
 
@@ -43,10 +51,43 @@ class Image:
         return [[[[["hello"]]], [["From rules."], None, [], []]]]
 
 
-
-def row(name="p", attempts=3, backoff=EXPONENTIAL, delay=100, auth=0, per_day=None, per_minute=None, stream=False, oauth2=None, prices=(0, 0)):
-    return [name, 2, False, "h", 80, "/v1/chat/completions", "m", auth, "KEY", oauth2, stream, attempts, backoff, delay, per_day, None, per_minute,
-            None, 30000, 120000, prices, [0, len(PREFIX)], [0, len(PREFIX)]]
+def row(
+    name="p",
+    attempts=3,
+    backoff=EXPONENTIAL,
+    delay=100,
+    auth=0,
+    per_day=None,
+    per_minute=None,
+    stream=False,
+    oauth2=None,
+    prices=(0, 0),
+):
+    return [
+        name,
+        2,
+        False,
+        "h",
+        80,
+        "/v1/chat/completions",
+        "m",
+        auth,
+        "KEY",
+        oauth2,
+        stream,
+        attempts,
+        backoff,
+        delay,
+        per_day,
+        None,
+        per_minute,
+        None,
+        30000,
+        120000,
+        prices,
+        [0, len(PREFIX)],
+        [0, len(PREFIX)],
+    ]
 
 
 def meter_of(now=lambda: (0, 86400), spent=None, **limits):
@@ -55,7 +96,9 @@ def meter_of(now=lambda: (0, 86400), spent=None, **limits):
 
 
 class World:
-    """A shell with a script: for each connection the list of what it gives: bytes, or a sentence that it failed with."""
+    """A shell with a script: for each connection the list of what it gives: bytes, or a sentence
+    that it failed with.
+    """
 
     def __init__(self, *connections, secret=(True, "k3y")):
         self.connections = list(connections)
@@ -76,7 +119,17 @@ class World:
         kind = effect[0]
         if kind == E.OPEN:
             assert self.open is None
-            self.requests.append((effect[1:4], b"".join([part if isinstance(part, bytes) else PREFIX[part[0]:part[0] + part[1]] for part in effect[4]])))
+            self.requests.append(
+                (
+                    effect[1:4],
+                    b"".join(
+                        [
+                            part if isinstance(part, bytes) else PREFIX[part[0] : part[0] + part[1]]
+                            for part in effect[4]
+                        ]
+                    ),
+                )
+            )
             self.open = list(self.connections.pop(0))
         elif kind == E.RECEIVE:
             item = self.open.pop(0) if self.open else b""
@@ -116,12 +169,16 @@ def ask(world, *rows, text="hello", meter=None):
 
 
 def failed(world, *rows, text="xyzzy", **more):
-    """Ask with a text that no rule fits, the rules taken away: what no provider answers is an error."""
+    """Ask with a text that no rule fits, the rules taken away: what no provider answers is an
+    error.
+    """
     history = History(65536)
     history.begin(Message("user", text))
     image = Image(list(rows))
     image.agent.providers = image.agent.providers[:-1]
-    chain = Chain(image, transcripts.decoder(), more.get("meter") or meter_of(), more.get("keep", 65536))
+    chain = Chain(
+        image, transcripts.decoder(), more.get("meter") or meter_of(), more.get("keep", 65536)
+    )
     try:
         world.run(chain.ask(history))
     except ClawError as e:
@@ -135,11 +192,22 @@ def test_a_request_is_whole_http():
     assert reply.text == "Hi." and reply.calls == [] and not reply.shown and world.said == []
     where, request = world.requests[0]
     head, _, body = request.partition(b"\r\n\r\n")
-    assert where == ("http", "h", 80) and head.startswith(b"POST /v1/chat/completions HTTP/1.1\r\n") and b"\r\nHost: h\r\n" in head + b"\r\n"
+    assert (
+        where == ("http", "h", 80)
+        and head.startswith(b"POST /v1/chat/completions HTTP/1.1\r\n")
+        and b"\r\nHost: h\r\n" in head + b"\r\n"
+    )
     assert b"Content-Length: %d" % len(body) in head and b"uthorization" not in head
     loads = transcripts.decoder()[0]
-    assert loads(body) == {"model": "m", "stream": False, "max_tokens": 4096, "messages": [
-        {"role": "system", "content": "You are."}, {"role": "user", "content": "hello"}]}
+    assert loads(body) == {
+        "model": "m",
+        "stream": False,
+        "max_tokens": 4096,
+        "messages": [
+            {"role": "system", "content": "You are."},
+            {"role": "user", "content": "hello"},
+        ],
+    }
 
 
 def test_a_key_goes_into_its_header_and_nowhere_else():
@@ -153,7 +221,10 @@ def test_a_key_goes_into_its_header_and_nowhere_else():
 
 def test_a_key_that_is_missing_or_unfit_sends_nothing():
     world = World(secret=(False, ClawError("the secret KEY is nowhere")))
-    assert failed(world, row(auth=1)).message == "provider p: the secret KEY is nowhere (tried 1 of 3)" and world.requests == []
+    assert (
+        failed(world, row(auth=1)).message == "provider p: the secret KEY is nowhere (tried 1 of 3)"
+        and world.requests == []
+    )
     world = World(secret=(True, "a\r\nb"))
     e = failed(world, row(auth=1))
     assert "no header can carry" in e.message and world.requests == [] and "a\r\nb" not in e.message
@@ -206,21 +277,32 @@ def test_what_will_not_pass_is_not_tried_again():
 
 def test_an_end_is_declared():
     world = World(["refused"], ["refused"], ["refused"])
-    assert failed(world, row()).message == "provider p: refused (tried 3 of 3)" and len(world.requests) == 3
+    assert (
+        failed(world, row()).message == "provider p: refused (tried 3 of 3)"
+        and len(world.requests) == 3
+    )
 
 
 def test_the_next_provider_is_asked_in_order_and_said():
     """5.2: fallback in array order, none skipped."""
     world = World(["refused"], status(500), ok())
     assert ask(world, row("a", 1), row("b", 1), row("c", 1)).text == "Hi."
-    assert world.said[0] == "provider a: refused (tried 1 of 1); next: b" and world.said[1].endswith("; next: c")
+    assert world.said[0] == "provider a: refused (tried 1 of 1); next: b" and world.said[
+        1
+    ].endswith("; next: c")
     world = World(["refused"], ["refused"])
-    assert ask(world, row("a", 1), row("b", 1)).text == "From rules." and world.said[1].endswith("; next: reflex")
+    assert ask(world, row("a", 1), row("b", 1)).text == "From rules." and world.said[1].endswith(
+        "; next: reflex"
+    )
 
 
 def test_when_none_is_left_all_reasons_are_told():
     e = failed(World(["refused"], ["timed out"]), row("a", 1), row("b", 1))
-    assert e.code == -32020 and "provider a: refused" in e.message and "provider b: timed out" in e.message
+    assert (
+        e.code == -32020
+        and "provider a: refused" in e.message
+        and "provider b: timed out" in e.message
+    )
 
 
 def test_a_cut_answer_is_tried_again():
@@ -232,17 +314,35 @@ def test_a_cut_answer_is_tried_again():
 
 
 def test_nonsense_is_one_clear_line():
-    for body in (b"", b"<html>hi</html>", b"{", b"[]", b'{"choices":[]}', b'{"choices":[{"message":{"content":5}}]}', b"\xff"):
+    for body in (
+        b"",
+        b"<html>hi</html>",
+        b"{",
+        b"[]",
+        b'{"choices":[]}',
+        b'{"choices":[{"message":{"content":5}}]}',
+        b"\xff",
+    ):
         e = failed(World(ok(body)), row())
-        assert e.code == -32020 and e.message.startswith("provider p: ") and "\n" not in e.message and len(e.message) < 300, body
+        assert (
+            e.code == -32020
+            and e.message.startswith("provider p: ")
+            and "\n" not in e.message
+            and len(e.message) < 300
+        ), body
     for data in (b"SSH-2.0-x\r\n\r\n", b"\x16\x03\x01", b"HTTP/1.1 abc\r\n\r\n"):
         assert failed(World([data], [data], [data]), row()).message.startswith("provider p: ")
 
 
 def test_a_long_answer_is_refused():
-    """A body has at most 16 times what is kept of its text; one that says its length is refused before it comes."""
+    """A body has at most 16 times what is kept of its text; one that says its length is refused
+    before it comes.
+    """
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-    for head, parts in ((head + b"Content-Length: 50000000\r\n\r\n", []), (head + b"\r\n", [b" " * 8192] * 2 + [b" "])):
+    for head, parts in (
+        (head + b"Content-Length: 50000000\r\n\r\n", []),
+        (head + b"\r\n", [b" " * 8192] * 2 + [b" "]),
+    ):
         world = World([head] + parts)
         assert "longer than 16384" in failed(world, row(), keep=1024).message and world.open is None
     body = b" " * (16384 - len(TEXT)) + TEXT
@@ -250,7 +350,9 @@ def test_a_long_answer_is_refused():
 
 
 def test_a_day_that_is_used_up_asks_nobody():
-    """5.2: -32021 before the request that would exceed the limit; what does not ask a provider goes on."""
+    """5.2: -32021 before the request that would exceed the limit; what does not ask a provider
+    goes on.
+    """
     meter = meter_of(spent={"p": [1, 995]})
     world = World()
     e = failed(world, row(per_day=1000), meter=meter)
@@ -276,9 +378,14 @@ def test_requests_per_minute_wait_their_turn():
 
 
 def test_a_turn_stays_with_who_answers_it():
-    """The rounds after a fallback do not ask again who could not answer the first; the next turn does."""
+    """The rounds after a fallback do not ask again who could not answer the first; the next turn
+    does.
+    """
     world = World(["refused"], ["refused"])
-    history, chain = History(65536), Chain(Image([row("a", 1)]), transcripts.decoder(), meter_of(), 65536)
+    history, chain = (
+        History(65536),
+        Chain(Image([row("a", 1)]), transcripts.decoder(), meter_of(), 65536),
+    )
     history.begin(Message("user", "hello"))
     assert world.run(chain.ask(history)).text == "From rules."
     history.turn.append(Message("tool", "done", (), "", "t", Result("done", False, "done")))

@@ -1,4 +1,7 @@
-"""The same request_id gives the same answer (CKP 0.2.0, 9.3.2 ``context.request_id``): bounds, clocks, restarts."""
+"""The same request_id gives the same answer (CKP 0.2.0, 9.3.2 ``context.request_id``): bounds,
+clocks, restarts.
+"""
+
 from clawlite.core.effect import KEEP
 from clawlite.core.errors import (
     ApprovalDenied,
@@ -51,14 +54,20 @@ class World:
     def kept(self, key=None):
         if key is not None:
             return self.records.get(key)
-        return self.bounds + ([(key, 0, 10) for key in sorted(self.records) if self.records[key][0] in (BEGIN, END)],)
+        return self.bounds + (
+            [(key, 0, 10) for key in sorted(self.records) if self.records[key][0] in (BEGIN, END)],
+        )
 
     def restarted(self):
         return World(*self.bounds, records=self.records)
 
     def begin(self, id, tool, arguments=None, context=("me", None, None)):
-        """Go as far as the handler; return (request, None) when it runs, (request, answer) when it does not."""
-        once = Once(self.recall, id, [tool.name, {} if arguments is None else arguments] + list(context))
+        """Go as far as the handler; return (request, None) when it runs, (request, answer) when
+        it does not.
+        """
+        once = Once(
+            self.recall, id, [tool.name, {} if arguments is None else arguments] + list(context)
+        )
         first = once.admit(tool)
         if first is not None:
             return once, first.outcome()
@@ -101,7 +110,10 @@ def refused(kind, function, *args):
 def test_the_same_id_gives_the_same_and_runs_nothing():
     for tool in (READ, AGAIN, WATER):
         world = World()
-        assert world.call("a", tool, text="first") == "first" and world.call("a", tool, text="second") == "first"
+        assert (
+            world.call("a", tool, text="first") == "first"
+            and world.call("a", tool, text="second") == "first"
+        )
         assert world.call("b", tool, text="other") == "other" and world.ran == [tool.name] * 2
 
 
@@ -110,15 +122,26 @@ def test_the_same_error_comes_again():
         world = World()
         world.call("a", tool, error=ToolTimeout("took too long", "wait", {"tool": "x"}))
         again = refused(ClawError, world.call, "a", tool)
-        assert again.to_json() == ToolTimeout("took too long", "wait", {"tool": "x"}).to_json() and world.ran == [tool.name]
+        assert again.to_json() == ToolTimeout(
+            "took too long", "wait", {"tool": "x"}
+        ).to_json() and world.ran == [tool.name]
 
 
 def test_an_id_with_other_parameters_is_an_error_and_runs_nothing():
     for tool in (READ, WATER):
         world = World()
         world.end(world.begin("a", tool, {"n": 1})[0], Result("x", False))
-        for other in ((Tool("else"), {"n": 1}), (tool, {"n": 2}), (tool, {"n": "1"}), (tool, {"n": True}), (tool, {}), (tool, {"n": [1]}),
-                      (tool, {"n": 1}, ("you", None, None)), (tool, {"n": 1}, ("me", "strict", None)), (tool, {"n": 1}, ("me", None, "box"))):
+        for other in (
+            (Tool("else"), {"n": 1}),
+            (tool, {"n": 2}),
+            (tool, {"n": "1"}),
+            (tool, {"n": True}),
+            (tool, {}),
+            (tool, {"n": [1]}),
+            (tool, {"n": 1}, ("you", None, None)),
+            (tool, {"n": 1}, ("me", "strict", None)),
+            (tool, {"n": 1}, ("me", None, "box")),
+        ):
             assert refused(InvalidParams, world.begin, "a", *other).code == -32602
         assert world.begin("a", tool, {"n": 1.0})[1].text == "x" and world.ran == [tool.name]
 
@@ -127,7 +150,7 @@ def test_five_minutes_from_the_end():
     for tool in (READ, WATER):
         world = World()
         once, _ = world.begin("a", tool)
-        world.recall.now_ms = 1000000           # it takes long
+        world.recall.now_ms = 1000000  # it takes long
         world.end(once, Result("first", False))
         world.recall.now_ms += KEPT_MS - 1
         assert world.call("a", tool, text="second") == "first"
@@ -167,14 +190,18 @@ def test_of_reads_the_oldest_are_forgotten_first():
         world.call(id, READ, text=id)
     assert [world.call(id, READ, text="new") for id in "abcd"] == ["a", "b", "c", "d"]
     world.call("e", READ)
-    assert [world.call(id, READ, text="new") for id in "bcd"] == ["b", "c", "d"] and world.call("a", READ, text="new") == "new"
+    assert [world.call(id, READ, text="new") for id in "bcd"] == ["b", "c", "d"] and world.call(
+        "a", READ, text="new"
+    ) == "new"
 
 
 def test_a_board_keeps_few_reads():
     world = World(ids=4, free=2)
     for id in "abc":
         world.call(id, READ, text=id)
-    assert [world.call(id, READ, text="new") for id in "bc"] == ["b", "c"] and world.call("a", READ, text="new") == "new"
+    assert [world.call(id, READ, text="new") for id in "bc"] == ["b", "c"] and world.call(
+        "a", READ, text="new"
+    ) == "new"
 
 
 def test_the_bytes_of_reads_are_bounded():
@@ -193,7 +220,9 @@ def test_what_may_not_run_twice_is_refused_when_that_fills_the_ids():
     error = refused(InvalidRequest, world.call, "d", WATER)
     assert "3 calls" in error.message and "idempotentHint" in error.hint and len(world.ran) == 4
     assert world.call("e", READ) == "done" and world.call("f", AGAIN) == "done"
-    assert world.call("r", READ, text="new") == "new" and world.call("a", WATER, text="new") == "done"
+    assert (
+        world.call("r", READ, text="new") == "new" and world.call("a", WATER, text="new") == "done"
+    )
     world.recall.now_ms = KEPT_MS
     assert world.call("d", WATER) == "done"
 
@@ -220,7 +249,11 @@ def test_after_a_restart_an_answer_is_still_there():
     world.call("a", WATER, text="watered")
     world.call("b", WATER, error=ToolTimeout("late"))
     world = world.restarted()
-    assert world.call("a", WATER) == "watered" and refused(ClawError, world.call, "b", WATER).code == -32014 and world.ran == []
+    assert (
+        world.call("a", WATER) == "watered"
+        and refused(ClawError, world.call, "b", WATER).code == -32014
+        and world.ran == []
+    )
     refused(InvalidParams, world.call, "a", WATER, {"n": 1})
 
 
@@ -232,7 +265,9 @@ def test_after_a_restart_what_began_is_not_run_again_unless_it_may():
     error = refused(ToolTimeout, world.call, "a", WATER)
     assert "may have run" in error.message and error.data == {"request_id": "a"} and world.ran == []
     refused(InvalidParams, world.call, "b", WATER)
-    assert world.call("b", READ, text="read") == "read" and world.call("b", READ, text="new") == "read"
+    assert (
+        world.call("b", READ, text="read") == "read" and world.call("b", READ, text="new") == "read"
+    )
 
 
 def test_a_record_that_is_lost_is_no_permission():
@@ -261,7 +296,7 @@ def test_what_another_process_ran_is_not_run_again():
 
 def test_a_refusal_is_remembered_while_the_process_lives():
     world = World()
-    world.call("a", WATER)                      # the first record
+    world.call("a", WATER)  # the first record
     once = Once(world.recall, "p", ["water", {}, "me", None, None])
     once.admit(WATER)
     world.end(once, None, PolicyDenied("no"))
@@ -276,7 +311,10 @@ def test_what_a_person_said_is_on_record_whatever_the_tool():
         once.waits = True
         world.end(once, None, ApprovalDenied("no", "", {"tool": "t"}))
         again = refused(ClawError, world.restarted().call, "a", tool)
-        assert again.code == -32013 and again.to_json() == ApprovalDenied("no", "", {"tool": "t"}).to_json()
+        assert (
+            again.code == -32013
+            and again.to_json() == ApprovalDenied("no", "", {"tool": "t"}).to_json()
+        )
 
 
 def test_what_was_stopped_while_it_waited_is_asked_anew():
@@ -299,7 +337,13 @@ def test_long_arguments_are_kept_as_a_fingerprint():
 
 def test_a_fingerprint_is_the_same_everywhere():
     asked = ["tool", {"b": [1, 2.5, None, True, "ä"], "a": {"y": -1, "x": ""}}, "me", None, None]
-    other = ["tool", {"a": {"x": "", "y": -1.0}, "b": [1.0, 2.5, None, True, "ä"]}, "me", None, None]
+    other = [
+        "tool",
+        {"a": {"x": "", "y": -1.0}, "b": [1.0, 2.5, None, True, "ä"]},
+        "me",
+        None,
+        None,
+    ]
     assert fingerprint(Once(None, "", asked)) == fingerprint(Once(None, "", other)) == FINGERPRINT
 
 
@@ -311,25 +355,46 @@ def test_records_as_lines():
     assert data.endswith(b"\n") and parse(data[:-1]) == (END, NOW, 3, "key", '["ü",1]')
     for at in range(len(data) - 1):
         assert parse(data[:at]) is None
-        assert parse(data[:at] + bytes([data[at] ^ 1]) + data[at + 1:-1]) is None
+        assert parse(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 : -1]) is None
 
 
 def test_the_last_line_of_a_key_counts():
-    lines = [line(WAIT, NOW, 1, "a", "[]"), line(BEGIN, NOW, 1, "a", "[]"), b"damaged", line(END, NOW, 1, "b", "[]"), line(END, NOW, 1, "a", "[]")]
+    lines = [
+        line(WAIT, NOW, 1, "a", "[]"),
+        line(BEGIN, NOW, 1, "a", "[]"),
+        b"damaged",
+        line(END, NOW, 1, "b", "[]"),
+        line(END, NOW, 1, "a", "[]"),
+    ]
     assert last_of([data.rstrip() for data in lines]) == ({"a": 4, "b": 3}, 1)
 
 
 def test_ages_when_clocks_are_unset_or_jump():
-    for when, now, age in ((NOW, NOW + 299, 299), (NOW, NOW, 0), (NOW, NOW - 1, 0), (NOW, 5, 0), (5, NOW, 0), (5, 900, 0), (0, 0, 0)):
+    for when, now, age in (
+        (NOW, NOW + 299, 299),
+        (NOW, NOW, 0),
+        (NOW, NOW - 1, 0),
+        (NOW, 5, 0),
+        (5, NOW, 0),
+        (5, 900, 0),
+        (0, 0, 0),
+    ):
         assert age_s(when, now) == age, (when, now)
 
 
 def test_which_records_still_count():
     def lives(owner):
         return owner == 1
+
     for kind, when, owner, expected in (
-            (END, NOW - 299, 1, (END, NOW - 299)), (END, NOW - 300, 1, None), (END, NOW + 50, 1, (END, NOW)), (END, 5, 1, (END, NOW)),
-            (BEGIN, NOW - 900, 1, (BEGIN, NOW - 900)), (BEGIN, NOW - 900, 2, (END, NOW)), (WAIT, NOW - 9000, 2, (WAIT, NOW - 9000)),
-            (GONE, NOW, 1, None)):
+        (END, NOW - 299, 1, (END, NOW - 299)),
+        (END, NOW - 300, 1, None),
+        (END, NOW + 50, 1, (END, NOW)),
+        (END, 5, 1, (END, NOW)),
+        (BEGIN, NOW - 900, 1, (BEGIN, NOW - 900)),
+        (BEGIN, NOW - 900, 2, (END, NOW)),
+        (WAIT, NOW - 9000, 2, (WAIT, NOW - 9000)),
+        (GONE, NOW, 1, None),
+    ):
         found = still((kind, when, owner, "a", "[]"), NOW, lives)
         assert (found and found[:2]) == expected, (kind, when)

@@ -1,4 +1,7 @@
-"""What a connection brings while a board's loop has not yet carried its task on (``Agent.later``)."""
+"""What a connection brings while a board's loop has not yet carried its task on
+(``Agent.later``).
+"""
+
 import transcripts
 
 from clawlite.core.agent import Agent
@@ -26,7 +29,9 @@ def test_pieces_that_come_at_once_are_handed_in_one_by_one_and_in_order():
     agent, number, got, ended = begun(3)
     for piece in (b"a", b"b", b"c"):
         agent.received(number, (True, piece), 5)
-    assert got == [] and agent.deadline() is None, "it is not carried on here, and has not been silent"
+    assert got == [] and agent.deadline() is None, (
+        "it is not carried on here, and has not been silent"
+    )
     agent.catch_up(5)
     assert got == [b"a", b"b", b"c"] and ended == [None]
 

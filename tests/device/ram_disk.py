@@ -1,4 +1,5 @@
-"""littlefs in memory that keeps every write and erase, on MicroPython: for boards whose power goes at any moment.
+"""littlefs in memory that keeps every write and erase, on MicroPython: for boards whose power goes
+at any moment.
 
     disk = Disk(BLOCK, BLOCKS)              vfs.VfsLfs2.mkfs(disk); mount; write; ...
     for number, torn in states(begin, disk.log): mount it, look
@@ -19,7 +20,7 @@ class Disk:
 
     def readblocks(self, block, buffer, offset=0):
         at = block * self.block + offset
-        buffer[:] = self.data[at:at + len(buffer)]
+        buffer[:] = self.data[at : at + len(buffer)]
 
     def writeblocks(self, block, buffer, offset=None):
         if offset is None:
@@ -36,22 +37,23 @@ class Disk:
         return 0
 
     def _change(self, at, data):
-        self.data[at:at + len(data)] = data
+        self.data[at : at + len(data)] = data
         self.log.append((at, data))
 
 
 def states(begin, log, block, blocks):
-    """Yield (how many changes were made, the disk) for each moment at which power can go: the next change half made, made, and the end.
+    """Yield (how many changes were made, the disk) for each moment at which power can go: the next
+    change half made, made, and the end.
 
     begin  bytearray, the disk before the first change; it becomes the disk after the last one
     """
     for count in range(len(log) + 1):
-        for part in ((2, 1) if count < len(log) else (0,)):
+        for part in (2, 1) if count < len(log) else (0,):
             torn = Disk(block, blocks, bytearray(begin))
             if part:
                 at, data = log[count]
-                torn.data[at:at + len(data) // part] = data[:len(data) // part]
+                torn.data[at : at + len(data) // part] = data[: len(data) // part]
             yield count, torn
         if count < len(log):
             at, data = log[count]
-            begin[at:at + len(data)] = data
+            begin[at : at + len(data)] = data

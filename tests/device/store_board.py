@@ -1,15 +1,21 @@
-"""The stores of a board whose flash fails, for test_board_stores.py: littlefs on a RAM disk, on MicroPython.
+"""The stores of a board whose flash fails, for test_board_stores.py: littlefs on a RAM disk, on
+MicroPython.
 
     micropython store_board.py WHAT OUT        OUT is JSON
 
-power   requests are stored, compacted and written anew; for each moment at which power can go: {"states", "wrong": [[state, what is there], ...], "anew": bool}
-damage  each byte of a log is another one in turn: {"bytes", "damaged": how many were refused, "shorter": how many have lost the end, "wrong": [byte, ...]}
+power   requests are stored, compacted and written anew; for each moment at which power can go:
+        {"states", "wrong": [[state, what is there], ...], "anew": bool}
+damage  each byte of a log is another one in turn: {"bytes", "damaged": how many were refused,
+        "shorter": how many have lost the end, "wrong": [byte, ...]}
 locked  what is said of a flash that takes no writing, and when it takes it again
 unset   what is known of entries from before the clock was set: {"before", "after", "again", "old"}
-moved   a log of turns of an older version is taken over; for each moment at which power can go: {"states", "wrong": [[state, what is there], ...]}
-goes_on turns where index or flash are full, or others have filled it: {"index", "flash", "others", ...}
+moved   a log of turns of an older version is taken over; for each moment at which power can go:
+        {"states", "wrong": [[state, what is there], ...]}
+goes_on turns where index or flash are full, or others have filled it: {"index", "flash", "others",
+...}
 full    what is said while the flash fills, and when there is room again
 """
+
 import json
 import os
 import struct
@@ -27,10 +33,84 @@ from clawlite.core.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE, 
 
 _BLOCK = 512
 _ID = "c1a00000-0000-4000-8000-%012d"
-_RECORDS = [["notes", SEMANTIC, 0, None, 40, WINDOW, False, 0, 0, 10, False, None, None, None, False, None, None],
-            ["facts", KEY_VALUE, 0, None, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None],
-            ["young", SEMANTIC, 0, 60, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None],
-            ["talk", CONVERSATION, 0, None, None, 0, False, 0, 0, 10, False, None, None, None, False, None, None]]
+_RECORDS = [
+    [
+        "notes",
+        SEMANTIC,
+        0,
+        None,
+        40,
+        WINDOW,
+        False,
+        0,
+        0,
+        10,
+        False,
+        None,
+        None,
+        None,
+        False,
+        None,
+        None,
+    ],
+    [
+        "facts",
+        KEY_VALUE,
+        0,
+        None,
+        None,
+        0,
+        False,
+        0,
+        0,
+        10,
+        False,
+        None,
+        None,
+        None,
+        False,
+        None,
+        None,
+    ],
+    [
+        "young",
+        SEMANTIC,
+        0,
+        60,
+        None,
+        0,
+        False,
+        0,
+        0,
+        10,
+        False,
+        None,
+        None,
+        None,
+        False,
+        None,
+        None,
+    ],
+    [
+        "talk",
+        CONVERSATION,
+        0,
+        None,
+        None,
+        0,
+        False,
+        0,
+        0,
+        10,
+        False,
+        None,
+        None,
+        None,
+        False,
+        None,
+        None,
+    ],
+]
 clock = [1800000000]
 NOTES, FACTS, YOUNG, TALK = [Store(row) for row in _RECORDS]
 
@@ -56,7 +136,12 @@ def do(log, verb, store, details):
 
 
 def put(log, number, store, *entries):
-    return do(log, "store", store, (_ID % number, [(key, content, None, None) for key, content in entries]))["ids"]
+    return do(
+        log,
+        "store",
+        store,
+        (_ID % number, [(key, content, None, None) for key, content in entries]),
+    )["ids"]
 
 
 def contents(log) -> list:
@@ -72,11 +157,20 @@ def power():
     vfs.VfsLfs2.mkfs(disk)
     vfs.mount(vfs.VfsLfs2(disk), "/disk")
     disk.log, begin, log = [], bytearray(disk.data), opened()
-    done = [(0, contents(log))]         # (changes by then, what is there)
-    jobs = [lambda: put(log, 1, NOTES, (None, "n1"), (None, "n2"), (None, "n3")), lambda: put(log, 2, FACTS, ("a", "1"), ("b", "2"))]
-    jobs += [lambda number=number: put(log, 10 + number, FACTS, ("a", "x" * number)) for number in range(35)]
-    jobs += [lambda: put(log, 3, NOTES, *[(None, "m%d" % number) for number in range(39)]), lambda: do(log, "compact", NOTES, TRUNCATE),
-             lambda: put(log, 4, NOTES, (None, "last"))]
+    done = [(0, contents(log))]  # (changes by then, what is there)
+    jobs = [
+        lambda: put(log, 1, NOTES, (None, "n1"), (None, "n2"), (None, "n3")),
+        lambda: put(log, 2, FACTS, ("a", "1"), ("b", "2")),
+    ]
+    jobs += [
+        lambda number=number: put(log, 10 + number, FACTS, ("a", "x" * number))
+        for number in range(35)
+    ]
+    jobs += [
+        lambda: put(log, 3, NOTES, *[(None, "m%d" % number) for number in range(39)]),
+        lambda: do(log, "compact", NOTES, TRUNCATE),
+        lambda: put(log, 4, NOTES, (None, "last")),
+    ]
     is_new = False
     for job in jobs:
         clock[0] += 20
@@ -112,7 +206,13 @@ def damage():
     vfs.mount(vfs.VfsLfs2(disk), "/disk")
     log, states_ = opened(), [[[], []]]
     for number in range(1, 9):
-        put(log, number, (NOTES, FACTS)[number % 2], ("k%d" % number, "value %d" % number), ("k", {"n": number}))
+        put(
+            log,
+            number,
+            (NOTES, FACTS)[number % 2],
+            ("k%d" % number, "value %d" % number),
+            ("k", {"n": number}),
+        )
         states_.append(contents(log))
     with open("/disk/memory.log", "rb") as file:
         data = file.read()
@@ -120,7 +220,7 @@ def damage():
     for at in range(len(data)):
         disk.log = []
         with open("/disk/memory.log", "wb") as file:
-            file.write(data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1:])
+            file.write(data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :])
         try:
             here = contents(opened())
             found["shorter"] += 1
@@ -141,7 +241,11 @@ def unset():
     def known(log):
         """Return (time stamps of what words find, the newest first; contents in a time range)."""
         found = do(log, "query", YOUNG, ("semantic", "note", 10, None))["entries"]
-        return [entry["timestamp"] for entry in found], [entry["content"] for entry in do(log, "query", YOUNG, ("time-range", (0, 1 << 50), 10, None))["entries"]]
+        return [entry["timestamp"] for entry in found], [
+            entry["content"]
+            for entry in do(log, "query", YOUNG, ("time-range", (0, 1 << 50), 10, None))["entries"]
+        ]
+
     now, clock[0] = clock[0], None
     log = opened()
     again = put(log, 1, YOUNG, (None, "note 1")) == put(log, 1, YOUNG, (None, "note 1"))
@@ -149,18 +253,27 @@ def unset():
     clock[0] = now
     put(log, 2, YOUNG, (None, "note 2"))
     after = known(opened())
-    clock[0] = now + 61                 # the second is too old, and so the first
+    clock[0] = now + 61  # the second is too old, and so the first
     return {"before": before, "after": after, "again": again, "old": known(opened())}
 
 
 def old(text: str, when: int, whose: str = "a\ntalk\n") -> bytes:
     """Return a turn as older versions kept it."""
-    rows = [["user", text], ["assistant", "", [["c", "look", "{}"]]], ["tool", "it", "c", "look", False], ["assistant", "Heard."]]
+    rows = [
+        ["user", text],
+        ["assistant", "", [["c", "look", "{}"]]],
+        ["tool", "it", "c", "look", False],
+        ["assistant", "Heard."],
+    ]
     return struct.pack(">IIH", when, crc32(whose.encode()), len(rows)) + dumps(rows).encode()
 
 
 def said_in(log) -> list:
-    return [entry["content"]["text"] for entry in do(log, "query", TALK, ("time-range", None, 1000, None))["entries"] if entry["content"]["role"] == "user"]
+    return [
+        entry["content"]["text"]
+        for entry in do(log, "query", TALK, ("time-range", None, 1000, None))["entries"]
+        if entry["content"]["role"] == "user"
+    ]
 
 
 def moved():
@@ -172,7 +285,15 @@ def moved():
     for number in range(8):
         foreign = number in (0, 5)
         wanted += [] if foreign else ["turn %d" % (number // 2)]
-        end = append(path, old("turn %d" % (number // 2), (0, clock[0] + number)[number % 2], "b\ntalk\n" if foreign else "a\ntalk\n"), end)
+        end = append(
+            path,
+            old(
+                "turn %d" % (number // 2),
+                (0, clock[0] + number)[number % 2],
+                "b\ntalk\n" if foreign else "a\ntalk\n",
+            ),
+            end,
+        )
     disk.log, begin = [], bytearray(disk.data)
     if said_in(opened()) != wanted:
         return {"states": 0, "wrong": said_in(opened())}
@@ -180,7 +301,11 @@ def moved():
     found, wrong = 0, []
     for count, torn in states(begin, disk.log, _BLOCK, 128):
         vfs.mount(vfs.VfsLfs2(torn), "/disk")
-        here = [said_in(opened()), said_in(opened()), len([read(path, *place) for place in walk(path)])]
+        here = [
+            said_in(opened()),
+            said_in(opened()),
+            len([read(path, *place) for place in walk(path)]),
+        ]
         if here != [wanted, wanted, 2]:
             wrong.append([count, here])
         vfs.umount("/disk")
@@ -196,7 +321,10 @@ def locked():
     vfs.umount("/disk")
     vfs.mount(vfs.VfsLfs2(disk), "/disk", readonly=True)
     log = opened()
-    refused = [said(log, "store", NOTES, (_ID % 2, [(None, "two", None, None)])), said(log, "compact", NOTES, TRUNCATE)]
+    refused = [
+        said(log, "store", NOTES, (_ID % 2, [(None, "two", None, None)])),
+        said(log, "compact", NOTES, TRUNCATE),
+    ]
     there = contents(log)[0]
     vfs.umount("/disk")
     vfs.mount(vfs.VfsLfs2(disk), "/disk")
@@ -209,9 +337,27 @@ def goes_on():
     vfs.mount(vfs.VfsLfs2(disk), "/disk")
 
     def turn(log, number, size=0):
-        """Store a turn; return what is there of the conversation, numbers of turns, and of the facts; or the error."""
-        done, value = log.run("store", TALK, "", (None, [(None, {"role": role, "text": "%d %s" % (number, size * "x")}, None, None) for role in ("user", "assistant")]))
-        return value if not done else [[int(text.split(" ")[0]) for text in said_in(log)], len(contents(log)[1])]
+        """Store a turn; return what is there of the conversation, numbers of turns, and of the
+        facts; or the error.
+        """
+        done, value = log.run(
+            "store",
+            TALK,
+            "",
+            (
+                None,
+                [
+                    (None, {"role": role, "text": "%d %s" % (number, size * "x")}, None, None)
+                    for role in ("user", "assistant")
+                ],
+            ),
+        )
+        return (
+            value
+            if not done
+            else [[int(text.split(" ")[0]) for text in said_in(log)], len(contents(log)[1])]
+        )
+
     log, found = opened(), {}
     log.most = 20
     for number in range(8):
@@ -247,7 +393,7 @@ def full():
     kept = do(log, "compact", FACTS, WINDOW)[0], do(opened(), "compact", FACTS, WINDOW)[0]
     again = said(opened(), "query", FACTS, ("key", "k1", 1, None))
     over = said(log, "store", FACTS, (_ID % 5000, [("k1", "y" * 400, None, None)]))
-    with open("/disk/other", "wb") as file:     # others take what is left for rewrites
+    with open("/disk/other", "wb") as file:  # others take what is left for rewrites
         try:
             while True:
                 file.write(bytes(512))
@@ -255,16 +401,36 @@ def full():
         except OSError:
             pass
     crowded = said(opened(), "store", NOTES, (_ID % 5001, [(None, "y" * 400, None, None)]))
-    there = do(opened(), "query", FACTS, ("key", "k%d" % (count - 1), 1, None))["entries"][0]["content"]
+    there = do(opened(), "query", FACTS, ("key", "k%d" % (count - 1), 1, None))["entries"][0][
+        "content"
+    ]
     os.remove("/disk/other")
     with open("/disk/memory.log", "rb") as file:
         size = file.seek(0, 2)
-    os.remove("/disk/memory.log")       # what a person may do
+    os.remove("/disk/memory.log")  # what a person may do
     log = opened()
     mended = put(log, 1, FACTS, ("k1", "new"))
-    return {"count": count, "refused": refused, "kept": kept, "again": again, "over": over, "crowded": crowded, "there": there, "mended": mended, "bytes": size}
+    return {
+        "count": count,
+        "refused": refused,
+        "kept": kept,
+        "again": again,
+        "over": over,
+        "crowded": crowded,
+        "there": there,
+        "mended": mended,
+        "bytes": size,
+    }
 
 
-result = {"power": power, "full": full, "damage": damage, "unset": unset, "moved": moved, "goes_on": goes_on, "locked": locked}[sys.argv[1]]()
+result = {
+    "power": power,
+    "full": full,
+    "damage": damage,
+    "unset": unset,
+    "moved": moved,
+    "goes_on": goes_on,
+    "locked": locked,
+}[sys.argv[1]]()
 with open(sys.argv[2], "w") as file:
     file.write(json.dumps(result))

@@ -1,4 +1,7 @@
-"""The append-only log of boards: its bytes, its bounds, what damage does to it, and power that goes at any moment."""
+"""The append-only log of boards: its bytes, its bounds, what damage does to it, and power that
+goes at any moment.
+"""
+
 import json
 import os
 import struct
@@ -18,6 +21,7 @@ def log(monkeypatch, tmp_path):
     """The module, as CPython runs it, and a path."""
     monkeypatch.syspath_prepend(str(BOARD))
     import appendlog
+
     yield appendlog, str(tmp_path / "a.log")
     del sys.modules["appendlog"]
 
@@ -31,7 +35,11 @@ def test_bytes_of_a_record(log):
     assert log[0].append(log[1], b"hello", 0) == 13
     crc = zlib.crc32(b"hello", zlib.crc32(b"\0\0\0\5"))
     assert Path(log[1]).read_bytes() == struct.pack(">II", 5, crc) + b"hello"
-    assert log[0].append(log[1], b"x", 13) == 22 and contents(log) == [b"hello", b"x"] and log[0].start(log[1]) == (22, 0)
+    assert (
+        log[0].append(log[1], b"x", 13) == 22
+        and contents(log) == [b"hello", b"x"]
+        and log[0].start(log[1]) == (22, 0)
+    )
 
 
 def test_bounds_of_a_payload(log):
@@ -54,8 +62,10 @@ def test_whatever_is_damaged_ends_the_log_there(log, at):
         whole = at // 13 * 13
         assert log[0].start(log[1]) == (whole, (at if torn else end) - whole)
         left = contents(log)
-        assert left == [b"hello"][:at // 13]
-        assert log[0].append(log[1], b"next", whole) == whole + 12 and contents(log) == left + [b"next"]
+        assert left == [b"hello"][: at // 13]
+        assert log[0].append(log[1], b"next", whole) == whole + 12 and contents(log) == left + [
+            b"next"
+        ]
         os.remove(log[1])
 
 
@@ -74,8 +84,13 @@ def test_a_rewrite_that_was_ended(log):
 
 
 def powerless(micropython, tmp_path, folder: Path = BOARD) -> dict:
-    done = subprocess.run([micropython, "-X", "heapsize=16M", HERE / "log_board.py", "12", tmp_path / "out.json"], capture_output=True, text=True,
-                          timeout=300, env=dict(os.environ, MICROPYPATH=f"{folder}:.frozen"))
+    done = subprocess.run(
+        [micropython, "-X", "heapsize=16M", HERE / "log_board.py", "12", tmp_path / "out.json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=dict(os.environ, MICROPYPATH=f"{folder}:.frozen"),
+    )
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads((tmp_path / "out.json").read_text())
 
@@ -89,9 +104,19 @@ def test_power_that_goes_at_any_moment(micropython, tmp_path):
 def test_the_checker_bites(micropython, tmp_path, bug):
     source = (BOARD / "appendlog.py").read_text()
     for before, after in {
-        "a record in two": [("    file.write(head + struct.pack", "    file.write(head)\n    file.flush()\n    file.write(struct.pack")],
-        "the old one goes first": [('    os.rename(path + ".new", path)\n    return', '    os.remove(path)\n    os.rename(path + ".new", path)\n    return'),
-                                   ('            os.rename(path + ".new", path)\n', "            return 0, 0\n")],
+        "a record in two": [
+            (
+                "    file.write(head + struct.pack",
+                "    file.write(head)\n    file.flush()\n    file.write(struct.pack",
+            )
+        ],
+        "the old one goes first": [
+            (
+                '    os.rename(path + ".new", path)\n    return',
+                '    os.remove(path)\n    os.rename(path + ".new", path)\n    return',
+            ),
+            ('            os.rename(path + ".new", path)\n', "            return 0, 0\n"),
+        ],
     }[bug]:
         assert before in source
         source = source.replace(before, after)

@@ -1,4 +1,7 @@
-"""The audit of a board: the records of a Pi byte for byte, power that goes, a flash that is full, and what is refused (docs/audit.md)."""
+"""The audit of a board: the records of a Pi byte for byte, power that goes, a flash that is
+full, and what is refused (docs/audit.md).
+"""
+
 import json
 import os
 import re
@@ -20,7 +23,7 @@ from clawlite.linux.audit.chain import verify
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BOARD = ROOT / "firmware-host/micropython"
-HEAP = "168k"                   # 64-bit unix port, linked modules
+HEAP = "168k"  # 64-bit unix port, linked modules
 MANIFEST = """
 claw: "0.3.0"
 kind: Claw
@@ -43,7 +46,7 @@ spec:
           - { id: no, action: deny, scope: tool, match: { name: never } }
           - { id: all, action: allow, scope: all }
         %s
-"""
+"""  # noqa: E501
 TOOLS = '''def show(text: str) -> str:
     """Show."""
     return text
@@ -73,7 +76,12 @@ def never() -> str:
 def project(folder: Path, policy: str = "audit: { log_outputs: true }") -> Path:
     """Write a project and build it; return its image."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in {"claw.yaml": MANIFEST % policy, "tools.py": TOOLS, "clawlite.toml": 'replay = "r.jsonl"\n', "r.jsonl": '{"user": null}\n{"say": "ok"}\n'}.items():
+    for name, text in {
+        "claw.yaml": MANIFEST % policy,
+        "tools.py": TOOLS,
+        "clawlite.toml": 'replay = "r.jsonl"\n',
+        "r.jsonl": '{"user": null}\n{"say": "ok"}\n',
+    }.items():
         (folder / name).write_text(text)
     return Path(build.build_beside(str(folder)))
 
@@ -81,13 +89,27 @@ def project(folder: Path, policy: str = "audit: { log_outputs: true }") -> Path:
 @pytest.fixture
 def start(micropython, tree, tmp_path):
     """Return a function that boots an image for an operator."""
+
     def run(image, heap: str = "400k") -> Agent:
-        return Agent([micropython, "-X", f"heapsize={heap}", tree / "start.py", image, "--stdio"], tmp_path / "home", env={"MICROPYPATH": f"{tree}:.frozen"})
+        return Agent(
+            [micropython, "-X", f"heapsize={heap}", tree / "start.py", image, "--stdio"],
+            tmp_path / "home",
+            env={"MICROPYPATH": f"{tree}:.frozen"},
+        )
+
     return run
 
 
 def call(agent, number: int, tool, arguments: dict = {}) -> dict:
-    return agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "audited"}}, number)
+    return agent.call(
+        "claw.tool.call",
+        {
+            "name": tool,
+            "arguments": arguments,
+            "context": {"request_id": UUID % number, "identity": "audited"},
+        },
+        number,
+    )
 
 
 def verified(folder) -> dict:
@@ -104,32 +126,89 @@ def records(folder) -> list:
 
 
 def transcript(agent):
-    """What both play: each end that a call has, and texts that two writers of JSON may write in two ways."""
+    """What both play: each end that a call has, and texts that two writers of JSON may write in
+    two ways.
+    """
     agent.initialize()
     token = samples(5)["gitlab"][0][0]
-    texts = [token + " \b\f\x01\x7f\"\\/ \u00e4\u20ac\U0001f600", "x" * 4095, "x" * 4096, "x" * 4097, "\u20ac" * 1200, "\\" * 2500, ""]
+    texts = [
+        token + ' \b\f\x01\x7f"\\/ \u00e4\u20ac\U0001f600',
+        "x" * 4095,
+        "x" * 4096,
+        "x" * 4097,
+        "\u20ac" * 1200,
+        "\\" * 2500,
+        "",
+    ]
     for number, text in enumerate(texts):
         call(agent, number, "show", {"text": text})
-    for number, (tool, arguments) in enumerate([("change", {}), ("fail", {}), ("never", {}), ("nothing", {"a": [1, {"b": None}]}), ("show", {"text": 3}), ("show", []),
-                                                ({"b": 1, "a": [2]}, {}), ("s" * 5000, {}), ("show", {"z": 1, "text": 2, "m": [True, None]})], 20):
+    for number, (tool, arguments) in enumerate(
+        [
+            ("change", {}),
+            ("fail", {}),
+            ("never", {}),
+            ("nothing", {"a": [1, {"b": None}]}),
+            ("show", {"text": 3}),
+            ("show", []),
+            ({"b": 1, "a": [2]}, {}),
+            ("s" * 5000, {}),
+            ("show", {"z": 1, "text": 2, "m": [True, None]}),
+        ],
+        20,
+    ):
         call(agent, number, tool, arguments)
-    call(agent, 20, "change")           # again
+    call(agent, 20, "change")  # again
     for number, verb in ((40, "approve"), (42, "deny")):
-        agent.line(json.dumps({"jsonrpc": "2.0", "id": number, "method": "claw.tool.call", "params": {
-            "name": "ask-first", "arguments": {"at": "%d" % number}, "context": {"request_id": UUID % number, "identity": "audited"}}}))
-        agent.line(json.dumps({"jsonrpc": "2.0", "id": number + 1, "method": "claw.tool." + verb, "params": dict(
-            {"request_id": UUID % number}, **({"reason": "not today"} if verb == "deny" else {}))}))
+        agent.line(
+            json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "id": number,
+                    "method": "claw.tool.call",
+                    "params": {
+                        "name": "ask-first",
+                        "arguments": {"at": "%d" % number},
+                        "context": {"request_id": UUID % number, "identity": "audited"},
+                    },
+                }
+            )
+        )
+        agent.line(
+            json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "id": number + 1,
+                    "method": "claw.tool." + verb,
+                    "params": dict(
+                        {"request_id": UUID % number},
+                        **({"reason": "not today"} if verb == "deny" else {}),
+                    ),
+                }
+            )
+        )
         assert {agent.message()["id"], agent.message()["id"]} == {number, number + 1}
 
 
 def comparable(line: bytes) -> bytes:
     """Return a line without what differs by nature: times, and so the hash of the line before."""
     line = re.sub(rb'"prev":"[0-9a-f]{64}"', b'"prev":"-"', line, count=1)
-    return re.sub(rb'"duration_ms":[0-9]+', b'"duration_ms":0', re.sub(rb'"time":"[0-9TZ:-]+"', b'"time":"-"', line, count=1))
+    return re.sub(
+        rb'"duration_ms":[0-9]+',
+        b'"duration_ms":0',
+        re.sub(rb'"time":"[0-9TZ:-]+"', b'"time":"-"', line, count=1),
+    )
 
 
-@pytest.mark.parametrize("policy", ["audit: { log_outputs: true }", "audit: { log_inputs: false, log_approvals: false }",
-                                    "audit: { log_outputs: true }, secret_scanning: { enabled: true }".replace(", secret", "\n        secret")])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "audit: { log_outputs: true }",
+        "audit: { log_inputs: false, log_approvals: false }",
+        "audit: { log_outputs: true }, secret_scanning: { enabled: true }".replace(
+            ", secret", "\n        secret"
+        ),
+    ],
+)
 def test_a_board_writes_the_lines_of_a_pi(start, tmp_path, policy):
     image = project(tmp_path / "flash", policy)
     with start(image) as agent:
@@ -144,37 +223,58 @@ def test_a_board_writes_the_lines_of_a_pi(start, tmp_path, policy):
     assert verified(here)["ok"] and verified(there)["ok"], (verified(here), verified(there))
     assert [comparable(line) for line in lines(here)] == [comparable(line) for line in lines(there)]
     found = records(here)
-    assert len(found) == verified(here)["last"] >= 20 and {record["event"] for record in found} >= {"tool.call", "tool.begin"}
+    assert len(found) == verified(here)["last"] >= 20 and {record["event"] for record in found} >= {
+        "tool.call",
+        "tool.begin",
+    }
     text = b"\n".join(lines(here)).decode()
     assert samples(5)["gitlab"][0][0] not in text
-    assert ("[REDACTED: gitlab]" in text) == ("log_inputs: false" not in policy) and ('"output"' in text) == ("log_outputs: true" in policy)
+    assert ("[REDACTED: gitlab]" in text) == ("log_inputs: false" not in policy) and (
+        '"output"' in text
+    ) == ("log_outputs: true" in policy)
     assert ("tool.approval" in text) == ("log_approvals: false" not in policy)
 
 
 def test_it_goes_on_where_it_was_and_within_a_boards_heap(start, tmp_path):
-    image, folder = project(tmp_path / "flash", "audit: { destination: file }"), tmp_path / "flash/audit-audited"
+    image, folder = (
+        project(tmp_path / "flash", "audit: { destination: file }"),
+        tmp_path / "flash/audit-audited",
+    )
     for number in range(3):
         with start(image, HEAP) as agent:
             agent.initialize()
             call(agent, number, "change")
-            assert "x" * 4000 in call(agent, 100 + number, "show", {"text": "x" * 4000})["result"]["content"][0]["text"]
+            assert (
+                "x" * 4000
+                in call(agent, 100 + number, "show", {"text": "x" * 4000})["result"]["content"][0][
+                    "text"
+                ]
+            )
             agent.end()
             assert agent.wait() == 0 and agent.errors() == "", agent.errors()
-    assert verified(folder)["ok"] and [record["event"] for record in records(folder)] == ["tool.begin", "tool.call", "tool.call"] * 3
+    assert (
+        verified(folder)["ok"]
+        and [record["event"] for record in records(folder)]
+        == ["tool.begin", "tool.call", "tool.call"] * 3
+    )
     assert "cut" not in records(folder)[-1] and records(folder)[0]["request_id"] == UUID % 0
 
 
 def test_a_record_that_has_no_room_in_memory_is_there_in_part(start, tmp_path):
     """Of a heap that is just enough for the agent: its arguments are left out, and it says so."""
-    image, folder = project(tmp_path / "flash", "audit: { destination: file }"), tmp_path / "flash/audit-audited"
+    image, folder = (
+        project(tmp_path / "flash", "audit: { destination: file }"),
+        tmp_path / "flash/audit-audited",
+    )
     cut = False
     for heap in range(96, 168, 4):
         with start(image, "%dk" % heap) as agent:
             answer = None
             try:
                 agent.initialize()
-                answer = call(agent, heap, "show", {"text": "\\\"" * 1900})
-            except (AssertionError, BrokenPipeError, KeyError):     # it does not even boot, or says that it has no memory for the request
+                answer = call(agent, heap, "show", {"text": '\\"' * 1900})
+            # it does not even boot, or says that it has no memory for the request
+            except (AssertionError, BrokenPipeError, KeyError):
                 pass
         here = [record for record in records(folder) if record.get("request_id") == UUID % heap]
         if answer and "result" in answer:
@@ -184,7 +284,10 @@ def test_a_record_that_has_no_room_in_memory_is_there_in_part(start, tmp_path):
 
 
 def test_what_was_torn_changed_or_taken_away_is_said(start, tmp_path):
-    image, folder = project(tmp_path / "flash", "audit: { destination: file }"), tmp_path / "flash/audit-audited"
+    image, folder = (
+        project(tmp_path / "flash", "audit: { destination: file }"),
+        tmp_path / "flash/audit-audited",
+    )
     path = folder / "audit.jsonl"
 
     def run(number: int):
@@ -193,31 +296,46 @@ def test_what_was_torn_changed_or_taken_away_is_said(start, tmp_path):
             assert call(agent, number, "show", {"text": "x"})["result"]["isError"] is False
             agent.end()
             agent.wait()
-        return [record["problem"] for record in records(folder) if record["event"] == "audit.problem"]
+        return [
+            record["problem"] for record in records(folder) if record["event"] == "audit.problem"
+        ]
+
     assert run(1) == [] and run(2) == []
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"n":3,"prev":"00')
-    assert run(3) == ["17 bytes of a record that was never finished were cut off"] and verified(folder)["ok"]
+    assert (
+        run(3) == ["17 bytes of a record that was never finished were cut off"]
+        and verified(folder)["ok"]
+    )
     (folder / "audit.new").write_bytes(b"what a power cut left")
     assert run(4) == run(5) and verified(folder)["ok"] and not (folder / "audit.new").exists()
     before = path.read_bytes().splitlines(True)
     path.write_bytes(b"".join(before[:-2]))
     assert run(6)[1:] == ["the records do not end where the head says"]
-    assert verified(folder)["problems"] == ["records %d to %d are missing before record %d" % (len(before) - 1, len(before), len(before) + 1)]
+    assert verified(folder)["problems"] == [
+        "records %d to %d are missing before record %d"
+        % (len(before) - 1, len(before), len(before) + 1)
+    ]
     (folder / "audit.head").write_bytes(b"nonsense")
     assert run(7)[-1] == "the head was damaged or missing"
     assert not verified(folder)["ok"], "what was missing is missing still"
 
 
 def test_an_audit_that_cannot_be_written_lets_nothing_run(start, tmp_path):
-    image, folder = project(tmp_path / "flash", "audit: { destination: file }"), tmp_path / "flash/audit-audited"
+    image, folder = (
+        project(tmp_path / "flash", "audit: { destination: file }"),
+        tmp_path / "flash/audit-audited",
+    )
     with start(image) as agent:
         agent.initialize()
         call(agent, 1, "change")
         (folder / "audit.jsonl").rename(folder / "aside")
-        (folder / "audit.jsonl").mkdir()            # no file, and none that could be made
+        (folder / "audit.jsonl").mkdir()  # no file, and none that could be made
         refused = call(agent, 2, "change")
-        assert refused["error"]["code"] == -32603 and "the audit cannot be written" in refused["error"]["message"], refused
+        assert (
+            refused["error"]["code"] == -32603
+            and "the audit cannot be written" in refused["error"]["message"]
+        ), refused
         later = call(agent, 3, "show", {"text": "x"})
         assert "error" in later and "the audit cannot be written" in later["error"]["message"]
         (folder / "audit.jsonl").rmdir()
@@ -227,14 +345,19 @@ def test_an_audit_that_cannot_be_written_lets_nothing_run(start, tmp_path):
         (folder / "audit.head").rename(folder / "aside")
         (folder / "audit.head").mkdir()
         withheld = call(agent, 5, "show", {"text": "x"})
-        assert withheld["error"]["code"] == -32603 and "the audit cannot be written" in withheld["error"]["message"], withheld
+        assert (
+            withheld["error"]["code"] == -32603
+            and "the audit cannot be written" in withheld["error"]["message"]
+        ), withheld
         (folder / "audit.head").rmdir()
         (folder / "aside").rename(folder / "audit.head")
         eventually(lambda: agent.call("claw.status")["result"]["state"] == "READY")
         agent.end()
         agent.wait()
     assert verified(folder)["ok"], verified(folder)
-    begun = [record["request_id"][-1] for record in records(folder) if record["event"] == "tool.begin"]
+    begun = [
+        record["request_id"][-1] for record in records(folder) if record["event"] == "tool.begin"
+    ]
     assert begun == ["1", "4"], "what was refused did not begin"
     assert records(folder)[-1]["request_id"] == UUID % 5, "what nobody heard of is on record"
 
@@ -249,23 +372,39 @@ def test_no_secret_of_the_board_stands_in_it(start, tmp_path):
         call(agent, 1, "show", {"text": "it is stored/" + "on-this-board"})
         agent.end()
         agent.wait()
-    record, = records(tmp_path / "flash/audit-audited")
-    assert record["arguments"] == '{"text":"it is [REDACTED: known]"}' and record["output"] == "it is [REDACTED: known]"
+    (record,) = records(tmp_path / "flash/audit-audited")
+    assert (
+        record["arguments"] == '{"text":"it is [REDACTED: known]"}'
+        and record["output"] == "it is [REDACTED: known]"
+    )
 
 
 # -- flash
 
+
 def played(micropython, tmp_path, what: str) -> dict:
-    done = subprocess.run([micropython, "-X", "heapsize=24M", HERE / "audit_board.py", what, tmp_path / "out"], capture_output=True, timeout=300,
-                          env=dict(os.environ, MICROPYPATH=f"{ROOT}:{HERE}:{BOARD}:.frozen"), cwd=tmp_path)
+    done = subprocess.run(
+        [micropython, "-X", "heapsize=24M", HERE / "audit_board.py", what, tmp_path / "out"],
+        capture_output=True,
+        timeout=300,
+        env=dict(os.environ, MICROPYPATH=f"{ROOT}:{HERE}:{BOARD}:.frozen"),
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads((tmp_path / "out").read_text())
 
 
 def test_power_that_goes_at_any_moment_loses_nothing_and_breaks_nothing(micropython, tmp_path):
-    """At each write of a block, torn or not: what was acknowledged is there, and the chain is whole, over segments that turn and go."""
+    """At each write of a block, torn or not: what was acknowledged is there, and the chain is
+    whole, over segments that turn and go.
+    """
     found = played(micropython, tmp_path, "power")
-    assert found["wrong"] == [] and found["states"] > 800 and found["kept"][0] > 10 and found["segments"] > 3, found
+    assert (
+        found["wrong"] == []
+        and found["states"] > 800
+        and found["kept"][0] > 10
+        and found["segments"] > 3
+    ), found
 
 
 def test_an_acknowledgement_before_the_write_is_caught(micropython, tmp_path):
@@ -280,33 +419,55 @@ def test_what_a_record_costs(micropython, tmp_path):
 
 def test_a_flash_that_is_full_is_an_error_and_nothing_is_removed(micropython, tmp_path):
     found = played(micropython, tmp_path, "full")
-    assert found["records"] > 150 and found["said"][0].startswith("the audit has no room for more: /disk/audit-a has ")
+    assert found["records"] > 150 and found["said"][0].startswith(
+        "the audit has no room for more: /disk/audit-a has "
+    )
     assert found["after"] == [1, True, 1, 2] and found["again"] and found["waiting"] == 0, found
 
 
 # -- what a board does not do
 
+
 @pytest.mark.parametrize("destination", ["sqlite", "webhook", "syslog"])
 def test_another_destination_is_refused_by_field_and_by_the_board(start, tmp_path, destination):
-    image = project(tmp_path / "flash", "audit: { destination: %s }" % destination) if destination != "webhook" else None
+    image = (
+        project(tmp_path / "flash", "audit: { destination: %s }" % destination)
+        if destination != "webhook"
+        else None
+    )
     if image is None:
         project(tmp_path / "flash", "audit: { destination: file }")
-        (tmp_path / "flash/clawlite.toml").write_text('replay = "r.jsonl"\n[audit]\nwebhook = "https://a.example/x"\n')
+        (tmp_path / "flash/clawlite.toml").write_text(
+            'replay = "r.jsonl"\n[audit]\nwebhook = "https://a.example/x"\n'
+        )
         (tmp_path / "flash/claw.yaml").write_text(MANIFEST % "audit: { destination: webhook }")
         image = build.build_beside(str(tmp_path / "flash"))
     for name in ("pico", "esp32"):
-        problem, = board_fit.wants(manifest.load(str(tmp_path / "flash")), boards.profile(name), boards.load_all())
-        assert "audit.destination: " in problem.text() and f"{name} keeps its audit in files" in problem.text() and "clawlite audit --port" in problem.text()
-        assert ":22: " in problem.text() and f'found "{destination}"' in problem.text() and "rpi-4" in problem.text()
+        (problem,) = board_fit.wants(
+            manifest.load(str(tmp_path / "flash")), boards.profile(name), boards.load_all()
+        )
+        assert (
+            "audit.destination: " in problem.text()
+            and f"{name} keeps its audit in files" in problem.text()
+            and "clawlite audit --port" in problem.text()
+        )
+        assert (
+            ":22: " in problem.text()
+            and f'found "{destination}"' in problem.text()
+            and "rpi-4" in problem.text()
+        )
     with start(image) as agent:
-        assert agent.wait() == 2 and "the audit goes to %s, which this board does not do" % destination in agent.errors()
+        assert (
+            agent.wait() == 2
+            and "the audit goes to %s, which this board does not do" % destination in agent.errors()
+        )
     assert not (tmp_path / "flash/audit-audited").exists()
 
 
 def test_a_size_is_told_to_be_of_linux_and_the_board_takes_the_image(start, tmp_path):
     project(tmp_path / "flash", "audit: { retention: 30d }")
     (tmp_path / "flash/clawlite.toml").write_text('replay = "r.jsonl"\n[audit]\nmax_size_mb = 8\n')
-    note, = board_fit.notes(manifest.load(str(tmp_path / "flash")), boards.profile("pico"))
+    (note,) = board_fit.notes(manifest.load(str(tmp_path / "flash")), boards.profile("pico"))
     assert note["line"] == 3 and "pico does not use it" in note["message"]
     with start(build.build_beside(str(tmp_path / "flash"))) as agent:
         agent.initialize()
@@ -314,8 +475,12 @@ def test_a_size_is_told_to_be_of_linux_and_the_board_takes_the_image(start, tmp_
 
 def test_a_maker_is_told_that_a_flash_is_not_for_ever(tmp_path):
     project(tmp_path / "flash", "audit: { destination: file }")
-    note, = board_fit.notes(manifest.load(str(tmp_path / "flash")), boards.profile("pico"))
-    assert note["line"] == 22 and "until the flash has no room" in note["message"] and "retention" in note["message"]
+    (note,) = board_fit.notes(manifest.load(str(tmp_path / "flash")), boards.profile("pico"))
+    assert (
+        note["line"] == 22
+        and "until the flash has no room" in note["message"]
+        and "retention" in note["message"]
+    )
     shutil.rmtree(tmp_path / "flash")
     project(tmp_path / "flash", "audit: { retention: 30d }")
     assert board_fit.notes(manifest.load(str(tmp_path / "flash")), boards.profile("pico")) == []

@@ -1,4 +1,7 @@
-"""Every module of tests/core on the real MicroPython, one process each: from .py, and from .mpy as boards get it."""
+"""Every module of tests/core on the real MicroPython, one process each: from .py, and from .mpy
+as boards get it.
+"""
+
 import pytest
 from run_core_micropython import BOARD, ROOT, modules, precompile, run_module
 

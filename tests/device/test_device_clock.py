@@ -1,4 +1,7 @@
-"""The clock of a board counts on while nothing happens, however long that takes: ticks_ms wraps, and only half a turn can be told."""
+"""The clock of a board counts on while nothing happens, however long that takes: ticks_ms wraps,
+and only half a turn can be told.
+"""
+
 import re
 import subprocess
 
@@ -48,6 +51,8 @@ def test_days_without_anything_to_do_are_counted(micropython, tmp_path, days):
     (tmp_path / "select.py").write_text(SELECT % (days * DAY_MS))
     words, env = board(make_bench(tmp_path), folders=(tmp_path, ROOT, BOARD))
     words[words.index("-c") + 1] = START
-    done = subprocess.run(words, input="", capture_output=True, text=True, timeout=300, cwd=tmp_path, env=env)
+    done = subprocess.run(
+        words, input="", capture_output=True, text=True, timeout=300, cwd=tmp_path, env=env
+    )
     passed, counted = re.search(r"passed (\d+) counted (\d+)\n$", done.stdout).groups()
     assert done.stderr == "" and passed == counted and int(passed) >= days * DAY_MS

@@ -1,4 +1,7 @@
-"""CKP 0.2.0, section 8, ERROR on a board: what fails, how it is told, and the ways out, with real processes and real faults."""
+"""CKP 0.2.0, section 8, ERROR on a board: what fails, how it is told, and the ways out, with
+real processes and real faults.
+"""
+
 import json
 
 import pytest
@@ -19,12 +22,16 @@ def sabotage() -> str:
     Session.tick = broken
     return "done"
 '''
-AUDIT = BENCH["claw.yaml"].replace('{ id: "all", action: "allow", scope: "all" }', '{ id: "all", action: "audit-only", scope: "all" }')
+AUDIT = BENCH["claw.yaml"].replace(
+    '{ id: "all", action: "allow", scope: "all" }',
+    '{ id: "all", action: "audit-only", scope: "all" }',
+)
 
 
 @pytest.fixture
 def serving(micropython, tmp_path):
     """Return a function that builds the bench agent with other files, and boots it."""
+
     def start(more: dict):
         (tmp_path / "flash").mkdir()
         (tmp_path / "marks").mkdir()
@@ -32,6 +39,7 @@ def serving(micropython, tmp_path):
             (tmp_path / "flash" / name).write_text(text)
         words, path = board(build_beside(str(tmp_path / "flash")), "--stdio")
         return Agent(words, tmp_path / "home", env=dict(path, MARKS=tmp_path / "marks"))
+
     return start
 
 
@@ -47,17 +55,28 @@ def test_8_what_nobody_expected_switches_all_off_and_is_got_over(serving, tmp_pa
         agent.line(json.dumps(tool_call("sabotage", number=6)))
         answers = {answer["id"]: answer for answer in (agent.message(), agent.message())}
         assert answers[6]["result"]["content"][0]["text"] == "done"
-        assert answers[5]["error"]["code"] == -32603 and "nobody expected this" in answers[5]["error"]["message"]
+        assert (
+            answers[5]["error"]["code"] == -32603
+            and "nobody expected this" in answers[5]["error"]["message"]
+        )
         assert (tmp_path / "marks/pump-off").exists()
         assert state(agent) == "ERROR"
         agent.line(json.dumps(tool_call("quick", number=7)))
         refused = agent.message()["error"]
-        assert refused["code"] == -32600 and "ValueError: nobody expected this" in refused["message"] and refused["data"]["hint"]
+        assert (
+            refused["code"] == -32600
+            and "ValueError: nobody expected this" in refused["message"]
+            and refused["data"]["hint"]
+        )
         eventually(lambda: state(agent) == "READY")
         agent.line(json.dumps(tool_call("quick", number=8)))
         assert agent.message()["result"]["isError"] is False
         agent.end()
-        assert agent.wait() == 0 and agent.errors().count("clawlite: ERROR: ") == 1 and "Traceback" not in agent.errors()
+        assert (
+            agent.wait() == 0
+            and agent.errors().count("clawlite: ERROR: ") == 1
+            and "Traceback" not in agent.errors()
+        )
 
 
 def test_8_a_log_that_a_policy_demands_and_that_cannot_be_written(serving, tmp_path):
@@ -71,7 +90,8 @@ def test_8_a_log_that_a_policy_demands_and_that_cannot_be_written(serving, tmp_p
         assert agent.message()["result"]["isError"] is False
         log = tmp_path / "flash/log.jsonl"
         log.rename(tmp_path / "flash/log.old")
-        (tmp_path / "before/log.jsonl").rename(log)             # a folder stands where the log belongs
+        # a folder stands where the log belongs
+        (tmp_path / "before/log.jsonl").rename(log)
         agent.line(json.dumps(tool_call("quick", number=2)))
         agent.message()
         eventually(lambda: state(agent) == "ERROR")
@@ -86,4 +106,7 @@ def test_8_a_log_that_a_policy_demands_and_that_cannot_be_written(serving, tmp_p
         assert agent.wait() == 0
     events = [json.loads(line) for line in log.read_text().splitlines()]
     assert [event["event"] for event in events[:1]] == ["tool.call"]
-    assert [event["to"] for event in events if event["event"] == "lifecycle.transition"][:2] == ["STARTING", "READY"]
+    assert [event["to"] for event in events if event["event"] == "lifecycle.transition"][:2] == [
+        "STARTING",
+        "READY",
+    ]

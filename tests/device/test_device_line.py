@@ -1,4 +1,7 @@
-"""The reliable line on a board's console: real MicroPython on a terminal, with noise, and people beside it."""
+"""The reliable line on a board's console: real MicroPython on a terminal, with noise, and people
+beside it.
+"""
+
 import json
 import signal
 import tty
@@ -11,7 +14,7 @@ from clawlite.core.frame import RECORD
 from clawlite.core.line import DOWN, UP
 from clawlite.host.build.build import build_beside
 
-CLAW = '''claw: "0.3.0"
+CLAW = """claw: "0.3.0"
 kind: Claw
 metadata: { name: liner, version: "1.0.0" }
 spec:
@@ -19,7 +22,7 @@ spec:
   providers: [{ inline: { name: rules, protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } } }]
   sandbox: { inline: { level: none } }
   policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }] } }]
-'''
+"""  # noqa: E501
 TOOLS = '''def echo(text: str) -> dict:
     """Say it again."""
     return {"text": text}
@@ -36,12 +39,15 @@ def agent(micropython, tmp_path):
     (tmp_path / "claw.yaml").write_text(CLAW)
     (tmp_path / "tools.py").write_text(TOOLS)
     (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
-    (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = "say {what:text}"\ncall = "echo"\narguments = { text = "{what}" }\nsay = "Well,"\n'
-                                          '  [[rule.then]]\n  say = "I said {text}."\n')
+    (tmp_path / "reflex.toml").write_text(
+        '[[rule]]\nwhen = "say {what:text}"\ncall = "echo"\n'
+        'arguments = { text = "{what}" }\nsay = "Well,"\n'
+        '  [[rule.then]]\n  say = "I said {text}."\n'
+    )
     words, env = board(build_beside(str(tmp_path)))
     with Agent(words, tmp_path / "home", True, env=env) as started:
         tty.setraw(started.theirs)
-        started.terminal = False        # of its line ends nothing is made
+        started.terminal = False  # of its line ends nothing is made
         yield started
 
 
@@ -63,14 +69,16 @@ def _result(answer: dict) -> dict:
 def test_people_and_an_operator_share_a_reliable_line(agent, odds):
     host = opened(agent, odds)
     host.type("say grün")
-    if not odds:                        # noise hits what is for people, too
+    if not odds:  # noise hits what is for people, too
         host.expect("Well,\nI said grün.\n> ".encode())
     host.send({"jsonrpc": "2.0", "id": "i", "method": "claw.initialize", "params": INITIALIZE})
     assert host.answer("i")["result"]["protocolVersion"] == "0.2.0"
     for number in range(1, 13):
         host.send(tool_call("echo", {"text": "x" * 40 * number}, number, "liner"))
     for number in range(1, 13):
-        assert json.loads(_result(host.answer(number))["content"][0]["text"]) == {"text": "x" * 40 * number}
+        assert json.loads(_result(host.answer(number))["content"][0]["text"]) == {
+            "text": "x" * 40 * number
+        }
     assert len(host.of(RECORD)) == 13 and not host.of(DOWN) and len(host.of(UP)) == 1
 
 
@@ -103,24 +111,28 @@ def test_a_plain_terminal_works_before_between_and_after_sessions(agent):
 def test_a_host_that_is_gone_without_a_word_leaves_no_deaf_board(agent):
     host = opened(agent)
     for _ in range(3):
-        agent.line("say hello")         # somebody opened a plain terminal
+        agent.line("say hello")  # somebody opened a plain terminal
     agent.line("say again")
     agent.expect("I said again.")
     assert "I said hello" not in agent.text()
-    host.open()                         # the host is back, and its session a new one
+    host.open()  # the host is back, and its session a new one
     host.type("say back")
     host.expect(b"I said back.")
 
 
 def test_text_between_frames_is_noise_and_ends_nothing(agent):
-    """Damaged frames may end as lines; a long record has many frames, and one line behind each is no person who types."""
+    """Damaged frames may end as lines; a long record has many frames, and one line behind each
+    is no person who types.
+    """
     host = opened(agent)
     write = host.write
     host.write = lambda data: write(data + b"open the valve\n")
     host.send({"jsonrpc": "2.0", "id": 9, "method": "claw.status", "params": {"pad": "x" * 6000}})
     assert host.answer(9)["id"] == 9 and host.of(DOWN) == []
     host.write = write
-    assert b"I have no rule for that" not in host.text, "a piece of noise was taken for a person's line"
+    assert b"I have no rule for that" not in host.text, (
+        "a piece of noise was taken for a person's line"
+    )
     host.type("say it")
     host.expect(b"I said it.")
 
@@ -135,7 +147,7 @@ def test_a_hello_in_the_middle_of_a_line_is_none_of_it(agent):
 
 def test_ctrl_c_reaches_the_program_in_a_session(agent):
     host = opened(agent)
-    agent.signal(signal.SIGINT)         # what a port makes of 0x03
+    agent.signal(signal.SIGINT)  # what a port makes of 0x03
     host.run(lambda: host.of(DOWN) == [b"closed 0"])
     assert agent.wait() == 130
 
@@ -143,8 +155,11 @@ def test_ctrl_c_reaches_the_program_in_a_session(agent):
 def test_on_a_uart_noise_forges_no_ctrl_c(agent, tmp_path):
     """One 0x03 ends a turn at most, three in a row leave the program."""
     _, env = board()
-    start = ("import sys; from main import open_device; device = open_device(sys.argv[1], sys.argv[2], False); device.stdio.is_uart = True; "
-             "sys.exit(device.run(None))")
+    start = (
+        "import sys; from main import open_device; device = open_device(sys.argv[1], "
+        "sys.argv[2], False); device.stdio.is_uart = True; "
+        "sys.exit(device.run(None))"
+    )
     words = [agent.process.args[0], "-c", start, tmp_path / "claw.cbor", tmp_path]
     with Agent(words, tmp_path / "uart", True, env=env) as uart:
         tty.setraw(uart.theirs)

@@ -1,4 +1,7 @@
-"""Requests that come twice, and kill -9, on MicroPython: what tests/linux/runtime/test_once.py holds a Pi to."""
+"""Requests that come twice, and kill -9, on MicroPython: what tests/linux/runtime/test_once.py
+holds a Pi to.
+"""
+
 import json
 import random
 import select
@@ -27,7 +30,7 @@ spec:
           - { id: "ask", action: "require-approval", scope: "category", match: { category: "asks" },
               approval: { timeout_seconds: 60, default_if_timeout: "deny" } }
           - { id: "all", action: "allow", scope: "all" }
-"""
+"""  # noqa: E501
 TOOLS = '''\
 """Each writes a line when it runs."""
 import os
@@ -66,15 +69,22 @@ def look() -> str:
 def device(micropython, tmp_path):
     folder = tmp_path / "flash"
     folder.mkdir()
-    for name, text in (("claw.yaml", CLAW), ("tools.py", TOOLS), ("clawlite.toml", 'reflex = "reflex.toml"\n'),
-                       ("reflex.toml", '[[rule]]\nwhen = "asked"\ncall = "asked"\n')):
+    for name, text in (
+        ("claw.yaml", CLAW),
+        ("tools.py", TOOLS),
+        ("clawlite.toml", 'reflex = "reflex.toml"\n'),
+        ("reflex.toml", '[[rule]]\nwhen = "asked"\ncall = "asked"\n'),
+    ):
         (folder / name).write_text(text)
     image = build_beside(str(folder))
 
     def start(*flags):
         words, path = board(image, *flags)
         return Agent(words, tmp_path / "home", env=dict(path, LEDGER=tmp_path / "ledger"))
-    start.ran = lambda: (tmp_path / "ledger").read_text().split() if (tmp_path / "ledger").exists() else []
+
+    start.ran = lambda: (
+        (tmp_path / "ledger").read_text().split() if (tmp_path / "ledger").exists() else []
+    )
     start.journal = folder / "calls.journal"
     return start
 
@@ -93,15 +103,23 @@ def kill(agent):
 def test_the_same_id_gives_the_same_also_after_kill_9(device):
     with device("--stdio") as agent:
         agent.initialize()
-        assert ask(agent, "look", 9) == ask(agent, "look", 9) == "look ran" and not device.journal.exists()
-        assert ask(agent, "water", 1, {"who": "a"}) == ask(agent, "water", 1, {"who": "a"}) == "a ran"
+        assert (
+            ask(agent, "look", 9) == ask(agent, "look", 9) == "look ran"
+            and not device.journal.exists()
+        )
+        assert (
+            ask(agent, "water", 1, {"who": "a"}) == ask(agent, "water", 1, {"who": "a"}) == "a ran"
+        )
         assert ask(agent, "water", 1, {"who": "b"})["code"] == -32602
         agent.line(json.dumps(tool_call("slow", {"ms": 60000}, 2)))
         assert agent.is_serving()
         kill(agent)
     with device("--stdio") as agent:
         agent.initialize()
-        assert ask(agent, "water", 1, {"who": "a"}) == "a ran" and ask(agent, "water", 1, {"who": "b"})["code"] == -32602
+        assert (
+            ask(agent, "water", 1, {"who": "a"}) == "a ran"
+            and ask(agent, "water", 1, {"who": "b"})["code"] == -32602
+        )
         error = ask(agent, "slow", 2, {"ms": 60000})
         assert error["code"] == -32014 and "may have run" in error["message"]
         assert agent.errors() == ""
@@ -113,10 +131,15 @@ def test_approvals_and_kill_9(device):
         agent.initialize()
         for number in (1, 2):
             agent.line(json.dumps(tool_call("asked", {}, number)))
-        assert agent.call("claw.tool.deny", {"request_id": UUID % 2})["result"] == {"acknowledged": True}
+        assert agent.call("claw.tool.deny", {"request_id": UUID % 2})["result"] == {
+            "acknowledged": True
+        }
         kill(agent)
     with device() as agent:
-        assert agent.expect("> ").startswith("asked() waited for approval when this agent ended: it was not run.\nonce 1.0.0 is ready")
+        assert agent.expect("> ").startswith(
+            "asked() waited for approval when this agent ended: "
+            "it was not run.\nonce 1.0.0 is ready"
+        )
         kill(agent)
     with device() as agent:
         assert "waited" not in agent.expect("> ")
@@ -127,7 +150,9 @@ def test_approvals_and_kill_9(device):
         agent.initialize()
         assert ask(agent, "asked", 2)["code"] == -32013
         agent.line(json.dumps(tool_call("asked", {}, 1)))
-        assert agent.call("claw.tool.approve", {"request_id": UUID % 1})["result"] == {"acknowledged": True}
+        assert agent.call("claw.tool.approve", {"request_id": UUID % 1})["result"] == {
+            "acknowledged": True
+        }
         assert agent.message()["result"]["content"][0]["text"] == "asked ran"
     assert device.ran() == ["asked"]
 
@@ -136,13 +161,21 @@ def test_what_is_remembered_is_bounded(device):
     with device("--stdio") as agent:
         agent.initialize()
         said = [ask(agent, "water", number, {"who": "w%d" % number}) for number in range(65)]
-        assert said[:64] == ["w%d ran" % number for number in range(64)] and said[64]["code"] == -32600
-        assert "64 of 64 calls" in said[64]["message"] and 200 < said[64]["data"]["retry_after_seconds"] <= 300 and ask(agent, "look", 100) == "look ran"
+        assert (
+            said[:64] == ["w%d ran" % number for number in range(64)] and said[64]["code"] == -32600
+        )
+        assert (
+            "64 of 64 calls" in said[64]["message"]
+            and 200 < said[64]["data"]["retry_after_seconds"] <= 300
+            and ask(agent, "look", 100) == "look ran"
+        )
         assert device.journal.stat().st_size < 20000
         kill(agent)
     with device("--stdio") as agent:
         agent.initialize()
-        assert [ask(agent, "water", number, {"who": "w%d" % number}) for number in range(64)] == said[:64]
+        assert [
+            ask(agent, "water", number, {"who": "w%d" % number}) for number in range(64)
+        ] == said[:64]
         assert ask(agent, "water", 64, {"who": "w64"})["code"] == -32600 and agent.errors() == ""
 
 
@@ -156,8 +189,13 @@ def test_damaged_and_torn_lines(device):
     device.journal.write_bytes(b"\n".join([b"\x00" * 50, b"x"] + lines[2:]) + b"0123abcd 2 1")
     with device("--stdio") as agent:
         agent.initialize()
-        assert ask(agent, "water", 2, {"who": "w2"}) == "w2 ran" and "2 lines are lost" in agent.errors()
-    assert device.ran() == ["w1", "w2"] and device.journal.with_name("calls.journal.damaged").exists()
+        assert (
+            ask(agent, "water", 2, {"who": "w2"}) == "w2 ran"
+            and "2 lines are lost" in agent.errors()
+        )
+    assert (
+        device.ran() == ["w1", "w2"] and device.journal.with_name("calls.journal.damaged").exists()
+    )
 
 
 def test_kill_9_at_random(device):

@@ -6,6 +6,7 @@ each agent:
 
     CLAWLITE_SEED=7 .venv/bin/pytest -m soak tests/device/test_fuzzed_console.py
 """
+
 import json
 import os
 import random
@@ -18,18 +19,61 @@ from agents import board
 from mutations import flipped, reshape
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
-COUNT = int(os.environ.get("CLAWLITE_SOAK", "100000"))      # lines for each agent
-AT_ONCE = 250                       # lines for one process
+COUNT = int(os.environ.get("CLAWLITE_SOAK", "100000"))  # lines for each agent
+AT_ONCE = 250  # lines for one process
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 AGENTS = ("greenhouse", "gates", "guarded", "talking", "memory", "skills", "least")
-ENDS = (b"/quit", b"claw.shutdown")                     # what ends an agent as it should
+ENDS = (b"/quit", b"claw.shutdown")  # what ends an agent as it should
 BUGS = (b"bug in clawlite", b"Traceback")
-TYPED = (b"/help", b"/tools", b"/skills", b"/trace", b"/trace 2", b"/show 1", b"/memory", b"/status",
-         b"/skill", b"/channels", b"/pair 1", b"y", b"n", b"yes", b"")
-PIECES = (b"\x1e", b"\x1e~", b"\x1e~d", b"\x1em", b"\x1ea\x00", b"\r", b"\x00", b"\x03", b"\x04",
-          b"\x1b[A", b"\xff", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"/", b"//", b"/ ", b"{", b"}",
-          b"[" * 60, b'"', b"\\u", b"\\ud800", b"-", b"1e999", b"9" * 40, b"null", b"x" * 9000,
-          b'"id":', b"/trace -1", b"/show 99999999999")
+TYPED = (
+    b"/help",
+    b"/tools",
+    b"/skills",
+    b"/trace",
+    b"/trace 2",
+    b"/show 1",
+    b"/memory",
+    b"/status",
+    b"/skill",
+    b"/channels",
+    b"/pair 1",
+    b"y",
+    b"n",
+    b"yes",
+    b"",
+)
+PIECES = (
+    b"\x1e",
+    b"\x1e~",
+    b"\x1e~d",
+    b"\x1em",
+    b"\x1ea\x00",
+    b"\r",
+    b"\x00",
+    b"\x03",
+    b"\x04",
+    b"\x1b[A",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"/",
+    b"//",
+    b"/ ",
+    b"{",
+    b"}",
+    b"[" * 60,
+    b'"',
+    b"\\u",
+    b"\\ud800",
+    b"-",
+    b"1e999",
+    b"9" * 40,
+    b"null",
+    b"x" * 9000,
+    b'"id":',
+    b"/trace -1",
+    b"/show 99999999999",
+)
 
 
 def corpus() -> list:
@@ -77,18 +121,23 @@ def play(folder: Path, agent: str, seeds) -> None:
     for seed in seeds:
         draw = random.Random(f"{agent} {seed}")
         stream = b"\n".join([broken(lines, draw) for _ in range(AT_ONCE)]) + b"\n\n\n/status\n"
-        ended = subprocess.run(words, input=stream, capture_output=True, cwd=folder / agent,
-                               env=dict(os.environ, **path))
+        ended = subprocess.run(
+            words,
+            input=stream,
+            capture_output=True,
+            cwd=folder / agent,
+            env=dict(os.environ, **path),
+        )
         said = ended.stdout + ended.stderr
         told = f"seed {seed} of {agent}: {ended.returncode}, {said[-500:]}"
         assert not any(word in said for word in BUGS), said_near(said, told)
         assert ended.returncode in (0, 1), told
-        assert said.count(b"\n") > AT_ONCE // 5, told          # else it has not listened
+        assert said.count(b"\n") > AT_ONCE // 5, told  # else it has not listened
 
 
 def said_near(said: bytes, told: str) -> str:
     at = max(said.find(word) for word in BUGS)
-    return f"{told}\n...{said[max(0, at - 700):at + 300].decode(errors='replace')}"
+    return f"{told}\n...{said[max(0, at - 700) : at + 300].decode(errors='replace')}"
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -1,7 +1,9 @@
-"""JSON-RPC 2.0 over real processes (CKP 0.2.0, 9.1): whatever comes in, each line out is JSON-RPC, each request is answered once.
+"""JSON-RPC 2.0 over real processes (CKP 0.2.0, 9.1): whatever comes in, each line out is JSON-RPC,
+each request is answered once.
 
-``serve --stdio`` on Linux and what a board boots, each one process for all examples: what one leaves behind, the next one meets.
-"""
+``serve --stdio`` on Linux and what a board boots, each one process for all examples: what one
+leaves behind, the next one meets."""
+
 import json
 
 import pytest
@@ -9,20 +11,87 @@ from agents import INITIALIZE, Agent, board, linux, make_bench
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-SETTINGS = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+SETTINGS = settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
-IDS = st.one_of(TEXT, st.integers(-10 ** 38, 10 ** 38), st.floats(allow_nan=False, allow_infinity=False), st.none())
-VALUES = st.recursive(st.one_of(st.none(), st.booleans(), st.integers(-10 ** 20, 10 ** 20), st.floats(allow_nan=False, allow_infinity=False), TEXT),
-                      lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(TEXT, inner, max_size=4)), max_leaves=8)
-METHODS = st.one_of(st.sampled_from(["claw.status", "claw.initialize", "claw.initialized", "claw.heartbeat", "claw.tool.call", "claw.tool.approve",
-                                     "claw.tool.deny", "claw.memory.query", "claw.swarm.report", "rpc.discover", ""]), TEXT)
-CONTEXT = st.fixed_dictionaries({}, optional={"request_id": st.uuids().map(str) | VALUES, "identity": VALUES, "policy": VALUES, "sandbox": VALUES})
-PARAMS = st.one_of(VALUES, st.fixed_dictionaries({}, optional={
-    "name": st.sampled_from(["quick", "pins", "odd", "nothing"]) | VALUES, "arguments": st.just({}) | VALUES, "context": CONTEXT | VALUES,
-    "request_id": st.uuids().map(str) | VALUES, "protocolVersion": st.just("0.3.0") | VALUES, "manifest": VALUES, "capabilities": VALUES}))
-MESSAGES = st.fixed_dictionaries({}, optional={"jsonrpc": st.sampled_from(["2.0", "2.0", "2.0", "1.0", 2.0, None]), "id": IDS | VALUES,
-                                               "method": METHODS | VALUES, "params": PARAMS, "result": VALUES, "error": VALUES, "more": VALUES})
-REQUESTS = st.fixed_dictionaries({"jsonrpc": st.just("2.0"), "id": IDS, "method": METHODS}, optional={"params": PARAMS, "more": VALUES})
+IDS = st.one_of(
+    TEXT,
+    st.integers(-(10**38), 10**38),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.none(),
+)
+VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(10**20), 10**20),
+        st.floats(allow_nan=False, allow_infinity=False),
+        TEXT,
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(TEXT, inner, max_size=4)),
+    max_leaves=8,
+)
+METHODS = st.one_of(
+    st.sampled_from(
+        [
+            "claw.status",
+            "claw.initialize",
+            "claw.initialized",
+            "claw.heartbeat",
+            "claw.tool.call",
+            "claw.tool.approve",
+            "claw.tool.deny",
+            "claw.memory.query",
+            "claw.swarm.report",
+            "rpc.discover",
+            "",
+        ]
+    ),
+    TEXT,
+)
+CONTEXT = st.fixed_dictionaries(
+    {},
+    optional={
+        "request_id": st.uuids().map(str) | VALUES,
+        "identity": VALUES,
+        "policy": VALUES,
+        "sandbox": VALUES,
+    },
+)
+PARAMS = st.one_of(
+    VALUES,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "name": st.sampled_from(["quick", "pins", "odd", "nothing"]) | VALUES,
+            "arguments": st.just({}) | VALUES,
+            "context": CONTEXT | VALUES,
+            "request_id": st.uuids().map(str) | VALUES,
+            "protocolVersion": st.just("0.3.0") | VALUES,
+            "manifest": VALUES,
+            "capabilities": VALUES,
+        },
+    ),
+)
+MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.sampled_from(["2.0", "2.0", "2.0", "1.0", 2.0, None]),
+        "id": IDS | VALUES,
+        "method": METHODS | VALUES,
+        "params": PARAMS,
+        "result": VALUES,
+        "error": VALUES,
+        "more": VALUES,
+    },
+)
+REQUESTS = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0"), "id": IDS, "method": METHODS},
+    optional={"params": PARAMS, "more": VALUES},
+)
 FENCE = "fence \u2603"
 
 
@@ -41,7 +110,9 @@ def serving(request, tmp_path_factory):
 
 
 def answers(agent, lines: bytes) -> list:
-    """Send *lines*; return all that comes until the fence behind them is answered, each checked to be JSON-RPC 2.0."""
+    """Send *lines*; return all that comes until the fence behind them is answered, each checked
+    to be JSON-RPC 2.0.
+    """
     fence = json.dumps({"jsonrpc": "2.0", "id": FENCE, "method": "claw.status"}).encode()
     agent.send(lines + b"\n" + fence + b"\n")
     found = []
@@ -61,7 +132,11 @@ def check(one):
     assert set(one) in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
     assert one["id"] is None or type(one["id"]) in (str, int, float)
     if "error" in one:
-        assert type(one["error"]["code"]) is int and type(one["error"]["message"]) is str and one["error"]["message"]
+        assert (
+            type(one["error"]["code"]) is int
+            and type(one["error"]["message"]) is str
+            and one["error"]["message"]
+        )
         assert set(one["error"]) <= {"code", "message", "data"}
 
 
@@ -71,7 +146,11 @@ def is_answered(message) -> bool:
         return True
     if "method" not in message and ("result" in message or "error" in message):
         return False
-    return not ("id" not in message and message.get("jsonrpc") == "2.0" and isinstance(message.get("method"), str))
+    return not (
+        "id" not in message
+        and message.get("jsonrpc") == "2.0"
+        and isinstance(message.get("method"), str)
+    )
 
 
 def id_of(message):
@@ -80,14 +159,16 @@ def id_of(message):
 
 
 def same(one, other) -> bool:
-    """Return whether two ids are the same JSON value: 1 and 1.0 are the same number, "1" is another thing."""
+    """Return whether two ids are the same JSON value: 1 and 1.0 are the same number, "1" is
+    another thing.
+    """
     return one == other and isinstance(one, str) == isinstance(other, str)
 
 
 @SETTINGS
 @given(message=REQUESTS)
 def test_9_1_each_request_is_answered_once_with_its_id(serving, message):
-    answer, = answers(serving, json.dumps(message).encode())
+    (answer,) = answers(serving, json.dumps(message).encode())
     assert same(answer["id"], message["id"])
 
 
@@ -115,9 +196,29 @@ def test_9_1_any_batch(serving, batch):
 
 
 @SETTINGS
-@given(lines=st.lists(st.one_of(st.binary(max_size=60), REQUESTS.map(lambda message: json.dumps(message).encode()),
-                                st.sampled_from([b"", b"\r", b"\x1e", b"[", b"{\"id\":", b"\xed\xa0\x80", b"\"\\ud800\"", b"null", b"NaN"])), max_size=8),
-       ends=st.sampled_from([b"\n", b"\r\n"]))
+@given(
+    lines=st.lists(
+        st.one_of(
+            st.binary(max_size=60),
+            REQUESTS.map(lambda message: json.dumps(message).encode()),
+            st.sampled_from(
+                [
+                    b"",
+                    b"\r",
+                    b"\x1e",
+                    b"[",
+                    b'{"id":',
+                    b"\xed\xa0\x80",
+                    b'"\\ud800"',
+                    b"null",
+                    b"NaN",
+                ]
+            ),
+        ),
+        max_size=8,
+    ),
+    ends=st.sampled_from([b"\n", b"\r\n"]),
+)
 def test_9_1_any_bytes(serving, lines, ends):
     lines = [line.replace(b"\n", b"") for line in lines]
     found = answers(serving, ends.join(lines))
@@ -132,19 +233,32 @@ def test_9_1_in_any_portions(serving, message, cuts):
     for cut in sorted(cuts):
         serving.send(line[at:cut])
         at = max(at, min(cut, len(line)))
-    answer, = answers(serving, line[at:])
+    (answer,) = answers(serving, line[at:])
     assert same(answer["id"], message["id"])
 
 
 def test_9_1_lines_may_end_in_cr_lf(serving):
     serving.send(b'{"jsonrpc":"2.0","id":1,"method":"claw.status"}\r\n')
-    assert serving.message()["id"] == 1             # at its own end, not at the next one's
+    assert serving.message()["id"] == 1  # at its own end, not at the next one's
 
 
 def test_9_3_1_nothing_but_the_handshake_before_it(tmp_path):
-    with Agent(linux("serve", make_bench(tmp_path), "--stdio"), tmp_path / "home", env={"MARKS": tmp_path}) as agent:
-        for method in ("claw.status", "claw.shutdown", "claw.tool.call", "claw.tool.approve", "claw.memory.query", "nope", "claw.initialized"):
+    with Agent(
+        linux("serve", make_bench(tmp_path), "--stdio"), tmp_path / "home", env={"MARKS": tmp_path}
+    ) as agent:
+        for method in (
+            "claw.status",
+            "claw.shutdown",
+            "claw.tool.call",
+            "claw.tool.approve",
+            "claw.memory.query",
+            "nope",
+            "claw.initialized",
+        ):
             assert agent.call(method)["error"]["code"] == -32600
-        agent.send(b'{"jsonrpc":"2.0","method":"claw.initialized"}\n{"jsonrpc":"2.0","method":"claw.shutdown"}\n')
+        agent.send(
+            b'{"jsonrpc":"2.0","method":"claw.initialized"}\n'
+            b'{"jsonrpc":"2.0","method":"claw.shutdown"}\n'
+        )
         agent.call("claw.initialize", INITIALIZE)
         assert agent.is_serving()

@@ -1,4 +1,7 @@
-"""core/line between two processes: CPython, a pseudo-terminal with noise in it, and the real MicroPython."""
+"""core/line between two processes: CPython, a pseudo-terminal with noise in it, and the real
+MicroPython.
+"""
+
 import json
 import os
 import pty
@@ -18,14 +21,26 @@ ROOT = Path(__file__).resolve().parents[2]
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 DEADLINE_S = 60
 SIZES = (1, 20, 59, 60, 61, 200, 1000, 8000)
-KINDS = (                       # flipped, dropped, doubled; another, 0x03, an end or what nobody wrote before it
+# flipped, dropped, doubled; another, 0x03, an end or what nobody wrote before it
+KINDS = (
     lambda random_, byte: bytes([byte ^ 1 << random_.randrange(8)]),
     lambda random_, byte: b"",
     lambda random_, byte: bytes([byte, byte]),
     lambda random_, byte: bytes([random_.randrange(256), byte]),
     lambda random_, byte: bytes([3, byte]),
     lambda random_, byte: bytes([random_.choice(b"\x1e\n\r"), byte]),
-    lambda random_, byte: random_.choice((b"\x1eaAAAAAAAA\n", b"\x1edAAAAAAAA{}\n", b"\x1emAAAA", b"\x1e~0000h", b"\x1e~0000rd20e7449\n")) + bytes([byte]),
+    lambda random_, byte: (
+        random_.choice(
+            (
+                b"\x1eaAAAAAAAA\n",
+                b"\x1edAAAAAAAA{}\n",
+                b"\x1emAAAA",
+                b"\x1e~0000h",
+                b"\x1e~0000rd20e7449\n",
+            )
+        )
+        + bytes([byte])
+    ),
 )
 
 
@@ -45,7 +60,9 @@ class Wire:
 
     def __init__(self, fd: int, seed: int, odds: int):
         self.fd, self.random, self.odds = fd, random.Random(seed), odds
-        self.line = Line(1 + self.random.randrange(1 << 30), 4096, limit=65536, backlog=1 << 20, baud=10000000)
+        self.line = Line(
+            1 + self.random.randrange(1 << 30), 4096, limit=65536, backlog=1 << 20, baud=10000000
+        )
         self.events = []
 
     def now(self) -> int:
@@ -60,7 +77,9 @@ class Wire:
                 os.write(self.fd, noisy(self.random, data, self.odds))
                 data = self.line.output()
             at = self.line.deadline()
-            if select.select([self.fd], [], [], 1 if at is None else max(0, at - self.now()) / 1000)[0]:
+            if select.select(
+                [self.fd], [], [], 1 if at is None else max(0, at - self.now()) / 1000
+            )[0]:
                 self.line.feed(noisy(self.random, os.read(self.fd, 4096), self.odds), self.now())
             self.line.tick(self.now())
             event = self.line.next_event()
@@ -76,8 +95,12 @@ class Wire:
 def board(micropython):
     master, slave = pty.openpty()
     tty.setraw(slave)
-    process = subprocess.Popen([micropython, str(ROOT / "tests/device/line_board.py"), str(0xB0A2D)], stdin=slave, stdout=slave,
-                               env=dict(os.environ, MICROPYPATH=f"{ROOT}:.frozen"))
+    process = subprocess.Popen(
+        [micropython, str(ROOT / "tests/device/line_board.py"), str(0xB0A2D)],
+        stdin=slave,
+        stdout=slave,
+        env=dict(os.environ, MICROPYPATH=f"{ROOT}:.frozen"),
+    )
     os.close(slave)
     yield master, process
     process.kill()
@@ -94,7 +117,10 @@ def test_json_rpc_over_a_noisy_terminal(board, odds):
     wire.run(lambda: wire.of(UP))
     sent = []
     for number in range(40):
-        params = {"text": "é" * wire.random.randrange(20) + "x" * wire.random.randrange(1200), "number": number}
+        params = {
+            "text": "é" * wire.random.randrange(20) + "x" * wire.random.randrange(1200),
+            "number": number,
+        }
         sent.append({"jsonrpc": "2.0", "id": number, "result": params})
         request = {"jsonrpc": "2.0", "id": number, "method": "echo", "params": params}
         wire.line.send(json.dumps(request, ensure_ascii=False).encode(), wire.now())
@@ -102,7 +128,7 @@ def test_json_rpc_over_a_noisy_terminal(board, odds):
     assert [json.loads(data) for data in wire.of(RECORD)] == sent and wire.of(DOWN) == []
     if not odds:
         assert wire.line.damaged == 0 and wire.of(UNSURE) == []
-    assert process.poll() is None       # forged 0x03 did not end it
+    assert process.poll() is None  # forged 0x03 did not end it
     os.write(fd, b"\x03\x03\x03")
     assert process.wait(DEADLINE_S) == 0
 
@@ -117,7 +143,10 @@ def test_records_of_every_size_while_the_noise_goes_on(board):
     for number, size in enumerate(SIZES):
         params = {"text": "x" * max(0, size - 47)} if size > 20 else number
         sent.append({"jsonrpc": "2.0", "id": number, "result": params})
-        wire.line.send(b"%d" % number if size == 1 else json.dumps({"id": number, "params": params}).encode(), wire.now())
+        wire.line.send(
+            b"%d" % number if size == 1 else json.dumps({"id": number, "params": params}).encode(),
+            wire.now(),
+        )
     wire.run(lambda: len(wire.of(RECORD)) == len(sent) and not wire.line.waiting)
     assert [json.loads(data) for data in wire.of(RECORD)] == sent and wire.of(DOWN) == []
     assert wire.line.damaged > 10 and process.poll() is None

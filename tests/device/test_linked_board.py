@@ -1,4 +1,7 @@
-"""What a board gets (linked, .mpy at -O3) behaves as the sources do, within the heap that the project promises."""
+"""What a board gets (linked, .mpy at -O3) behaves as the sources do, within the heap that the
+project promises.
+"""
+
 import concurrent.futures
 import json
 import os
@@ -13,51 +16,98 @@ from clawlite.host.build import build
 from clawlite.host.firmware import firmware
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# 1,000 calls of an agent with 20 tools and 30 rules, 64-bit unix port.  65 KiB is the least that does them all: it was 64
-# before tasks were carried on from the loop, and before boards checked more (docs/adr/0073).
+# 1,000 calls of an agent with 20 tools and 30 rules, 64-bit unix port.  65 KiB is the least that
+# does them all: it was 64 before tasks were carried on from the loop, and before boards checked
+# more (docs/adr/0073).
 HEAP = "66k"
 
 
 @pytest.fixture(scope="module")
 def board(micropython, mpy_cross, tmp_path_factory):
-    """Return a function that runs main.mpy over an image: (arguments, stdin bytes, options) -> CompletedProcess."""
+    """Return a function that runs main.mpy over an image: (arguments, stdin bytes, options) ->
+    CompletedProcess.
+    """
     tree = tmp_path_factory.mktemp("board")
     firmware.build(tree, mpy_cross)
     (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
 
     def run(arguments, stdin, *options, path=f"{tree}:.frozen", start=str(tree / "start.py")):
-        return subprocess.run([micropython, *options, start, *arguments], input=stdin, capture_output=True, timeout=300,
-                              env=dict(os.environ, MICROPYPATH=path))
+        return subprocess.run(
+            [micropython, *options, start, *arguments],
+            input=stdin,
+            capture_output=True,
+            timeout=300,
+            env=dict(os.environ, MICROPYPATH=path),
+        )
+
     return run
 
 
 def sources(board, arguments, stdin):
     firmware_dir = ROOT / "firmware-host" / "micropython"
-    return board(arguments, stdin, path=f"{ROOT}:{firmware_dir}:.frozen", start=str(firmware_dir / "main.py"))
+    return board(
+        arguments, stdin, path=f"{ROOT}:{firmware_dir}:.frozen", start=str(firmware_dir / "main.py")
+    )
 
 
-@pytest.mark.parametrize("name, operator", [("greenhouse-console", False), ("gates-console", False), ("gates-operator", True),
-                                            ("session-operator", True), ("least-operator", True)])
+@pytest.mark.parametrize(
+    "name, operator",
+    [
+        ("greenhouse-console", False),
+        ("gates-console", False),
+        ("gates-operator", True),
+        ("session-operator", True),
+        ("least-operator", True),
+    ],
+)
 def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_path):
     script = json.loads((ROOT / "tests" / "golden" / f"{name}.steps.json").read_text())
-    lines = "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
+    lines = "".join(
+        argument + "\n"
+        for _, what, argument in script["steps"]
+        if what in ("line", "record") and "slow" not in argument
+    )
     images = []
-    for folder in ("linked", "plain"):      # a board logs, and keeps its journal, beside its image
-        images.append([str(shutil.copytree(ROOT / "tests" / "golden" / script["agent"], tmp_path / folder) / "claw.cbor")] + ["--stdio"] * operator)
-    with concurrent.futures.ThreadPoolExecutor() as both:       # each waters for some seconds
-        linked, plain = [run.result() for run in (both.submit(board, images[0], lines.encode()),
-                                                  both.submit(sources, board, images[1], lines.encode()))]
+    for folder in ("linked", "plain"):  # a board logs, and keeps its journal, beside its image
+        images.append(
+            [
+                str(
+                    shutil.copytree(ROOT / "tests" / "golden" / script["agent"], tmp_path / folder)
+                    / "claw.cbor"
+                )
+            ]
+            + ["--stdio"] * operator
+        )
+    with concurrent.futures.ThreadPoolExecutor() as both:  # each waters for some seconds
+        linked, plain = [
+            run.result()
+            for run in (
+                both.submit(board, images[0], lines.encode()),
+                both.submit(sources, board, images[1], lines.encode()),
+            )
+        ]
     assert linked.returncode == plain.returncode == 0, (linked.stderr, plain.stderr)
 
     def said(out):
-        return [without_time(json.loads(line)) for line in out.splitlines() if b'"claw.heartbeat"' not in line] if operator else out
+        return (
+            [
+                without_time(json.loads(line))
+                for line in out.splitlines()
+                if b'"claw.heartbeat"' not in line
+            ]
+            if operator
+            else out
+        )
+
     assert said(linked.stdout) == said(plain.stdout) and len(linked.stdout) > 150
 
 
 def without_time(message):
     """Drop what the clock decides."""
     for part in message if isinstance(message, list) else [message]:
-        part.get("result", {}).pop("uptime_ms", None) if isinstance(part.get("result"), dict) else None
+        part.get("result", {}).pop("uptime_ms", None) if isinstance(
+            part.get("result"), dict
+        ) else None
     return message
 
 

@@ -1,4 +1,7 @@
-"""core/line as a board gets it: linked, renamed, ``.mpy`` at -O3; and what it takes of the heap there."""
+"""core/line as a board gets it: linked, renamed, ``.mpy`` at -O3; and what it takes of the heap
+there.
+"""
+
 import os
 import subprocess
 
@@ -6,9 +9,9 @@ import pytest
 
 from clawlite.host.firmware import firmware
 
-HEAP = 15360                    # bytes: the five modules and one end, on the 64-bit unix port
+HEAP = 15360  # bytes: the five modules and one end, on the 64-bit unix port
 
-SCRIPT = '''import gc
+SCRIPT = """import gc
 from clawlite.core.frame import RECORD, Framer
 gc.collect()
 before = gc.mem_alloc()
@@ -34,7 +37,7 @@ for now in range(0, 500, 10):
     host.tick(now)
     line.tick(now)
 print(host.waiting, host.deadline(), stop.feed(b"\\x03\\x03\\x03", 0))
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +50,22 @@ def tree(micropython, mpy_cross, tmp_path_factory):
 
 
 def test_a_session_with_linked_modules(micropython, tree):
-    done = subprocess.run([micropython, "-c", "import trial"], env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"), cwd=tree,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [micropython, "-c", "import trial"],
+        env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"),
+        cwd=tree,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.stderr == "" and done.returncode == 0
     heap, *said = done.stdout.splitlines()
     print("heap of the line's modules and one end: %s bytes" % heap)
-    assert said == ["True False 4 False", "True False 3 False", "False True 702 False", "0 None (b'', True)"]
+    assert said == [
+        "True False 4 False",
+        "True False 3 False",
+        "False True 702 False",
+        "0 None (b'', True)",
+    ]
     assert int(heap) <= HEAP

@@ -1,4 +1,7 @@
-"""Real pins: what MicroPython's ``machine`` is told.  The unix port has no pins; modules/machine.py stands in for a board's."""
+"""Real pins: what MicroPython's ``machine`` is told.  The unix port has no pins;
+modules/machine.py stands in for a board's.
+"""
+
 import json
 import signal
 from pathlib import Path
@@ -26,7 +29,7 @@ spec:
     - "claw://registry/clawlite/board-info@1.0.0"
   sandbox: { inline: { level: none } }
   policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }] } }]
-"""
+"""  # noqa: E501
 TOOLS = '''
 def pump(seconds: int, board):
     """Run the pump."""
@@ -86,6 +89,7 @@ def device(micropython, tmp_path):
         (tmp_path / "clawlite.toml").write_text(settings)
         words, env = board(build_beside(str(tmp_path)), "--stdio", folders=(MODULES, ROOT, BOARD))
         return Agent(words, tmp_path / "home", env=dict(env, PINS=tmp_path / "levels"))
+
     return start
 
 
@@ -97,7 +101,11 @@ def level(tmp_path):
 def call(agent, name, arguments={}, number=5):
     agent.line(json.dumps(tool_call(name, arguments, number)))
     answer = agent.message()
-    text = answer["result"]["content"][0]["text"] if "result" in answer and not answer["result"]["isError"] else ""
+    text = (
+        answer["result"]["content"][0]["text"]
+        if "result" in answer and not answer["result"]["isError"]
+        else ""
+    )
     return json.loads(text) if text[:1] == "{" else text or answer
 
 
@@ -109,30 +117,63 @@ def test_outputs_are_off_before_anything_runs_and_inputs_pull(device, level, tmp
     (tmp_path / "levels/15").write_text("1")
     with device() as agent:
         agent.initialize()
-        assert (level(15), level(16), level("4.pull"), level("5.pull"), level("26.atten")) == ("0", "0", "1", "None", "3")
+        assert (level(15), level(16), level("4.pull"), level("5.pull"), level("26.atten")) == (
+            "0",
+            "0",
+            "1",
+            "None",
+            "3",
+        )
 
 
 def test_tools_read_and_drive_real_pins(device, level, tmp_path):
     (tmp_path / "levels/26.adc").write_text("32768")
     (tmp_path / "levels/4").write_text("1")
     with device().initialize() as agent:
-        assert call(agent, "adc-read", {"pin": "soil"}) == {"pin": "soil", "value": 32768, "percent": 50}
+        assert call(agent, "adc-read", {"pin": "soil"}) == {
+            "pin": "soil",
+            "value": 32768,
+            "percent": 50,
+        }
         assert call(agent, "digital-read", {"pin": "door"}, 6) == {"pin": "door", "value": True}
-        assert call(agent, "digital-write", {"pin": "pump", "value": True}, 7) == {"pin": "pump", "value": True}
-        assert call(agent, "pwm-write", {"pin": "fan", "value": 65535}, 8) == {"pin": "fan", "value": 65535}
+        assert call(agent, "digital-write", {"pin": "pump", "value": True}, 7) == {
+            "pin": "pump",
+            "value": True,
+        }
+        assert call(agent, "pwm-write", {"pin": "fan", "value": 65535}, 8) == {
+            "pin": "fan",
+            "value": 65535,
+        }
         assert (level(15), level(16)) == ("1", "65535")
         info = call(agent, "board-info", {}, 9)
-        assert info["simulated"] is False and [pin["value"] for pin in info["pins"]] == [32768, 1, 0, 1, 65535]
+        assert info["simulated"] is False and [pin["value"] for pin in info["pins"]] == [
+            32768,
+            1,
+            0,
+            1,
+            65535,
+        ]
         assert [pin["kind"] for pin in info["pins"]] == ["adc", "input", "input", "output", "pwm"]
         agent.end()
         assert agent.wait() == 0 and (level(15), level(16)) == ("0", "0")
 
 
-@pytest.mark.parametrize("name, arguments, says", [
-    ("adc-read", {"pin": "nothing"}, "no pin is called nothing; declared: soil, door, rain, pump, fan"),
-    ("digital-write", {"pin": "door", "value": True}, "pin door is input, expected output or pwm"),
-    ("pwm-write", {"pin": "pump", "value": 2}, "pin pump: expected 0 to 1, got 2"),
-])
+@pytest.mark.parametrize(
+    "name, arguments, says",
+    [
+        (
+            "adc-read",
+            {"pin": "nothing"},
+            "no pin is called nothing; declared: soil, door, rain, pump, fan",
+        ),
+        (
+            "digital-write",
+            {"pin": "door", "value": True},
+            "pin door is input, expected output or pwm",
+        ),
+        ("pwm-write", {"pin": "pump", "value": 2}, "pin pump: expected 0 to 1, got 2"),
+    ],
+)
 def test_what_is_not_declared_is_refused(device, name, arguments, says):
     with device().initialize() as agent:
         assert says in json.dumps(call(agent, name, arguments))
@@ -143,7 +184,8 @@ def test_a_handler_that_fails_leaves_nothing_on(device, level):
         call(agent, "pwm-write", {"pin": "fan", "value": 9}, 4)
         assert "no water" in json.dumps(call(agent, "broken"))
         assert (level(15), level(16)) == ("0", "0")
-        assert call(agent, "careless", {}, 6) == "on" and level(15) == "1"      # it succeeded: what it meant stays
+        # it succeeded: what it meant stays
+        assert call(agent, "careless", {}, 6) == "on" and level(15) == "1"
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, None])
@@ -151,11 +193,21 @@ def test_the_pump_is_off_however_the_agent_ends(device, level, end):
     with device().initialize() as agent:
         agent.line(json.dumps(tool_call("pump", {"seconds": 60}, 5)))
         eventually(lambda: level(15) == "1")
-        assert agent.is_serving()       # it waits: the unix port's Ctrl-C in the midst of a collection would leave the heap locked
+        # it waits: the unix port's Ctrl-C in the midst of a collection would leave the heap locked
+        assert agent.is_serving()
         if end:
             agent.signal(end)
         else:
-            agent.line(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "claw.shutdown", "params": {"timeout_ms": 0}}))
+            agent.line(
+                json.dumps(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": 9,
+                        "method": "claw.shutdown",
+                        "params": {"timeout_ms": 0},
+                    }
+                )
+            )
             agent.end()
         agent.wait()
         assert level(15) == "0"
@@ -167,4 +219,7 @@ def test_a_pin_that_the_board_does_not_have(device):
         assert "pin fan: this board has no pin 99 for pwm: invalid pin" in agent.errors()
     with device(PINS.replace("pin = 26", "pin = 3")) as agent:
         assert agent.wait() == 2
-        assert "pin soil: this board has no pin 3 for adc: Pin doesn't have ADC capabilities" in agent.errors()
+        assert (
+            "pin soil: this board has no pin 3 for adc: Pin doesn't have ADC capabilities"
+            in agent.errors()
+        )

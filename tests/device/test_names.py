@@ -1,4 +1,7 @@
-"""A board asks the network's name server for the addresses of names, without waiting: real UDP on loopback, forged answers before the right one."""
+"""A board asks the network's name server for the addresses of names, without waiting: real UDP
+on loopback, forged answers before the right one.
+"""
+
 import json
 import socket
 import struct
@@ -14,7 +17,9 @@ HERE = Path(__file__).parent
 
 
 class NameServer(threading.Thread):
-    """Answers each question with what *answers*, a function(question's data) -> list of messages, makes of it."""
+    """Answers each question with what *answers*, a function(question's data) -> list of
+    messages, makes of it.
+    """
 
     def __init__(self, answers):
         super().__init__(daemon=True)
@@ -41,29 +46,55 @@ class NameServer(threading.Thread):
 
 
 def answer(data: bytes, *records, flags: int = 0x8180) -> bytes:
-    return data[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0) + data[12:] + b"".join(records)
+    return (
+        data[:2]
+        + struct.pack(">HHHHH", flags, 1, len(records), 0, 0)
+        + data[12:]
+        + b"".join(records)
+    )
 
 
 def record(kind: int, data: bytes, name: bytes = b"\xc0\x0c") -> bytes:
     return name + struct.pack(">HHIH", kind, 1, 60, len(data)) + data
 
 
-HERE_IT_IS = (record(5, b"\x05other\xc0\x12"), record(1, bytes((127, 0, 0, 1)), b"\x05other\xc0\x12"))
+HERE_IT_IS = (
+    record(5, b"\x05other\xc0\x12"),
+    record(1, bytes((127, 0, 0, 1)), b"\x05other\xc0\x12"),
+)
 
 
 @pytest.fixture
 def device(micropython, tmp_path):
-    """Return a function that starts a board with Wi-Fi and a name server on loopback: (image, server) -> Agent."""
+    """Return a function that starts a board with Wi-Fi and a name server on loopback: (image,
+    server) -> Agent.
+    """
     (tmp_path / "disk/state").mkdir(parents=True)
     (tmp_path / "world").mkdir()
     (tmp_path / "world/air").write_text("Garten\trose-rose\t127.0.0.1\n")
 
     def start(image, server, **env):
-        (tmp_path / "disk/wifi.json").write_text(json.dumps({"networks": [{"ssid": "Garten", "password": "rose-rose"}], "dns": ["127.0.0.1", server.port]}))
+        (tmp_path / "disk/wifi.json").write_text(
+            json.dumps(
+                {
+                    "networks": [{"ssid": "Garten", "password": "rose-rose"}],
+                    "dns": ["127.0.0.1", server.port],
+                }
+            )
+        )
         words, more = board(folders=(HERE / "modules", ROOT, BOARD))
-        words[words.index("-c") + 1] = ("import main\ndevice, why = main.attempt(%r, %r, False, %r)\nassert device, why\n"
-                                        "main.run(device, None)\n" % (str(image), str(Path(image).parent), str(tmp_path / "disk/state")))
-        return Agent(words, tmp_path / "home", env=dict(more, PINS=tmp_path / "world", BOARD_KEY="k-canary-7f3a", **env))
+        words[words.index("-c") + 1] = (
+            "import main\ndevice, why = main.attempt(%r, %r, False, "
+            "%r)\nassert device, why\n"
+            "main.run(device, None)\n"
+            % (str(image), str(Path(image).parent), str(tmp_path / "disk/state"))
+        )
+        return Agent(
+            words,
+            tmp_path / "home",
+            env=dict(more, PINS=tmp_path / "world", BOARD_KEY="k-canary-7f3a", **env),
+        )
+
     return start
 
 
@@ -71,15 +102,27 @@ def test_a_provider_is_found_by_its_name(device, tmp_path):
     def answers(data):
         other = bytes([data[0] ^ 1]) + data[1:]
         wrong = record(1, bytes((127, 0, 0, 9)))
-        return [answer(other, wrong), answer(data.replace(b"garden", b"gerden"), wrong), data, answer(data, *HERE_IT_IS)[:20],
-                answer(data, wrong, flags=0x0180), answer(data, flags=0x8182), answer(data, *HERE_IT_IS)]
+        return [
+            answer(other, wrong),
+            answer(data.replace(b"garden", b"gerden"), wrong),
+            data,
+            answer(data, *HERE_IT_IS)[:20],
+            answer(data, wrong, flags=0x0180),
+            answer(data, flags=0x8182),
+            answer(data, *HERE_IT_IS),
+        ]
+
     with Server([say("Fine.")]) as server, NameServer(answers) as names:
         image = made(tmp_path, f"http://model.garden:{server.port}/v1")
         with device(image, names) as agent:
             agent.expect("> ")
             agent.line("how is it?")
             agent.expect("Fine.\n")
-            assert names.asked[0][12:] == b"\x05model\x06garden\0\0\1\0\1" and names.asked[0][2:12] == b"\1\0\0\1\0\0\0\0\0\0" and len(names.asked) == 1
+            assert (
+                names.asked[0][12:] == b"\x05model\x06garden\0\0\1\0\1"
+                and names.asked[0][2:12] == b"\1\0\0\1\0\0\0\0\0\0"
+                and len(names.asked) == 1
+            )
             assert server.requests[0].headers["host"] == f"model.garden:{server.port}"
 
 
@@ -89,7 +132,10 @@ def test_a_name_that_nobody_has_is_an_error_at_once(device, tmp_path, flags, rec
         with device(made(tmp_path, "http://model.garden:9/v1"), names) as agent:
             agent.expect("> ")
             agent.line("how is it?")
-            assert "no connection to model.garden: no host of the name model.garden is known (tried 2 of 2)" in agent.expect("By rule.\n")
+            assert (
+                "no connection to model.garden: no host of the name model.garden is known (tried "
+                "2 of 2)" in agent.expect("By rule.\n")
+            )
 
 
 def test_the_watchdog_is_fed_while_a_name_server_says_nothing(device, tmp_path):
@@ -97,18 +143,22 @@ def test_the_watchdog_is_fed_while_a_name_server_says_nothing(device, tmp_path):
         with device(made(tmp_path, "http://model.garden:9/v1"), names) as agent:
             agent.expect("> ")
             agent.line("how is it?")
-            eventually(lambda: len(names.asked) >= 2)           # asked again, with the same question
+            # asked again, with the same question
+            eventually(lambda: len(names.asked) >= 2)
             assert names.asked[0] == names.asked[1]
             agent.record({"jsonrpc": "2.0", "id": 1, "method": "claw.status", "params": {}})
-            agent.expect('"error"')         # before initialize; served it is
+            agent.expect('"error"')  # before initialize; served it is
 
 
 def test_claw_status_says_how_the_radio_stands(device, tmp_path):
     from agents import INITIALIZE
+
     with NameServer(lambda data: []) as names:
         with device(made(tmp_path, "http://127.0.0.1:9/v1"), names) as agent:
             agent.expect("> ")
-            agent.record({"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE})
+            agent.record(
+                {"jsonrpc": "2.0", "id": 1, "method": "claw.initialize", "params": INITIALIZE}
+            )
             agent.expect('"protocolVersion"')
 
             def told():
@@ -118,5 +168,6 @@ def test_claw_status_says_how_the_radio_stands(device, tmp_path):
                     agent.expect("\x1e")
                     found = json.loads(agent.expect("\n"))
                 return found["result"]
+
             eventually(lambda: told()["conditions"] == ["Wi-Fi: Garten, address 127.0.0.1"])
             assert set(told()) == {"state", "uptime_ms", "conditions"}

@@ -1,4 +1,7 @@
-"""Out of memory ends what is under way, and tells; the agent serves on, at every heap in which it starts (docs/adr/0073)."""
+"""Out of memory ends what is under way, and tells; the agent serves on, at every heap in which
+it starts (docs/adr/0073).
+"""
+
 import json
 import os
 import subprocess
@@ -10,7 +13,7 @@ from agents import INITIALIZE, tool_call
 from clawlite.host.bench import heap as bench_heap
 from clawlite.host.build.build import build_beside
 
-HEAPS = range(52, 112, 4)       # KiB: from what does not start to what has room for it all
+HEAPS = range(52, 112, 4)  # KiB: from what does not start to what has room for it all
 LARGE = "green " * 600
 _MARKING = '''def look(where: str) -> dict:
     """Look somewhere."""
@@ -22,7 +25,9 @@ _MARKING = '''def look(where: str) -> dict:
 
 @pytest.fixture
 def agent(tmp_path):
-    """Return a function that builds the agent of the benchmark, whose provider sends *events*: events, tools.py or "" -> its image."""
+    """Return a function that builds the agent of the benchmark, whose provider sends *events*:
+    events, tools.py or "" -> its image.
+    """
     servers = []
 
     def make(events, tools=""):
@@ -33,6 +38,7 @@ def agent(tmp_path):
         if tools:
             (tmp_path / "tools.py").write_text(tools)
         return build_beside(str(tmp_path))
+
     yield make
     for server in servers:
         server.shutdown()
@@ -40,64 +46,117 @@ def agent(tmp_path):
 
 
 def run(micropython, tree, image, heap: int, typed: bytes, *more: str):
-    return subprocess.run([micropython, "-X", f"heapsize={heap}k", str(tree / "start.py"), image, *more], input=typed, capture_output=True, timeout=300,
-                          env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", BOARD_KEY="key"))
+    return subprocess.run(
+        [micropython, "-X", f"heapsize={heap}k", str(tree / "start.py"), image, *more],
+        input=typed,
+        capture_output=True,
+        timeout=300,
+        env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", BOARD_KEY="key"),
+    )
 
 
 def _long() -> list:
     """Return the events of an answer of 1 MiB."""
-    chunk = {"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": [{"index": 0, "delta": {"content": LARGE}, "finish_reason": None}]}
+    chunk = {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "model": "m",
+        "choices": [{"index": 0, "delta": {"content": LARGE}, "finish_reason": None}],
+    }
     return [chunk] * ((1 << 20) // len(LARGE) + 1)
 
 
 def _typed(micropython, tree, image, heap: int, typed: bytes):
-    """Type something large, then twice what is small; return what was said, or None where the agent does not start."""
+    """Type something large, then twice what is small; return what was said, or None where the
+    agent does not start.
+    """
     done = run(micropython, tree, image, heap, typed + b"/status\n/status\n")
     said = done.stdout.decode()
     if done.returncode and said == "":
         assert "memory" in done.stderr.decode() and len(done.stderr.splitlines()) == 1
         return None
-    assert done.returncode == 0 and done.stderr == b"" and "Traceback" not in said, (heap, said[-500:], done.stderr)
+    assert done.returncode == 0 and done.stderr == b"" and "Traceback" not in said, (
+        heap,
+        said[-500:],
+        done.stderr,
+    )
     return said
 
 
 @pytest.mark.parametrize("heap", [64, 72, 80, 88])
 def test_an_answer_of_1_mib_is_refused_and_it_serves_on(micropython, tree, agent, heap):
     said = _typed(micropython, tree, agent(_long()), heap, b"how is it?\n")
-    assert said.count("out of memory. Next: ask for less at once, or build a smaller agent.\n") == 1 and said.count("READY, level 1") == 2
+    assert (
+        said.count("out of memory. Next: ask for less at once, or build a smaller agent.\n") == 1
+        and said.count("READY, level 1") == 2
+    )
 
 
 @pytest.mark.parametrize("what", ["an answer of 1 MiB", "a result of 12 KB", "long lines"])
-def test_at_every_heap_in_which_it_starts_each_line_is_answered(micropython, tree, agent, tmp_path, what):
+def test_at_every_heap_in_which_it_starts_each_line_is_answered(
+    micropython, tree, agent, tmp_path, what
+):
     """Refused or done; what is small is done, where there is any room beside the agent."""
     started = 0
-    image = agent(_long() if what.startswith("an") else bench_heap.APIS[0][2]()[0], _MARKING % (tmp_path / "mark") if what.startswith("a r") else "")
+    image = agent(
+        _long() if what.startswith("an") else bench_heap.APIS[0][2]()[0],
+        _MARKING % (tmp_path / "mark") if what.startswith("a r") else "",
+    )
     for heap in HEAPS:
-        said = _typed(micropython, tree, image, heap, b"x" * 8000 + b"\n" + b"y" * 200000 + b"\n" if what == "long lines" else b"how is it?\n")
+        said = _typed(
+            micropython,
+            tree,
+            image,
+            heap,
+            b"x" * 8000 + b"\n" + b"y" * 200000 + b"\n"
+            if what == "long lines"
+            else b"how is it?\n",
+        )
         if said is not None:
             started += 1
-            assert said.count("READY, level 1") + said.lower().count("out of memory") + said.count("it was dropped") >= 2, (heap, said[-500:])
-            # Where a result of 12 KB nearly fits, small lines behind it may be refused, too (docs/adr/0073).
+            assert (
+                said.count("READY, level 1")
+                + said.lower().count("out of memory")
+                + said.count("it was dropped")
+                >= 2
+            ), (heap, said[-500:])
+            # Where a result of 12 KB nearly fits, small lines behind it may be refused, too
+            # (docs/adr/0073).
             roomy = 100 if what == "a result of 12 KB" else 72
             assert said.count("READY, level 1") == 2 or heap < roomy, (heap, said[-500:])
     assert started >= 12
 
 
 def test_a_call_that_began_is_never_told_as_one_that_did_not(micropython, tree, agent, tmp_path):
-    """At each heap: its result, or that it began; its tool was run as often as the answers say that it may have been."""
+    """At each heap: its result, or that it began; its tool was run as often as the answers say
+    that it may have been.
+    """
     image, mark = agent([], _MARKING % (tmp_path / "mark")), tmp_path / "mark"
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
-    lines += [tool_call("look", {"where": "bed %d" % number}, number, "board") for number in (1, 2, 3)]
+    lines += [
+        tool_call("look", {"where": "bed %d" % number}, number, "board") for number in (1, 2, 3)
+    ]
     began = 0
     for heap in range(60, 100, 2):
         mark.unlink(missing_ok=True)
-        for name in ("calls.journal", "calls.older"):               # another run, of other calls
+        for name in ("calls.journal", "calls.older"):  # another run, of other calls
             (tmp_path / name).unlink(missing_ok=True)
-        done = run(micropython, tree, image, heap, "".join(json.dumps(line) + "\n" for line in lines).encode(), "--stdio")
+        done = run(
+            micropython,
+            tree,
+            image,
+            heap,
+            "".join(json.dumps(line) + "\n" for line in lines).encode(),
+            "--stdio",
+        )
         if done.returncode and done.stdout == b"":
             continue
         assert done.returncode == 0, (heap, done.stderr)
-        answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines()) if "id" in answer}
+        answers = {
+            answer["id"]: answer
+            for answer in map(json.loads, done.stdout.splitlines())
+            if "id" in answer
+        }
         assert sorted(answers) == [0, 1, 2, 3], (heap, answers)
         told = [answers[number].get("error", {}) for number in (1, 2, 3)]
         ran = len(mark.read_text()) if mark.exists() else 0

@@ -1,4 +1,7 @@
-"""A board with only the files that its image needs does all that it does with all of them; and says so when one is missing."""
+"""A board with only the files that its image needs does all that it does with all of them; and
+says so when one is missing.
+"""
+
 import json
 import os
 import re
@@ -20,9 +23,25 @@ from clawlite.host.projects import new
 GOLDEN = Path(__file__).parents[1] / "golden"
 AGENTS = ("greenhouse", "gates", "guarded", "least", "memory", "skills")
 TEMPLATES = ("blink", "chat", "empty", "greenhouse")
-LINES = "/help\n/status\n/tools\n/trace\n/skills\n/policy\nhello\nis the soil dry?\nblink\nwater the plants\ny\n/trace 1\n/nonsense\n/report x\nbye\n"
-CALLS = [("claw.status", {}), ("claw.memory.store", {"store": "room", "entries": [{"content": "x"}]}), ("claw.memory.query", {"store": "room"}), ("no.such", {}),
-         ("claw.tool.call", {"name": "look", "arguments": {}, "context": {"request_id": "123e4567-e89b-42d3-a456-426614174000"}}), ("claw.shutdown", {})]
+LINES = (
+    "/help\n/status\n/tools\n/trace\n/skills\n/policy\nhello\nis the soil dry?\nblink\nwater "
+    "the plants\ny\n/trace 1\n/nonsense\n/report x\nbye\n"
+)
+CALLS = [
+    ("claw.status", {}),
+    ("claw.memory.store", {"store": "room", "entries": [{"content": "x"}]}),
+    ("claw.memory.query", {"store": "room"}),
+    ("no.such", {}),
+    (
+        "claw.tool.call",
+        {
+            "name": "look",
+            "arguments": {},
+            "context": {"request_id": "123e4567-e89b-42d3-a456-426614174000"},
+        },
+    ),
+    ("claw.shutdown", {}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +52,13 @@ def built(mpy_cross, tmp_path_factory):
 
 @pytest.fixture
 def played(micropython, built, tmp_path):
-    """Return a function that runs an image on all files and on those that it needs: (folder, stdin, *arguments) -> [stdout, stdout]."""
+    """Return a function that runs an image on all files and on those that it needs: (folder,
+    stdin, *arguments) -> [stdout, stdout].
+    """
+
     def run(agent: Path, stdin: str, *arguments, **more) -> list:
         data, said = (agent / "claw.cbor").read_bytes(), []
-        having = slot.parts(Image(lambda offset, length: data[offset:offset + length], len(data)))
+        having = slot.parts(Image(lambda offset, length: data[offset : offset + length], len(data)))
         for name, names in (("all", built[1]), ("own", slot.chosen(built[1], having + ["bank"]))):
             tree = tmp_path / name
             there = shutil.copytree(agent, tree / "agent")
@@ -44,31 +66,62 @@ def played(micropython, built, tmp_path):
                 os.link(built[0] / file, tree / file)
             (there / "parts").write_text(" ".join(having))
             (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-            done = subprocess.run([micropython, "-X", "heapsize=1m", tree / "start.py", there / "claw.cbor", *arguments], input=stdin.encode(),
-                                  capture_output=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", **more))
+            done = subprocess.run(
+                [
+                    micropython,
+                    "-X",
+                    "heapsize=1m",
+                    tree / "start.py",
+                    there / "claw.cbor",
+                    *arguments,
+                ],
+                input=stdin.encode(),
+                capture_output=True,
+                timeout=300,
+                env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", **more),
+            )
             assert done.returncode == 0 and b"ImportError" not in done.stderr, (name, done.stderr)
-            said.append([without_time(line) for line in done.stdout.decode().splitlines() if '"claw.heartbeat"' not in line])
+            said.append(
+                [
+                    without_time(line)
+                    for line in done.stdout.decode().splitlines()
+                    if '"claw.heartbeat"' not in line
+                ]
+            )
         assert len(os.listdir(tmp_path / "own")) < len(os.listdir(tmp_path / "all"))
         return said
+
     return run
 
 
 def without_time(line: str):
     """Drop what the clock and the heap decide."""
     try:
-        return json.loads(re.sub(r'("uptime_ms":)[0-9]+|(")[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*', r"\1\g<2>0", line))
-    except ValueError:                  # for people
+        return json.loads(
+            re.sub(r'("uptime_ms":)[0-9]+|(")[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*', r"\1\g<2>0", line)
+        )
+    except ValueError:  # for people
         return " ".join(word for word in line.split() if not word[:1].isdigit())
 
 
 def lines_of(name: str) -> str:
     script = json.loads((GOLDEN / f"{name}.steps.json").read_text())
-    return "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
+    return "".join(
+        argument + "\n"
+        for _, what, argument in script["steps"]
+        if what in ("line", "record") and "slow" not in argument
+    )
 
 
-@pytest.mark.parametrize("name", sorted(path.name.removesuffix(".steps.json") for path in GOLDEN.glob("*.steps.json")))
+@pytest.mark.parametrize(
+    "name", sorted(path.name.removesuffix(".steps.json") for path in GOLDEN.glob("*.steps.json"))
+)
 def test_a_golden_transcript_with_its_own_files_alone(played, name):
-    whole, own = played(GOLDEN / json.loads((GOLDEN / f"{name}.steps.json").read_text())["agent"], lines_of(name), *["--stdio"] * name.endswith("operator"))
+    whole, own = played(
+        GOLDEN / json.loads((GOLDEN / f"{name}.steps.json").read_text())["agent"],
+        lines_of(name),
+        *["--stdio"] * name.endswith("operator"),
+    )
     assert own == whole and len(own) > 3
 
 
@@ -78,9 +131,18 @@ def test_a_golden_agent_in_conversation_and_by_an_operator(played, name, tmp_pat
     assert own == whole and len(own) > 10
     for folder in ("all", "own"):
         shutil.rmtree(tmp_path / folder)
-    calls = [("claw.initialize", json.loads(bench_agent.opening().splitlines()[0])["params"]), *CALLS]
-    whole, own = played(GOLDEN / name, "".join(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
-                                               for number, (method, params) in enumerate(calls)), "--stdio")
+    calls = [
+        ("claw.initialize", json.loads(bench_agent.opening().splitlines()[0])["params"]),
+        *CALLS,
+    ]
+    whole, own = played(
+        GOLDEN / name,
+        "".join(
+            json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
+            for number, (method, params) in enumerate(calls)
+        ),
+        "--stdio",
+    )
     assert own == whole and len(own) >= len(calls)
 
 
@@ -95,7 +157,11 @@ def test_a_template_with_its_own_files_alone(played, template, tmp_path):
 def test_the_agent_of_the_benchmarks(played, tmp_path):
     (tmp_path / "bench").mkdir()
     build_beside(bench_agent.write(str(tmp_path / "bench")))
-    whole, own = played(tmp_path / "bench", (bench_agent.opening() + bench_agent.call_line() * 3).decode(), "--stdio")
+    whole, own = played(
+        tmp_path / "bench",
+        (bench_agent.opening() + bench_agent.call_line() * 3).decode(),
+        "--stdio",
+    )
     assert own == whole and len(own) == 5
 
 
@@ -123,7 +189,11 @@ def test_an_image_that_wants_more_than_its_slot_carries_does_not_boot(board, tmp
     board.flash("2.0.0")
     shutil.copy(GOLDEN / "guarded/claw.cbor", board.image("b"))
     said = board.boot()
-    assert "clawlite: slot b: this slot was flashed without what the image needs: " in said and "guard" in said and "flash it: clawlite flash" in said
+    assert (
+        "clawlite: slot b: this slot was flashed without what the image needs: " in said
+        and "guard" in said
+        and "flash it: clawlite flash" in said
+    )
     assert said.endswith("clawlite: slot a boots now\n" + ready("1.0.0"))
 
 
@@ -133,33 +203,44 @@ def test_a_file_that_is_missing_leaves_its_slot(board, name):
     board.flash("2.0.0")
     (board.root / f"claw-b/{name}.mpy").unlink()
     said = board.boot()
-    assert f"clawlite: slot b: {name}.mpy is missing\n" in said and said.endswith("clawlite: slot a boots now\n" + ready("1.0.0"))
+    assert f"clawlite: slot b: {name}.mpy is missing\n" in said and said.endswith(
+        "clawlite: slot a boots now\n" + ready("1.0.0")
+    )
 
 
 def cut(data: bytes) -> bytes:
-    return data[:len(data) // 3]
+    return data[: len(data) // 3]
 
 
 def flipped(data: bytes) -> bytes:
     at = len(data) // 2
-    return data[:at] + bytes([data[at] ^ 4]) + data[at + 1:]
+    return data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
 
 
 def test_each_file_of_a_slot_cut_flipped_or_gone(board):
-    """MicroPython hangs in a file that is cut short, so none is imported before all were compared; here no other slot would boot."""
+    """MicroPython hangs in a file that is cut short, so none is imported before all were
+    compared; here no other slot would boot.
+    """
     folder = board.root / "claw-a"
     names = sorted(os.listdir(folder))
     assert len(names) > 20 and {"files", "parts", "sentences", "tools.py", "core.mpy"} <= set(names)
     for name in names:
         whole = (folder / name).read_bytes()
         for change in (cut, flipped, None):
-            (folder / name).unlink() if change is None else (folder / name).write_bytes(change(whole))
+            (folder / name).unlink() if change is None else (folder / name).write_bytes(
+                change(whole)
+            )
             said = board.boot()
             if name == "files" and change is None:
-                assert said == WINDOW + ready("1.0.0")          # as a version wrote it that had no list
+                # as a version wrote it that had no list
+                assert said == WINDOW + ready("1.0.0")
             else:
-                why = ("its list of files" if name == "files" else name) + (" is damaged" if change else " is missing")
-                assert said.startswith(WINDOW + f"clawlite: slot a: {why}") and said.endswith("\nclawlite: no image boots - write one with: clawlite flash\n")
+                why = ("its list of files" if name == "files" else name) + (
+                    " is damaged" if change else " is missing"
+                )
+                assert said.startswith(WINDOW + f"clawlite: slot a: {why}") and said.endswith(
+                    "\nclawlite: no image boots - write one with: clawlite flash\n"
+                )
         (folder / name).write_bytes(whole)
     assert board.boot() == WINDOW + ready("1.0.0")
 
@@ -171,25 +252,38 @@ def test_a_file_that_was_cut_short_leaves_its_slot(board):
     path.write_bytes(cut(path.read_bytes()))
     said = board.boot()
     assert said.startswith(WINDOW + "clawlite: slot b: core.mpy is damaged: it has ")
-    assert said.endswith("clawlite: slot a boots now\n" + ready("1.0.0")) and board.record() == ("a", 0, 1)
+    assert said.endswith("clawlite: slot a boots now\n" + ready("1.0.0")) and board.record() == (
+        "a",
+        0,
+        1,
+    )
 
 
 def test_a_damaged_file_of_the_only_slot_is_named(board):
     path = board.root / "claw-a/core.mpy"
     size = path.stat().st_size
     path.write_bytes(cut(path.read_bytes()))
-    assert board.boot() == (WINDOW + f"clawlite: slot a: core.mpy is damaged: it has {size // 3} bytes, expected {size}\n"
-                            "clawlite: no image boots - write one with: clawlite flash\n")
+    assert board.boot() == (
+        WINDOW + f"clawlite: slot a: core.mpy is damaged: it has {size // 3} "
+        f"bytes, expected {size}\n"
+        "clawlite: no image boots - write one with: clawlite flash\n"
+    )
 
 
 def test_a_file_that_is_missing_later_is_told_and_the_agent_stays(board):
     (board.root / "claw-a/reflex.mpy").unlink()
-    (board.root / "claw-a/files").unlink()      # as a version wrote it that had no list
+    (board.root / "claw-a/files").unlink()  # as a version wrote it that had no list
     said = board.boot(stdin=b"hello\n/status\n")
-    assert said.startswith(WINDOW) and "no module named 'reflex'" in said and "Traceback" not in said, said
+    assert (
+        said.startswith(WINDOW) and "no module named 'reflex'" in said and "Traceback" not in said
+    ), said
 
 
 def test_another_image_adds_what_it_needs_and_a_slot_keeps_its_own(board):
     before = set(os.listdir(board.root / "claw-a"))
     board.flash("1.0.0", TOOLS + "\n# another\n")
-    assert set(os.listdir(board.root / "claw-b")) == before and "reflex.mpy" in before and "remote.mpy" not in before
+    assert (
+        set(os.listdir(board.root / "claw-b")) == before
+        and "reflex.mpy" in before
+        and "remote.mpy" not in before
+    )

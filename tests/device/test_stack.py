@@ -1,4 +1,5 @@
 """A board's stack: what stands for it on the unix port, and that what boards do fits into it."""
+
 import json
 import os
 import pathlib
@@ -19,7 +20,7 @@ from clawlite.host.image.image_file import encode
 from clawlite.host.projects import new
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PICO = stack.scaled(stack.PICO)     # of it, a quarter stays free
+PICO = stack.scaled(stack.PICO)  # of it, a quarter stays free
 RECURSE = """
 def deep(n):
     global most
@@ -63,17 +64,25 @@ print(depth)
 
 def run(micropython, folder, script: str, free: int, *arguments, path: str = ".frozen"):
     (folder / "script.py").write_text(script)
-    return subprocess.run([micropython, *stack.arguments(free), folder / "script.py", *map(str, arguments)],
-                          capture_output=True, text=True, timeout=300, env={"MICROPYPATH": path})
+    return subprocess.run(
+        [micropython, *stack.arguments(free), folder / "script.py", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={"MICROPYPATH": path},
+    )
 
 
 def test_a_plain_function_calls_itself_as_often_as_on_an_rp2040(micropython, tmp_path):
     whole = run(micropython, tmp_path, RECURSE, stack.scaled(stack.PICO, 0)).stdout
     depth, error = whole.split(maxsplit=1)
-    assert 28 <= int(depth) <= 31 and error == "maximum recursion depth exceeded\n", whole      # measured on rp2: 30
+    # measured on rp2: 30
+    assert 28 <= int(depth) <= 31 and error == "maximum recursion depth exceeded\n", whole
 
 
-def test_an_import_takes_what_it_takes_on_a_board_and_one_too_deep_is_an_error(micropython, tmp_path):
+def test_an_import_takes_what_it_takes_on_a_board_and_one_too_deep_is_an_error(
+    micropython, tmp_path
+):
     (tmp_path / "one.py").write_text("import two\n")
     (tmp_path / "two.py").write_text("NAME = 'imported'\n")
     done = run(micropython, tmp_path, IMPORT, 20000, 6000, 2000)
@@ -81,8 +90,11 @@ def test_an_import_takes_what_it_takes_on_a_board_and_one_too_deep_is_an_error(m
 
 
 def test_a_program_ends_as_without(micropython, tmp_path):
-    for script, code, said in (("import sys\nprint(sys.argv[1:], __name__)\nsys.exit(3)", 3, "['a', 'b'] __main__\n"),
-                               ("raise ValueError('so')", 1, ""), ("print(1)", 0, "1\n")):
+    for script, code, said in (
+        ("import sys\nprint(sys.argv[1:], __name__)\nsys.exit(3)", 3, "['a', 'b'] __main__\n"),
+        ("raise ValueError('so')", 1, ""),
+        ("print(1)", 0, "1\n"),
+    ):
         done = run(micropython, tmp_path, script, PICO, "a", "b")
         assert (done.returncode, done.stdout) == (code, said)
         assert ("ValueError: so" in done.stderr) == (code == 1)
@@ -104,7 +116,10 @@ def test_nested_cbor_takes_no_stack(micropython, tmp_path, container):
     assert done.stdout == f"{MAX_DEPTH}\n", done.stderr
 
 
-DIALOGUE = b"is the soil dry?\ny\nis the soil dry?\nwater the plants for 90 seconds\n/tools\n/trace 3\n/status\n/quit\n"
+DIALOGUE = (
+    b"is the soil dry?\ny\nis the soil dry?\nwater the plants for 90 seconds\n/tools\n"
+    b"/trace 3\n/status\n/quit\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -117,58 +132,129 @@ def greenhouse(tmp_path_factory):
 
 def talked(micropython, tree, image, folder, free: int):
     shutil.copytree(os.path.dirname(image), folder / "agent")
-    return subprocess.run([micropython, *stack.arguments(free), tree / "start.py", folder / "agent/claw.cbor"], input=DIALOGUE,
-                          capture_output=True, timeout=300, env={"MICROPYPATH": f"{tree}:.frozen"})
+    return subprocess.run(
+        [micropython, *stack.arguments(free), tree / "start.py", folder / "agent/claw.cbor"],
+        input=DIALOGUE,
+        capture_output=True,
+        timeout=300,
+        env={"MICROPYPATH": f"{tree}:.frozen"},
+    )
 
 
-def test_the_greenhouse_does_its_dialogue_with_a_quarter_of_a_picos_stack_free(micropython, tree, greenhouse, tmp_path):
+def test_the_greenhouse_does_its_dialogue_with_a_quarter_of_a_picos_stack_free(
+    micropython, tree, greenhouse, tmp_path
+):
     done = talked(micropython, tree, greenhouse, tmp_path, PICO)
     said = done.stdout.decode()
     assert done.returncode == 0 and done.stderr == b"" and "stack" not in said, (said, done.stderr)
-    for text in ("I would water it for 3 seconds", "Watered for 3 s", "The soil is wet enough", "expected at most 60, got 90", "approval: the person approved",
-                 "READY, level 2"):
+    for text in (
+        "I would water it for 3 seconds",
+        "Watered for 3 s",
+        "The soil is wet enough",
+        "expected at most 60, got 90",
+        "approval: the person approved",
+        "READY, level 2",
+    ):
         assert text in said, said
 
 
-def test_a_turn_that_the_stack_does_not_do_for_says_so_and_the_agent_goes_on(micropython, tree, greenhouse, tmp_path):
+def test_a_turn_that_the_stack_does_not_do_for_says_so_and_the_agent_goes_on(
+    micropython, tree, greenhouse, tmp_path
+):
     done = talked(micropython, tree, greenhouse, tmp_path, PICO - 400)
     said = done.stdout.decode()
     assert done.returncode == 0 and b"Traceback" not in done.stderr, (said, done.stderr)
-    assert "the stack of this device ran out" in said and "bug" not in said + done.stderr.decode() and "Watered for 3 s" in said, said
+    assert (
+        "the stack of this device ran out" in said
+        and "bug" not in said + done.stderr.decode()
+        and "Watered for 3 s" in said
+    ), said
 
 
 GOLDEN = ROOT / "tests/golden"
 
 
-@pytest.mark.parametrize("name, free", [("gates-console", PICO), ("gates-operator", 9900), ("guarded-console", PICO), ("guarded-operator", PICO),
-                                        ("memory-operator", PICO), ("session-operator", PICO), ("talking-console", PICO)])
-def test_what_the_transcripts_ask_for_fits_into_a_picos_stack(micropython, tree, tmp_path, name, free):
+@pytest.mark.parametrize(
+    "name, free",
+    [
+        ("gates-console", PICO),
+        ("gates-operator", 9900),
+        ("guarded-console", PICO),
+        ("guarded-operator", PICO),
+        ("memory-operator", PICO),
+        ("session-operator", PICO),
+        ("talking-console", PICO),
+    ],
+)
+def test_what_the_transcripts_ask_for_fits_into_a_picos_stack(
+    micropython, tree, tmp_path, name, free
+):
     """Guards, stores, calls on record, approvals, batches.
 
-    gates-operator needs more than the 9,300 bytes that leave a quarter free, and less than the 12,400 that a Pico has.
-    """
+    gates-operator needs more than the 9,300 bytes that leave a quarter free, and less than the
+    12,400 that a Pico has."""
     script = json.loads((GOLDEN / f"{name}.steps.json").read_text())
-    lines = "".join(argument + "\n" for _, what, argument in script["steps"] if what in ("line", "record") and "slow" not in argument)
+    lines = "".join(
+        argument + "\n"
+        for _, what, argument in script["steps"]
+        if what in ("line", "record") and "slow" not in argument
+    )
     shutil.copytree(GOLDEN / script["agent"], tmp_path / "agent")
-    done = subprocess.run([micropython, *stack.arguments(free), tree / "start.py", tmp_path / "agent/claw.cbor", *["--stdio"] * name.endswith("operator")],
-                          input=lines.encode(), capture_output=True, timeout=120, env={"MICROPYPATH": f"{tree}:.frozen"})
-    assert done.returncode == 0 and done.stderr == b"" and b"stack" not in done.stdout and len(done.stdout) > 150, done
+    done = subprocess.run(
+        [
+            micropython,
+            *stack.arguments(free),
+            tree / "start.py",
+            tmp_path / "agent/claw.cbor",
+            *["--stdio"] * name.endswith("operator"),
+        ],
+        input=lines.encode(),
+        capture_output=True,
+        timeout=120,
+        env={"MICROPYPATH": f"{tree}:.frozen"},
+    )
+    assert (
+        done.returncode == 0
+        and done.stderr == b""
+        and b"stack" not in done.stdout
+        and len(done.stdout) > 150
+    ), done
 
 
 @pytest.mark.parametrize("protocol, made", [row[1:] for row in heap.APIS])
-def test_a_streamed_answer_over_http_fits_into_a_picos_stack(micropython, tree, tmp_path, protocol, made):
+def test_a_streamed_answer_over_http_fits_into_a_picos_stack(
+    micropython, tree, tmp_path, protocol, made
+):
     with heap.Server(*made("The garden is green. " * 10)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         heap.project(str(tmp_path), protocol, server.server_address[1])
-        done = subprocess.run([micropython, *stack.arguments(PICO), tree / "start.py", build.build_beside(str(tmp_path))], input=b"how is it?\n",
-                              capture_output=True, timeout=120, env={"MICROPYPATH": f"{tree}:.frozen", "BOARD_KEY": "key"})
+        done = subprocess.run(
+            [
+                micropython,
+                *stack.arguments(PICO),
+                tree / "start.py",
+                build.build_beside(str(tmp_path)),
+            ],
+            input=b"how is it?\n",
+            capture_output=True,
+            timeout=120,
+            env={"MICROPYPATH": f"{tree}:.frozen", "BOARD_KEY": "key"},
+        )
         server.shutdown()
-    assert done.returncode == 0 and done.stderr == b"" and done.stdout.count(b"The garden is green.") == 10, done
+    assert (
+        done.returncode == 0
+        and done.stderr == b""
+        and done.stdout.count(b"The garden is green.") == 10
+    ), done
 
 
 def test_a_stack_that_ran_out_is_no_bug_of_ours():
     error = unexpected(RuntimeError("maximum recursion depth exceeded"))
-    assert error.message == "the stack of this device ran out" and "bug" not in error.hint and error.hint
+    assert (
+        error.message == "the stack of this device ran out"
+        and "bug" not in error.hint
+        and error.hint
+    )
     assert "bug" in unexpected(RuntimeError("something else")).hint
 
 
@@ -176,13 +262,24 @@ def test_the_whole_boot_has_a_quarter_of_a_picos_stack_free(micropython, mpy_cro
     board = slot_board.Board(slot_board.contents_of_any(tmp_path), tmp_path)
     board.flash("1.0.0")
     (tmp_path / "start.py").write_text(slot_board.START)
-    done = subprocess.run([micropython, *stack.arguments(PICO), tmp_path / "start.py", board.root], input=b"hello\n", capture_output=True,
-                          timeout=300, env={"MICROPYPATH": ".frozen"})
-    assert (done.stdout.decode(), done.stderr) == (slot_board.WINDOW + slot_board.ready("1.0.0"), b"")
+    done = subprocess.run(
+        [micropython, *stack.arguments(PICO), tmp_path / "start.py", board.root],
+        input=b"hello\n",
+        capture_output=True,
+        timeout=300,
+        env={"MICROPYPATH": ".frozen"},
+    )
+    assert (done.stdout.decode(), done.stderr) == (
+        slot_board.WINDOW + slot_board.ready("1.0.0"),
+        b"",
+    )
 
 
 def test_a_virtual_board_has_the_stack_of_the_board_that_it_stands_for(micropython, tmp_path):
     for board, least, most in (("pico", 18, 24), ("sim", 150, 250)):
-        with simulated(tmp_path / board, RECURSE, board=board) as running, Client(running.path) as client:
+        with (
+            simulated(tmp_path / board, RECURSE, board=board) as running,
+            Client(running.path) as client,
+        ):
             depth = int(client.expect(b" maximum").split()[-1])
             assert least < depth < most, depth

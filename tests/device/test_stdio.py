@@ -1,4 +1,7 @@
-"""What a board reads from its console, interrupted by Ctrl-C at any byte: the rest of a record is never taken for a person's text."""
+"""What a board reads from its console, interrupted by Ctrl-C at any byte: the rest of a record
+is never taken for a person's text.
+"""
+
 import fcntl
 import os
 import re
@@ -45,9 +48,16 @@ print("all", at + 1)
 
 
 def test_ctrl_c_in_a_record_does_not_make_text_of_its_rest(micropython):
-    with open(os.devnull) as nothing:           # always ready to be read
-        done = subprocess.run([micropython, "-c", SCRIPT], stdin=nothing, capture_output=True, text=True, timeout=300, cwd=ROOT,
-                              env={"MICROPYPATH": ".:firmware-host/micropython:.frozen"})
+    with open(os.devnull) as nothing:  # always ready to be read
+        done = subprocess.run(
+            [micropython, "-c", SCRIPT],
+            stdin=nothing,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=ROOT,
+            env={"MICROPYPATH": ".:firmware-host/micropython:.frozen"},
+        )
     assert done.stdout == "all 49\n", done.stdout + done.stderr
 
 
@@ -65,14 +75,18 @@ def read_until(output: int, wanted: bytes, seen: bytes = b"") -> bytes:
 
 @pytest.mark.parametrize("code", ["sources", "linked"])
 def test_output_that_a_port_does_not_take_is_told(code, micropython, tree, tmp_path):
-    """A pipe that nobody reads takes no more, like the USB of rp2 after its 500 ms; here it says so at once."""
+    """A pipe that nobody reads takes no more, like the USB of rp2 after its 500 ms; here it says
+    so at once.
+    """
     image = make_bench(tmp_path)
     words, env = board(image, folders=[ROOT, BOARD] if code == "sources" else [tree])
     stdin, given = os.pipe()
     output, stdout = os.pipe()
     os.set_blocking(stdout, False)
     room = fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, 4096)
-    with subprocess.Popen(words, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, cwd=tmp_path, env=env) as process:
+    with subprocess.Popen(
+        words, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, cwd=tmp_path, env=env
+    ) as process:
         os.close(stdin)
         os.close(stdout)
         read_until(output, b"> ")
@@ -84,7 +98,11 @@ def test_output_that_a_port_does_not_take_is_told(code, micropython, tree, tmp_p
             seen += os.read(output, 65536)
         os.write(given, b"echo the end\n")
         seen = read_until(output, b"You said: the end\n> ", seen)
-        told = re.findall(rb"\nclawlite: (\d+) bytes of output are lost: nobody read them in time\n", seen)
+        told = re.findall(
+            rb"\nclawlite: (\d+) bytes of output are lost: nobody read them in "
+            rb"time\n",
+            seen,
+        )
         assert told and int(told[0]) > 0
         os.close(given)
         assert process.wait(DEADLINE_S) == 0 and process.stderr.read() == b""

@@ -1,4 +1,7 @@
-"""Wi-Fi, the time and the watchdog of a board.  The unix port has neither: modules/ and unset/ stand in, as documented; NTP is real UDP."""
+"""Wi-Fi, the time and the watchdog of a board.  The unix port has neither: modules/ and unset/
+stand in, as documented; NTP is real UDP.
+"""
+
 import json
 import re
 import socket
@@ -16,10 +19,11 @@ NETWORKS = [{"ssid": "Garten", "password": "rose-rose"}, {"ssid": "Käse", "pass
 
 @pytest.fixture(params=["sources", "linked"])
 def device(request, micropython, tmp_path):
-    """Return a function that starts a board whose flash is tmp_path/disk; what the world tells it is in tmp_path/world.
+    """Return a function that starts a board whose flash is tmp_path/disk; what the world tells it
+    is in tmp_path/world.
 
-    The stand-ins are never linked, as a board's own modules are not: what linked code asks of them has its documented name.
-    """
+    The stand-ins are never linked, as a board's own modules are not: what linked code asks of them
+    has its documented name."""
     code = [ROOT, BOARD] if request.param == "sources" else [request.getfixturevalue("tree")]
     (tmp_path / "disk/state").mkdir(parents=True)
     (tmp_path / "world").mkdir()
@@ -28,11 +32,24 @@ def device(request, micropython, tmp_path):
 
     def start(*folders, networks=NETWORKS, watchdog_ms=0, **more):
         if networks is not None:
-            (tmp_path / "disk/wifi.json").write_text(networks if isinstance(networks, str) else json.dumps({"networks": networks, **more}))
+            (tmp_path / "disk/wifi.json").write_text(
+                networks
+                if isinstance(networks, str)
+                else json.dumps({"networks": networks, **more})
+            )
         words, env = board(folders=(*folders, HERE / "modules", *code))
-        words[words.index("-c") + 1] = ("import main\ndevice, why = main.attempt(%r, %r, False, %r)\nassert device, why\nmain.watch(device, %d)\n"
-                                        "main.run(device, None)\n" % (str(image), str(image.parent), str(tmp_path / "disk/state"), watchdog_ms))
-        return Agent(words, tmp_path / "home", env=dict(env, PINS=tmp_path / "world", MARKS=tmp_path / "world"))
+        words[words.index("-c") + 1] = (
+            "import main\ndevice, why = main.attempt(%r, %r, False, "
+            "%r)\nassert device, why\nmain.watch(device, %d)\n"
+            "main.run(device, None)\n"
+            % (str(image), str(image.parent), str(tmp_path / "disk/state"), watchdog_ms)
+        )
+        return Agent(
+            words,
+            tmp_path / "home",
+            env=dict(env, PINS=tmp_path / "world", MARKS=tmp_path / "world"),
+        )
+
     return start
 
 
@@ -43,9 +60,11 @@ def world(tmp_path):
 
 def wifi(agent, wanted: str) -> None:
     """Wait until /status says *wanted*."""
+
     def says():
         agent.line("/status")
         return wanted in agent.expect("> ")
+
     eventually(says)
 
 
@@ -57,10 +76,18 @@ def test_the_first_network_that_is_there_is_joined_while_the_console_serves(devi
         agent.expect("You said: on\n")
         wifi(agent, "Wi-Fi: Käse, address 192.168.7.9")
         assert (world / "radio").read_text().splitlines() == [
-            "country DE", "active True", "connect Garten rose-rose", "disconnect", "connect Käse brie-brie"]
+            "country DE",
+            "active True",
+            "connect Garten rose-rose",
+            "disconnect",
+            "connect Käse brie-brie",
+        ]
         agent.end()
         assert agent.wait() == 0
-        assert "rose-rose" not in agent.text() + agent.errors() and "brie-brie" not in agent.text() + agent.errors()
+        assert (
+            "rose-rose" not in agent.text() + agent.errors()
+            and "brie-brie" not in agent.text() + agent.errors()
+        )
 
 
 def test_a_network_that_is_lost_is_joined_again(device, world):
@@ -72,7 +99,9 @@ def test_a_network_that_is_lost_is_joined_again(device, world):
         wifi(agent, "Wi-Fi: Käse, address 10.0.0.3")
 
 
-@pytest.mark.parametrize("networks", ["{", '{"networks": [{"ssid": "x"}]}', "[]", '{"networks": 5}', "x" * 3000])
+@pytest.mark.parametrize(
+    "networks", ["{", '{"networks": [{"ssid": "x"}]}', "[]", '{"networks": 5}', "x" * 3000]
+)
 def test_a_file_that_is_damaged_is_told_and_the_agent_serves(device, networks):
     with device(networks=networks) as agent:
         agent.expect("> ")
@@ -125,31 +154,47 @@ class Server(threading.Thread):
     def run(self):
         data, address = self.socket.recvfrom(512)
         self.asked.append(data)
-        whole = struct.pack(">BB22x8s8xII", 0x24, 2, data[40:48], self.epoch_s + 2208988800 & 0xffffffff, 0)
+        whole = struct.pack(
+            ">BB22x8s8xII", 0x24, 2, data[40:48], self.epoch_s + 2208988800 & 0xFFFFFFFF, 0
+        )
         forged = struct.pack(">BB22x8s8xII", 0x24, 2, b"\0" * 8, 4000000000, 0)
-        for answer in (forged, whole[:47], bytes([0x23]) + whole[1:], whole[:1] + b"\0" + whole[2:], whole):
+        for answer in (
+            forged,
+            whole[:47],
+            bytes([0x23]) + whole[1:],
+            whole[:1] + b"\0" + whole[2:],
+            whole,
+        ):
             self.socket.sendto(answer, address)
 
 
-@pytest.mark.parametrize("epoch_s", [1767225600, 2100000000])       # 2026; 2036, in the next era of NTP
+# 2026; 2036, in the next era of NTP
+@pytest.mark.parametrize("epoch_s", [1767225600, 2100000000])
 def test_ntp_sets_a_clock_that_nobody_has_set(device, world, epoch_s):
     server = Server(epoch_s)
     (world / "air").write_text("Garten\trose-rose\t127.0.0.1\n")
     with device(HERE / "unset", ntp=["127.0.0.1", server.port]) as agent:
         agent.expect("> ")
         at = eventually(lambda: (world / "clock").exists() and (world / "clock").read_text())
-        assert at == str((*time.gmtime(epoch_s)[:3], time.gmtime(epoch_s)[6] + 1, *time.gmtime(epoch_s)[3:6], 0))
+        assert at == str(
+            (*time.gmtime(epoch_s)[:3], time.gmtime(epoch_s)[6] + 1, *time.gmtime(epoch_s)[3:6], 0)
+        )
         assert len(server.asked) == 1 and len(server.asked[0]) == 48 and server.asked[0][0] == 0x23
 
 
 def clock(epoch_s) -> str:
-    return "\x1e" + json.dumps({"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": epoch_s}})
+    return "\x1e" + json.dumps(
+        {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": epoch_s}}
+    )
 
 
 def test_whoever_holds_the_line_is_asked_and_sets_the_clock_once(device, world):
     with device(HERE / "unset", networks=None) as agent:
         asked = agent.expect("> ")
-        assert json.loads(re.search("\x1e(.*)\n", asked)[1]) == {"jsonrpc": "2.0", "method": "claw.clock"}
+        assert json.loads(re.search("\x1e(.*)\n", asked)[1]) == {
+            "jsonrpc": "2.0",
+            "method": "claw.clock",
+        }
         for nonsense in (5, 1700000000, 4102444800, "1767225600", None, 1767225600.5, True):
             agent.line(clock(nonsense))
         agent.line("echo on")
@@ -171,7 +216,8 @@ def test_without_a_clock_to_set_the_agent_counts_on_from_what_it_was_told(device
         agent.line(clock(1800000000))
         agent.line("echo on")
         agent.expect("You said: on\n")
-        assert "\x1e" not in agent.expect("> ") and agent.errors() == ""       # nobody is asked again
+        # nobody is asked again
+        assert "\x1e" not in agent.expect("> ") and agent.errors() == ""
 
 
 def test_ntp_tells_a_board_that_has_no_clock_to_set(device, world):
@@ -185,6 +231,7 @@ def test_ntp_tells_a_board_that_has_no_clock_to_set(device, world):
         def is_told():
             agent.line("echo on")
             return "\x1e" not in agent.expect("You said: on\n> ")
+
         eventually(is_told)
         assert agent.errors() == "" and not (world / "clock").exists()
 
@@ -201,8 +248,11 @@ def test_a_clock_that_is_set_stays(device, world):
 def test_the_watchdog_is_armed_when_the_agent_runs_and_fed_by_its_loop(device, world):
     with device(networks=None, watchdog_ms=1000) as agent:
         agent.expect("> ")
-        eventually(lambda: (world / "watchdog").exists() and (world / "watchdog").read_text() == "1000")
-        eventually(lambda: (world / "fed").exists() and (world / "fed").stat().st_size >= 4)      # nothing happens, and it is fed
+        eventually(
+            lambda: (world / "watchdog").exists() and (world / "watchdog").read_text() == "1000"
+        )
+        # nothing happens, and it is fed
+        eventually(lambda: (world / "fed").exists() and (world / "fed").stat().st_size >= 4)
         agent.end()
         assert agent.wait() == 0
 
@@ -213,7 +263,9 @@ def test_a_watchdog_that_is_missing_is_told_and_the_agent_runs(device, world):
         agent.expect("> ")
         agent.line("echo on")
         agent.expect("You said: on\n")
-        assert re.fullmatch("clawlite: there is no watchdog of 1000 ms here: .*WDT.*\n", agent.errors())
+        assert re.fullmatch(
+            "clawlite: there is no watchdog of 1000 ms here: .*WDT.*\n", agent.errors()
+        )
 
 
 def test_without_a_wish_there_is_no_watchdog(device, world):

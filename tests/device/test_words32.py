@@ -1,4 +1,7 @@
-"""What ``clawlite build`` says of heap and flash is what MicroPython measures, within 15 %: with 32-bit words, as boards have, and 64."""
+"""What ``clawlite build`` says of heap and flash is what MicroPython measures, within 15 %: with
+32-bit words, as boards have, and 64.
+"""
+
 import json
 import os
 import shutil
@@ -19,9 +22,23 @@ from clawlite.host.flash.plan import FILES, file_list
 from clawlite.host.projects import new
 
 WITHIN = 0.15
-ABOVE = 0.2                     # too much is the better mistake: a board that holds less still runs
+ABOVE = 0.2  # too much is the better mistake: a board that holds less still runs
 GOLDEN = Path(__file__).parents[1] / "golden"
-AGENTS = ("greenhouse", "chat", "blink", "empty", "bench", "rules", "tools", "calls", "both", "talk", "skills", "kept", "watched")
+AGENTS = (
+    "greenhouse",
+    "chat",
+    "blink",
+    "empty",
+    "bench",
+    "rules",
+    "tools",
+    "calls",
+    "both",
+    "talk",
+    "skills",
+    "kept",
+    "watched",
+)
 TOOL = '''
 
 def tool_%d(text: str, count: int = 1) -> str:
@@ -34,7 +51,10 @@ def tool_%d(text: str, count: int = 1) -> str:
             total -= 1
     return "%%s counted %%d of them in this loop" %% (text, total)
 '''
-RULE = '[[rule]]\nwhen = ["hello number%d please", "good {words:text}"]\nsay = "Hello to you number %d!"\n'
+RULE = (
+    '[[rule]]\nwhen = ["hello number%d please", "good {words:text}"]\nsay = "Hello to you '
+    'number %d!"\n'
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +64,9 @@ def board(micropython, mpy_cross, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def agents(tmp_path_factory):
-    """Return {name: folder of a built project}: others than those that the table of sizes comes from."""
+    """Return {name: folder of a built project}: others than those that the table of sizes comes
+    from.
+    """
     folder = tmp_path_factory.mktemp("agents")
     found = {}
     for name in ("greenhouse", "chat", "blink", "empty"):
@@ -54,15 +76,42 @@ def agents(tmp_path_factory):
     build_beside(agent.write(str(folder / "bench")))
     reflex = "".join(RULE % (number, number) for number in range(20))
     words32.project(folder / "rules", clawlite_toml='reflex = "reflex.toml"\n', reflex_toml=reflex)
-    words32.project(folder / "tools", words32._CLAW % "reflex" + words32._ALLOW % ("allow", ""), clawlite_toml='reflex = "reflex.toml"\n',
-                    reflex_toml=reflex, tools_py='"""Tools."""\n' + "".join(TOOL % (number, number) for number in range(40)))
+    words32.project(
+        folder / "tools",
+        words32._CLAW % "reflex" + words32._ALLOW % ("allow", ""),
+        clawlite_toml='reflex = "reflex.toml"\n',
+        reflex_toml=reflex,
+        tools_py='"""Tools."""\n' + "".join(TOOL % (number, number) for number in range(40)),
+    )
     words32.project(folder / "talk", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX)
-    words32.project(folder / "skills", words32.remote("openai-compatible") + words32._SKILL + words32._ALLOW % ("allow", ""), tools_py=words32._TOOL)
-    words32.project(folder / "kept", words32._CLAW % "reflex" + words32._BLOCKS % "audit: { log_outputs: true }", **words32._LOOKS, tools_py=words32._TOOL)
-    words32.project(folder / "calls", words32._CLAW % "reflex" + words32._ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 20 }"), **words32._LOOKS,
-                    tools_py=words32._TOOL + "".join(TOOL % (number, number) for number in range(10)))
-    watching = "prompt_injection: { detection: pattern }, secret_scanning: { enabled: true }, audit: { log_outputs: true }"
-    words32.project(folder / "watched", words32._CLAW % "reflex" + words32._BLOCKS % watching + words32._TALK, **words32._LOOKS, tools_py=words32._TOOL)
+    words32.project(
+        folder / "skills",
+        words32.remote("openai-compatible") + words32._SKILL + words32._ALLOW % ("allow", ""),
+        tools_py=words32._TOOL,
+    )
+    words32.project(
+        folder / "kept",
+        words32._CLAW % "reflex" + words32._BLOCKS % "audit: { log_outputs: true }",
+        **words32._LOOKS,
+        tools_py=words32._TOOL,
+    )
+    words32.project(
+        folder / "calls",
+        words32._CLAW % "reflex"
+        + words32._ALLOW % ("allow", ", rate_limits: { tool_calls_per_minute: 20 }"),
+        **words32._LOOKS,
+        tools_py=words32._TOOL + "".join(TOOL % (number, number) for number in range(10)),
+    )
+    watching = (
+        "prompt_injection: { detection: pattern }, secret_scanning: { enabled: true }, "
+        "audit: { log_outputs: true }"
+    )
+    words32.project(
+        folder / "watched",
+        words32._CLAW % "reflex" + words32._BLOCKS % watching + words32._TALK,
+        **words32._LOOKS,
+        tools_py=words32._TOOL,
+    )
     words32.project(folder / "both", words32.remote("anthropic-native", "openai-compatible"))
     for name in AGENTS:
         found[name] = folder / name
@@ -79,8 +128,9 @@ def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
     folder = agents[name]
     said = heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
     measured = words32.measure(board, folder, bits)["after"]
-    assert -WITHIN * measured <= said - measured <= ABOVE * measured, \
+    assert -WITHIN * measured <= said - measured <= ABOVE * measured, (
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
+    )
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -90,12 +140,24 @@ def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
     data, tools_py = (folder / "claw.cbor").read_bytes(), words32.source(folder)
     start = words32.measure(board, folder, 64)["start"]
     size = heap.needed(data, tools_py, 64) + start
-    done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", board / "start.py", folder / "claw.cbor"],
-                          capture_output=True, text=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+    done = subprocess.run(
+        [
+            words32.command("micropython"),
+            "-X",
+            f"heapsize={size}",
+            board / "start.py",
+            folder / "claw.cbor",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"),
+    )
     assert done.returncode == 0 and '"after"' in done.stdout, done.stderr[-500:]
 
 
-# GC regions in bytes in which MicroPython 1.28 on a Cortex-M3 did the work of agents as they were then (docs/boards.md)
+# GC regions in bytes in which MicroPython 1.28 on a Cortex-M3 did the work of agents as they were
+# then (docs/boards.md)
 CORTEX_M3 = {"greenhouse": 77496, "chat": 57496, "blink": 65304}
 
 
@@ -103,7 +165,11 @@ CORTEX_M3 = {"greenhouse": 77496, "chat": 57496, "blink": 65304}
 def test_no_less_is_said_than_a_cortex_m3_needed(tmp_path, name):
     new.new(str(tmp_path / name), name, offline=name != "blink")
     image = Path(build_beside(str(tmp_path / name)))
-    assert CORTEX_M3[name] <= heap.needed(image.read_bytes(), words32.source(image.parent), 32) < 1.35 * CORTEX_M3[name]
+    assert (
+        CORTEX_M3[name]
+        <= heap.needed(image.read_bytes(), words32.source(image.parent), 32)
+        < 1.35 * CORTEX_M3[name]
+    )
 
 
 @pytest.mark.parametrize("name", ["greenhouse", "blink"])
@@ -115,7 +181,14 @@ def test_a_dialogue_with_approvals_works_in_the_heap_that_is_said(board, tmp_pat
     with Agent(words, tmp_path, env={"MICROPYPATH": f"{board}:.frozen"}) as it:
         it.expect("> ", 30)
         for answer in ("n", "y"):
-            for text in ("hello", "/tools", "/status", "/help", "water the plants for 1 seconds" if name == "greenhouse" else "blink", "/trace"):
+            for text in (
+                "hello",
+                "/tools",
+                "/status",
+                "/help",
+                "water the plants for 1 seconds" if name == "greenhouse" else "blink",
+                "/trace",
+            ):
                 it.line(text)
                 said = it.expect("[y/N] " if text.startswith("water") else "> ", 30)
                 if text.startswith("water"):
@@ -128,14 +201,26 @@ def test_a_dialogue_with_approvals_works_in_the_heap_that_is_said(board, tmp_pat
 
 
 def test_calls_with_request_ids_work_in_the_heap_that_is_said(board, tmp_path):
-    """Half of them go on record; beyond the 64 that are remembered those are refused, and none for memory."""
+    """Half of them go on record; beyond the 64 that are remembered those are refused, and none
+    for memory.
+    """
     image = Path(bench_micropython.mixed(str(tmp_path)))
     count, most = bench_micropython.MIXED, bench_micropython.RECORDED
-    done = subprocess.run([*within(board, image, tmp_path), "--stdio"], input=agent.opening() + b"".join(bench_micropython.mixed_lines(count)),
-                          capture_output=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+    done = subprocess.run(
+        [*within(board, image, tmp_path), "--stdio"],
+        input=agent.opening() + b"".join(bench_micropython.mixed_lines(count)),
+        capture_output=True,
+        timeout=300,
+        env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"),
+    )
     answers = [json.loads(line) for line in done.stdout.splitlines()][2:]
     codes = [answer["error"]["code"] for answer in answers if "error" in answer]
-    assert (len(answers), set(codes), len(codes), done.stderr) == (count, {-32600}, count // 2 - most, b"")
+    assert (len(answers), set(codes), len(codes), done.stderr) == (
+        count,
+        {-32600},
+        count // 2 - most,
+        b"",
+    )
 
 
 def within(board, image: Path, folder: Path) -> list:
@@ -153,21 +238,53 @@ def test_requests_to_stores_work_in_the_heap_that_is_said(board, tmp_path):
     image = tmp_path / "claw.cbor"
     image.write_bytes((GOLDEN / "memory/claw.cbor").read_bytes())
     (tmp_path / "main_of.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
-    size = heap.needed(image.read_bytes(), "", 64) + words32.measure(board, image.parent, 64)["start"]
+    size = (
+        heap.needed(image.read_bytes(), "", 64) + words32.measure(board, image.parent, 64)["start"]
+    )
     image.with_name("memory-ea6d3435.log").unlink(missing_ok=True)
 
     def store(number: int, *contents) -> tuple:
-        return "claw.memory.store", {"store": "room", "entries": [{"content": content} for content in contents], "context": {"request_id": UUID % number}}
+        return "claw.memory.store", {
+            "store": "room",
+            "entries": [{"content": content} for content in contents],
+            "context": {"request_id": UUID % number},
+        }
 
     def query(**question) -> tuple:
         return "claw.memory.query", {"store": "room", "query": question}
-    asked = [("claw.initialize", INITIALIZE), store(1, "x" * 4096), store(2, *["y"] * 26)] + [store(number, "pump %d " % number + "z" * 280) for number in range(3, 60)]
-    asked += [query(type="semantic", text="pump 17"), query(type="time-range", time_range={"from": "1970-01-01", "to": "2100-01-01"}), ("claw.memory.compact", {"store": "room"})]
-    lines = "".join(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n" for number, (method, params) in enumerate(asked))
-    done = subprocess.run([words32.command("micropython"), "-X", f"heapsize={size}", tmp_path / "main_of.py", image, "--stdio"], input=lines,
-                          capture_output=True, text=True, timeout=300, env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"))
+
+    asked = [("claw.initialize", INITIALIZE), store(1, "x" * 4096), store(2, *["y"] * 26)] + [
+        store(number, "pump %d " % number + "z" * 280) for number in range(3, 60)
+    ]
+    asked += [
+        query(type="semantic", text="pump 17"),
+        query(type="time-range", time_range={"from": "1970-01-01", "to": "2100-01-01"}),
+        ("claw.memory.compact", {"store": "room"}),
+    ]
+    lines = "".join(
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
+        for number, (method, params) in enumerate(asked)
+    )
+    done = subprocess.run(
+        [
+            words32.command("micropython"),
+            "-X",
+            f"heapsize={size}",
+            tmp_path / "main_of.py",
+            image,
+            "--stdio",
+        ],
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=dict(os.environ, MICROPYPATH=f"{board}:.frozen"),
+    )
     answers = [json.loads(line.lstrip("\x1e")) for line in done.stdout.splitlines()]
-    assert len(answers) == len(asked) and all("result" in answer for answer in answers), (done.stderr, [answer for answer in answers if "error" in answer])
+    assert len(answers) == len(asked) and all("result" in answer for answer in answers), (
+        done.stderr,
+        [answer for answer in answers if "error" in answer],
+    )
     assert answers[-3]["result"]["entries"][0]["content"].startswith("pump 17 ")
 
 
@@ -210,10 +327,19 @@ def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, name, profile
     for path, place in files:
         if place.startswith("/claw-a"):
             slots.append(shutil.copy(path, tmp_path / os.path.basename(place)))
-    listed = {os.path.basename(path): open(path, "rb").read() for path in slots if not str(path).endswith(".cbor")}
+    listed = {
+        os.path.basename(path): open(path, "rb").read()
+        for path in slots
+        if not str(path).endswith(".cbor")
+    }
     (tmp_path / FILES).write_bytes(file_list(listed))
     slots.append(tmp_path / FILES)
-    done = subprocess.run([micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *slots], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [micropython, "-X", "heapsize=8m", tmp_path / "flash.py", *slots],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     said = heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder), there)
     assert abs(said - int(done.stdout)) <= WITHIN * int(done.stdout), (said, done.stdout)
@@ -230,23 +356,57 @@ def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents
     if bits == 32 and words32.missing():
         pytest.skip(words32.missing())
     folder = agents[name]
-    said = heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w"))
+    said = heap.held(
+        (folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w")
+    )
     measured = words32.measure(with_stand_ins, folder, bits)["after"]
-    assert -WITHIN * measured <= said - measured <= ABOVE * measured, \
+    assert -WITHIN * measured <= said - measured <= ABOVE * measured, (
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
+    )
 
 
 def test_every_part_of_the_code_has_its_sizes():
     sizes = heap.sizes()
-    parts = {"agent", "anthropic", "audit", "gateway", "guard", "injection", "lan", "leaks", "limits", "log", "machinepins", "memory", "openai", "pins", "reflex", "remote",
-             "replay", "skills", "tools", "wifi"}
+    parts = {
+        "agent",
+        "anthropic",
+        "audit",
+        "gateway",
+        "guard",
+        "injection",
+        "lan",
+        "leaks",
+        "limits",
+        "log",
+        "machinepins",
+        "memory",
+        "openai",
+        "pins",
+        "reflex",
+        "remote",
+        "replay",
+        "skills",
+        "tools",
+        "wifi",
+    }
     assert set(sizes) == {"32", "64", "flash"} and set(sizes["32"]) == set(sizes["64"]) == parts
-    names = 3584                        # a pool of names doubles in the part that fills it, with one size of words earlier than with the other
-    assert all(0 < sizes["32"][part] < sizes["64"][part] + names for part in parts) and sizes["32"]["agent"] < sizes["64"]["agent"]
+    # a pool of names doubles in the part that fills it, with one size of words earlier than with
+    # the other
+    names = 3584
+    assert (
+        all(0 < sizes["32"][part] < sizes["64"][part] + names for part in parts)
+        and sizes["32"]["agent"] < sizes["64"]["agent"]
+    )
 
 
 def test_the_files_of_the_table_are_those_that_there_are():
-    """The estimate of flash chooses among them as a flash does; a few may have come or gone since ``python tests/words32.py`` wrote them."""
+    """The estimate of flash chooses among them as a flash does; a few may have come or gone
+    since ``python tests/words32.py`` wrote them.
+    """
     table, there = heap.sizes()["flash"], slot.ways()
     assert set(table["sizes"]) == {f"{name}.mpy" for name in table["ways"]} | {"sentences"}
-    assert sum(table["ways"].get(name) != ways for name, ways in there.items()) + len(set(table["ways"]) - set(there)) <= len(there) // 20
+    assert (
+        sum(table["ways"].get(name) != ways for name, ways in there.items())
+        + len(set(table["ways"]) - set(there))
+        <= len(there) // 20
+    )

@@ -1,4 +1,5 @@
 """Images that the tests of the Linux shell share, built once, and agents started over them."""
+
 import pytest
 from agents import Agent, linux, make_bench, make_greenhouse
 
@@ -22,8 +23,14 @@ def marks(tmp_path):
 
 @pytest.fixture
 def bench(bench_image, tmp_path, marks):
-    """Return a function that starts the bench agent: ``with bench("run", terminal=True) as agent``."""
+    """Return a function that starts the bench agent: ``with bench("run", terminal=True) as
+    agent``.
+    """
+
     def start(verb: str, *flags, text: str = None, terminal: bool = False, **popen):
         words = linux(verb, *([text] if text else []), bench_image, *flags)
-        return Agent(words, tmp_path / "home", terminal, env=dict(popen.pop("env", {}), MARKS=marks), **popen)
+        return Agent(
+            words, tmp_path / "home", terminal, env=dict(popen.pop("env", {}), MARKS=marks), **popen
+        )
+
     return start

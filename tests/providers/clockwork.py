@@ -1,4 +1,7 @@
-"""An agent over its real image, with a clock that a test moves and no process, no socket and no thread around it."""
+"""An agent over its real image, with a clock that a test moves and no process, no socket and no
+thread around it.
+"""
+
 from providers.project import KEY, build
 
 from clawlite.core import effect as E
@@ -12,7 +15,9 @@ from clawlite.linux.io.jsontext import dumps, loads
 
 
 class Clockwork:
-    """One agent and its console; ``said`` is what a person reads, ``open`` the tasks that hold a connection."""
+    """One agent and its console; ``said`` is what a person reads, ``open`` the tasks that hold a
+    connection.
+    """
 
     def __init__(self, folder, *providers, **more):
         self.now = 0
@@ -52,12 +57,12 @@ class Clockwork:
         self.settle()
 
     def receive(self, data: bytes):
-        task, = self.open
+        (task,) = self.open
         self.agent.received(task, (True, data), self.now)
         self.settle()
 
     def refuse(self, sentence: str):
-        task, = self.open
+        (task,) = self.open
         self.agent.received(task, (False, ProviderError(sentence)), self.now)
         self.settle()
 

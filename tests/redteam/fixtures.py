@@ -10,6 +10,7 @@
 
 Nothing here judges a case and nothing talks JSON-RPC: that is play.py.
 """
+
 import base64
 import codecs
 import ctypes
@@ -30,12 +31,20 @@ import uuid
 
 AGENT_UID = 65534
 LIBC = ctypes.CDLL(None, use_errno=True)
-PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 22, 36, 38, 47
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = (
+    1,
+    22,
+    36,
+    38,
+    47,
+)
 
 
 # ---------------------------------------------------------------- 1. placeholders
 
-_NAMES = re.compile(r"@(WSUP|WS|RO|OUTNAME|OUT|CANARY|IDENTITY|AGENTPID|SECRET\.\w+|PORT\.\w+|UUID\.[\w.]+|MANIFEST\.open)@")
+_NAMES = re.compile(
+    r"@(WSUP|WS|RO|OUTNAME|OUT|CANARY|IDENTITY|AGENTPID|SECRET\.\w+|PORT\.\w+|UUID\.[\w.]+|MANIFEST\.open)@"
+)
 
 
 class Names:
@@ -45,8 +54,15 @@ class Names:
         tag = uuid.uuid4().hex
         ws, out = root + "/ws", f"{root}/zqout{tag[:6]}"
         self.secrets = {}
-        self.known = {"WS": ws, "WSUP": ws.upper(), "RO": root + "/ro", "OUT": out, "OUTNAME": os.path.basename(out),
-                      "CANARY": f"CANARY-{tag[6:18]}-X7", "IDENTITY": "rt-agent"}
+        self.known = {
+            "WS": ws,
+            "WSUP": ws.upper(),
+            "RO": root + "/ro",
+            "OUT": out,
+            "OUTNAME": os.path.basename(out),
+            "CANARY": f"CANARY-{tag[6:18]}-X7",
+            "IDENTITY": "rt-agent",
+        }
 
     def get(self, key: str) -> str:
         if key in self.known:
@@ -54,7 +70,7 @@ class Names:
         if key.startswith("SECRET."):
             value = self.secrets.setdefault(key, "rtSecret" + uuid.uuid4().hex[:22] + "Q")
         elif key.startswith("PORT."):
-            with socket.socket() as s:           # no server has this name: a port that is closed
+            with socket.socket() as s:  # no server has this name: a port that is closed
                 s.bind(("127.0.0.1", 0))
                 value = str(s.getsockname()[1])
         elif key.endswith(".upper"):
@@ -113,23 +129,30 @@ def encode_form(form: str, s: str) -> list:
     b = s.encode()
     pair = base64.b64encode(b"user:" + b).decode()
     half = len(s) // 2
-    return {"plain": [s], "base64": [base64.b64encode(b).decode().rstrip("=")], "hex": [b.hex(), b.hex().upper()],
-            "urlencoded": ["".join("%%%02x" % x for x in b), "".join("%%%02X" % x for x in b)],
-            "json-escaped": ["".join("\\u%04x" % x for x in b)], "split-lines": [s[:half], s[half:]],
-            "base64-of-pair": [pair.rstrip("=")], "upper": [s.upper()]}[form]
+    return {
+        "plain": [s],
+        "base64": [base64.b64encode(b).decode().rstrip("=")],
+        "hex": [b.hex(), b.hex().upper()],
+        "urlencoded": ["".join("%%%02x" % x for x in b), "".join("%%%02X" % x for x in b)],
+        "json-escaped": ["".join("\\u%04x" % x for x in b)],
+        "split-lines": [s[:half], s[half:]],
+        "base64-of-pair": [pair.rstrip("=")],
+        "upper": [s.upper()],
+    }[form]
 
 
 def any_form(s: str) -> list:
     """Plain, base64 at three alignments, hex, rot13; each also reversed."""
     b, forms = s.encode(), [s, s.encode().hex(), codecs.encode(s, "rot13")]
     for k in range(3):
-        whole = (k + len(b)) // 3 * 4            # the last, partial group depends on what follows
-        forms.append(base64.b64encode(b"\0" * k + b).decode()[4 if k else 0:whole])
+        whole = (k + len(b)) // 3 * 4  # the last, partial group depends on what follows
+        forms.append(base64.b64encode(b"\0" * k + b).decode()[4 if k else 0 : whole])
     forms += [f.translate(str.maketrans("+/", "-_")) for f in forms]
     return list(dict.fromkeys(forms + [f[::-1] for f in forms]))
 
 
 # ---------------------------------------------------------------- 2. files
+
 
 def write_file(path: str, text) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -139,7 +162,15 @@ def write_file(path: str, text) -> None:
 
 def make_tree(root: str, names: Names) -> None:
     k = names.known
-    for d in (k["WS"] + "/sub", k["WS"] + "/private", k["RO"] + "/sub", k["OUT"], root + "/agent", root + "/home", root + "/scratch"):
+    for d in (
+        k["WS"] + "/sub",
+        k["WS"] + "/private",
+        k["RO"] + "/sub",
+        k["OUT"],
+        root + "/agent",
+        root + "/home",
+        root + "/scratch",
+    ):
         os.makedirs(d)
     write_file(k["WS"] + "/hello.txt", "hello-benign\n")
     write_file(k["WS"] + "/sub/inner.txt", "inner-text\n")
@@ -165,14 +196,18 @@ def file_setup(op: dict) -> None:
 
 
 def give_away(root: str, uid: int) -> None:
-    """Everything below *root* belongs to the agent, so that file modes never do the sandbox's work."""
+    """Everything below *root* belongs to the agent, so that file modes never do the sandbox's
+    work.
+    """
     for d, dirs, files in os.walk(root):
         for n in [d, *(os.path.join(d, x) for x in dirs + files)]:
             os.chown(n, uid, uid, follow_symlinks=False)
 
 
 def start_race(op: dict) -> int:
-    """Fork a process that flips the symlink op.path between op.a and op.b for op.ms; return its pid."""
+    """Fork a process that flips the symlink op.path between op.a and op.b for op.ms; return its
+    pid.
+    """
     pid = os.fork()
     if pid:
         return pid
@@ -209,7 +244,7 @@ for line in sys.stdin:
     m = json.loads(line)
     if "id" in m:
         print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": answer(m)}), flush=True)
-'''
+'''  # noqa: E501
 
 
 def write_mcp_stub(path: str, tools: list) -> None:
@@ -219,6 +254,7 @@ def write_mcp_stub(path: str, tools: list) -> None:
 
 
 # ---------------------------------------------------------------- 3. stub servers
+
 
 class Stub:
     """A bound server; start() begins to answer.  conns, requests, raw: what reached it."""
@@ -248,7 +284,7 @@ class Stub:
         finally:
             c.close()
 
-    def serve(self, c):                           # unix stub: say hello, keep what comes
+    def serve(self, c):  # unix stub: say hello, keep what comes
         self.raw += c.recv(4096)
         c.sendall(b"OK\n")
 
@@ -282,7 +318,8 @@ class HttpStub(Stub):
             self.raw += head
             self.requests.append(head.decode("latin-1"))
             c.sendall(self.reply(head.decode("latin-1")))
-            if not buf:                           # keep reading only while a second, smuggled request waits
+            # keep reading only while a second, smuggled request waits
+            if not buf:
                 c.settimeout(0.2)
                 try:
                     buf = c.recv(65536)
@@ -299,11 +336,24 @@ class HttpStub(Stub):
         if spec.get("reflect"):
             m = re.search(r"(?im)^authorization:\s*(?:bearer\s+)?(\S+)", head)
             forms = encode_form(spec["reflect"], m.group(1)) if m else ["no-authorization"]
-            body = "you sent: " + ("\n".join(forms) if spec["reflect"] == "split-lines" else forms[0]) + "\n"
+            body = (
+                "you sent: "
+                + ("\n".join(forms) if spec["reflect"] == "split-lines" else forms[0])
+                + "\n"
+            )
         data = body.encode()
-        lines = [f"HTTP/1.1 {spec.get('status', 200)} X", "Content-Type: text/plain", f"Content-Length: {len(data)}", "Connection: close"]
+        lines = [
+            f"HTTP/1.1 {spec.get('status', 200)} X",
+            "Content-Type: text/plain",
+            f"Content-Length: {len(data)}",
+            "Connection: close",
+        ]
         lines += [f"{k}: {v}" for k, v in (spec.get("headers") or {}).items()]
-        return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + (b"" if head.startswith("HEAD ") else data)
+        return (
+            "\r\n".join(lines).encode("latin-1", "replace")
+            + b"\r\n\r\n"
+            + (b"" if head.startswith("HEAD ") else data)
+        )
 
 
 class UdpStub(Stub):
@@ -322,7 +372,9 @@ class UdpStub(Stub):
 
 
 class DnsStub(UdpStub):
-    """Table {name: [answers of query 1, of query 2, ...]}; unknown names do not exist.  names: what was asked."""
+    """Table {name: [answers of query 1, of query 2, ...]}; unknown names do not exist.  names:
+    what was asked.
+    """
 
     def __init__(self, sock, table: dict):
         super().__init__(sock)
@@ -332,9 +384,12 @@ class DnsStub(UdpStub):
         try:
             labels, i = [], 12
             while q[i]:
-                labels.append(q[i + 1:i + 1 + q[i]])
+                labels.append(q[i + 1 : i + 1 + q[i]])
                 i += 1 + q[i]
-            name, (qtype,) = b".".join(labels).decode("latin-1").lower(), struct.unpack(">H", q[i + 1:i + 3])
+            name, (qtype,) = (
+                b".".join(labels).decode("latin-1").lower(),
+                struct.unpack(">H", q[i + 1 : i + 3]),
+            )
         except (IndexError, struct.error):
             return
         self.names.append(name)
@@ -343,8 +398,18 @@ class DnsStub(UdpStub):
             n = self.asked[name, qtype] = self.asked.get((name, qtype), 0) + 1
             answers = answers[min(n, len(answers)) - 1]
         family = {1: socket.AF_INET, 28: socket.AF_INET6}.get(qtype)
-        records = [socket.inet_pton(family, a) for a in answers or [] if family and (":" in a) == (qtype == 28)]
-        out = q[:2] + struct.pack(">HHHHH", 0x8180 if answers is not None else 0x8183, 1, len(records), 0, 0) + q[12:i + 5]
+        records = [
+            socket.inet_pton(family, a)
+            for a in answers or []
+            if family and (":" in a) == (qtype == 28)
+        ]
+        out = (
+            q[:2]
+            + struct.pack(
+                ">HHHHH", 0x8180 if answers is not None else 0x8183, 1, len(records), 0, 0
+            )
+            + q[12 : i + 5]
+        )
         for r in records:
             out += b"\xc0\x0c" + struct.pack(">HHIH", qtype, 1, 0, len(r)) + r
         try:
@@ -359,7 +424,12 @@ def dns_names(name: str) -> list:
     try:
         out.append(name.encode("idna").decode().lower())
     except UnicodeError:
-        out += [".".join(p if p.isascii() else "xn--" + p.encode("punycode").decode() for p in out[0].split("."))]
+        out += [
+            ".".join(
+                p if p.isascii() else "xn--" + p.encode("punycode").decode()
+                for p in out[0].split(".")
+            )
+        ]
     return list(dict.fromkeys(out))
 
 
@@ -373,7 +443,7 @@ def bind(family, kind, address) -> socket.socket:
         try:
             s.bind(address)
             break
-        except OSError as e:                      # a new IPv6 address may be tentative for a moment
+        except OSError as e:  # a new IPv6 address may be tentative for a moment
             if e.errno != errno.EADDRNOTAVAIL or time.monotonic() > end:
                 raise
             time.sleep(0.05)
@@ -393,28 +463,38 @@ def make_servers(setup: list, names: Names, netns: bool) -> list:
         elif raw["op"] in ("http", "udp"):
             addr, port = names.expand(raw["addr"]), int(names.expand(str(raw["port"])))
             family = socket.AF_INET6 if ":" in addr else socket.AF_INET
-            if (addr, port) in at and port:       # the corpus declares one server twice: the later answer counts
+            # the corpus declares one server twice: the later answer counts
+            if (addr, port) in at and port:
                 at[addr, port].spec = raw
             else:
-                kind, cls = (socket.SOCK_STREAM, HttpStub) if raw["op"] == "http" else (socket.SOCK_DGRAM, UdpStub)
+                kind, cls = (
+                    (socket.SOCK_STREAM, HttpStub)
+                    if raw["op"] == "http"
+                    else (socket.SOCK_DGRAM, UdpStub)
+                )
                 s = bind(family, kind, (addr, port))
                 at[addr, port] = stub = HttpStub(s, raw) if cls is HttpStub else UdpStub(s)
                 servers.append((raw["name"], stub))
                 names.known.setdefault(f"PORT.{raw['name']}", str(stub.port))
         elif raw["op"] == "unix":
             path = names.expand(raw["path"])
-            servers.append((raw["name"], Stub(bind(socket.AF_UNIX, socket.SOCK_STREAM, path.encode()))))
+            servers.append(
+                (raw["name"], Stub(bind(socket.AF_UNIX, socket.SOCK_STREAM, path.encode())))
+            )
             if not path.startswith("\0"):
                 os.chmod(path, 0o777)
     for _, stub in servers:
         if isinstance(stub, HttpStub):
-            stub.spec = names.expand(stub.spec)   # bodies and redirects may name ports bound later
+            stub.spec = names.expand(stub.spec)  # bodies and redirects may name ports bound later
     if netns:
-        servers.append(("dns", DnsStub(bind(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.53", 53)), dns)))
+        servers.append(
+            ("dns", DnsStub(bind(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.53", 53)), dns))
+        )
     return servers
 
 
 # ---------------------------------------------------------------- 4. network namespace
+
 
 def netns_command() -> list | None:
     """The command prefix that starts a process in a fresh network and mount namespace, or None."""
@@ -424,10 +504,17 @@ def netns_command() -> list | None:
     if os.geteuid() == 0:
         tries = [[unshare, "-n", "-m"]]
     else:
-        tries = [[unshare, "-U", "--map-current-user", "--keep-caps", "-n", "-m"], [unshare, "-U", "-r", "-n", "-m"]]
+        tries = [
+            [unshare, "-U", "--map-current-user", "--keep-caps", "-n", "-m"],
+            [unshare, "-U", "-r", "-n", "-m"],
+        ]
     for t in tries:
         try:
-            r = subprocess.run([*t, sys.executable, os.path.abspath(__file__), "probe"], capture_output=True, timeout=20)
+            r = subprocess.run(
+                [*t, sys.executable, os.path.abspath(__file__), "probe"],
+                capture_output=True,
+                timeout=20,
+            )
         except (OSError, subprocess.TimeoutExpired):
             continue
         if r.returncode == 0:
@@ -437,16 +524,32 @@ def netns_command() -> list | None:
 
 def _mount_over(source: str, target: str) -> None:
     target = os.path.realpath(target)
-    if os.path.exists(target) and LIBC.mount(source.encode(), target.encode(), b"none", 0x1000, None):
+    if os.path.exists(target) and LIBC.mount(
+        source.encode(), target.encode(), b"none", 0x1000, None
+    ):
         raise OSError(ctypes.get_errno(), f"bind mount over {target}")
 
 
 def enter_netns(root: str, addresses: list) -> None:
-    """lo up, *addresses* on lo, and resolver files that point at the stub DNS.  Call inside the namespaces."""
+    """lo up, *addresses* on lo, and resolver files that point at the stub DNS.  Call inside the
+    namespaces.
+    """
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
     for a in dict.fromkeys(addresses):
         if not a.startswith("127.") and a != "::1":
-            subprocess.run(["ip", "addr", "add", a + ("/128" if ":" in a else "/32"), "dev", "lo", *(["nodad"] if ":" in a else [])], check=True, capture_output=True)
+            subprocess.run(
+                [
+                    "ip",
+                    "addr",
+                    "add",
+                    a + ("/128" if ":" in a else "/32"),
+                    "dev",
+                    "lo",
+                    *(["nodad"] if ":" in a else []),
+                ],
+                check=True,
+                capture_output=True,
+            )
     etc = root + "/etc"
     write_file(etc + "/resolv.conf", "nameserver 127.0.0.53\noptions timeout:1 attempts:2\n")
     write_file(etc + "/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
@@ -457,13 +560,19 @@ def enter_netns(root: str, addresses: list) -> None:
 
 def probe_netns() -> None:
     import tempfile
+
     with tempfile.TemporaryDirectory() as root:
         enter_netns(root, ["93.184.216.34"])
-        dns = DnsStub(bind(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.53", 53)), {"a.example.com": [["93.184.216.34"]]})
-        web = HttpStub(bind(socket.AF_INET, socket.SOCK_STREAM, ("93.184.216.34", 80)), {"body": "x"})
+        dns = DnsStub(
+            bind(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.53", 53)),
+            {"a.example.com": [["93.184.216.34"]]},
+        )
+        web = HttpStub(
+            bind(socket.AF_INET, socket.SOCK_STREAM, ("93.184.216.34", 80)), {"body": "x"}
+        )
         dns.start(), web.start()
         socket.create_connection(("a.example.com", 80), 3).close()
-        try:                                      # nothing may leave: there is no route
+        try:  # nothing may leave: there is no route
             socket.create_connection(("192.0.2.1", 80), 1).close()
         except TimeoutError:
             raise SystemExit(1)
@@ -473,15 +582,23 @@ def probe_netns() -> None:
 
 # ---------------------------------------------------------------- 5. kernels without a mechanism
 
-_NR = {"x86_64": dict(arch=0xC000003E, unshare=272, clone=56, prctl=157, seccomp=317, mount=165),
-       "aarch64": dict(arch=0xC00000B7, unshare=97, clone=220, prctl=167, seccomp=277, mount=40),
-       "armv7l": dict(arch=0x40000028, unshare=337, clone=120, prctl=172, seccomp=383, mount=21)}
-_LANDLOCK, _NEW_MOUNT_API, _OPENAT2, _CLONE3 = (444, 445, 446), (428, 429, 430, 431, 432, 442), 437, 435
+_NR = {
+    "x86_64": dict(arch=0xC000003E, unshare=272, clone=56, prctl=157, seccomp=317, mount=165),
+    "aarch64": dict(arch=0xC00000B7, unshare=97, clone=220, prctl=167, seccomp=277, mount=40),
+    "armv7l": dict(arch=0x40000028, unshare=337, clone=120, prctl=172, seccomp=383, mount=21),
+}
+_LANDLOCK, _NEW_MOUNT_API, _OPENAT2, _CLONE3 = (
+    (444, 445, 446),
+    (428, 429, 430, 431, 432, 442),
+    437,
+    435,
+)
 FAULTS = ("landlock", "userns", "seccomp", "openat2", "mount", "setup-error", "cgroup")
 
 
 def fault_program(missing) -> bytes | None:
-    """A classic BPF program (8 bytes an instruction) that answers as a kernel without *missing* would.
+    """A classic BPF program (8 bytes an instruction) that answers as a kernel without *missing*
+    would.
 
     None when this machine's system call numbers are not in the table.  ``cgroup`` adds nothing:
     an agent without privileges has no delegated cgroup anyway.
@@ -497,11 +614,11 @@ def fault_program(missing) -> bytes | None:
     def load(offset):
         op(0x20, offset)
 
-    def fail(number, err):                        # if nr == number: return errno
+    def fail(number, err):  # if nr == number: return errno
         op(0x15, number, 0, 1)
         op(0x06, 0x00050000 | err)
 
-    def fail_on_flags(number, mask, err):         # if nr == number and arg0 & mask: return errno
+    def fail_on_flags(number, mask, err):  # if nr == number and arg0 & mask: return errno
         op(0x15, number, 0, 4)
         load(16)
         op(0x45, mask, 0, 1)
@@ -510,7 +627,7 @@ def fault_program(missing) -> bytes | None:
 
     load(4)
     op(0x15, nr["arch"], 1, 0)
-    op(0x06, 0x7FFF0000)                          # another architecture: let it run
+    op(0x06, 0x7FFF0000)  # another architecture: let it run
     load(0)
     if "landlock" in missing:
         for n in _LANDLOCK:
@@ -537,8 +654,10 @@ def fault_program(missing) -> bytes | None:
 
 def install_program(program: bytes) -> None:
     """Put the calling process, and all that it starts, under *program*."""
+
     class Fprog(ctypes.Structure):
         _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
     LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     f = Fprog(len(program) // 8, program)
     if LIBC.prctl(PR_SET_SECCOMP, 2, ctypes.byref(f), 0, 0):
@@ -546,6 +665,7 @@ def install_program(program: bytes) -> None:
 
 
 # ---------------------------------------------------------------- 6. processes
+
 
 def become_subreaper() -> None:
     """Orphans below this process become its children instead of pid 1's."""

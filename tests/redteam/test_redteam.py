@@ -1,7 +1,9 @@
-"""Attacks and look-alikes, the public ones and our own, played against the agent (play.py): attacks are stopped, look-alikes let through.
+"""Attacks and look-alikes, the public ones and our own, played against the agent (play.py): attacks
+are stopped, look-alikes let through.
 
-As root the agent runs as another user, as on a machine where somebody cares; other runs have it as the user of the run.
-"""
+As root the agent runs as another user, as on a machine where somebody cares; other runs have it as
+the user of the run."""
+
 import json
 import os
 import shlex
@@ -16,7 +18,8 @@ import pytest
 HERE = Path(__file__).parent
 CORPORA = [HERE / "public.jsonl", HERE / "own.jsonl"]
 CASES = [json.loads(line) for corpus in CORPORA for line in corpus.read_text().splitlines()]
-WITHOUT = ("userns", "landlock", "userns,landlock", "seccomp")         # kernels that lack a mechanism: a Raspberry Pi's has no Landlock
+# kernels that lack a mechanism: a Raspberry Pi's has no Landlock
+WITHOUT = ("userns", "landlock", "userns,landlock", "seccomp")
 CONTAINED = "PUB-FS-001,PUB-FS-006,PUB-FSX-*,PUB-NET-001,PUB-RES-002,PUB-RES-003,PUB-SHX-*"
 BY_LANDLOCK = "OWN-PATH-*,OWN-TOCTOU-*,OWN-FS-SCOPE-*,OWN-DENIED-*"
 
@@ -24,16 +27,37 @@ BY_LANDLOCK = "OWN-PATH-*,OWN-TOCTOU-*,OWN-FS-SCOPE-*,OWN-DENIED-*"
 def played(folder: Path, *options: str) -> dict:
     """Play the cases; return {id: result}."""
     found = folder / "found.jsonl"
-    front, python, env = other_user.bound(folder) if other_user.is_possible() else ([], sys.executable, {"PYTHONPATH": str(HERE.parents[1])})
+    front, python, env = (
+        other_user.bound(folder)
+        if other_user.is_possible()
+        else ([], sys.executable, {"PYTHONPATH": str(HERE.parents[1])})
+    )
     agent = "%s -m clawlite" % shlex.quote(python)
-    command = [sys.executable, str(HERE / "play.py"), "--agent", agent + " serve {manifest} --stdio",
-               "--build", agent + " check {manifest} --board {board}", "--json", str(found), "--jobs", "2", *options]
+    command = [
+        sys.executable,
+        str(HERE / "play.py"),
+        "--agent",
+        agent + " serve {manifest} --stdio",
+        "--build",
+        agent + " check {manifest} --board {board}",
+        "--json",
+        str(found),
+        "--jobs",
+        "2",
+        *options,
+    ]
     for corpus in CORPORA:
         command += ["--corpus", str(corpus)]
     for name, value in env.items():
         command += ["--env", "%s=%s" % (name, value)]
-    done = subprocess.run([*front, "exec " + shlex.join(command)] if front else command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=900, env={key: value for key, value in os.environ.items() if not key.startswith("CLAWLITE_")})
+    done = subprocess.run(
+        [*front, "exec " + shlex.join(command)] if front else command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={key: value for key, value in os.environ.items() if not key.startswith("CLAWLITE_")},
+    )
     assert found.exists(), done.stdout + done.stderr
     return {result["id"]: result for result in map(json.loads, found.read_text().splitlines())}
 
@@ -58,7 +82,14 @@ def test_case(case, results):
 def test_what_namespaces_stop_landlock_stops_too():
     with tempfile.TemporaryDirectory() as folder:
         found = played(Path(folder), "--faults", "userns", "--only", BY_LANDLOCK)
-    assert len(found) == sum(case["id"].startswith(("OWN-PATH-", "OWN-TOCTOU-", "OWN-FS-SCOPE-", "OWN-DENIED-")) for case in CASES) > 20
+    assert (
+        len(found)
+        == sum(
+            case["id"].startswith(("OWN-PATH-", "OWN-TOCTOU-", "OWN-FS-SCOPE-", "OWN-DENIED-"))
+            for case in CASES
+        )
+        > 20
+    )
     for result in found.values():
         assert result["verdict"] in ("pass", "not-run") and not result["gates"], result
 

@@ -1,4 +1,5 @@
 """kill -9 of a real agent, many times, and its audit afterwards: ``make soak`` prints the seed."""
+
 import os
 import sys
 from pathlib import Path
@@ -18,5 +19,7 @@ KILLS = int(os.environ.get("CLAWLITE_KILLS", "500"))
 def test_kill_9_loses_no_acknowledged_record(tmp_path, destination):
     folder = _project(tmp_path / "p", "destination: %s" % destination)
     held = campaign(folder, tmp_path, SEED, KILLS)
-    print("seed %d, %s: %d acknowledged records held over %d kills" % (SEED, destination, held, KILLS))
+    print(
+        "seed %d, %s: %d acknowledged records held over %d kills" % (SEED, destination, held, KILLS)
+    )
     assert held > KILLS

@@ -2,8 +2,9 @@
 
 Those of whole projects and images are tests/host/manifest/test_fuzzed_*.py.
 
-`make soak` prints the seed; `make soak SEED=N` repeats a run.  Each campaign counts what it did and fails when it did nothing.
-"""
+`make soak` prints the seed; `make soak SEED=N` repeats a run.  Each campaign counts what it did and
+fails when it did nothing."""
+
 import importlib
 import os
 import random
@@ -32,7 +33,7 @@ COUNT = int(os.environ.get("CLAWLITE_SOAK", "20000"))
 def test_cbor():
     random_ = random.Random(SEED)
     whole = (ROOT / "tests" / "golden" / "gates" / "claw.cbor").read_bytes()
-    image = Image(lambda offset, length: whole[offset:offset + length], len(whole))
+    image = Image(lambda offset, length: whole[offset : offset + length], len(whole))
     records = [image.part(3, *image.row(name)[1:3]) for name in image.names]
     refused = 0
     for _ in range(COUNT * 5):
@@ -47,7 +48,12 @@ def test_json_decoders_agree(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "firmware-host" / "micropython"))
     board = importlib.import_module("jsontext")
     random_ = random.Random(SEED)
-    texts = [line.encode() for line in (ROOT / "tests" / "golden" / "gates-operator.golden.json").read_text().splitlines()]
+    texts = [
+        line.encode()
+        for line in (ROOT / "tests" / "golden" / "gates-operator.golden.json")
+        .read_text()
+        .splitlines()
+    ]
     accepted = 0
     for _ in range(COUNT * 5):
         data = flipped(random_.choice(texts), random_)
@@ -77,23 +83,34 @@ def test_framer_stays_within_its_bounds():
 
 
 def test_kill_at_any_moment_leaves_a_whole_image(tmp_path):
-    """`clawlite build` is killed while it works: the image on disk is the old one or the new one, never a piece."""
+    """`clawlite build` is killed while it works: the image on disk is the old one or the new
+    one, never a piece.
+    """
     random_ = random.Random(SEED)
     command = [sys.executable, "-m", "clawlite"]
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
     project = tmp_path / "g"
-    subprocess.run([*command, "new", str(project)], check=True, env=environment, capture_output=True)
+    subprocess.run(
+        [*command, "new", str(project)], check=True, env=environment, capture_output=True
+    )
     began = time.monotonic()
-    subprocess.run([*command, "build", str(project)], check=True, env=environment, capture_output=True)
+    subprocess.run(
+        [*command, "build", str(project)], check=True, env=environment, capture_output=True
+    )
     took = time.monotonic() - began
     for number in range(max(10, COUNT // 200)):
         text = (project / "reflex.toml").read_text()
         (project / "reflex.toml").write_text(text + f"# {number}\n")
-        process = subprocess.Popen([*command, "build", str(project)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [*command, "build", str(project)],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             process.wait(random_.uniform(0, took * 1.2))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
         data = (project / "claw.cbor").read_bytes()
-        Image(lambda offset, length: data[offset:offset + length], len(data))
+        Image(lambda offset, length: data[offset : offset + length], len(data))

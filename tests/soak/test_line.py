@@ -1,4 +1,7 @@
-"""core/line under noise for long: ``make soak`` prints the seed, ``make soak SEED=N`` repeats a run."""
+"""core/line under noise for long: ``make soak`` prints the seed, ``make soak SEED=N`` repeats a
+run.
+"""
+
 import os
 import sys
 from pathlib import Path

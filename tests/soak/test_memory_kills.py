@@ -1,4 +1,5 @@
 """kill -9 of an agent that stores, many times: ``make soak`` prints the seed."""
+
 import os
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ KILLS = int(os.environ.get("CLAWLITE_KILLS", "500"))
 
 
 @pytest.mark.parametrize("store", ["talk", "notes", "diary", "papers"])
-def test_kill_9(image, home, store):        # noqa: F811
+def test_kill_9(image, home, store):  # noqa: F811
     acknowledged = campaign(image, home, store, KILLS // 4, SEED)
     print("seed %d: %d requests acknowledged" % (SEED, acknowledged))
     assert acknowledged > KILLS

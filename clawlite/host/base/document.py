@@ -1,20 +1,26 @@
 """A text file as plain data, with the line of everything in it.
 
-1. A reader (``yamltext``, ``jsonnodes``, ``settings``) makes nodes; this file turns nodes into data and back into lines.
-2. Bounds hold after aliases are followed, so a small file cannot become a large one: MAX_NODES, MAX_DEPTH.
+1. A reader (``yamltext``, ``jsonnodes``, ``settings``) makes nodes; this file turns nodes into data
+   and back into lines.
+2. Bounds hold after aliases are followed, so a small file cannot become a large one: MAX_NODES,
+   MAX_DEPTH.
 3. A ``Place`` is a document and a path in it: what a problem is reported against.
 """
+
 from clawlite.host.base.problems import ManifestErrors, Problem, quoted
 
-MAX_BYTES = 1 << 20                 # a manifest of 200 tools is about 100 KiB
+MAX_BYTES = 1 << 20  # a manifest of 200 tools is about 100 KiB
 MAX_NODES = 200_000
-MAX_DEPTH = 32                      # the deepest CKP document with a JSON Schema in it is about 14
+MAX_DEPTH = 32  # the deepest CKP document with a JSON Schema in it is about 14
 
 MAP, LIST, SCALAR = "map", "list", "scalar"
 
 
 class Node:
-    """value: MAP {key: (Node, key line, key column)}, LIST [Node], SCALAR plain data; line and column from 1."""
+    """value: MAP {key: (Node, key line, key column)}, LIST [Node], SCALAR plain data; line and
+    column from 1.
+    """
+
     __slots__ = ("kind", "value", "line", "column")
 
     def __init__(self, kind: str, value, line: int, column: int):
@@ -22,7 +28,9 @@ class Node:
 
 
 class Document:
-    """data: dict, list, str, int, float, bool or None; file: the name for messages; source: its bytes."""
+    """data: dict, list, str, int, float, bool or None; file: the name for messages; source: its
+    bytes.
+    """
 
     def __init__(self, file: str, source: bytes, root: Node):
         self.file = file
@@ -34,7 +42,9 @@ class Document:
     def _plain(self, node: Node, depth: int):
         self._count += 1
         if self._count > MAX_NODES:
-            refuse(self.file, node.line, f"more than {MAX_NODES:,} values after aliases are followed")
+            refuse(
+                self.file, node.line, f"more than {MAX_NODES:,} values after aliases are followed"
+            )
         if node.kind is SCALAR:
             return node.value
         if depth > MAX_DEPTH:
@@ -44,7 +54,9 @@ class Document:
         return {key: self._plain(entry[0], depth + 1) for key, entry in node.value.items()}
 
     def where(self, path: tuple, key: bool = False) -> tuple:
-        """Return (file, line, column) of the value at *path*, or of its key; of the nearest parent when it is missing."""
+        """Return (file, line, column) of the value at *path*, or of its key; of the nearest
+        parent when it is missing.
+        """
         node, spot = self.root, None
         for step in path:
             spot = None
@@ -95,16 +107,25 @@ def refuse(file: str, line: int, message: str, path: tuple = (), hint: str = "")
 
 
 def decode(source: bytes, file: str) -> str:
-    """Return the text of *source* without a byte order mark; refuse what is too long or not UTF-8."""
+    """Return the text of *source* without a byte order mark; refuse what is too long or not
+    UTF-8.
+    """
     if len(source) > MAX_BYTES:
         refuse(file, 0, f"{len(source):,} bytes; a file may have at most {MAX_BYTES:,}")
     try:
         text = source.decode("utf-8")
     except UnicodeDecodeError as e:
         line = source.count(b"\n", 0, e.start) + 1
-        refuse(file, line, f"not UTF-8: byte 0x{source[e.start]:02x} at offset {e.start}", hint="save the file as UTF-8")
+        refuse(
+            file,
+            line,
+            f"not UTF-8: byte 0x{source[e.start]:02x} at offset {e.start}",
+            hint="save the file as UTF-8",
+        )
     return text[1:] if text.startswith("\ufeff") else text
 
 
 def repeated(file: str, line: int, path: tuple, key: str, first_line: int):
-    refuse(file, line, f"the key {quoted(key)} is here twice; the first is on line {first_line}", path)
+    refuse(
+        file, line, f"the key {quoted(key)} is here twice; the first is on line {first_line}", path
+    )

@@ -1,4 +1,7 @@
-"""Who has a file open: other processes' descriptors, as Linux tells them (proc(5), /proc/PID/fd)."""
+"""Who has a file open: other processes' descriptors, as Linux tells them (proc(5),
+/proc/PID/fd).
+"""
+
 import os
 
 
@@ -8,25 +11,37 @@ def openings(path: str) -> int:
 
 
 def holders(paths: list[str]) -> dict[str, list[tuple[int, str]]]:
-    """Return {path: [(process id, its name)]} of the other processes that have each of *paths* open, sorted; not who made a pseudo-terminal.
+    """Return {path: [(process id, its name)]} of the other processes that have each of *paths*
+    open, sorted; not who made a pseudo-terminal.
 
     paths  of devices; links are followed
     Processes of other users are not seen, but by root; none is where there is no /proc.
     """
     real = {path: os.path.realpath(path) for path in paths}
     pids = _open(list(real.values())) if paths else {}
-    return {path: sorted({(pid, _name(pid)) for pid in pids[real[path]] if pid != os.getpid() and not _made(pid, real[path])}) for path in paths}
+    return {
+        path: sorted(
+            {
+                (pid, _name(pid))
+                for pid in pids[real[path]]
+                if pid != os.getpid() and not _made(pid, real[path])
+            }
+        )
+        for path in paths
+    }
 
 
 def _made(pid: int, path: str) -> bool:
-    """Return whether the process has the other end of the pseudo-terminal at *path*: it is the board."""
+    """Return whether the process has the other end of the pseudo-terminal at *path*: it is the
+    board.
+    """
     number = path.removeprefix("/dev/pts/")
     try:
         for fd in os.listdir(f"/proc/{pid}/fdinfo") if number.isdigit() else ():
             with open(f"/proc/{pid}/fdinfo/{fd}") as file:
                 if f"tty-index:\t{number}\n" in file.read():
                     return True
-    except OSError:                     # gone
+    except OSError:  # gone
         pass
     return False
 
@@ -37,7 +52,7 @@ def _open(paths: list[str]) -> dict[str, list[int]]:
     for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self/fd") else ()):
         try:
             descriptors = os.listdir(f"/proc/{pid}/fd")
-        except OSError:                 # gone, or another user's
+        except OSError:  # gone, or another user's
             continue
         for fd in descriptors:
             try:

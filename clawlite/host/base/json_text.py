@@ -1,8 +1,9 @@
 """JSON text to a Document: RFC 8259, strict, with the line of everything.
 
-A JSON manifest is nearly YAML, but not quite: tabs as indentation and ``\\ud83d\\ude00`` are fine in JSON and errors in YAML.
-The same refusals and bounds as ``yamltext``: duplicate keys, NaN, 32 levels, 200,000 values, 64-bit integers.
-"""
+A JSON manifest is nearly YAML, but not quite: tabs as indentation and ``\\ud83d\\ude00`` are fine
+in JSON and errors in YAML. The same refusals and bounds as ``yamltext``: duplicate keys, NaN, 32
+levels, 200,000 values, 64-bit integers."""
+
 import json
 import re
 
@@ -63,7 +64,7 @@ class _Scanner:
         self.pos = _SPACE.match(self.text, self.pos).end()
 
     def _peek(self) -> str:
-        return self.text[self.pos:self.pos + 1]
+        return self.text[self.pos : self.pos + 1]
 
     def _expect(self, char: str, path: tuple) -> None:
         if self._peek() != char:
@@ -145,7 +146,9 @@ class _Scanner:
             return _WORDS[text]
         number = _NUMBER.fullmatch(text)
         if not number:
-            self._refuse(f"expected a value, found {quoted(text) if text else 'the end of the file'}", path)
+            self._refuse(
+                f"expected a value, found {quoted(text) if text else 'the end of the file'}", path
+            )
         if number.group(2) or number.group(3):
             value = float(text)
             fits = abs(value) != float("inf")

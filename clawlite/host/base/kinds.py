@@ -18,6 +18,12 @@ KINDS = {
     "Telemetry": ("telemetry", "telemetry"),
     "WorldModel": ("world_models", "world-model"),
 }
-LIMITS = ("memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms",
-          "max_output_bytes")
+LIMITS = (
+    "memory_mb",
+    "cpu_shares",
+    "max_processes",
+    "max_open_files",
+    "timeout_ms",
+    "max_output_bytes",
+)
 UNBUILT = ("Swarm",)

@@ -1,15 +1,17 @@
-"""Paths of a manifest (``mount_paths``, ``denied_paths``, ``path_within``): what is a string, and means no file that its maker could mean.
+"""Paths of a manifest (``mount_paths``, ``denied_paths``, ``path_within``): what is a string, and
+means no file that its maker could mean.
 
-A path is one file, or one folder and all below it; from the root, or below /workspace.  ``//``, ``.`` and a slash at the end mean nothing
-(core/policy.py).  CKP knows no ``..``, no home, no variables and no patterns in paths (5.7, 5.8): a rule that is never met protects nothing.
-"""
+A path is one file, or one folder and all below it; from the root, or below /workspace.  ``//``,
+``.`` and a slash at the end mean nothing (core/policy.py).  CKP knows no ``..``, no home, no
+variables and no patterns in paths (5.7, 5.8): a rule that is never met protects nothing."""
+
 import re
 
 from clawlite.core.policy import normalise
 from clawlite.host.base.problems import quoted
 
-MOST = 256                      # paths of one list: each is a mount, or a rule, of each call
-MOST_BYTES, MOST_OF_NAME = 4095, 255            # of Linux
+MOST = 256  # paths of one list: each is a mount, or a rule, of each call
+MOST_BYTES, MOST_OF_NAME = 4095, 255  # of Linux
 WANTED = "a path from the root, or below /workspace"
 _VARIABLE = re.compile(r"\$(\{|[A-Za-z_])")
 
@@ -25,10 +27,22 @@ def mistake(path: str):
     except UnicodeEncodeError as e:
         return WANTED, f"character {e.start + 1} is half of one (a lone surrogate)"
     if len(data) > MOST_BYTES or any(len(name) > MOST_OF_NAME for name in data.split(b"/")):
-        return f"a path of at most {MOST_BYTES} bytes, {MOST_OF_NAME} for each name in it", "no file has such a name"
-    if path != path.strip() or any(ord(character) < 32 or ord(character) == 127 for character in path):
-        clean = "".join(character for character in path.strip() if ord(character) >= 32 and ord(character) != 127)
-        return "a path without control characters, and without white space at its ends", f"write {quoted(clean)}" if clean else ""
+        return (
+            f"a path of at most {MOST_BYTES} bytes, {MOST_OF_NAME} for each name in it",
+            "no file has such a name",
+        )
+    if path != path.strip() or any(
+        ord(character) < 32 or ord(character) == 127 for character in path
+    ):
+        clean = "".join(
+            character
+            for character in path.strip()
+            if ord(character) >= 32 and ord(character) != 127
+        )
+        return (
+            "a path without control characters, and without white space at its ends",
+            f"write {quoted(clean)}" if clean else "",
+        )
     return _climbing(path)
 
 
@@ -36,10 +50,19 @@ def _climbing(path: str):
     if ".." in path.split("/"):
         return "a path without ..", f"write {quoted(normalise(path))}, if that is meant"
     if _VARIABLE.search(path):
-        return "a path without variables", "none has a value where this is built; what a tool may write can stand in clawlite.toml: [sandbox] writable"
+        return (
+            "a path without variables",
+            "none has a value where this is built; what a tool may write can stand in "
+            "clawlite.toml: [sandbox] writable",
+        )
     names = path.split("/")
     at = next((index for index, name in enumerate(names) if "*" in name or "?" in name), None)
     if at is not None:
         above = "/".join(names[:at])
-        return "a path without * and ?", f"{quoted(above or '/workspace')} means all below it, too" if above or not path.startswith("/") else "name each folder"
+        return (
+            "a path without * and ?",
+            f"{quoted(above or '/workspace')} means all below it, too"
+            if above or not path.startswith("/")
+            else "name each folder",
+        )
     return None

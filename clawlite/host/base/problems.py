@@ -1,9 +1,11 @@
 """Problems of a manifest: one record each, shown all together.
 
-1. A problem says what is wrong, where (file, line, path), what was expected, what was found, and what to do.
+1. A problem says what is wrong, where (file, line, path), what was expected, what was found, and
+   what to do.
 2. Nothing here raises on the first one: stages add to one ``Problems`` and raise at the end.
 3. The same record serves people (``text``) and ``--json`` (``to_json``).
 """
+
 import dataclasses
 import difflib
 import errno
@@ -11,7 +13,8 @@ import re
 
 from clawlite.core.errors import ClawError
 
-MAX_SHOWN = 100                     # a hostile file can hold 100,000 mistakes; nobody reads past the first screens
+# a hostile file can hold 100,000 mistakes; nobody reads past the first screens
+MAX_SHOWN = 100
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 
@@ -24,6 +27,7 @@ class Problem:
     file      as the user would open it; line >= 1, or 0 when only the file is known
     expected, found, hint   "" when they add nothing
     """
+
     path: tuple
     message: str
     file: str = ""
@@ -35,28 +39,48 @@ class Problem:
     def text(self) -> str:
         """Return one line: ``file:line: path: message, expected X, found Y - hint``."""
         where = f"{self.file}:{self.line}" if self.line else self.file
-        said = [part for part in (self.message,
-                                  f"expected {self.expected}" if self.expected else "",
-                                  f"found {self.found}" if self.found else "") if part]
+        said = [
+            part
+            for part in (
+                self.message,
+                f"expected {self.expected}" if self.expected else "",
+                f"found {self.found}" if self.found else "",
+            )
+            if part
+        ]
         head = [part for part in (where, path_text(self.path), ", ".join(said)) if part]
         return ": ".join(head) + (f" - {self.hint}" if self.hint else "")
 
     def to_json(self) -> dict:
         """Return the documented keys of ``--json``: all of them, always."""
-        return {"file": self.file, "line": self.line, "path": path_text(self.path), "message": self.message,
-                "expected": self.expected, "found": self.found, "hint": self.hint}
+        return {
+            "file": self.file,
+            "line": self.line,
+            "path": path_text(self.path),
+            "message": self.message,
+            "expected": self.expected,
+            "found": self.found,
+            "hint": self.hint,
+        }
 
 
 class ManifestErrors(ClawError):
-    """A manifest is refused.  ``problems``: every Problem, by file and line; ``str()``: one line for each."""
+    """A manifest is refused.  ``problems``: every Problem, by file and line; ``str()``: one line
+    for each.
+    """
+
     code = -32060
 
     def __init__(self, problems):
-        self.problems = sorted(set(problems), key=lambda p: (p.file, p.line, path_text(p.path), p.message))
+        self.problems = sorted(
+            set(problems), key=lambda p: (p.file, p.line, path_text(p.path), p.message)
+        )
         shown = [p.text() for p in self.problems[:MAX_SHOWN]]
         if len(self.problems) > MAX_SHOWN:
             shown.append(f"... and {len(self.problems) - MAX_SHOWN} more")
-        super().__init__("\n".join(shown), data={"problems": [p.to_json() for p in self.problems[:MAX_SHOWN]]})
+        super().__init__(
+            "\n".join(shown), data={"problems": [p.to_json() for p in self.problems[:MAX_SHOWN]]}
+        )
 
 
 class Problems:
@@ -65,9 +89,19 @@ class Problems:
     def __init__(self):
         self.found = []
 
-    def add(self, place, path: tuple, message: str, expected: str = "", found: str = "", hint: str = "",
-            key: bool = False) -> None:
-        """Add one problem at *path* below *place* (``document.Place``); *key* points at the key, not the value."""
+    def add(
+        self,
+        place,
+        path: tuple,
+        message: str,
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+        key: bool = False,
+    ) -> None:
+        """Add one problem at *path* below *place* (``document.Place``); *key* points at the key,
+        not the value.
+        """
         file, line = place.where(path, key)
         self.found.append(Problem(place.full(path), message, file, line, expected, found, hint))
 
@@ -100,7 +134,9 @@ def quoted(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return how a message names a value that was found: ``"objet"``, ``true``, ``a list``, ``nothing``."""
+    """Return how a message names a value that was found: ``"objet"``, ``true``, ``a list``,
+    ``nothing``.
+    """
     if value is None:
         return "nothing (null)"
     if isinstance(value, bool):
@@ -111,14 +147,14 @@ def shown(value: object) -> str:
         return str(value)
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "a mapping"
-    return f"a {type(value).__name__}"          # TOML has dates
+    return f"a {type(value).__name__}"  # TOML has dates
 
 
 def did_you_mean(word: object, names) -> str:
     """Return ``did you mean "object"?`` for the nearest of *names*, or "" when none is near.
 
-    Letters that only changed places always count; else the cut-off grows for short words: "get" is not a misspelt "set".
-    """
+    Letters that only changed places always count; else the cut-off grows for short words: "get" is
+    not a misspelt "set"."""
     if not isinstance(word, str) or not 2 <= len(word) <= 100:
         return ""
     word = word.lower().replace("_", "-")
@@ -135,7 +171,8 @@ def one_of(names) -> str:
 
 
 def unwritten(path: str, e: OSError, otherwise: str) -> ClawError:
-    """Return the error of a file that cannot be written; exit code 1 when its disk is full or fails: what the command was given is right.
+    """Return the error of a file that cannot be written; exit code 1 when its disk is full or
+    fails: what the command was given is right.
 
     otherwise  the next step where the disk is not to blame
     """
@@ -146,7 +183,9 @@ def unwritten(path: str, e: OSError, otherwise: str) -> ClawError:
 
 
 def disk_hint(code) -> str:
-    """Return the next step after the error *code* (errno) of a file, "" when the disk is not to blame."""
+    """Return the next step after the error *code* (errno) of a file, "" when the disk is not to
+    blame.
+    """
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "make room"
     return "look at the disk or the card: it fails" if code == errno.EIO else ""

@@ -1,4 +1,5 @@
 """Programs that packages of the extras install."""
+
 import os
 import shutil
 import sys
@@ -14,7 +15,9 @@ HINTS = {
 
 
 def program(name: str) -> str:
-    """Return the path of *name* (one of ``HINTS``): beside this Python, else on PATH.  Raises ``ClawError`` with what to install."""
+    """Return the path of *name* (one of ``HINTS``): beside this Python, else on PATH.  Raises
+    ``ClawError`` with what to install.
+    """
     beside = os.path.join(os.path.dirname(sys.executable), name)
     found = beside if os.path.exists(beside) else shutil.which(name)
     if not found:

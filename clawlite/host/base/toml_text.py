@@ -1,4 +1,7 @@
-"""TOML as plain data, with the line of each key: tomllib reads, a scan of the keys finds the lines."""
+"""TOML as plain data, with the line of each key: tomllib reads, a scan of the keys finds the
+lines.
+"""
+
 import re
 import tomllib
 
@@ -8,9 +11,10 @@ from clawlite.host.base.document import MAX_DEPTH, decode, refuse
 class TOMLDocument:
     """TOML as plain data, with the line of each key.  Same face as ``document.Document``.
 
-    The scan knows tables, arrays of tables, dotted and quoted keys and multi-line strings; what stands inside an inline
-    table or an array has the line of its key.
+    The scan knows tables, arrays of tables, dotted and quoted keys and multi-line strings; what
+    stands inside an inline table or an array has the line of its key.
     """
+
     _KEY = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
     _DOTTED = rf"{_KEY}(?:[ \t]*\.[ \t]*{_KEY})*"
     _TABLE = re.compile(rf"[ \t]*(\[\[?)[ \t]*({_DOTTED})[ \t]*\]\]?[ \t]*(?:#.*)?\Z")
@@ -22,7 +26,8 @@ class TOMLDocument:
         text = decode(source, file)
         try:
             self.data = tomllib.loads(text)
-        except (ValueError, RecursionError) as e:       # TOMLDecodeError is a ValueError; so is int() of 5,000 digits
+        # TOMLDecodeError is a ValueError; so is int() of 5,000 digits
+        except (ValueError, RecursionError) as e:
             message, _, line = not_toml(e, text, file)
             refuse(file, line, message)
         if _depth(self.data) > MAX_DEPTH:
@@ -54,7 +59,9 @@ class TOMLDocument:
                 self._note(table + self._split(found.group(1)), number)
 
     def _table(self, keys: tuple, repeated: bool, counts: dict) -> tuple:
-        """Return the path of a table header; *counts* {path of an array of tables: entries so far}."""
+        """Return the path of a table header; *counts* {path of an array of tables: entries so
+        far}.
+        """
         path = ()
         for index, key in enumerate(keys):
             path += (key,)
@@ -75,10 +82,14 @@ class TOMLDocument:
 def not_toml(error, text: str, file: str) -> tuple:
     """Return (message, *file*, line) for what tomllib says of *text*."""
     at = re.search(r" \(at line (\d+), column \d+\)\Z", str(error))
-    said = str(error)[:at.start()] if at else str(error).removesuffix(" (at end of document)")
+    said = str(error)[: at.start()] if at else str(error).removesuffix(" (at end of document)")
     if said.startswith(("Cannot overwrite", "Cannot declare")):
         said = "this name is here twice; the first stands above"
-    return f"not TOML: {said[:1].lower()}{said[1:]}", file, int(at.group(1)) if at else text.count("\n") + 1
+    return (
+        f"not TOML: {said[:1].lower()}{said[1:]}",
+        file,
+        int(at.group(1)) if at else text.count("\n") + 1,
+    )
 
 
 def _depth(data) -> int:
@@ -88,5 +99,7 @@ def _depth(data) -> int:
         item, depth = todo.pop()
         deepest = max(deepest, depth)
         if isinstance(item, (dict, list)):
-            todo += [(below, depth + 1) for below in (item.values() if isinstance(item, dict) else item)]
+            todo += [
+                (below, depth + 1) for below in (item.values() if isinstance(item, dict) else item)
+            ]
     return deepest

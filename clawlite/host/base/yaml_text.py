@@ -1,12 +1,18 @@
-"""YAML text to a Document: the YAML 1.2 core schema with one spelling of each boolean, on PyYAML's event parser.
+"""YAML text to a Document: the YAML 1.2 core schema with one spelling of each boolean, on PyYAML's
+event parser.
 
-1. Only true and false are booleans: True, yes, on and the like are strings, and a field that wants a boolean says so.
-   null, Null, NULL, ~ and nothing are null.  0777 is 777, 0o777 is 511, 1:30 and 2026-01-01 are strings.
-2. Duplicate keys, keys that are not strings, other tags, merge keys, a second document, .nan and .inf are refused.
-3. Nodes are built from events here, never by PyYAML's composer: that one recurses, and the C one has no bound.
-4. libyaml is only the fast way to a success.  When it objects, and where the two parsers differ (tabs; ":" and "?" in a
-   plain text inside [] or {}), the Python parser decides, so that every machine gives the same answer and sentence.
+1. Only true and false are booleans: True, yes, on and the like are strings, and a field that wants
+   a boolean says so. null, Null, NULL, ~ and nothing are null.  0777 is 777, 0o777 is 511, 1:30 and
+   2026-01-01 are strings.
+2. Duplicate keys, keys that are not strings, other tags, merge keys, a second document, .nan and
+   .inf are refused.
+3. Nodes are built from events here, never by PyYAML's composer: that one recurses, and the C one
+   has no bound.
+4. libyaml is only the fast way to a success.  When it objects, and where the two parsers differ
+   (tabs; ":" and "?" in a plain text inside [] or {}), the Python parser decides, so that every
+   machine gives the same answer and sentence.
 """
+
 import re
 
 from clawlite.host.base.document import (
@@ -31,49 +37,82 @@ _INT = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_CONTROL = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 
 # what PyYAML says -> what a person can act on
 _SENTENCES = (
     ("'\\t'", "a tab stands where YAML wants spaces", "indent with spaces"),
-    ("that cannot start any token", "this text starts with a character that means something in YAML", "put it in quotes"),
-    ("mapping values are not allowed", 'a ":" is not allowed here', "check the indentation above, or put the text in quotes"),
+    (
+        "that cannot start any token",
+        "this text starts with a character that means something in YAML",
+        "put it in quotes",
+    ),
+    (
+        "mapping values are not allowed",
+        'a ":" is not allowed here',
+        "check the indentation above, or put the text in quotes",
+    ),
     ("could not find expected ':'", 'a key without ":"', 'write "key: value"'),
     ("<block end>", "the indentation does not fit the lines above", ""),
     ("expected ',' or ']'", 'expected "," or "]"', ""),
     ("expected ',' or '}'", 'expected "," or "}"', ""),
-    ("expected the node content", "a value is missing here", "close what is open, or put the text in quotes"),
+    (
+        "expected the node content",
+        "a value is missing here",
+        "close what is open, or put the text in quotes",
+    ),
     ("unexpected end of stream", "a quoted text or a bracket is not closed", ""),
-    ("unknown escape character", "unknown escape in double quotes", 'write "\\\\" for a backslash, or use single quotes'),
-    ("sequence entries are not allowed", 'a "-" is not allowed here', "list items stand on lines of their own"),
-    ("<document start>", "there is text after the end of the document", "check the indentation of this line"),
+    (
+        "unknown escape character",
+        "unknown escape in double quotes",
+        'write "\\\\" for a backslash, or use single quotes',
+    ),
+    (
+        "sequence entries are not allowed",
+        'a "-" is not allowed here',
+        "list items stand on lines of their own",
+    ),
+    (
+        "<document start>",
+        "there is text after the end of the document",
+        "check the indentation of this line",
+    ),
 )
 _VALUE = re.compile(r"""(?:: |- |\[)\s*(["']).*$""")
 
 
 def read(source: bytes, file: str) -> Document:
-    """Return the Document in *source*; *file* is its name in messages, ``*.json`` is read as strict JSON.
+    """Return the Document in *source*; *file* is its name in messages, ``*.json`` is read as strict
+    JSON.
 
     Raises ManifestErrors with exactly one problem.  Bounds: 1 MiB, 32 levels, 200,000 values.
     """
     if file.endswith(".json"):
         from clawlite.host.base import json_text
+
         return json_text.read(source, file)
     text = decode(source, file)
     bad = _CONTROL.search(text)
     if bad:
-        refuse(file, text.count("\n", 0, bad.start()) + 1, f"a control character, U+{ord(bad.group()):04X}")
+        refuse(
+            file,
+            text.count("\n", 0, bad.start()) + 1,
+            f"a control character, U+{ord(bad.group()):04X}",
+        )
     return Document(file, source, _nodes(text, file))
 
 
 def _nodes(text: str, file: str) -> Node:
     import yaml
+
     fast = getattr(yaml, "CSafeLoader", None)
     if fast and "\t" not in text:
         try:
             return _Builder(file, yaml.YAMLError).build(yaml.parse(text, Loader=fast))
         except yaml.YAMLError:
-            pass                    # the Python parser below gives the sentence
+            pass  # the Python parser below gives the sentence
     try:
         return _Builder(file).build(yaml.parse(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as e:
@@ -81,10 +120,17 @@ def _nodes(text: str, file: str) -> Node:
 
 
 def _unclosed(text: str, line: int) -> int:
-    """Return the first line before *line* whose last value begins with a quotation mark that the line does not close, or 0."""
-    for number, one in enumerate(text.split("\n")[:line - 1], 1):
+    """Return the first line before *line* whose last value begins with a quotation mark that the
+    line does not close, or 0.
+    """
+    for number, one in enumerate(text.split("\n")[: line - 1], 1):
         found = _VALUE.search(one)
-        if found and (found[1] == '"' and len(re.findall(r'(?<!\\)"', found[0])) % 2 or found[1] == "'" and found[0].count("'") % 2):
+        if found and (
+            found[1] == '"'
+            and len(re.findall(r'(?<!\\)"', found[0])) % 2
+            or found[1] == "'"
+            and found[0].count("'") % 2
+        ):
             return number
     return 0
 
@@ -94,28 +140,46 @@ def _refuse_syntax(error, file: str, text: str):
     said = getattr(error, "problem", None) or str(error)
     line = mark.line + 1 if mark else 0
     opened = _unclosed(text, line)
-    begun = getattr(error, "context_mark", None)        # where the collection begins that this ends
+    begun = getattr(error, "context_mark", None)  # where the collection begins that this ends
     for words, sentence, hint in _SENTENCES:
         if words in said:
             if words == "<block end>" and not opened:
                 sentence += _indentation(text.split("\n")[:line])
             elif words.startswith("expected ',' or") and begun:
                 hint = f'close the "{text[begun.index]}" of line {begun.line + 1}'
-            refuse(file, line, sentence, hint=f"close the quotation mark that begins on line {opened}" if opened else hint)
+            refuse(
+                file,
+                line,
+                sentence,
+                hint=f"close the quotation mark that begins on line {opened}" if opened else hint,
+            )
     refuse(file, line, f"not YAML: {said}")
 
 
 def _indentation(lines: list) -> str:
-    """Return ": expected 4 spaces (line 3) or 2 (line 1), found 3" for the last of *lines*; "" where that is not what is wrong."""
+    """Return ": expected 4 spaces (line 3) or 2 (line 1), found 3" for the last of *lines*; ""
+    where that is not what is wrong.
+    """
     found, blocks = len(lines[-1]) - len(lines[-1].lstrip(" ")), {}
-    for number in range(len(lines) - 1, 0, -1):         # the blocks around it: each begins further left than those below
+    # the blocks around it: each begins further left than those below
+    for number in range(len(lines) - 1, 0, -1):
         text = lines[number - 1].lstrip(" ")
         width = len(lines[number - 1]) - len(text)
         for start in (width + 2, width) if text.startswith("- ") else (width,):
-            if text.strip() and not text.startswith("#") and start < min(blocks, default=len(lines[number - 1])):
+            if (
+                text.strip()
+                and not text.startswith("#")
+                and start < min(blocks, default=len(lines[number - 1]))
+            ):
                 blocks[start] = number
-    near = [min((start for start in blocks if start > found), default=None), max((start for start in blocks if start < found), default=None)]
-    near = [f"{start}{'' if index else ' spaces'} (line {blocks[start]})" for index, start in enumerate(start for start in near if start is not None)]
+    near = [
+        min((start for start in blocks if start > found), default=None),
+        max((start for start in blocks if start < found), default=None),
+    ]
+    near = [
+        f"{start}{'' if index else ' spaces'} (line {blocks[start]})"
+        for index, start in enumerate(start for start in near if start is not None)
+    ]
     return f": expected {' or '.join(near)}, found {found}" if near and found not in blocks else ""
 
 
@@ -124,9 +188,10 @@ class _Builder:
 
     def __init__(self, file: str, doubt: type = None):
         self.file = file
-        self.doubt = doubt          # raised where the fast parser is not to be believed
-        self.stack = []             # [node, anchor, key, key line, key column, flow] of the open collections
-        self.anchors = {}           # name -> finished Node; None while it is open
+        self.doubt = doubt  # raised where the fast parser is not to be believed
+        # [node, anchor, key, key line, key column, flow] of the open collections
+        self.stack = []
+        self.anchors = {}  # name -> finished Node; None while it is open
         self.root = None
         self.count = 0
 
@@ -142,7 +207,12 @@ class _Builder:
 
     def _DocumentStartEvent(self, event, line, column):
         if self.root is not None:
-            refuse(self.file, line, "a second document begins here", hint="one file holds one document; split the file")
+            refuse(
+                self.file,
+                line,
+                "a second document begins here",
+                hint="one file holds one document; split the file",
+            )
 
     def _MappingStartEvent(self, event, line, column):
         self._open(Node(MAP, {}, line, column), event, "map")
@@ -169,11 +239,23 @@ class _Builder:
     _SequenceEndEvent = _MappingEndEvent
 
     def _ScalarEvent(self, event, line, column):
-        if self.doubt and event.implicit[0] and self.stack and self.stack[-1][5] and (":" in event.value or "?" in event.value):
+        if (
+            self.doubt
+            and event.implicit[0]
+            and self.stack
+            and self.stack[-1][5]
+            and (":" in event.value or "?" in event.value)
+        ):
             raise self.doubt
         self._counted(line)
-        if _SURROGATE.search(event.value):          # by an escape: "\\ud800"
-            refuse(self.file, line, "half of a surrogate pair in a string", self._path(), "write the whole character, or \\U and its eight digits")
+        if _SURROGATE.search(event.value):  # by an escape: "\\ud800"
+            refuse(
+                self.file,
+                line,
+                "half of a surrogate pair in a string",
+                self._path(),
+                "write the whole character, or \\U and its eight digits",
+            )
         node = Node(SCALAR, self._scalar(event, line), line, column)
         if event.anchor:
             self.anchors[event.anchor] = node
@@ -181,7 +263,11 @@ class _Builder:
 
     def _AliasEvent(self, event, line, column):
         if event.anchor not in self.anchors:
-            refuse(self.file, line, f"the alias *{event.anchor} has no anchor &{event.anchor} before it")
+            refuse(
+                self.file,
+                line,
+                f"the alias *{event.anchor} has no anchor &{event.anchor} before it",
+            )
         node = self.anchors[event.anchor]
         if node is None:
             refuse(self.file, line, f"the alias *{event.anchor} contains itself")
@@ -208,24 +294,52 @@ class _Builder:
             top[2], top[3], top[4] = self._key(node, parent, event), node.line, node.column
         else:
             if event is not None and event.value == "" and event.implicit[0]:
-                node.line, node.column = top[3], top[4]     # nothing has no place; the two parsers invent different ones
+                # nothing has no place; the two parsers invent different ones
+                node.line, node.column = top[3], top[4]
             parent.value[top[2]] = (node, top[3], top[4])
             top[2] = None
 
     def _key(self, node: Node, parent: Node, event) -> str:
         if event is not None and event.value == "<<" and event.tag is None and event.implicit[0]:
-            refuse(self.file, node.line, "merge keys (<<) are not part of YAML 1.2", self._path(),
-                   "write the fields out, or use an alias for a whole value")
+            refuse(
+                self.file,
+                node.line,
+                "merge keys (<<) are not part of YAML 1.2",
+                self._path(),
+                "write the fields out, or use an alias for a whole value",
+            )
         if node.kind is not SCALAR or not isinstance(node.value, str):
-            found = "null" if node.value is None else "a list or mapping" if node.kind is not SCALAR else "not text"
-            refuse(self.file, node.line, f"this key is {found}; keys are text", self._path(), "put the key in quotes")
+            found = (
+                "null"
+                if node.value is None
+                else "a list or mapping"
+                if node.kind is not SCALAR
+                else "not text"
+            )
+            refuse(
+                self.file,
+                node.line,
+                f"this key is {found}; keys are text",
+                self._path(),
+                "put the key in quotes",
+            )
         if node.value in parent.value:
-            repeated(self.file, node.line, self._path() + (node.value,), node.value, parent.value[node.value][1])
+            repeated(
+                self.file,
+                node.line,
+                self._path() + (node.value,),
+                node.value,
+                parent.value[node.value][1],
+            )
         return node.value
 
     def _path(self) -> tuple:
-        """Return the path of the collection that is open now; inside a key that is no text, of what that key is for."""
-        steps = [len(node.value) if node.kind is LIST else key for node, _, key, *_ in self.stack[:-1]]
+        """Return the path of the collection that is open now; inside a key that is no text, of
+        what that key is for.
+        """
+        steps = [
+            len(node.value) if node.kind is LIST else key for node, _, key, *_ in self.stack[:-1]
+        ]
         return tuple(step for step in steps if step is not None)
 
     def _scalar(self, event, line: int):
@@ -237,11 +351,11 @@ class _Builder:
         if tag in (_CORE + "null", _CORE + "bool", _CORE + "int", _CORE + "float"):
             value = self._plain(event.value, line)
             kinds = {"null": type(None), "bool": bool, "int": int, "float": float}
-            if type(value) is kinds[tag[len(_CORE):]]:
+            if type(value) is kinds[tag[len(_CORE) :]]:
                 return value
             if tag == _CORE + "float" and type(value) is int:
                 return float(value)
-            refuse(self.file, line, f"{quoted(event.value)} is no !!{tag[len(_CORE):]}")
+            refuse(self.file, line, f"{quoted(event.value)} is no !!{tag[len(_CORE) :]}")
         self._bad_tag(event, line)
 
     def _plain(self, text: str, line: int):
@@ -250,11 +364,21 @@ class _Builder:
         if text in _BOOL:
             return _BOOL[text]
         if _INT.match(text):
-            if len(text) > 24:      # also before int(): it refuses 4,300 digits with a traceback
-                refuse(self.file, line, "a number too large for 64 bits", hint="put it in quotes if it is text")
+            if len(text) > 24:  # also before int(): it refuses 4,300 digits with a traceback
+                refuse(
+                    self.file,
+                    line,
+                    "a number too large for 64 bits",
+                    hint="put it in quotes if it is text",
+                )
             value = int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
             if not -MAX_INT <= value < MAX_INT:
-                refuse(self.file, line, "a number too large for 64 bits", hint="put it in quotes if it is text")
+                refuse(
+                    self.file,
+                    line,
+                    "a number too large for 64 bits",
+                    hint="put it in quotes if it is text",
+                )
             return value
         if _FLOAT.match(text):
             value = float(text)
@@ -262,9 +386,19 @@ class _Builder:
                 refuse(self.file, line, f"{quoted(text)} is too large for a number")
             return value
         if _NOT_JSON.match(text):
-            refuse(self.file, line, f"{quoted(text)} is no number that JSON has", hint="put it in quotes if it is text")
+            refuse(
+                self.file,
+                line,
+                f"{quoted(text)} is no number that JSON has",
+                hint="put it in quotes if it is text",
+            )
         return text
 
     def _bad_tag(self, event, line: int):
         tag = event.tag.replace(_CORE, "!!")
-        refuse(self.file, line, f"the tag {quoted(tag)} is not allowed", hint="leave the tag out; only plain data is read")
+        refuse(
+            self.file,
+            line,
+            f"the tag {quoted(tag)} is not allowed",
+            hint="leave the tag out; only plain data is read",
+        )

@@ -1,8 +1,10 @@
-"""The agent that the benchmarks run: 20 tools of 3 properties each, 30 rules, 6 skills, one recorded turn; written as a maker would.
+"""The agent that the benchmarks run: 20 tools of 3 properties each, 30 rules, 6 skills, one
+recorded turn; written as a maker would.
 
-Rules: 60 % exact names, 10 % globs of names, 10 % a category, 10 % a category and ``path_within``, 10 % a category and
-``destructiveHint``; the last denies all.  The tool ``echo`` gives its text back and is what the calls are made to.
-"""
+Rules: 60 % exact names, 10 % globs of names, 10 % a category, 10 % a category and ``path_within``,
+10 % a category and ``destructiveHint``; the last denies all.  The tool ``echo`` gives its text back
+and is what the calls are made to."""
+
 import json
 import os
 
@@ -32,7 +34,7 @@ spec:
     inline: { name: "in-process", level: "none" }
   policies:
     - "./policy.yaml"
-"""
+"""  # noqa: E501
 _TOOL = """claw: "0.3.0"
 kind: Tool
 metadata:
@@ -60,7 +62,7 @@ spec:
     Take the text and look at it line by line. Give each line back with echo.
     Then say in one sentence what all of them have in common, and how many there were.
   input_schema: { type: object, properties: { text: { type: string, maxLength: 400 } }, required: [text] }
-"""
+"""  # noqa: E501
 _POLICY = """claw: "0.3.0"
 kind: Policy
 metadata: { name: "bench" }
@@ -76,26 +78,65 @@ def %s(%s: str, count: int = 1, loud: bool = False) -> str:
 
 
 def rules(count: int) -> list[dict]:
-    """Return *count* rules in the mix above, in blocks of ten, as a Policy document has them; *count* >= 10, a multiple of 10."""
+    """Return *count* rules in the mix above, in blocks of ten, as a Policy document has them;
+    *count* >= 10, a multiple of 10.
+    """
     found = []
     for block in range(count // 10):
         found += [
-            {"id": f"glob-{block}", "action": "allow", "scope": "tool", "match": {"name": f"glob-{block}-*"}},
-            {"id": f"category-{block}", "action": "allow", "scope": "category", "match": {"category": f"plain-{block}"}},
-            {"id": f"path-{block}", "action": "allow", "scope": "category", "match": {"category": f"files-{block}"},
-             "conditions": {"path_within": "/workspace/notes"}},
-            {"id": f"hint-{block}", "action": "deny", "scope": "category",
-             "match": {"category": f"hint-{block}", "annotations": {"destructiveHint": True}}, "reason": "not undone"}]
-        found += [{"id": f"exact-{block}-{i}", "action": "allow", "scope": "tool",
-                   "match": {"name": "echo" if block + i == 0 else f"exact-{block}-{i}"}} for i in range(6)]
+            {
+                "id": f"glob-{block}",
+                "action": "allow",
+                "scope": "tool",
+                "match": {"name": f"glob-{block}-*"},
+            },
+            {
+                "id": f"category-{block}",
+                "action": "allow",
+                "scope": "category",
+                "match": {"category": f"plain-{block}"},
+            },
+            {
+                "id": f"path-{block}",
+                "action": "allow",
+                "scope": "category",
+                "match": {"category": f"files-{block}"},
+                "conditions": {"path_within": "/workspace/notes"},
+            },
+            {
+                "id": f"hint-{block}",
+                "action": "deny",
+                "scope": "category",
+                "match": {"category": f"hint-{block}", "annotations": {"destructiveHint": True}},
+                "reason": "not undone",
+            },
+        ]
+        found += [
+            {
+                "id": f"exact-{block}-{i}",
+                "action": "allow",
+                "scope": "tool",
+                "match": {"name": "echo" if block + i == 0 else f"exact-{block}-{i}"},
+            }
+            for i in range(6)
+        ]
     found[-1] = {"id": "default-deny", "action": "deny", "scope": "all"}
     return found
 
 
 def tools(count: int) -> list[tuple]:
-    """Return *count* tools as (name, category, destructive), each met by another kind of rule; the first is ``echo``."""
-    kinds = (("exact-{}-1", "-", False), ("glob-{}-a", "-", False), ("plain-{}", "plain-{}", False),
-             ("files-{}", "files-{}", False), ("hint-{}", "hint-{}", True), ("exact-{}-2", "-", False), ("other-{}", "-", False))
+    """Return *count* tools as (name, category, destructive), each met by another kind of rule;
+    the first is ``echo``.
+    """
+    kinds = (
+        ("exact-{}-1", "-", False),
+        ("glob-{}-a", "-", False),
+        ("plain-{}", "plain-{}", False),
+        ("files-{}", "files-{}", False),
+        ("hint-{}", "hint-{}", True),
+        ("exact-{}-2", "-", False),
+        ("other-{}", "-", False),
+    )
     found = [("echo", "-", False)]
     while len(found) < count:
         block, kind = divmod(len(found) - 1, len(kinds))
@@ -109,24 +150,37 @@ def write(folder: str, own_tools: bool = True) -> str:
 
     own_tools  False: no tools.py, and four tools of the registry in the place of the 20
     """
+
     def put(name: str, text: str) -> None:
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
+
     put("clawlite.toml", 'replay = "replay.jsonl"\n')
     put("policy.yaml", _POLICY + "".join("    - %s\n" % json.dumps(rule) for rule in rules(RULES)))
     if not own_tools:
         listed = "".join('    - "claw://registry/clawlite/%s@1.0.0"\n' % name for name in _REGISTRY)
-        put("claw.yaml", _CLAW.replace('    - "./tools/*.yaml"\n', listed).replace('  skills:\n    - "./skills/*.yaml"\n', ""))
+        put(
+            "claw.yaml",
+            _CLAW.replace('    - "./tools/*.yaml"\n', listed).replace(
+                '  skills:\n    - "./skills/*.yaml"\n', ""
+            ),
+        )
         put("replay.jsonl", '{"user": null}\n{"say": "Done."}\n')
         return folder
     put("claw.yaml", _CLAW)
-    call = {"say": "", "call": [{"tool": "echo", "arguments": {"text": TEXT, "count": 1, "loud": False}}]}
+    call = {
+        "say": "",
+        "call": [{"tool": "echo", "arguments": {"text": TEXT, "count": 1, "loud": False}}],
+    }
     put("replay.jsonl", '{"user": null}\n%s\n{"say": "Done."}\n' % json.dumps(call))
     os.mkdir(os.path.join(folder, "tools"))
     functions = '"""The handlers of the benchmarks."""\n'
     for name, category, destructive in tools(TOOLS):
         what = "path" if category.startswith("files-") else "text"
-        put(f"tools/{name}.yaml", _TOOL % (name, category, name, what, what, "true" if destructive else "false"))
+        put(
+            f"tools/{name}.yaml",
+            _TOOL % (name, category, name, what, what, "true" if destructive else "false"),
+        )
         functions += _FUNCTION % (name.replace("-", "_"), what, what)
     put("tools.py", functions)
     os.mkdir(os.path.join(folder, "skills"))
@@ -136,18 +190,38 @@ def write(folder: str, own_tools: bool = True) -> str:
 
 
 def call_line(id: int = 7, number: int = 0) -> bytes:
-    """Return one ``claw.tool.call`` of ``echo`` as a line for ``serve --stdio``; *number* makes its request_id: one that came before runs nothing."""
-    return line("claw.tool.call", {"name": "echo", "arguments": {"text": TEXT, "count": 1, "loud": False},
-                                   "context": {"request_id": UUID % number, "identity": "bench", "sandbox": "in-process"}}, id)
+    """Return one ``claw.tool.call`` of ``echo`` as a line for ``serve --stdio``; *number* makes
+    its request_id: one that came before runs nothing.
+    """
+    return line(
+        "claw.tool.call",
+        {
+            "name": "echo",
+            "arguments": {"text": TEXT, "count": 1, "loud": False},
+            "context": {"request_id": UUID % number, "identity": "bench", "sandbox": "in-process"},
+        },
+        id,
+    )
 
 
 def opening() -> bytes:
     """Return ``claw.initialize`` and ``claw.status`` (id 2), a line each."""
-    hello = {"protocolVersion": "0.3.0", "clientInfo": {"name": "bench", "version": "1"}, "capabilities": {"tools": {}},
-             "manifest": {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "bench"},
-                          "spec": {"identity": "./identity.yaml", "providers": ["./provider.yaml"]}}}
+    hello = {
+        "protocolVersion": "0.3.0",
+        "clientInfo": {"name": "bench", "version": "1"},
+        "capabilities": {"tools": {}},
+        "manifest": {
+            "claw": "0.3.0",
+            "kind": "Claw",
+            "metadata": {"name": "bench"},
+            "spec": {"identity": "./identity.yaml", "providers": ["./provider.yaml"]},
+        },
+    }
     return line("claw.initialize", hello, 1) + line("claw.status", {}, 2)
 
 
 def line(method: str, params: dict, id: int) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n"
+    return (
+        json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
+        + b"\n"
+    )

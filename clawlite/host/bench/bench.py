@@ -1,9 +1,13 @@
-"""``clawlite bench``: what this machine does, as rows; benchmarks/README.md says what each key and suite means.
+"""``clawlite bench``: what this machine does, as rows; benchmarks/README.md says what each key and
+suite means.
 
 1. A row is one case of one suite: n samples, their spread, and what was measured where.
-2. What a target compares is measured in the same run, in turns: ``value`` and ``target`` of a row are that comparison.
-3. A run that gives a wrong answer fails (``ClawError``); one that misses a target lists it, and its exit code is 1.
+2. What a target compares is measured in the same run, in turns: ``value`` and ``target`` of a row
+   are that comparison.
+3. A run that gives a wrong answer fails (``ClawError``); one that misses a target lists it, and its
+   exit code is 1.
 """
+
 import json
 import sys
 import tempfile
@@ -12,11 +16,27 @@ from clawlite.core.errors import ClawError
 from clawlite.host.base.problems import did_you_mean
 from clawlite.host.bench.run import Bench
 
-SUITES = ("build", "load", "ready", "decision", "call", "turn", "netrules", "scan", "micropython", "provider", "memory", "triggers", "sandbox", "boards")
+SUITES = (
+    "build",
+    "load",
+    "ready",
+    "decision",
+    "call",
+    "turn",
+    "netrules",
+    "scan",
+    "micropython",
+    "provider",
+    "memory",
+    "triggers",
+    "sandbox",
+    "boards",
+)
 
 
 def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bool = False) -> None:
-    """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is there.
+    """Run *suites*, names of ``SUITES``, all when empty; ``took(row)`` gets each row as it is
+    there.
 
     is_long  also rows that take minutes
     is_here  on a device, with the standard library alone (device.py)
@@ -24,7 +44,7 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
     """
     functions = _functions()
     if is_here:
-        functions["turn"] = functions["turn"][:1]       # without MicroPython
+        functions["turn"] = functions["turn"][:1]  # without MicroPython
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
         bench = Bench(folder, rounds, is_long, is_here)
         failed = []
@@ -38,7 +58,9 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
                     failed.append(f"{suite}: {function.__name__}")
                     sys.stderr.write(f"clawlite: {failed[-1]}: {error.message}\n")
     if len(failed) > 1:
-        raise ClawError("parts of this run failed: " + ", ".join(failed), "their errors stand above")
+        raise ClawError(
+            "parts of this run failed: " + ", ".join(failed), "their errors stand above"
+        )
     if failed:
         raise error
 
@@ -59,29 +81,57 @@ def _functions() -> dict:
         triggers,
     )
     from clawlite.host.bench import suites as bench_suites
-    return {"build": [bench_suites.build], "load": [bench_suites.load], "ready": [serve.ready, serve.manifest],
-            "decision": [bench_suites.decision], "call": [bench_suites.call, serve.call],
-            "turn": [bench_suites.turn, micropython.turn], "netrules": [bench_suites.netrules], "scan": [bench_suites.scan],
-            "micropython": [micropython.calls, heap.turns, board.grows, board.grows_asked, board.refused, board.words32, stores.stores, stack.stack],
-            "provider": [provider.provider], "memory": [memory.memory], "triggers": [triggers.triggers],
-            "sandbox": [sandbox.sandbox], "boards": [promises.boards]}
+
+    return {
+        "build": [bench_suites.build],
+        "load": [bench_suites.load],
+        "ready": [serve.ready, serve.manifest],
+        "decision": [bench_suites.decision],
+        "call": [bench_suites.call, serve.call],
+        "turn": [bench_suites.turn, micropython.turn],
+        "netrules": [bench_suites.netrules],
+        "scan": [bench_suites.scan],
+        "micropython": [
+            micropython.calls,
+            heap.turns,
+            board.grows,
+            board.grows_asked,
+            board.refused,
+            board.words32,
+            stores.stores,
+            stack.stack,
+        ],
+        "provider": [provider.provider],
+        "memory": [memory.memory],
+        "triggers": [triggers.triggers],
+        "sandbox": [sandbox.sandbox],
+        "boards": [promises.boards],
+    }
 
 
 def _lacking(suite: str, e: ImportError) -> ClawError:
-    return ClawError(f"the suite {suite} needs the host packages ({e.name} is missing)",
-                     "pip install 'clawlite[host]', or measure with what is here: clawlite bench --here")
+    return ClawError(
+        f"the suite {suite} needs the host packages ({e.name} is missing)",
+        "pip install 'clawlite[host]', or measure with what is here: clawlite bench --here",
+    )
 
 
 def suites_of(names: list, is_sim: bool) -> list:
     """Return the suites of a command line.  Raises ``ClawError`` for a name that is none."""
     for name in names:
         if name not in SUITES:
-            raise ClawError(f"unknown suite {name}; known: {', '.join(SUITES)}", did_you_mean(name, SUITES))
-    return [*names, *(suite for suite in ("micropython", "boards") if is_sim and suite not in names)]
+            raise ClawError(
+                f"unknown suite {name}; known: {', '.join(SUITES)}", did_you_mean(name, SUITES)
+            )
+    return [
+        *names,
+        *(suite for suite in ("micropython", "boards") if is_sim and suite not in names),
+    ]
 
 
 def show(measure, as_json: bool, output: str = None) -> list:
-    """Print the rows that ``measure(took)`` gives as a table, or with *as_json* as JSON lines; return those that missed their target.
+    """Print the rows that ``measure(took)`` gives as a table, or with *as_json* as JSON lines;
+    return those that missed their target.
 
     output  a file that gets JSON lines too
     What was missed is listed on stderr at the end.  Raises ``ClawError``.
@@ -97,6 +147,7 @@ def show(measure, as_json: bool, output: str = None) -> list:
         goals += row["target"] is not None
         if row["met"] is False:
             missed.append(row)
+
     try:
         file = open(output, "w", encoding="utf-8") if output else None
     except OSError as e:
@@ -109,25 +160,48 @@ def show(measure, as_json: bool, output: str = None) -> list:
         if file:
             file.close()
         if missed:
-            sys.stderr.write("".join([f"clawlite: {len(missed)} of {goals} targets missed:\n", *map(_missed, missed)]))
+            sys.stderr.write(
+                "".join(
+                    [f"clawlite: {len(missed)} of {goals} targets missed:\n", *map(_missed, missed)]
+                )
+            )
     return missed
 
 
 def _missed(row: dict) -> str:
-    return f"  {row['suite']}: {row['case']}: {_short(row['value'])} {row['unit']}, target {_short(row['target'])}\n"
+    return (
+        f"  {row['suite']}: {row['case']}: {_short(row['value'])} {row['unit']}, target "
+        f"{_short(row['target'])}\n"
+    )
 
 
-HEADER = f"{'suite':12}{'case':44}{'median':>11}{'min':>11}{'p90':>11} {'unit':6}{'n':>4}{'value':>9}{'target':>8}"
+HEADER = (
+    f"{'suite':12}{'case':44}{'median':>11}{'min':>11}{'p90':>11} "
+    f"{'unit':6}{'n':>4}{'value':>9}{'target':>8}"
+)
 
 
 def text(row: dict) -> str:
     """Return *row* as a line below ``HEADER``."""
-    goal = "" if row["target"] is None else "%9s%8s %s" % (_short(row["value"]), _short(row["target"]), "ok" if row["met"] else "MISSED")
+    goal = (
+        ""
+        if row["target"] is None
+        else "%9s%8s %s"
+        % (_short(row["value"]), _short(row["target"]), "ok" if row["met"] else "MISSED")
+    )
     if row["target"] is None and row["value"] != row["p50"]:
         goal = "%9s" % _short(row["value"])
     case = row["case"] + (" (Cython)" if row["core"] == "cython" else "")
-    return "%-12s%-44s%11s%11s%11s %-6s%4d%s" % (row["suite"], case, _short(row["p50"]), _short(row["min"]), _short(row["p90"]),
-                                                row["unit"], row["n"], goal)
+    return "%-12s%-44s%11s%11s%11s %-6s%4d%s" % (
+        row["suite"],
+        case,
+        _short(row["p50"]),
+        _short(row["min"]),
+        _short(row["p90"]),
+        row["unit"],
+        row["n"],
+        goal,
+    )
 
 
 def _short(number: float) -> str:

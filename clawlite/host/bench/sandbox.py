@@ -1,7 +1,9 @@
-"""Suite of the sandbox: what one command costs in each profile, beside the same command run plainly, in turns.
+"""Suite of the sandbox: what one command costs in each profile, beside the same command run
+plainly, in turns.
 
-A model asks for its tools one by one, so a call comes when the machine is at rest: PAUSE_S goes before each sample, of all cases alike.
-"""
+A model asks for its tools one by one, so a call comes when the machine is at rest: PAUSE_S goes
+before each sample, of all cases alike."""
+
 import json
 import os
 import statistics
@@ -14,31 +16,74 @@ from clawlite.host.bench import agent
 from clawlite.host.bench.run import spawn
 from clawlite.host.bench.serve import Peer
 
-PROFILES = (("N", "namespaces", 15), ("L", "Landlock", 8))      # target: over a plain run, same run
+PROFILES = (("N", "namespaces", 15), ("L", "Landlock", 8))  # target: over a plain run, same run
 PIPELINE_US = 150
-PAUSE_S = 0.025                 # the next warden is ready by then
-A_ROUND = 4                     # samples of each case
-_CLAW = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "boxed"}, "spec": {
-    "identity": {"inline": {"name": "boxed", "personality": "You measure.", "autonomy": "autonomous"}},
-    "providers": [{"inline": {"name": "p", "protocol": "custom", "endpoint": "builtin:replay", "model": "replay", "auth": {"type": "none"}}}],
-    "tools": ["claw://registry/clawlite/exec-shell@1.0.0"],
-    "sandbox": {"inline": {"name": "box", "level": "process", "capabilities": {
-        "filesystem": {"mode": "scoped", "mount_paths": [{"path": "/workspace", "permissions": "rw"}]}, "shell": {"mode": "full"}}}},
-    "policies": [{"inline": {"name": "p", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}]}}
+PAUSE_S = 0.025  # the next warden is ready by then
+A_ROUND = 4  # samples of each case
+_CLAW = {
+    "claw": "0.3.0",
+    "kind": "Claw",
+    "metadata": {"name": "boxed"},
+    "spec": {
+        "identity": {
+            "inline": {"name": "boxed", "personality": "You measure.", "autonomy": "autonomous"}
+        },
+        "providers": [
+            {
+                "inline": {
+                    "name": "p",
+                    "protocol": "custom",
+                    "endpoint": "builtin:replay",
+                    "model": "replay",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        "tools": ["claw://registry/clawlite/exec-shell@1.0.0"],
+        "sandbox": {
+            "inline": {
+                "name": "box",
+                "level": "process",
+                "capabilities": {
+                    "filesystem": {
+                        "mode": "scoped",
+                        "mount_paths": [{"path": "/workspace", "permissions": "rw"}],
+                    },
+                    "shell": {"mode": "full"},
+                },
+            }
+        },
+        "policies": [
+            {"inline": {"name": "p", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}
+        ],
+    },
+}
 
 
 def call_line(number: int) -> bytes:
-    """Return the call of ``exec-shell true`` with id and request number *number*, as a line for ``serve --stdio``."""
+    """Return the call of ``exec-shell true`` with id and request number *number*, as a line for
+    ``serve --stdio``.
+    """
     context = {"request_id": agent.UUID % number, "identity": "boxed"}
-    return agent.line("claw.tool.call", {"name": "exec-shell", "arguments": {"command": "true"}, "context": context}, number)
+    return agent.line(
+        "claw.tool.call",
+        {"name": "exec-shell", "arguments": {"command": "true"}, "context": context},
+        number,
+    )
 
 
 def sandbox(bench):
-    """Yield rows: ``true`` run plainly; ``exec-shell true`` over a pipe in each profile that this machine has; the agent's own part of it."""
-    if os.geteuid() == 0:           # the tools' user has to pass it
+    """Yield rows: ``true`` run plainly; ``exec-shell true`` over a pipe in each profile that
+    this machine has; the agent's own part of it.
+    """
+    if os.geteuid() == 0:  # the tools' user has to pass it
         os.chmod(bench.folder, 0o711)
     image = _image(bench)
-    peers = [(profile, peer) for profile, peer in [(one, _peer(bench, image, one[0])) for one in PROFILES] if peer is not None]
+    peers = [
+        (profile, peer)
+        for profile, peer in [(one, _peer(bench, image, one[0])) for one in PROFILES]
+        if peer is not None
+    ]
     plain, alone, rush, number = [], [[] for _ in peers], [[] for _ in peers], 1000
     try:
         for _ in range(bench.rounds * A_ROUND):
@@ -48,7 +93,7 @@ def sandbox(bench):
             plain.append((time.perf_counter_ns() - begin) / 1e6)
             for at, (_, peer) in enumerate(peers):
                 time.sleep(PAUSE_S)
-                for times in (alone, rush):             # the second comes at once
+                for times in (alone, rush):  # the second comes at once
                     number += 1
                     begin = time.perf_counter_ns()
                     peer.ask(call_line(number), 1)
@@ -58,19 +103,49 @@ def sandbox(bench):
             peer.end()
     yield bench.row("sandbox", "plain: subprocess.run of true", "ms", plain)
     for at, ((_, name, target), _) in enumerate(peers):
-        yield bench.row("sandbox", "exec-shell true, " + name, "ms", alone[at], statistics.median(alone[at]) / statistics.median(plain), target,
-                        "value: its median over that of a plain run, in turns")
-        yield bench.row("sandbox", "exec-shell true, %s, at once after one" % name, "ms", rush[at], note="it waits for its warden to be made")
-    found = json.loads(spawn([sys.executable, bench.script("inprocess.py"), "sandbox", image, str(bench.rounds)], bench.environment()))
+        yield bench.row(
+            "sandbox",
+            "exec-shell true, " + name,
+            "ms",
+            alone[at],
+            statistics.median(alone[at]) / statistics.median(plain),
+            target,
+            "value: its median over that of a plain run, in turns",
+        )
+        yield bench.row(
+            "sandbox",
+            "exec-shell true, %s, at once after one" % name,
+            "ms",
+            rush[at],
+            note="it waits for its warden to be made",
+        )
+    found = json.loads(
+        spawn(
+            [sys.executable, bench.script("inprocess.py"), "sandbox", image, str(bench.rounds)],
+            bench.environment(),
+        )
+    )
     for case, ns in found["cases"].items():
-        yield bench.row("sandbox", "in process: " + case, "us", [n / 1e3 for n in ns], None, PIPELINE_US if case == "no child" else None, core=found["core"])
+        yield bench.row(
+            "sandbox",
+            "in process: " + case,
+            "us",
+            [n / 1e3 for n in ns],
+            None,
+            PIPELINE_US if case == "no child" else None,
+            core=found["core"],
+        )
 
 
 def _image(bench) -> str:
     from clawlite.host.build.build import build_beside
+
     folder = bench.make("boxed")
-    for name, text in (("claw.json", json.dumps(_CLAW)), ("clawlite.toml", 'replay = "replay.jsonl"\n'),
-                       ("replay.jsonl", '{"user": null}\n{"say": "Done."}\n')):
+    for name, text in (
+        ("claw.json", json.dumps(_CLAW)),
+        ("clawlite.toml", 'replay = "replay.jsonl"\n'),
+        ("replay.jsonl", '{"user": null}\n{"say": "Done."}\n'),
+    ):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
     with open(os.path.join(folder, "lines"), "wb") as file:
@@ -80,7 +155,15 @@ def _image(bench) -> str:
 
 def _peer(bench, image: str, profile: str):
     """Return an agent that works in *profile*, or None where this machine has not got it."""
-    command = [sys.executable, "-I", "-S", os.path.join(bench.package, "clawlite", "__main__.py"), "serve", image, "--stdio"]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        os.path.join(bench.package, "clawlite", "__main__.py"),
+        "serve",
+        image,
+        "--stdio",
+    ]
     if profile == "L":
         command = [sys.executable, bench.script("without_userns.py")] + command
     peer = Peer(command, bench.environment(), bench.folder)

@@ -1,4 +1,5 @@
 """Suites of ``serve --stdio``: a process, a pipe to it and one from it."""
+
 import os
 import shutil
 import statistics
@@ -10,11 +11,12 @@ from clawlite.core.errors import ClawError
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import quantile
 
-READY_MS = 12.0                 # the targets of the project: above `python3 -I -S -c pass`, same run
+# the targets of the project: above `python3 -I -S -c pass`, same run
+READY_MS = 12.0
 READY_MIB = 4.0
-COMPILED = 5                    # rounds that compile: a second each
+COMPILED = 5  # rounds that compile: a second each
 OVER_ECHO = {"one after the other": 2.5, "pipelined": 2.0}
-P99 = 6.0                       # of single calls, over their median
+P99 = 6.0  # of single calls, over their median
 BARE = ["-I", "-S", "-c", "pass"]
 IDLE = ["-I", "-S", "-c", "import sys; sys.stdin.read()"]
 ECHO = """
@@ -26,7 +28,7 @@ for line in sys.stdin.buffer:
     answer = {"jsonrpc": "2.0", "id": request["id"], "result": {"content": [{"type": "text", "text": text}], "isError": False}}
     out.write(json.dumps(answer).encode() + b"\\n")
     out.flush()
-"""
+"""  # noqa: E501
 _READ = 65536
 
 
@@ -37,13 +39,23 @@ class Peer:
     """
 
     def __init__(self, command: list, environment: dict, folder: str):
-        # close_fds=False: posix_spawn, where fork would copy this process' page tables into the time
-        self.process = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        bufsize=0, close_fds=False)
+        # close_fds=False: posix_spawn, where fork would copy this process' page tables into the
+        # time
+        self.process = subprocess.Popen(
+            command,
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            close_fds=False,
+        )
         self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
 
     def ask(self, data: bytes, answers: int) -> bytes:
-        """Write *data* and read until as many lines have come as *answers* says; return what came."""
+        """Write *data* and read until as many lines have come as *answers* says; return what
+        came.
+        """
         os.write(self._in, data)
         return self.read(answers)
 
@@ -60,6 +72,7 @@ class Peer:
     def stream(self, lines: list) -> None:
         """Send *lines* without waiting for an answer in between, and read as many answers."""
         import select
+
         poll, data, at, times, came = select.poll(), b"".join(lines), 0, len(lines), 0
         poll.register(self._out, select.POLLIN)
         poll.register(self._in, select.POLLOUT)
@@ -71,7 +84,7 @@ class Peer:
                     if not part:
                         raise ClawError("the process ended after %d of %d answers" % (came, times))
                 else:
-                    at += os.write(fd, data[at:at + 4096])
+                    at += os.write(fd, data[at : at + 4096])
                     if at == len(data):
                         poll.unregister(fd)
 
@@ -83,7 +96,9 @@ class Peer:
 
 
 def ready(bench):
-    """Yield rows: the time until READY, and the memory there, above the bare interpreter; in turns."""
+    """Yield rows: the time until READY, and the memory there, above the bare interpreter; in
+    turns.
+    """
     images = [("with tools.py", bench.agent()), ("without tools.py", bench.agent(False))]
     asked, environment = agent.opening(), bench.environment()
     bare, times, memory, idle = [], [[], []], [[], []], []
@@ -103,19 +118,41 @@ def ready(bench):
     yield bench.row("ready", "bare: python -I -S -c pass", "ms", bare, note="from spawn to exit")
     for (case, _), took, resident in zip(images, times, memory):
         took, resident = took[1:], resident[1:]
-        yield bench.row("ready", case, "ms", took, note="from spawn to the answer of claw.status", heap_peak=_median(resident, 0))
-        yield bench.row("ready", case + ", above bare", "ms", [a - b for a, b in zip(took, bare)],
-                        statistics.median(took) - statistics.median(bare), READY_MS, "value: difference of the medians")
+        yield bench.row(
+            "ready",
+            case,
+            "ms",
+            took,
+            note="from spawn to the answer of claw.status",
+            heap_peak=_median(resident, 0),
+        )
+        yield bench.row(
+            "ready",
+            case + ", above bare",
+            "ms",
+            [a - b for a, b in zip(took, bare)],
+            statistics.median(took) - statistics.median(bare),
+            READY_MS,
+            "value: difference of the medians",
+        )
         for kind, name in enumerate(("VmHWM", "RssAnon")):
             above = (_median(resident, kind) - _median(idle, kind)) / 1048576
-            yield bench.row("ready", f"{case}, {name} above bare", "MiB", [a[kind] / 1048576 for a in resident], above, READY_MIB,
-                            f"value: above {_median(idle, kind) / 1048576:.2f} MiB of python -I -S that reads stdin")
+            yield bench.row(
+                "ready",
+                f"{case}, {name} above bare",
+                "MiB",
+                [a[kind] / 1048576 for a in resident],
+                above,
+                READY_MIB,
+                f"value: above {_median(idle, kind) / 1048576:.2f} MiB of python -I "
+                f"-S that reads stdin",
+            )
 
 
 def manifest(bench):
     """Yield rows: the time until READY over a manifest, compiled first and with a current image."""
     if bench.is_here:
-        return                      # on a device there is no compiler
+        return  # on a device there is no compiler
     folder = os.path.dirname(bench.agent())
     cache = os.path.join(bench.folder, "cache")
     environment = bench.environment(CLAWLITE_CACHE=cache)
@@ -138,9 +175,17 @@ def manifest(bench):
 
 
 def call(bench):
-    """Yield rows: claw.tool.call over a pipe, beside a JSON echo over the same pipes in the same run; in turns."""
-    peers = [("over a pipe", Peer(_serve(bench, bench.agent()), bench.environment(), bench.folder), 2),
-             ("bare JSON echo", Peer([sys.executable, "-I", "-S", "-c", ECHO], bench.environment(), bench.folder), 2)]
+    """Yield rows: claw.tool.call over a pipe, beside a JSON echo over the same pipes in the same
+    run; in turns.
+    """
+    peers = [
+        ("over a pipe", Peer(_serve(bench, bench.agent()), bench.environment(), bench.folder), 2),
+        (
+            "bare JSON echo",
+            Peer([sys.executable, "-I", "-S", "-c", ECHO], bench.environment(), bench.folder),
+            2,
+        ),
+    ]
     alone, stream, single = [[], []], [[], []], [[], []]
     try:
         for _, peer, answers in peers:
@@ -165,18 +210,47 @@ def call(bench):
     for how, found in (("one after the other", alone), ("pipelined", stream)):
         for at, (case, _, _) in enumerate(peers):
             samples = found[at][1:]
-            yield bench.row("call", f"{case}, {how}", "us", samples, note="%.0f requests/s" % (1e6 / statistics.median(samples)))
+            yield bench.row(
+                "call",
+                f"{case}, {how}",
+                "us",
+                samples,
+                note="%.0f requests/s" % (1e6 / statistics.median(samples)),
+            )
         ratios = [a / b for a, b in zip(found[0][1:], found[1][1:])]
-        yield bench.row("call", f"over the echo, {how}", "ratio", ratios, statistics.median(ratios), OVER_ECHO[how],
-                        "time of a call over the time of an echo, round by round")
+        yield bench.row(
+            "call",
+            f"over the echo, {how}",
+            "ratio",
+            ratios,
+            statistics.median(ratios),
+            OVER_ECHO[how],
+            "time of a call over the time of an echo, round by round",
+        )
     for at, (case, _, _) in enumerate(peers):
         ordered = sorted(single[at][100:])
-        yield bench.row("call", f"{case}, p99 over p50", "ratio", [quantile(ordered, 0.99) / quantile(ordered, 0.5)], None,
-                        None if at else P99, "of %d single calls: p50 %.1f us, p99 %.1f us" % (len(ordered), quantile(ordered, 0.5), quantile(ordered, 0.99)))
+        yield bench.row(
+            "call",
+            f"{case}, p99 over p50",
+            "ratio",
+            [quantile(ordered, 0.99) / quantile(ordered, 0.5)],
+            None,
+            None if at else P99,
+            "of %d single calls: p50 %.1f us, p99 %.1f us"
+            % (len(ordered), quantile(ordered, 0.5), quantile(ordered, 0.99)),
+        )
 
 
 def _serve(bench, image: str) -> list:
-    return [sys.executable, "-I", "-S", os.path.join(bench.package, "clawlite", "__main__.py"), "serve", image, "--stdio"]
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        os.path.join(bench.package, "clawlite", "__main__.py"),
+        "serve",
+        image,
+        "--stdio",
+    ]
 
 
 def _bare(environment: dict, folder: str) -> float:
@@ -189,7 +263,9 @@ def _bare(environment: dict, folder: str) -> float:
 
 
 def _idle(environment: dict, folder: str) -> tuple:
-    """Return the memory of an interpreter that waits for its input: it sleeps, and has not grown for 20 ms."""
+    """Return the memory of an interpreter that waits for its input: it sleeps, and has not grown
+    for 20 ms.
+    """
     peer = Peer([sys.executable] + IDLE, environment, folder)
     last, same = None, 0
     while same < 10:

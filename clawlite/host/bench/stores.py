@@ -1,4 +1,7 @@
-"""The stores of a board on the real MicroPython: what an entry costs in heap and time, and a question to 500 of them."""
+"""The stores of a board on the real MicroPython: what an entry costs in heap and time, and a
+question to 500 of them.
+"""
+
 import json
 import os
 
@@ -7,7 +10,7 @@ from clawlite.host.bench.micropython import ROOM_KIB, STEPS, Board
 from clawlite.host.bench.run import spawn
 
 ENTRIES, FEW = 500, 100
-_BYTES = 290                    # of a content
+_BYTES = 290  # of a content
 _CLAW = """claw: "0.3.0"
 kind: Claw
 metadata: { name: stores, version: "1.0.0" }
@@ -15,35 +18,74 @@ spec:
   identity: { inline: { personality: "You remember.", autonomy: autonomous } }
   providers: [{ inline: { protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } } }]
   memory: { inline: { stores: [{ name: notes, type: semantic, retention: { max_entries: 1000 } }] } }
-"""
+"""  # noqa: E501
 _ID = "c1a00000-0000-4000-8000-%012d"
 
 
 def stores(bench):
-    """Yield rows: heap with stores, what 100 entries take of it, the smallest heap, time of an entry and of a question."""
+    """Yield rows: heap with stores, what 100 entries take of it, the smallest heap, time of an
+    entry and of a question.
+    """
     board = Board(bench)
-    entry = _line("store", entries=[{"content": "note of the pump, ".ljust(_BYTES, "x")}], context={"request_id": _ID % 0})
+    entry = _line(
+        "store",
+        entries=[{"content": "note of the pump, ".ljust(_BYTES, "x")}],
+        context={"request_id": _ID % 0},
+    )
     question = _line("query", query={"type": "semantic", "text": f"pump {_ID % 0}"})
     few = _run(board, _project(bench, "stores-few", entry), FEW)
     image = _project(bench, "stores-many", entry)
     many = _run(board, image, ENTRIES)
-    yield board.row("a store of 290 bytes", "us", [ns / 1000 for ns in many["ns"]], f"a record of the log each; heap of {ROOM_KIB} KiB", heap_peak=many["uncollected"])
-    yield board.row("heap in use with stores, READY", "KiB", [few["ready"] / 1024], "after a collection; %d bytes before our code" % few["start"])
-    yield board.row("heap in use, 100 entries more", "B", [(many["after"] - few["after"]) * FEW / (ENTRIES - FEW)], f"from {FEW} to {ENTRIES}; 600 are the index")
+    yield board.row(
+        "a store of 290 bytes",
+        "us",
+        [ns / 1000 for ns in many["ns"]],
+        f"a record of the log each; heap of {ROOM_KIB} KiB",
+        heap_peak=many["uncollected"],
+    )
+    yield board.row(
+        "heap in use with stores, READY",
+        "KiB",
+        [few["ready"] / 1024],
+        "after a collection; %d bytes before our code" % few["start"],
+    )
+    yield board.row(
+        "heap in use, 100 entries more",
+        "B",
+        [(many["after"] - few["after"]) * FEW / (ENTRIES - FEW)],
+        f"from {FEW} to {ENTRIES}; 600 are the index",
+    )
     _say(image, question)
-    yield board.row("a question by words, 500 entries", "ms", [ns / 1e6 for ns in _run(board, image, 31)["ns"]], "all of them have one of the words")
+    yield board.row(
+        "a question by words, 500 entries",
+        "ms",
+        [ns / 1e6 for ns in _run(board, image, 31)["ns"]],
+        "all of them have one of the words",
+    )
     start = os.path.join(os.path.dirname(image), "start.py")
     with open(start, "w", encoding="utf-8") as file:
         file.write("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
     said = agent.opening() + (entry + question.replace('"id": 1,', '"id": "asked",')).encode()
-    yield board.row("smallest heap for a store and that question", "KiB", [board.smallest([start, image, "--stdio"], b"note of the pump", said)], STEPS)
+    yield board.row(
+        "smallest heap for a store and that question",
+        "KiB",
+        [board.smallest([start, image, "--stdio"], b"note of the pump", said)],
+        STEPS,
+    )
 
 
 def _project(bench, name: str, line: str) -> str:
-    """Return the image of an agent with a store, the operator's lines beside it, of which the last is *line*."""
+    """Return the image of an agent with a store, the operator's lines beside it, of which the
+    last is *line*.
+    """
     from clawlite.host.build.build import build_beside
+
     folder = bench.make(name)
-    for file, text in (("claw.yaml", _CLAW), ("clawlite.toml", 'reflex = "reflex.toml"\n'), ("reflex.toml", '[[rule]]\nwhen = "hello"\nsay = "Hello!"\n')):
+    for file, text in (
+        ("claw.yaml", _CLAW),
+        ("clawlite.toml", 'reflex = "reflex.toml"\n'),
+        ("reflex.toml", '[[rule]]\nwhen = "hello"\nsay = "Hello!"\n'),
+    ):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as opened:
             opened.write(text)
     build_beside(folder)
@@ -58,8 +100,22 @@ def _say(image: str, line: str) -> None:
 
 
 def _line(method: str, **params) -> str:
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "claw.memory." + method, "params": {"store": "notes", **params}}) + "\n"
+    return (
+        json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "claw.memory." + method,
+                "params": {"store": "notes", **params},
+            }
+        )
+        + "\n"
+    )
 
 
 def _run(board, image: str, count: int) -> dict:
-    return json.loads(spawn(board.within(["-m", "board", "calls", image, str(count)], ROOM_KIB), board.environment()))
+    return json.loads(
+        spawn(
+            board.within(["-m", "board", "calls", image, str(count)], ROOM_KIB), board.environment()
+        )
+    )

@@ -1,4 +1,7 @@
-"""Suites of one process: the compiler here, the runtime in a Python of its own (benchmarks/inprocess.py)."""
+"""Suites of one process: the compiler here, the runtime in a Python of its own
+(benchmarks/inprocess.py).
+"""
+
 import json
 import os
 import statistics
@@ -12,7 +15,7 @@ from clawlite.core.header import MAGIC
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.bench.run import spawn
 
-LOAD_MS = 0.3                   # the targets of the project
+LOAD_MS = 0.3  # the targets of the project
 DECISION_RATIO = 1.2
 FETCH_US = 50
 SCAN_MS = 5
@@ -23,7 +26,7 @@ spec:
   identity: { inline: { personality: x } }
   providers: [ { inline: { protocol: openai-compatible, endpoint: "http://127.0.0.1:9/v1", model: x, auth: { type: none } } } ]
   policies: [ { inline: { rules: [ { id: all, action: allow, scope: all } ], secret_scanning: { enabled: true }, prompt_injection: { detection: pattern } } } ]
-"""
+"""  # noqa: E501
 SIZES = (10, 100, 1000, 10000)  # rules
 
 
@@ -32,6 +35,7 @@ def build(bench):
     from clawlite.host.compiler import compiler
     from clawlite.host.manifest import manifest
     from clawlite.host.projects import new
+
     folders = [bench_agent.write(bench.make("built")), os.path.join(bench.folder, "greenhouse")]
     new.new(folders[1])
     samples, sizes = [[], []], [0, 0]
@@ -52,7 +56,9 @@ def load(bench):
     for core, cases in _inside(bench, "load", bench.agent()):
         for case, ns in cases.items():
             target = LOAD_MS if case == "open the file" and core == "pure" else None
-            yield bench.row("load", case, "ms", [n / 1e6 for n in ns], None, target, "20 tools, 30 rules", core)
+            yield bench.row(
+                "load", case, "ms", [n / 1e6 for n in ns], None, target, "20 tools, 30 rules", core
+            )
 
 
 def decision(bench):
@@ -64,21 +70,49 @@ def decision(bench):
         begin = time.perf_counter_ns()
         _rule_image(images[-1], size)
         spent = (time.perf_counter_ns() - begin) / 1e6
-    yield bench.row("decision", f"fold {SIZES[-1]} rules for the requests' tools", "ms", [spent], note="on the host, once")
+    yield bench.row(
+        "decision",
+        f"fold {SIZES[-1]} rules for the requests' tools",
+        "ms",
+        [spent],
+        note="on the host, once",
+    )
     for core, cases in _inside(bench, "decision", *images):
         for case, ns in cases.items():
-            yield bench.row("decision", case, "ns", ns, core=core, note="32 requests, 8 of them denied by the last rule")
+            yield bench.row(
+                "decision",
+                case,
+                "ns",
+                ns,
+                core=core,
+                note="32 requests, 8 of them denied by the last rule",
+            )
         first, last = (cases["decide, %d rules" % size] for size in (SIZES[0], SIZES[-1]))
         ratios = [b / a for a, b in zip(first, last)]
-        yield bench.row("decision", "10,000 rules over 10 rules", "ratio", ratios, statistics.median(ratios), DECISION_RATIO,
-                        "median of the ratios of each round", core)
+        yield bench.row(
+            "decision",
+            "10,000 rules over 10 rules",
+            "ratio",
+            ratios,
+            statistics.median(ratios),
+            DECISION_RATIO,
+            "median of the ratios of each round",
+            core,
+        )
 
 
 def call(bench):
     """Yield rows: one claw.tool.call in process."""
     for core, cases in _inside(bench, "call", bench.agent()):
         for case, ns in cases.items():
-            yield bench.row("call", "in process: " + case, "us", [n / 1e3 for n in ns], core=core, note="echo, a line of 342 bytes")
+            yield bench.row(
+                "call",
+                "in process: " + case,
+                "us",
+                [n / 1e3 for n in ns],
+                core=core,
+                note="echo, a line of 342 bytes",
+            )
 
 
 def turn(bench):
@@ -89,10 +123,21 @@ def turn(bench):
 
 
 def netrules(bench):
-    """Yield rows: whether a tool may fetch a URL, and which addresses of its name it may connect to."""
+    """Yield rows: whether a tool may fetch a URL, and which addresses of its name it may connect
+    to.
+    """
     for core, cases in _inside(bench, "netrules", bench.agent()):
         for case, ns in cases.items():
-            yield bench.row("netrules", case, "us", [n / 1e3 for n in ns], None, FETCH_US, "a list of 100 hosts, 8 addresses", core)
+            yield bench.row(
+                "netrules",
+                case,
+                "us",
+                [n / 1e3 for n in ns],
+                None,
+                FETCH_US,
+                "a list of 100 hosts, 8 addresses",
+                core,
+            )
 
 
 def scan(bench):
@@ -101,48 +146,123 @@ def scan(bench):
     with open(os.path.join(folder, "claw.yaml"), "w", encoding="utf-8") as file:
         file.write(GUARDED)
     from clawlite.host.build.build import build_beside
+
     for core, cases in _inside(bench, "scan", build_beside(folder)):
         for case, ns in cases.items():
-            yield bench.row("scan", case, "ms", [n / 1e6 for n in ns], None, SCAN_MS if case.startswith("secrets") else None, "all kinds", core)
+            yield bench.row(
+                "scan",
+                case,
+                "ms",
+                [n / 1e6 for n in ns],
+                None,
+                SCAN_MS if case.startswith("secrets") else None,
+                "all kinds",
+                core,
+            )
 
 
 def _inside(bench, suite: str, *images: str):
-    """Yield (core, {case: [ns, ...]}): this package, and its Cython build where ``make accel`` left one."""
+    """Yield (core, {case: [ns, ...]}): this package, and its Cython build where ``make accel``
+    left one.
+    """
     accel = os.path.join(bench.package, "build", "accel")
     for path in [bench.package] + ([accel] if os.path.isdir(accel) else []):
         environment = dict(bench.environment(), PYTHONPATH=path)
-        found = json.loads(spawn([sys.executable, bench.script("inprocess.py"), suite, images[0], str(bench.rounds), *images[1:]],
-                                 environment))
+        found = json.loads(
+            spawn(
+                [
+                    sys.executable,
+                    bench.script("inprocess.py"),
+                    suite,
+                    images[0],
+                    str(bench.rounds),
+                    *images[1:],
+                ],
+                environment,
+            )
+        )
         yield found["core"], found["cases"]
 
 
 def _rule_image(path: str, size: int) -> None:
-    """Write an image of *size* rules (``bench_agent.rules``) and of the tools of 32 requests, and the requests beside it.
+    """Write an image of *size* rules (``bench_agent.rules``) and of the tools of 32 requests, and
+    the requests beside it.
 
-    The requests: 12 exact names, 3 each by glob, category, path and hint, spread over all blocks; 8 that no rule names.
-    """
+    The requests: 12 exact names, 3 each by glob, category, path and hint, spread over all blocks; 8
+    that no rule names."""
     from msgspec import convert
 
     from clawlite.host.image import image_file
     from clawlite.host.models.policy import Rule
     from clawlite.host.policy import folding
-    policy = types.SimpleNamespace(name="bench", spec=types.SimpleNamespace(
-        rules=[convert(rule, Rule) for rule in bench_agent.rules(size)]))
+
+    policy = types.SimpleNamespace(
+        name="bench",
+        spec=types.SimpleNamespace(rules=[convert(rule, Rule) for rule in bench_agent.rules(size)]),
+    )
     flat = folding.flatten([policy])
     records, index, wanted, known = b"", [], [], {}
     for name, category, rule in _requests(size // 10):
         paths = ["path"] if category and category.startswith("files") else []
-        wanted.append([name, {"path": "/workspace/notes/2026/may.txt"} if paths else {"text": "x"}, rule])
+        wanted.append(
+            [name, {"path": "/workspace/notes/2026/may.txt"} if paths else {"text": "x"}, rule]
+        )
         if name not in known:
             known[name] = True
-            tool = types.SimpleNamespace(kind="Tool", name=name, labels={"category": category} if category else {}, spec=types.SimpleNamespace(
-                annotations={"destructiveHint": True, "readOnlyHint": True}))
-            record = image_file.encode([name, layout.READ_ONLY, category, 127, None, 0, 65536, [layout.BUILTIN, name], paths, [], None, [0, 0], None])
+            tool = types.SimpleNamespace(
+                kind="Tool",
+                name=name,
+                labels={"category": category} if category else {},
+                spec=types.SimpleNamespace(
+                    annotations={"destructiveHint": True, "readOnlyHint": True}
+                ),
+            )
+            record = image_file.encode(
+                [
+                    name,
+                    layout.READ_ONLY,
+                    category,
+                    127,
+                    None,
+                    0,
+                    65536,
+                    [layout.BUILTIN, name],
+                    paths,
+                    [],
+                    None,
+                    [0, 0],
+                    None,
+                ]
+            )
             index.append([name, len(records), len(record), folding.fold(flat, tool, paths)])
             records += record
-    agent = ["bench", "1", "bench", 2, 2, 30000, [], 1, 1, "", 0, [0, 0], "", 1, None, None, None, 0]
-    sections = {layout.AGENT: agent, layout.TOOLS: index, layout.RECORDS: records,
-                layout.RULES: image_file.table([image_file.encode(rule.record()) for rule in flat]), layout.PROSE: b""}
+    agent = [
+        "bench",
+        "1",
+        "bench",
+        2,
+        2,
+        30000,
+        [],
+        1,
+        1,
+        "",
+        0,
+        [0, 0],
+        "",
+        1,
+        None,
+        None,
+        None,
+        0,
+    ]
+    sections = {
+        layout.AGENT: agent,
+        layout.TOOLS: index,
+        layout.RECORDS: records,
+        layout.RULES: image_file.table([image_file.encode(rule.record()) for rule in flat]),
+        layout.PROSE: b"",
+    }
     with open(path, "wb") as file:
         file.write(image_file.write(sections, "bench", [], bytes(32), []))
     with open(path + ".requests", "w", encoding="utf-8") as file:
@@ -150,11 +270,17 @@ def _rule_image(path: str, size: int) -> None:
 
 
 def _requests(blocks: int):
-    """Yield (tool, category, id of the rule that decides) of 32 requests over *blocks* blocks of ten rules."""
+    """Yield (tool, category, id of the rule that decides) of 32 requests over *blocks* blocks of
+    ten rules.
+    """
     for i in range(12):
         block = (blocks - 1) * i // 11
-        number = i % 5              # the sixth of the last block is the rule that denies all
-        yield "echo" if block + number == 0 else f"exact-{block}-{number}", None, f"exact-{block}-{number}"
+        number = i % 5  # the sixth of the last block is the rule that denies all
+        yield (
+            "echo" if block + number == 0 else f"exact-{block}-{number}",
+            None,
+            f"exact-{block}-{number}",
+        )
     for i in range(3):
         block = (blocks - 1) * i // 2
         yield f"glob-{block}-{i}", None, f"glob-{block}"

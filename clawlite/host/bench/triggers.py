@@ -1,4 +1,7 @@
-"""Suite of the triggers: what benchmarks/triggers.py measures of schedules, and of a queue where there is a broker (``make mosquitto``)."""
+"""Suite of the triggers: what benchmarks/triggers.py measures of schedules, and of a queue where
+there is a broker (``make mosquitto``).
+"""
+
 import glob
 import json
 import os
@@ -11,7 +14,7 @@ import time
 from clawlite.core.errors import ClawError
 from clawlite.host.bench.run import spawn
 
-TRIGGER_US = 1000               # the target of the project: 1,000 a second
+TRIGGER_US = 1000  # the target of the project: 1,000 a second
 WAIT_S = 20
 _SPEC = """claw: "0.3.0"
 kind: Claw
@@ -21,13 +24,13 @@ spec:
   providers: [ { inline: { protocol: custom, endpoint: "builtin:reflex", model: r, auth: { type: none } } } ]
   channels:
 %s
-"""
+"""  # noqa: E501
 _CRON = """    - inline: { name: tick-%d, type: cron, transport: polling, auth: { secret_ref: NONE },
                 trigger: { schedule: "* * * * *", overlap_policy: queue } }
-"""
+"""  # noqa: E501
 _QUEUE = """    - inline: { name: jobs, type: queue, transport: polling, auth: { secret_ref: NONE }, access_control: { mode: open },
                 trigger: { queue_name: t/jobs, overlap_policy: queue } }
-"""
+"""  # noqa: E501
 _SETTINGS = 'reflex = "reflex.toml"\n[cron]\nmissed = "all"\n'
 _MQTT = '[mqtt]\naddress = "mqtt://127.0.0.1:%d"\nreplies = { jobs = "t/said" }\n'
 _RULES = '[[rule]]\nwhen = ["echo {words:text}", "{words:text}"]\nsay = "You said: {words}"\n'
@@ -36,7 +39,12 @@ _RULES = '[[rule]]\nwhen = ["echo {words:text}", "{words:text}"]\nsay = "You sai
 def triggers(bench):
     """Yield rows: runs of schedules, and of messages of a queue, from being due to being done."""
     image = _agent(bench, "ticks", "".join(_CRON % number for number in range(10)), _SETTINGS)
-    yield _row(bench, "a run of a schedule", _measured(bench, image, "cron"), "10 schedules, 100 runs each, overlap_policy queue")
+    yield _row(
+        bench,
+        "a run of a schedule",
+        _measured(bench, image, "cron"),
+        "10 schedules, 100 runs each, overlap_policy queue",
+    )
     command, environment = broker(bench)
     if command is None:
         return
@@ -45,11 +53,21 @@ def triggers(bench):
     image = _agent(bench, "jobs", _QUEUE, _SETTINGS + _MQTT % port)
     file = os.path.join(bench.make("broker"), "mosquitto.conf")
     with open(file, "w", encoding="utf-8") as said:
-        said.write("listener %d 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nuser root\nlog_dest none\n" % port)
-    process = subprocess.Popen([command, "-c", file], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        said.write(
+            "listener %d 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nuser "
+            "root\nlog_dest none\n" % port
+        )
+    process = subprocess.Popen(
+        [command, "-c", file], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _listens(process, port)
-        yield _row(bench, "a message of a queue", _measured(bench, image, "queue", str(port)), "QoS 1, on record, a reply each, overlap_policy queue")
+        yield _row(
+            bench,
+            "a message of a queue",
+            _measured(bench, image, "queue", str(port)),
+            "QoS 1, on record, a reply each, overlap_policy queue",
+        )
     finally:
         process.terminate()
         process.wait()
@@ -61,20 +79,32 @@ def broker(bench) -> tuple:
     unpacked = os.path.join(bench.package, "build", "mosquitto", "usr")
     if found is None and os.path.exists(os.path.join(unpacked, "sbin", "mosquitto")):
         found = os.path.join(unpacked, "sbin", "mosquitto")
-    return found, bench.environment(LD_LIBRARY_PATH=":".join(glob.glob(os.path.join(unpacked, "lib", "*-linux-*"))))
+    return found, bench.environment(
+        LD_LIBRARY_PATH=":".join(glob.glob(os.path.join(unpacked, "lib", "*-linux-*")))
+    )
 
 
 def _agent(bench, name: str, channels: str, settings: str) -> str:
     from clawlite.host.build.build import build_beside
+
     folder = bench.make(name)
-    for file, text in (("claw.yaml", _SPEC % (name, channels)), ("clawlite.toml", settings), ("reflex.toml", _RULES)):
+    for file, text in (
+        ("claw.yaml", _SPEC % (name, channels)),
+        ("clawlite.toml", settings),
+        ("reflex.toml", _RULES),
+    ):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as made:
             made.write(text)
     return build_beside(folder)
 
 
 def _measured(bench, image: str, kind: str, *more: str) -> list:
-    return json.loads(spawn([sys.executable, bench.script("triggers.py"), image, kind, str(bench.rounds), *more], bench.environment()))
+    return json.loads(
+        spawn(
+            [sys.executable, bench.script("triggers.py"), image, kind, str(bench.rounds), *more],
+            bench.environment(),
+        )
+    )
 
 
 def _row(bench, case: str, ns: list, note: str) -> dict:

@@ -1,4 +1,7 @@
-"""The boards that are known: a project's own profiles in ``boards/`` beside its manifest, then those of this package."""
+"""The boards that are known: a project's own profiles in ``boards/`` beside its manifest, then
+those of this package.
+"""
+
 import os
 import re
 
@@ -11,12 +14,17 @@ FOLDER = "boards"
 
 
 def files(folder: str = ".") -> dict[str, str]:
-    """Return {name: path of its profile}, sorted by name; *folder* is where the manifest lies, and its own come first."""
+    """Return {name: path of its profile}, sorted by name; *folder* is where the manifest lies,
+    and its own come first.
+    """
     found = {path.stem: str(path) for path in boards_dir().glob("*.toml")}
     own = os.path.join(folder, FOLDER) if folder not in ("", ".") else FOLDER
     if os.path.isdir(own):
-        found.update((name.removesuffix(".toml"), os.path.join(own, name)) for name in os.listdir(own)
-                     if name.endswith(".toml") and os.path.isfile(os.path.join(own, name)))
+        found.update(
+            (name.removesuffix(".toml"), os.path.join(own, name))
+            for name in os.listdir(own)
+            if name.endswith(".toml") and os.path.isfile(os.path.join(own, name))
+        )
     return dict(sorted(found.items()))
 
 
@@ -40,12 +48,17 @@ def profile(name: str, folder: str = ".") -> board_profile.Profile:
     """
     known = files(folder)
     if name not in known:
-        raise ClawError(f"unknown board {name}; known: {', '.join(known)}", did_you_mean(name, known) or "for another one: clawlite boards new NAME --from BOARD")
+        raise ClawError(
+            f"unknown board {name}; known: {', '.join(known)}",
+            did_you_mean(name, known) or "for another one: clawlite boards new NAME --from BOARD",
+        )
     return board_profile.read(known[name])
 
 
 def load_all(folder: str = ".") -> list[board_profile.Profile]:
-    """Return the profiles of all boards, by name, but for those with mistakes: who asks for such a one is told."""
+    """Return the profiles of all boards, by name, but for those with mistakes: who asks for such
+    a one is told.
+    """
     found = []
     for path in files(folder).values():
         try:
@@ -63,7 +76,9 @@ def plain(value: object) -> object:
 
 
 def rows(folder: str = ".") -> list[dict]:
-    """Return all profiles as plain data, by name, each with ``file``: where it stands.  Raises ``ManifestErrors``."""
+    """Return all profiles as plain data, by name, each with ``file``: where it stands.  Raises
+    ``ManifestErrors``.
+    """
     return [row(name, folder) for name in files(folder)]
 
 
@@ -73,19 +88,33 @@ def row(name: str, folder: str = ".") -> dict:
 
 
 def new(name: str, source: str, folder: str = ".") -> str:
-    """Write the profile of the board *source* to ``boards/NAME.toml`` in *folder* as one of the board *name*; return its path.
+    """Write the profile of the board *source* to ``boards/NAME.toml`` in *folder* as one of the
+    board *name*; return its path.
 
     Nothing of it is checked on that board: all its facts are in ``unchecked``.
-    Raises ``ClawError`` for a name that no board can have or a file that is there; as ``profile`` does for *source*.
-    """
+    Raises ``ClawError`` for a name that no board can have or a file that is there; as ``profile``
+    does for *source*."""
     import tomli_w
+
     if not re.fullmatch("[a-zA-Z0-9][a-zA-Z0-9-]{0,62}", name) or name == "new":
-        raise ClawError(f"expected a name of 1 to 63 letters, digits and hyphens, got {name}", "such as my-board")
+        raise ClawError(
+            f"expected a name of 1 to 63 letters, digits and hyphens, got {name}",
+            "such as my-board",
+        )
     made = _without_none(load(source, folder))
-    made.update(name=name, title=f"{name}, after {made['title']}",
-                unchecked=[field for field in made if field not in ("name", "title", "sources", "unchecked")],
-                sources=[f"the profile of {source}"] + made["sources"])
-    path = os.path.join(folder, FOLDER, f"{name}.toml") if folder != "." else os.path.join(FOLDER, f"{name}.toml")
+    made.update(
+        name=name,
+        title=f"{name}, after {made['title']}",
+        unchecked=[
+            field for field in made if field not in ("name", "title", "sources", "unchecked")
+        ],
+        sources=[f"the profile of {source}"] + made["sources"],
+    )
+    path = (
+        os.path.join(folder, FOLDER, f"{name}.toml")
+        if folder != "."
+        else os.path.join(FOLDER, f"{name}.toml")
+    )
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "xb") as file:
@@ -93,11 +122,15 @@ def new(name: str, source: str, folder: str = ".") -> str:
     except FileExistsError:
         raise ClawError(f"{path} is there already", "choose another name, or edit it") from None
     except OSError as e:
-        if os.path.isfile(path):        # ours, and not whole
+        if os.path.isfile(path):  # ours, and not whole
             os.remove(path)
         raise unwritten(path, e, "go to a folder that you may write to") from None
     return path
 
 
 def _without_none(value: dict) -> dict:
-    return {key: _without_none(item) if isinstance(item, dict) else item for key, item in value.items() if item is not None}
+    return {
+        key: _without_none(item) if isinstance(item, dict) else item
+        for key, item in value.items()
+        if item is not None
+    }

@@ -1,8 +1,9 @@
 """A board profile: the schema of ``boards/NAME.toml``, checked with every mistake by file and line.
 
-A profile says what a board has and what this version's shell can do on it, no more.  Facts that nobody has checked on a
-board of that kind are named in ``unchecked``; where facts come from stands in ``sources``.
-"""
+A profile says what a board has and what this version's shell can do on it, no more.  Facts that
+nobody has checked on a board of that kind are named in ``unchecked``; where facts come from stands
+in ``sources``."""
+
 import os
 import re
 from typing import Annotated, Literal
@@ -15,26 +16,71 @@ from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.models.common import Amount, Count, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
 
-PIN_KINDS = ("adc", "input", "output", "pwm")           # what clawlite.toml may want of a pin
+PIN_KINDS = ("adc", "input", "output", "pwm")  # what clawlite.toml may want of a pin
 MAX_PIN = 65535
 _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
-USBId = Annotated[str, text_like(r"^[0-9A-F]{4}:[0-9A-F]{4}\Z", 'vendor and product in hex, such as "2E8A:0005"', "2E8A:0005",
-                                 lambda text: f"write {quoted(text.upper())}" if re.fullmatch("[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}", text) else "")]
-Ability = Literal["access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "lan", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook"]
+USBId = Annotated[
+    str,
+    text_like(
+        r"^[0-9A-F]{4}:[0-9A-F]{4}\Z",
+        'vendor and product in hex, such as "2E8A:0005"',
+        "2E8A:0005",
+        lambda text: (
+            f"write {quoted(text.upper())}"
+            if re.fullmatch("[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}", text)
+            else ""
+        ),
+    ),
+]
+Ability = Literal[
+    "access",
+    "audit",
+    "buses",
+    "cron",
+    "encryption",
+    "files",
+    "gateway",
+    "guard",
+    "guard-model",
+    "http",
+    "https",
+    "lan",
+    "log",
+    "memory",
+    "messages",
+    "mqtt",
+    "pins",
+    "process",
+    "reflex",
+    "replay",
+    "shell",
+    "telegram",
+    "telemetry",
+    "tools",
+    "tools.py",
+    "web",
+    "webhook",
+]
 Level = Literal["none", "process", "wasm", "container", "vm"]
-Limit = Literal["memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes"]
+Limit = Literal[
+    "memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes"
+]
 Spans = list[Text]
 
 
 class Console(Strict):
     """The wire to a person: ``baud`` where it has a speed."""
+
     wire: Literal["stdio", "uart", "usb-cdc", "usb-serial-jtag"]
     baud: Annotated[int, Meta(ge=300, le=4000000)] | None = None
 
 
 class Network(Strict):
-    """What connects it; ``tls``: whether its firmware or system has TLS at all; ``tls_bytes``: of its heap, that a connection takes with it."""
+    """What connects it; ``tls``: whether its firmware or system has TLS at all; ``tls_bytes``:
+    of its heap, that a connection takes with it.
+    """
+
     links: list[Literal["ethernet", "wifi"]]
     tls: bool
     tls_bytes: Count | None = None
@@ -42,22 +88,28 @@ class Network(Strict):
 
 class Sandbox(Strict):
     """What this version's shell can keep on it: isolation levels (5.7) and limits of resources."""
+
     levels: list[Level]
     limits: list[Limit]
 
 
 class Messages(Strict):
-    """The longest message of a person or operator, and the most of a tool's result that it can hold."""
+    """The longest message of a person or operator, and the most of a tool's result that it can
+    hold.
+    """
+
     max_message_bytes: Count
     max_result_bytes: Count
 
 
 class Pins(Strict):
-    """Pins by number: lists of "N" and "N-M".  input_only: those that drive nothing; reserved: {"N-M": what they are for}.
+    """Pins by number: lists of "N" and "N-M".  input_only: those that drive nothing; reserved:
+    {"N-M": what they are for}.
 
     pwm_shared  {"N-M": "O-P"}: N and O are one channel of PWM, N+1 and O+1 the next, and so on
     pwm_most    how many pins can be driven as PWM at once, where that is fewer than there are
     """
+
     simulated: bool
     digital: Spans
     adc: Spans
@@ -72,14 +124,34 @@ class Pins(Strict):
         shared_with = value.get("pwm_shared")
         for first, other in shared_with.items() if isinstance(shared_with, dict) else ():
             two = span(first), span(other) if isinstance(other, str) else None
-            if isinstance(other, str) and two[0] and (two[1] is None or two[1][1] - two[1][0] != two[0][1] - two[0][0]):
-                report(("pwm_shared", first), "", f"as many pins as {first} are, such as \"16-28\" for \"0-12\"", quoted(other))
+            if (
+                isinstance(other, str)
+                and two[0]
+                and (two[1] is None or two[1][1] - two[1][0] != two[0][1] - two[0][0])
+            ):
+                report(
+                    ("pwm_shared", first),
+                    "",
+                    f'as many pins as {first} are, such as "16-28" for "0-12"',
+                    quoted(other),
+                )
         for field in ("digital", "adc", "pwm", "input_only", "reserved", "pwm_shared"):
             spans = value.get(field)
-            for index in spans if isinstance(spans, dict) else range(len(spans)) if isinstance(spans, list) else ():
+            for index in (
+                spans
+                if isinstance(spans, dict)
+                else range(len(spans))
+                if isinstance(spans, list)
+                else ()
+            ):
                 text = index if isinstance(spans, dict) else spans[index]
                 if isinstance(text, str) and text and span(text) is None:
-                    report((field, index), "", f'a pin or a range of pins up to {MAX_PIN}, such as "4" or "0-22"', quoted(text))
+                    report(
+                        (field, index),
+                        "",
+                        f'a pin or a range of pins up to {MAX_PIN}, such as "4" or "0-22"',
+                        quoted(text),
+                    )
 
 
 class Profile(Strict):
@@ -95,12 +167,15 @@ class Profile(Strict):
     pins: Pins
     abilities: list[Ability]
     sources: Annotated[list[Text], Meta(min_length=1)]
-    heap_bytes: Count | None = None         # free for our code and data when MicroPython has started
-    flash_bytes: Amount | None = None       # of the file system that the agent lies in; absent: more than an agent needs
-    stack_bytes: Count | None = None        # of C stack that Python code has (docs/adr/0080)
-    usb: list[USBId] | None = None          # of its serial device
-    chip: Literal["rp2040", "rp2350", "esp32", "esp32s3", "esp32c3", "esp32c6"] | None = None   # whose firmware it takes (host/flash/firmware_file.py)
-    api: Text | None = None                 # the stub package of its firmware, in apis.json
+    # free for our code and data when MicroPython has started
+    heap_bytes: Count | None = None
+    # of the file system that the agent lies in; absent: more than an agent needs
+    flash_bytes: Amount | None = None
+    stack_bytes: Count | None = None  # of C stack that Python code has (docs/adr/0080)
+    usb: list[USBId] | None = None  # of its serial device
+    # whose firmware it takes (host/flash/firmware_file.py)
+    chip: Literal["rp2040", "rp2350", "esp32", "esp32s3", "esp32c3", "esp32c6"] | None = None
+    api: Text | None = None  # the stub package of its firmware, in apis.json
     unchecked: list[Text] | None = None
 
     @staticmethod
@@ -108,17 +183,31 @@ class Profile(Strict):
         if value.get("word_bits") in range(33, 64):
             report(("word_bits",), "", "32 or 64", str(value["word_bits"]))
         if value.get("runtime") == "micropython" and "heap_bytes" not in value:
-            report((), 'the field "heap_bytes" is missing', hint="MicroPython has one; name it in unchecked if nobody has measured it")
+            report(
+                (),
+                'the field "heap_bytes" is missing',
+                hint="MicroPython has one; name it in unchecked if nobody has measured it",
+            )
         known = fields(Profile)
         unchecked = value.get("unchecked")
         for index, name in enumerate(unchecked if isinstance(unchecked, list) else ()):
             if isinstance(name, str) and name and name not in known:
-                report(("unchecked", index), f"a profile has no field {quoted(name)}", hint=did_you_mean(name, known))
+                report(
+                    ("unchecked", index),
+                    f"a profile has no field {quoted(name)}",
+                    hint=did_you_mean(name, known),
+                )
 
 
 def fields(struct: type) -> list[str]:
     """Return the names of a profile's fields, those of its tables as ``table.field``."""
-    tables = {"console": Console, "network": Network, "sandbox": Sandbox, "messages": Messages, "pins": Pins}
+    tables = {
+        "console": Console,
+        "network": Network,
+        "sandbox": Sandbox,
+        "messages": Messages,
+        "pins": Pins,
+    }
     names = []
     for name in struct.__struct_fields__:
         names.append(name)
@@ -142,7 +231,9 @@ def has(spans, pin: int) -> bool:
 
 
 def shared(spans, pin: int) -> int:
-    """Return the lowest pin that is on one channel with *pin*, by *spans* {"N-M": "O-P"} or None."""
+    """Return the lowest pin that is on one channel with *pin*, by *spans* {"N-M": "O-P"} or
+    None.
+    """
     for first, other in (spans or {}).items():
         if has([other], pin):
             return span(first)[0] + pin - span(other)[0]
@@ -150,7 +241,9 @@ def shared(spans, pin: int) -> int:
 
 
 def read(path: str) -> Profile:
-    """Return the profile in the file *path*, whose stem is its name.  Raises ``ManifestErrors`` with every mistake."""
+    """Return the profile in the file *path*, whose stem is its name.  Raises ``ManifestErrors``
+    with every mistake.
+    """
     path = os.fspath(path)
     problems = Problems()
     try:
@@ -159,9 +252,13 @@ def read(path: str) -> Profile:
     except OSError as e:
         raise ManifestErrors([Problem((), e.strerror, path)]) from None
     place = Place(document)
-    profile = convert(document.data, Profile, lambda at, *args, **named: problems.add(place, at, *args, **named))
+    profile = convert(
+        document.data, Profile, lambda at, *args, **named: problems.add(place, at, *args, **named)
+    )
     stem = os.path.basename(path).removesuffix(".toml")
     if profile and profile.name != stem:
-        problems.add(place, ("name",), "", f"{quoted(stem)}, as the file is called", quoted(profile.name))
+        problems.add(
+            place, ("name",), "", f"{quoted(stem)}, as the file is called", quoted(profile.name)
+        )
     problems.raise_all()
     return profile

@@ -1,4 +1,5 @@
 """Build an image file from a manifest: load, compile, write where nothing of the maker's lies."""
+
 import contextlib
 import os
 
@@ -18,8 +19,8 @@ def build_beside(name: str, at_use: bool = False) -> str:
     """Build the manifest *name* (a file or a folder) to ``claw.cbor`` beside it; return that path.
 
     at_use  see ``compiler.build``
-    On a machine with a device key (``$CLAWLITE_DEVICE_KEY_FILE``) it is signed: nothing else runs there.
-    Raises ``ManifestErrors``, or ``ClawError`` when the file cannot be written.
+    On a machine with a device key (``$CLAWLITE_DEVICE_KEY_FILE``) it is signed: nothing else runs
+    there. Raises ``ManifestErrors``, or ``ClawError`` when the file cannot be written.
     """
     return build_facts(name, at_use)[0]
 
@@ -37,17 +38,26 @@ def build_facts(name: str, at_use: bool) -> tuple:
 
 
 def image_for(name: str, board: str = None, key_file: str = None) -> str:
-    """Return the path of an image that runs *name*: itself when it is one, else what the manifest is built to.
+    """Return the path of an image that runs *name*: itself when it is one, else what the manifest
+    is built to.
 
     board     refuse a manifest that this board cannot honour, or None
     key_file  as for ``build``; None: ``$CLAWLITE_DEVICE_KEY_FILE`` if that is set
     Raises ``ManifestErrors``, ``ClawError``.
     """
-    return name if is_image(name) else build(name, None, key_file or os.environ.get("CLAWLITE_DEVICE_KEY_FILE"), board)["file"]
+    return (
+        name
+        if is_image(name)
+        else build(name, None, key_file or os.environ.get("CLAWLITE_DEVICE_KEY_FILE"), board)[
+            "file"
+        ]
+    )
 
 
 def is_image(name: str) -> bool:
-    """Return whether *name* is a file that begins as an image does; of anything else the manifest's errors say more."""
+    """Return whether *name* is a file that begins as an image does; of anything else the
+    manifest's errors say more.
+    """
     try:
         with open(name, "rb") as file:
             return file.read(3) == MAGIC
@@ -56,13 +66,16 @@ def is_image(name: str) -> bool:
 
 
 def device_key():
-    """Return the key that images are signed with on this machine (``$CLAWLITE_DEVICE_KEY_FILE``), or None.  Raises ``ClawError``."""
+    """Return the key that images are signed with on this machine
+    (``$CLAWLITE_DEVICE_KEY_FILE``), or None.  Raises ``ClawError``.
+    """
     file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
     return read_key(file) if file else None
 
 
 def save(path: str, data: bytes) -> bool:
-    """Write an image to *path*, whole or not at all; return False when it was there already, byte for byte.
+    """Write an image to *path*, whole or not at all; return False when it was there already, byte
+    for byte.
 
     Raises ``ClawError`` for a file there that is no image: that may be something a person wrote.
     """
@@ -72,7 +85,9 @@ def save(path: str, data: bytes) -> bool:
         if old == data:
             return False
         if old[:3] != MAGIC:
-            raise ClawError(f"{path} exists and is no image", "name another file with -o, or move it away")
+            raise ClawError(
+                f"{path} exists and is no image", "name another file with -o, or move it away"
+            )
     except FileNotFoundError:
         pass
     except OSError as e:
@@ -88,7 +103,14 @@ def save(path: str, data: bytes) -> bool:
     return True
 
 
-def build(name: str, output: str = None, key_file: str = None, board: str = None, refresh: bool = False, allowed=()) -> dict:
+def build(
+    name: str,
+    output: str = None,
+    key_file: str = None,
+    board: str = None,
+    refresh: bool = False,
+    allowed=(),
+) -> dict:
     """Build the manifest *name*; return what ``clawlite build`` shows.
 
     output    where the image goes; None: ``claw.cbor`` beside the manifest
@@ -96,10 +118,10 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
     board     refuse what this board (``boards.names``) cannot honour, or None
     refresh   fetch again what other registries gave, and refuse what has changed
     allowed   folders outside of the manifest's that its files may lie in
-    Keys: file, bytes, changed, requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held between
-    them: host/fit/heap.py), flash_bytes, word_bits (of these), board, fits and fits_not (names of boards), why_not ({each of fits_not: its first reason}), dead,
-    shadowed, warnings.
-    """
+    Keys: file, bytes, changed, requires, sections, heap_bytes and held_bytes (heap that turns work
+    with, and what is held between them: host/fit/heap.py), flash_bytes, word_bits (of these),
+    board, fits and fits_not (names of boards), why_not ({each of fits_not: its first reason}),
+    dead, shadowed, warnings."""
     manifest.pin(name, refresh, allowed)
     loaded = manifest.load(name, allowed)
     key = read_key(key_file) if key_file else None
@@ -115,22 +137,41 @@ def build(name: str, output: str = None, key_file: str = None, board: str = None
     there = profile if profile and profile.runtime == "micropython" else None
     found = lint_warnings.find(loaded)
     found["warnings"] = found["warnings"] + board_fit.notes(loaded, profile)
-    return {"file": path, "bytes": len(built.data), "changed": changed, "requires": compiler.requires(loaded),
-            "sections": [{"name": part, "bytes": size} for part, size in built.sections], "heap_bytes": need.heap(there),
-            "held_bytes": need.held(there), "flash_bytes": need.flash(there), "word_bits": there.word_bits if there else 32, "board": board, "fits": fits,
-            "fits_not": list(why_not), "why_not": why_not, **found}
+    return {
+        "file": path,
+        "bytes": len(built.data),
+        "changed": changed,
+        "requires": compiler.requires(loaded),
+        "sections": [{"name": part, "bytes": size} for part, size in built.sections],
+        "heap_bytes": need.heap(there),
+        "held_bytes": need.held(there),
+        "flash_bytes": need.flash(there),
+        "word_bits": there.word_bits if there else 32,
+        "board": board,
+        "fits": fits,
+        "fits_not": list(why_not),
+        "why_not": why_not,
+        **found,
+    }
 
 
 def read_key(path: str) -> bytes:
-    """Return the device key in the file *path*.  Raises ``ClawError``: there is none, or it is too short, or others may read it."""
+    """Return the device key in the file *path*.  Raises ``ClawError``: there is none, or it is
+    too short, or others may read it.
+    """
     try:
         with open(path, "rb") as file:
             mode, key = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
     except OSError as e:
         raise ClawError(f"{path}: {e.strerror}", "name a file that holds the device key") from None
     if mode & 0o077 and os.name == "posix":
-        raise ClawError(f"{path}: others may read or change the device key (mode {mode & 0o777:03o})",
-                        f"chmod 600 '{path}', and make a new key if somebody else was here")
+        raise ClawError(
+            f"{path}: others may read or change the device key (mode {mode & 0o777:03o})",
+            f"chmod 600 '{path}', and make a new key if somebody else was here",
+        )
     if len(key) < LEAST_KEY:
-        raise ClawError(f"{path}: expected a device key of {LEAST_KEY} bytes or more, got {len(key)}", "make one: head -c 32 /dev/urandom | base64")
+        raise ClawError(
+            f"{path}: expected a device key of {LEAST_KEY} bytes or more, got {len(key)}",
+            "make one: head -c 32 /dev/urandom | base64",
+        )
     return key

@@ -1,4 +1,5 @@
 """``clawlite check``: is it valid CKP, and what of it does this version build?"""
+
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
@@ -8,14 +9,15 @@ from clawlite.host.manifest.unsupported import LATER
 
 
 def check(name: str, board: str = None, allowed=()) -> dict:
-    """Return {file, tools, rules, not_built, dead, shadowed, warnings}: counts, why it could not be built here, a line each, and
-    what is most likely not meant (host/manifest/lint_warnings.py).
+    """Return {file, tools, rules, not_built, dead, shadowed, warnings}: counts, why it could not be
+    built here, a line each, and what is most likely not meant (host/manifest/lint_warnings.py).
 
     allowed  folders outside of the manifest's that its files may lie in
-    Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour it (what cannot be built is no image
-    for any board), or a Sandbox or Policy of it cannot be kept as it is written: a protection is not put off; or a file that clawlite alone
-    knows (clawlite.toml, reflex, replay) is wrong, or a schedule or a path means nothing: nothing else could read it either.
-    """
+    Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour
+    it (what cannot be built is no image for any board), or a Sandbox or Policy of it cannot be kept
+    as it is written: a protection is not put off; or a file that clawlite alone knows
+    (clawlite.toml, reflex, replay) is wrong, or a schedule or a path means nothing: nothing else
+    could read it either."""
     loaded = manifest.load(name, allowed)
     profile = boards.profile(board, loaded.folder) if board else None
     not_built = []
@@ -30,24 +32,32 @@ def check(name: str, board: str = None, allowed=()) -> dict:
     else:
         if profile:
             board_fit.refuse(loaded, profile, board_fit.Need(loaded, built.data))
-    return {"file": loaded.file, "tools": len(loaded.tools), "rules": sum(len(p.spec.rules) for p in loaded.policies),
-            "not_built": not_built, **lint_warnings.find(loaded)}
+    return {
+        "file": loaded.file,
+        "tools": len(loaded.tools),
+        "rules": sum(len(p.spec.rules) for p in loaded.policies),
+        "not_built": not_built,
+        **lint_warnings.find(loaded),
+    }
 
 
 def _is_wrong_anywhere(loaded, problem) -> bool:
     """Return whether nothing could ever build what has *problem*, or a protection would be put off.
 
-    So it is for a schedule or a path that means nothing, in a file of clawlite's own, about a secret, and in a Sandbox or a Policy;
-    what this version does not do yet is valid all the same, wherever it stands.
-    """
+    So it is for a schedule or a path that means nothing, in a file of clawlite's own, about a
+    secret, and in a Sandbox or a Policy; what this version does not do yet is valid all the same,
+    wherever it stands."""
     if LATER in problem.message:
         return False
-    if problem.file.endswith(".toml") or problem.file in (loaded.settings.reflex_file, loaded.settings.replay_file):
+    if problem.file.endswith(".toml") or problem.file in (
+        loaded.settings.reflex_file,
+        loaded.settings.replay_file,
+    ):
         return True
     if problem.path[-1:] in (("secret_ref",), ("schedule",), ("path",)):
         return True
     for primitive in loaded.policies + ([loaded.sandbox] if loaded.sandbox else []):
         place = primitive.place
-        if problem.file == place.where()[0] and problem.path[:len(place.path)] == place.path:
+        if problem.file == place.where()[0] and problem.path[: len(place.path)] == place.path:
             return True
     return False

@@ -1,8 +1,10 @@
-"""The manifest of a ``claw.initialize``, compiled in a process of its own: ``main`` is what clawlite/linux/runtime/bootstrap_session.py starts.
+"""The manifest of a ``claw.initialize``, compiled in a process of its own: ``main`` is what
+clawlite/linux/runtime/bootstrap_session.py starts.
 
-JSON on stdin; an image on stdout, or a JSON-RPC error object.  The manifest names no files: every primitive stands in it, or in the
-registry of the package.  A missing ``claw`` means the newest version: only here may it be missing.
-"""
+JSON on stdin; an image on stdout, or a JSON-RPC error object.  The manifest names no files: every
+primitive stands in it, or in the registry of the package.  A missing ``claw`` means the newest
+version: only here may it be missing."""
+
 import json
 import os
 import sys
@@ -14,15 +16,23 @@ FILE = "manifest.json"
 
 
 def compile_inline(manifest: dict) -> bytes:
-    """Return the image of *manifest*, signed where this machine has a device key.  Raises ``ClawError``."""
+    """Return the image of *manifest*, signed where this machine has a device key.  Raises
+    ``ClawError``.
+    """
     from clawlite.host.base.problems import ManifestErrors
     from clawlite.host.build import build
     from clawlite.host.compiler import compiler
     from clawlite.host.manifest import manifest as front
-    files = [problem for slot, value in sorted(manifest["spec"].items()) for problem in _files(slot, value)]
+
+    files = [
+        problem
+        for slot, value in sorted(manifest["spec"].items())
+        for problem in _files(slot, value)
+    ]
     if files:
         error = ManifestErrors(files)
-        error.code = -32061             # Runtime Profile 0.2.0, 4: a file that is referenced and cannot be found
+        # Runtime Profile 0.2.0, 4: a file that is referenced and cannot be found
+        error.code = -32061
         raise error
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -36,10 +46,19 @@ def compile_inline(manifest: dict) -> bytes:
 
 def _files(slot: str, value) -> list:
     from clawlite.host.base.problems import Problem
+
     named = enumerate(value) if isinstance(value, list) else [(None, value)]
-    return [Problem(("spec", slot) if at is None else ("spec", slot, at), "a manifest in claw.initialize names no files", FILE,
-                    expected="inline: {...} or a claw:// URI", found=json.dumps(one))
-            for at, one in named if isinstance(one, str) and not one.startswith("claw://")]
+    return [
+        Problem(
+            ("spec", slot) if at is None else ("spec", slot, at),
+            "a manifest in claw.initialize names no files",
+            FILE,
+            expected="inline: {...} or a claw:// URI",
+            found=json.dumps(one),
+        )
+        for at, one in named
+        if isinstance(one, str) and not one.startswith("claw://")
+    ]
 
 
 def main() -> int:
@@ -48,8 +67,10 @@ def main() -> int:
         sys.stdout.buffer.write(compile_inline(json.load(sys.stdin)))
         return 0
     except ImportError as e:
-        error = ImageMismatch("manifest: this installation has no compiler (%s is missing)" % e.name,
-                              "pip install 'clawlite[host]', or name an image that was built elsewhere")
+        error = ImageMismatch(
+            "manifest: this installation has no compiler (%s is missing)" % e.name,
+            "pip install 'clawlite[host]', or name an image that was built elsewhere",
+        )
     except ClawError as e:
         error = e
     json.dump(error.to_json(), sys.stdout)

@@ -1,8 +1,10 @@
-"""Every tool that an agent has, for ``clawlite tools``: what a model is told of it, where it runs, and what stops it.
+"""Every tool that an agent has, for ``clawlite tools``: what a model is told of it, where it runs,
+and what stops it.
 
-What decides is read from the compiled image, as a device reads it.  Schemas as they were written are in no image: they come from
-the manifest, for an image alone from the registry or from what its remote providers are sent; else there is none to show.
-"""
+What decides is read from the compiled image, as a device reads it.  Schemas as they were written
+are in no image: they come from the manifest, for an image alone from the registry or from what its
+remote providers are sent; else there is none to show."""
+
 import json
 
 from clawlite.core import header
@@ -17,20 +19,24 @@ from clawlite.host.base.kinds import LIMITS
 from clawlite.host.documents import registry
 from clawlite.host.image import inspection
 
-_DECISIONS = ("deny", "ask", "allow", "allow")          # by action; audit-only lets it run
-_HINTS = (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE), ("idempotentHint", layout.IDEMPOTENT),
-          ("openWorldHint", layout.OPEN_WORLD))
+_DECISIONS = ("deny", "ask", "allow", "allow")  # by action; audit-only lets it run
+_HINTS = (
+    ("readOnlyHint", layout.READ_ONLY),
+    ("destructiveHint", layout.DESTRUCTIVE),
+    ("idempotentHint", layout.IDEMPOTENT),
+    ("openWorldHint", layout.OPEN_WORLD),
+)
 
 
 def rows(name: str) -> list[dict]:
     """Return a row for each tool of the manifest or image *name*, in its order.
 
-    Keys: name, description, category, input_schema and output_schema (None where they are not known), annotations, sandbox ({name,
-    level, refuses, limits, default_limits}: why the sandbox always refuses it, or None; what a call may use, and the names of those limits
-    that nobody declared), handler, timeout_ms, max_output_bytes, decision (allow, ask, deny or
-    depends), rule (of a decision that is always the same, or None), policy (a sentence), skill (None, or what ``inspection.skills`` says of it).
-    Raises ``ManifestErrors``, ``ImageError``.
-    """
+    Keys: name, description, category, input_schema and output_schema (None where they are not
+    known), annotations, sandbox ({name, level, refuses, limits, default_limits}: why the sandbox
+    always refuses it, or None; what a call may use, and the names of those limits that nobody
+    declared), handler, timeout_ms, max_output_bytes, decision (allow, ask, deny or depends), rule
+    (of a decision that is always the same, or None), policy (a sentence), skill (None, or what
+    ``inspection.skills`` says of it). Raises ``ManifestErrors``, ``ImageError``."""
     if inspection.is_image(name):
         image = inspection.opened(name)
         schemas = _sent(image)
@@ -38,40 +44,71 @@ def rows(name: str) -> list[dict]:
         from clawlite.host.compiler import compiler
         from clawlite.host.manifest import manifest
         from clawlite.host.tools import skills
+
         loaded = manifest.load(name)
         data = compiler.build(loaded, at_use=True).data
-        image = layout.Image(lambda offset, length: data[offset:offset + length], len(data), 1024)
-        schemas = {skills.called(tool): (tool.spec.input_schema, tool.spec.output_schema) for tool in loaded.tools + skills.as_tools(loaded)}
+        image = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1024)
+        schemas = {
+            skills.called(tool): (tool.spec.input_schema, tool.spec.output_schema)
+            for tool in loaded.tools + skills.as_tools(loaded)
+        }
     profile = P.profile_of(image) if image.names else None
     found = inspection.skills(image)
-    return [dict(_row(image, image.tool(tool), profile, schemas), skill=found.get(tool)) for tool in image.names]
+    return [
+        dict(_row(image, image.tool(tool), profile, schemas), skill=found.get(tool))
+        for tool in image.names
+    ]
 
 
 def _row(image, tool, profile, schemas: dict) -> dict:
     builtin = tool.handler[0] == layout.BUILTIN
     given, returned = schemas.get(tool.name) or (_known(tool.name) if builtin else (None, None))
     decision, rule = decided(image, tool)
-    return {"name": tool.name, "description": image.prose(tool.about), "category": tool.category, "input_schema": given,
-            "output_schema": returned, "annotations": {hint: bool(tool.flags & flag) for hint, flag in _HINTS},
-            "sandbox": {"name": profile.name or None, "level": ("none", "process")[profile.level], "refuses": _refuses(tool, profile),
-                        **_limits(image, profile)},
-            "handler": inspection.HANDLERS[tool.handler[0]] + tool.handler[1], "timeout_ms": tool.timeout_ms or None,
-            "max_output_bytes": tool.max_output, "decision": decision, "rule": rule, "policy": outlook(image, tool)}
+    return {
+        "name": tool.name,
+        "description": image.prose(tool.about),
+        "category": tool.category,
+        "input_schema": given,
+        "output_schema": returned,
+        "annotations": {hint: bool(tool.flags & flag) for hint, flag in _HINTS},
+        "sandbox": {
+            "name": profile.name or None,
+            "level": ("none", "process")[profile.level],
+            "refuses": _refuses(tool, profile),
+            **_limits(image, profile),
+        },
+        "handler": inspection.HANDLERS[tool.handler[0]] + tool.handler[1],
+        "timeout_ms": tool.timeout_ms or None,
+        "max_output_bytes": tool.max_output,
+        "decision": decision,
+        "rule": rule,
+        "policy": outlook(image, tool),
+    }
 
 
 def decided(image, tool) -> tuple:
-    """Return (decision, id of the rule that makes it or None): "depends" where arguments, the day or several rules have a say."""
+    """Return (decision, id of the rule that makes it or None): "depends" where arguments, the
+    day or several rules have a say.
+    """
     if image.agent.autonomy == OBSERVER:
         return "deny", None
     action, rule = ALLOW + 1, None
     for entry in [tool.entry] + (tool.bound or []):
-        number = entry[0] if isinstance(entry, list) and len(entry) == 1 and not _conditional(image, entry[0]) else entry
+        number = (
+            entry[0]
+            if isinstance(entry, list) and len(entry) == 1 and not _conditional(image, entry[0])
+            else entry
+        )
         if isinstance(number, list):
             return "depends", None
         decision = DENY if number is None else image.rule(number)[1]
         if decision < action:
             action, rule = decision, None if number is None else image.rule(number)[0]
-    if action > APPROVE and image.agent.autonomy == SUPERVISED and tool.flags & layout.HAS_SIDE_EFFECTS:
+    if (
+        action > APPROVE
+        and image.agent.autonomy == SUPERVISED
+        and tool.flags & layout.HAS_SIDE_EFFECTS
+    ):
         return "ask", rule
     return _DECISIONS[action], rule
 
@@ -88,16 +125,23 @@ def _refuses(tool, profile) -> str | None:
 
 
 def _limits(image, profile) -> dict:
-    """Return {limits: {name: what a call has, or None for no limit}, default_limits: names of those that nobody declared}."""
+    """Return {limits: {name: what a call has, or None for no limit}, default_limits: names of
+    those that nobody declared}.
+    """
     local = image.section(layout.LOCAL)
     if local is not None:
         header.shaped(local[:1] if isinstance(local, list) else local, ([str],), "what is local")
     default = undeclared(profile, local[0] if local else ()) if profile.level == P.PROCESS else {}
-    return {"limits": {name: default.get(name, getattr(profile, name)) for name in LIMITS}, "default_limits": sorted(default)}
+    return {
+        "limits": {name: default.get(name, getattr(profile, name)) for name in LIMITS},
+        "default_limits": sorted(default),
+    }
 
 
 def _known(name: str) -> tuple:
-    """Return the schemas of the registry's tool *name*; (None, None) where the package that reads them is missing."""
+    """Return the schemas of the registry's tool *name*; (None, None) where the package that
+    reads them is missing.
+    """
     try:
         return registry.schemas(name)
     except ImportError:
@@ -115,8 +159,10 @@ def _sent(image) -> dict:
             if number > 1:
                 found.update(_tools_sent(image, number - 2))
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        raise ImageError("image: what it sends to a provider has another shape than this runtime knows",
-                         "build it again with this version of clawlite") from None
+        raise ImageError(
+            "image: what it sends to a provider has another shape than this runtime knows",
+            "build it again with this version of clawlite",
+        ) from None
     return found
 
 
@@ -126,7 +172,9 @@ def _tools_sent(image, row: int) -> dict:
     at = text.find('"tools":')
     tools = json.JSONDecoder().raw_decode(text, at + len('"tools":'))[0] if at >= 0 else []
     found = [tool.get("function", tool) for tool in tools]
-    return {tool["name"]: (tool.get("parameters") or tool.get("input_schema"), None) for tool in found}
+    return {
+        tool["name"]: (tool.get("parameters") or tool.get("input_schema"), None) for tool in found
+    }
 
 
 def text(found: list[dict]) -> str:
@@ -136,14 +184,32 @@ def text(found: list[dict]) -> str:
     sandbox = found[0]["sandbox"]
     lines = [f"sandbox {sandbox['name'] or 'none declared'}, level {sandbox['level']}"]
     if sandbox["default_limits"]:
-        lines.append("  not declared, so each call has " + sentence({name: sandbox["limits"][name] for name in sandbox["default_limits"]}))
+        lines.append(
+            "  not declared, so each call has "
+            + sentence({name: sandbox["limits"][name] for name in sandbox["default_limits"]})
+        )
     for row in found:
         hints = [hint[:-4] for hint, on in row["annotations"].items() if on]
-        lines += [f"{row['name']:18} {row['decision']:8} {row['policy']}", f"  {row['description']}",
-                  f"  {row['handler']}{', ' + row['category'] if row['category'] else ''}{', ' + ', '.join(hints) if hints else ''}"
-                  f"{', ends after %d ms' % row['timeout_ms'] if row['timeout_ms'] else ''}"]
+        lines += [
+            f"{row['name']:18} {row['decision']:8} {row['policy']}",
+            f"  {row['description']}",
+            f"  "
+            f"{row['handler']}{', ' + row['category'] if row['category'] else ''}{', ' + ', '.join(hints) if hints else ''}"  # noqa: E501
+            f"{', ends after %d ms' % row['timeout_ms'] if row['timeout_ms'] else ''}",
+        ]
         if row["skill"]:
-            lines.append("  " + "; ".join(filter(None, ["uses " + ", ".join(row["skill"]["uses"]), inspection.estimated(row["skill"])])))
+            lines.append(
+                "  "
+                + "; ".join(
+                    filter(
+                        None,
+                        [
+                            "uses " + ", ".join(row["skill"]["uses"]),
+                            inspection.estimated(row["skill"]),
+                        ],
+                    )
+                )
+            )
         if row["sandbox"]["refuses"]:
             lines.append(f"  always refused: {row['sandbox']['refuses']}")
         lines += [f"    {line}" for line in _arguments(row["input_schema"])]
@@ -155,8 +221,12 @@ def _arguments(schema: dict | None) -> list[str]:
     if schema is None:
         return ["(its arguments are not in the image: name the manifest to see them)"]
     needed = schema.get("required", [])
-    return [f"{name}: {_kind(part)}{'' if name in needed else ', optional'}{' - ' + part['description'] if part.get('description') else ''}"
-            for name, part in schema.get("properties", {}).items() if isinstance(part, dict)]
+    return [
+        f"{name}: "
+        f"{_kind(part)}{'' if name in needed else ', optional'}{' - ' + part['description'] if part.get('description') else ''}"  # noqa: E501
+        for name, part in schema.get("properties", {}).items()
+        if isinstance(part, dict)
+    ]
 
 
 def _kind(part: dict) -> str:

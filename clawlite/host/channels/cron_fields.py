@@ -1,32 +1,51 @@
 """A cron schedule of five fields to bit masks, so that a device parses nothing.
 
-    minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or JAN-DEC, day of the week 0-7 or SUN-SAT (0 and 7 are Sunday)
-    each:  *  N  N-M  */S  N-M/S  N/S (from N on), and lists of those;  @hourly @daily @midnight @weekly @monthly @yearly @annually
+    minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or JAN-DEC, day of the week 0-7 or
+    SUN-SAT (0 and 7 are Sunday)
+    each:  *  N  N-M  */S  N-M/S  N/S (from N on), and lists of those;  @hourly @daily @midnight
+              @weekly @monthly @yearly @annually
 
 Where both days are restricted either of them is enough, as cron has it.
 """
-FIELDS = (("minute", 0, 59, ""), ("hour", 0, 23, ""), ("day of the month", 1, 31, ""),
-          ("month", 1, 12, "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"), ("day of the week", 0, 7, "SUN MON TUE WED THU FRI SAT"))
-NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *",
-         "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
-_LONGEST = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}        # days of a month, where it has fewer than 31
+
+FIELDS = (
+    ("minute", 0, 59, ""),
+    ("hour", 0, 23, ""),
+    ("day of the month", 1, 31, ""),
+    ("month", 1, 12, "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"),
+    ("day of the week", 0, 7, "SUN MON TUE WED THU FRI SAT"),
+)
+NAMED = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_LONGEST = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}  # days of a month, where it has fewer than 31
 MAX_TEXT = 256
 
 
 def parse(text: str) -> list:
-    """Return [minutes, hours, days, months, weekdays, either day, any hour] of a schedule: five masks, bit n for the value n, and two bools.
+    """Return [minutes, hours, days, months, weekdays, either day, any hour] of a schedule: five
+    masks, bit n for the value n, and two bools.
 
-    Raises ``ValueError`` with a sentence; also for one that never comes, such as the 30th of February.
-    """
+    Raises ``ValueError`` with a sentence; also for one that never comes, such as the 30th of
+    February."""
     if len(text) > MAX_TEXT:
         raise ValueError(f"a schedule has at most {MAX_TEXT} characters")
     words = NAMED.get(text.strip().lower(), text).split()
     if len(words) != len(FIELDS):
         raise ValueError(f"expected five fields (minute hour day month weekday), got {len(words)}")
     masks = [_field(word, *field) for word, field in zip(words, FIELDS)]
-    masks[4] = (masks[4] | masks[4] >> 7) & 0x7f
+    masks[4] = (masks[4] | masks[4] >> 7) & 0x7F
     either = not words[2].startswith("*") and not words[4].startswith("*")
-    if not either and not any(masks[3] >> month & 1 and masks[2] & ((2 << _LONGEST.get(month, 31)) - 1) for month in range(1, 13)):
+    if not either and not any(
+        masks[3] >> month & 1 and masks[2] & ((2 << _LONGEST.get(month, 31)) - 1)
+        for month in range(1, 13)
+    ):
         raise ValueError("no month of these has such a day: it would never run")
     return [*masks, either, words[1].startswith("*")]
 
@@ -55,5 +74,8 @@ def _number(word: str, name: str, least: int, most: int, names: str) -> int:
     if word.upper() in known:
         return known.index(word.upper()) + least
     if not (word.isascii() and word.isdigit() and len(word) < 3 and least <= int(word) <= most):
-        raise ValueError(f"{name}: expected {least} to {most}{f' or {known[0]} to {known[-1]}' if known else ''}, got {word!r}")
+        raise ValueError(
+            f"{name}: expected {least} to "
+            f"{most}{f' or {known[0]} to {known[-1]}' if known else ''}, got {word!r}"
+        )
     return int(word)

@@ -1,20 +1,26 @@
-"""Channels of type queue: topics of an MQTT broker, as clawlite.toml and the manifest say, to what linux/channels/mqtt.py reads.
+"""Channels of type queue: topics of an MQTT broker, as clawlite.toml and the manifest say, to what
+linux/channels/mqtt.py reads.
 
-1. A message has no sender that its reader can trust, but for its topic, which brokers enforce: whoever is to be told from others needs a "+" there.
-2. overlap_policy "queue" promises that no message is lost, so it refuses what loses some: QoS 0, a clean session, a rate.
+1. A message has no sender that its reader can trust, but for its topic, which brokers enforce:
+   whoever is to be told from others needs a "+" there.
+2. overlap_policy "queue" promises that no message is lost, so it refuses what loses some: QoS 0, a
+   clean session, a rate.
 3. A password goes over TLS, to this machine, or where the settings say that the line is plain.
 """
+
 import urllib.parse
 
 from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.host.base.problems import did_you_mean, quoted
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
-MAX_TOPIC = 256                 # bytes
+MAX_TOPIC = 256  # bytes
 
 
 def refuse(manifest, channel, problem) -> None:
-    """Add a problem for each part of *channel* that cannot be kept; ``problem(path, ...)`` is about it."""
+    """Add a problem for each part of *channel* that cannot be kept; ``problem(path, ...)`` is
+    about it.
+    """
     spec, settings = channel.spec, manifest.settings.mqtt
     if spec.trigger is None:
         problem((), "nothing says what it reads", hint='add trigger: { queue_name: "agents/jobs" }')
@@ -25,21 +31,43 @@ def refuse(manifest, channel, problem) -> None:
         problem(("trigger", "queue_name"), wrong, found=quoted(topic))
     control, reply = spec.access_control, (settings.replies or {}).get(channel.name, "")
     if control and control.mode != "open" and "+" not in topic:
-        problem(("access_control", "mode"), "a message has no sender but in its topic", '"open", or a "+" in queue_name that stands for who speaks', quoted(control.mode))
+        problem(
+            ("access_control", "mode"),
+            "a message has no sender but in its topic",
+            '"open", or a "+" in queue_name that stands for who speaks',
+            quoted(control.mode),
+        )
     for field in ("allowed_ids", "roles"):
         for index, one in enumerate(control and getattr(control, field) or ()):
             if not set("/+#").isdisjoint(one if isinstance(one, str) else one.id):
-                problem(("access_control", field, index), "", "an id that is one level of a topic, without / + #", quoted(one if isinstance(one, str) else one.id))
+                problem(
+                    ("access_control", field, index),
+                    "",
+                    "an id that is one level of a topic, without / + #",
+                    quoted(one if isinstance(one, str) else one.id),
+                )
     if control and control.mode == "pairing" and not reply:
-        problem(("access_control", "mode"), "a stranger is told a code, and there is no topic for it",
-                hint=f'add replies = {{ {channel.name} = "agents/said/+" }} to [mqtt] in clawlite.toml')
+        problem(
+            ("access_control", "mode"),
+            "a stranger is told a code, and there is no topic for it",
+            hint=f'add replies = {{ {channel.name} = "agents/said/+" }} to [mqtt] in clawlite.toml',
+        )
     rate = spec.processing and spec.processing.rate_limit
     if spec.trigger.overlap_policy == "queue":
         if rate and rate.messages_per_minute:
-            problem(("processing", "rate_limit"), 'a rate drops messages, and overlap_policy "queue" promises to lose none', hint="remove one of them", key=True)
+            problem(
+                ("processing", "rate_limit"),
+                'a rate drops messages, and overlap_policy "queue" promises to lose none',
+                hint="remove one of them",
+                key=True,
+            )
         if not settings.qos or settings.clean_session:
-            problem(("trigger", "overlap_policy"), '"queue" promises to lose no message', "qos = 1 and clean_session = false in [mqtt]",
-                    "qos = 0" if not settings.qos else "clean_session = true")
+            problem(
+                ("trigger", "overlap_policy"),
+                '"queue" promises to lose no message',
+                "qos = 1 and clean_session = false in [mqtt]",
+                "qos = 0" if not settings.qos else "clean_session = true",
+            )
 
 
 def settings(manifest) -> None:
@@ -51,25 +79,58 @@ def settings(manifest) -> None:
         problems.add(place, ("mqtt", "address"), str(e), found=quoted(said.address))
         return
     address = address_of(host)
-    if said.user and not secure and not said.plain and host != "localhost" and not (address and is_loopback(address)):
-        problems.add(place, ("mqtt", "user"), "its password would go over a line that others may read",
-                     hint='write address = "mqtts://..."; or plain = true, where that line is your own')
-    queues = {channel.name: channel.spec.trigger for channel in manifest.channels if channel.spec.type == "queue"}
+    if (
+        said.user
+        and not secure
+        and not said.plain
+        and host != "localhost"
+        and not (address and is_loopback(address))
+    ):
+        problems.add(
+            place,
+            ("mqtt", "user"),
+            "its password would go over a line that others may read",
+            hint='write address = "mqtts://..."; or plain = true, where that line is your own',
+        )
+    queues = {
+        channel.name: channel.spec.trigger
+        for channel in manifest.channels
+        if channel.spec.type == "queue"
+    }
     for name, topic in (said.replies or {}).items():
         wrong = topic_problem(topic)
         if name not in queues:
-            problems.add(place, ("mqtt", "replies", name), f"there is no Channel {quoted(name)} of type queue", key=True, hint=did_you_mean(name, list(queues)))
+            problems.add(
+                place,
+                ("mqtt", "replies", name),
+                f"there is no Channel {quoted(name)} of type queue",
+                key=True,
+                hint=did_you_mean(name, list(queues)),
+            )
         elif wrong:
             problems.add(place, ("mqtt", "replies", name), wrong, found=quoted(topic))
         elif "+" in topic and "+" not in (queues[name] and queues[name].queue_name or ""):
-            problems.add(place, ("mqtt", "replies", name), 'its "+" stands for who spoke, and queue_name has none', found=quoted(topic))
+            problems.add(
+                place,
+                ("mqtt", "replies", name),
+                'its "+" stands for who spoke, and queue_name has none',
+                found=quoted(topic),
+            )
 
 
 def broker(address: str) -> tuple:
     """Return (secure, host, port) of ``mqtt[s]://HOST[:PORT]``.  Raises ``ValueError``."""
     url = urllib.parse.urlsplit(address)
-    port = url.port                     # which may raise as well
-    if url.scheme not in PORTS or not url.hostname or url.username is not None or url.path not in ("", "/") or url.query or url.fragment or port == 0:
+    port = url.port  # which may raise as well
+    if (
+        url.scheme not in PORTS
+        or not url.hostname
+        or url.username is not None
+        or url.path not in ("", "/")
+        or url.query
+        or url.fragment
+        or port == 0
+    ):
         raise ValueError("expected mqtt://HOST or mqtts://HOST, and perhaps :PORT")
     return url.scheme == "mqtts", url.hostname, port or PORTS[url.scheme]
 
@@ -81,18 +142,34 @@ def topic_problem(topic: str) -> str:
         return f"expected a topic of 1 to {MAX_TOPIC} bytes without control characters"
     if topic[0] == "$":
         return "a topic that begins with $ is the broker's own"
-    if "#" in topic or levels.count("+") > 1 or any("+" in level and level != "+" for level in levels):
+    if (
+        "#" in topic
+        or levels.count("+") > 1
+        or any("+" in level and level != "+" for level in levels)
+    ):
         return 'expected a topic in which at most one level is "+", and none is "#"'
     return ""
 
 
 def own(manifest, channel) -> list | None:
-    """Return what linux/channels/mqtt.py is given, None for what ``settings`` or ``refuse`` has refused."""
+    """Return what linux/channels/mqtt.py is given, None for what ``settings`` or ``refuse`` has
+    refused.
+    """
     said, trigger = manifest.settings.mqtt, channel.spec.trigger
     try:
         secure, host, port = broker(said.address)
     except ValueError:
         return None
     name = "%s-%s" % (said.client_id or "claw-" + manifest.name, channel.name)
-    return [secure, host, port, said.user or "", channel.spec.auth.secret_ref, name, said.qos, said.clean_session,
-            trigger and trigger.queue_name or "", (said.replies or {}).get(channel.name, "")]
+    return [
+        secure,
+        host,
+        port,
+        said.user or "",
+        channel.spec.auth.secret_ref,
+        name,
+        said.qos,
+        said.clean_session,
+        trigger and trigger.queue_name or "",
+        (said.replies or {}).get(channel.name, ""),
+    ]

@@ -1,4 +1,7 @@
-"""The commands for what is on a wire, as declarations: virtual boards, ports, flash, console; cli.py puts them into the command line."""
+"""The commands for what is on a wire, as declarations: virtual boards, ports, flash, console;
+cli.py puts them into the command line.
+"""
+
 import click
 
 from clawlite.host.cli import ui
@@ -8,30 +11,43 @@ COMMANDS = []
 
 def _command(**named):
     """Return a decorator that makes a command and keeps it in ``COMMANDS``."""
+
     def keep(function):
         COMMANDS.append(click.command(**named)(function))
         return COMMANDS[-1]
+
     return keep
 
 
 @_command()
 @click.option("--board", default="sim", help="the board to stand in for, with its heap; sim")
 @click.option("--heap", metavar="N", help="size of the heap, such as 96k; words have 64 bits here")
-@click.option("--pty-link", "link", metavar="PATH", help="a symbolic link to the port, the same over runs")
-@click.option("--fs", "folder", metavar="DIR", help="keep the board's files there; else they are gone at the end")
+@click.option(
+    "--pty-link", "link", metavar="PATH", help="a symbolic link to the port, the same over runs"
+)
+@click.option(
+    "--fs",
+    "folder",
+    metavar="DIR",
+    help="keep the board's files there; else they are gone at the end",
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def sim(board, heap, link, folder, as_json):
     """Start a virtual board.  It is real MicroPython on a pseudo-terminal; Ctrl-C ends it."""
     from clawlite.host.sim.sim import serve
+
     return serve(board, heap, link, folder, lambda facts: ui.simulating(facts, as_json))
 
 
 @_command()
 @click.option("--watch", is_flag=True, help="a line for each change, until Ctrl-C")
-@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout; with --watch one a line")
+@click.option(
+    "--json", "as_json", is_flag=True, help="one JSON document on stdout; with --watch one a line"
+)
 def ports(watch, as_json):
     """Show what is attached.  Ports, boards, who has them open."""
     from clawlite.host.serial import ports as serial
+
     if watch:
         return ui.watched(serial.watch(), as_json)
     ui.attached(serial.ports(), as_json)
@@ -39,48 +55,113 @@ def ports(watch, as_json):
 
 @_command()
 @click.argument("manifest", default=".")
-@click.option("--port", metavar="PORT", help="a device, a link to one, or an id of clawlite ports; else the only board")
-@click.option("--dir", "folder", metavar="DIR", help="a folder in its place: a mounted card, the --fs of a virtual board")
-@click.option("--ssh", metavar="HOST", help="a Raspberry Pi or other Linux machine, as ssh takes it: pi@raspberrypi.local")
-@click.option("--firmware", metavar="FILE", help="MicroPython itself: UF2 onto a board's drive, an ESP image through esptool")
-@click.option("--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says")
-@click.option("--device-key", "key", metavar="FILE", help="the board runs images alone that are signed with it, and this one is")
+@click.option(
+    "--port",
+    metavar="PORT",
+    help="a device, a link to one, or an id of clawlite ports; else the only board",
+)
+@click.option(
+    "--dir",
+    "folder",
+    metavar="DIR",
+    help="a folder in its place: a mounted card, the --fs of a virtual board",
+)
+@click.option(
+    "--ssh",
+    metavar="HOST",
+    help="a Raspberry Pi or other Linux machine, as ssh takes it: pi@raspberrypi.local",
+)
+@click.option(
+    "--firmware",
+    metavar="FILE",
+    help="MicroPython itself: UF2 onto a board's drive, an ESP image through esptool",
+)
+@click.option(
+    "--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says"
+)
+@click.option(
+    "--device-key",
+    "key",
+    metavar="FILE",
+    help="the board runs images alone that are signed with it, and this one is",
+)
 @click.option("--dry-run", is_flag=True, help="show what would change, and change nothing")
 @click.option("--yes", is_flag=True, help="do not ask")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def flash(manifest, port, folder, ssh, firmware, board, key, dry_run, yes, as_json):
     """Write an agent to a board, and see it boot.
 
-    MANIFEST may be an image.  What the board runs stays until the new one is whole, and is there to fall back to.
-    """
+    MANIFEST may be an image.  What the board runs stays until the new one is whole, and is there to
+    fall back to."""
+
     def agree():
         ui.agree("--yes", yes)
+
     if firmware is not None:
         from clawlite.host.flash import firmware as flash_firmware
+
         if ssh is not None or key is not None:
-            raise click.UsageError("--firmware writes MicroPython alone: without --ssh and --device-key")
-        return ui.flashed_firmware(flash_firmware.flash(firmware, port, folder, board, dry_run,
-                                                        lambda found: ui.flashing_firmware(found, as_json), agree, ui.Progress()), as_json)
+            raise click.UsageError(
+                "--firmware writes MicroPython alone: without --ssh and --device-key"
+            )
+        return ui.flashed_firmware(
+            flash_firmware.flash(
+                firmware,
+                port,
+                folder,
+                board,
+                dry_run,
+                lambda found: ui.flashing_firmware(found, as_json),
+                agree,
+                ui.Progress(),
+            ),
+            as_json,
+        )
     from clawlite.host.firmware import cache
     from clawlite.host.flash import flash as work
+
     cache.on_miss = ui.compiling
     with work.target(port, folder, ssh) as target:
-        ui.flashed(work.flash(manifest, target, dry_run, board, lambda found: ui.flashing(found, as_json), agree, ui.Progress(), key), as_json)
+        ui.flashed(
+            work.flash(
+                manifest,
+                target,
+                dry_run,
+                board,
+                lambda found: ui.flashing(found, as_json),
+                agree,
+                ui.Progress(),
+                key,
+            ),
+            as_json,
+        )
 
 
 @_command()
 @click.argument("folder", metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def firmware(folder, as_json):
-    """Write what every MicroPython board gets.  Into DIR: for mip, and for freezing into firmware of your own."""
+    """Write what every MicroPython board gets.  Into DIR: for mip, and for freezing into
+    firmware of your own.
+    """
     from clawlite.host.firmware import package
+
     ui.packaged(folder, package.write(folder), as_json)
 
 
 @_command(hidden=True)
 @click.argument("manifest", default=".")
-@click.option("--port", metavar="PORT", is_flag=False, flag_value="", required=True, help="the board; --port alone at the end: the only one")
-@click.option("--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says")
+@click.option(
+    "--port",
+    metavar="PORT",
+    is_flag=False,
+    flag_value="",
+    required=True,
+    help="the board; --port alone at the end: the only one",
+)
+@click.option(
+    "--board", metavar="BOARD", help="refuse what this board cannot honour; else as the port says"
+)
 @click.option("--yes", is_flag=True, help="do not ask before it is flashed")
 @click.pass_obj
 def run(tools, manifest, port, board, yes):
@@ -88,32 +169,77 @@ def run(tools, manifest, port, board, yes):
     from clawlite.host.console import serial as console_serial
     from clawlite.host.firmware import cache
     from clawlite.host.flash import flash as work
+
     cache.on_miss = ui.compiling
     with work.target(port or None) as target:
-        found = work.flash(manifest, target, False, board, lambda found: ui.flashing(found, False), lambda: ui.agree("--yes", yes), ui.Progress())
+        found = work.flash(
+            manifest,
+            target,
+            False,
+            board,
+            lambda found: ui.flashing(found, False),
+            lambda: ui.agree("--yes", yes),
+            ui.Progress(),
+        )
         ui.flashed(found, False, False)
         port = target.name
-    return console_serial.start(port, tools.editor, False, 120, (), None, is_ready=found["said"] is not None)
+    return console_serial.start(
+        port, tools.editor, False, 120, (), None, is_ready=found["said"] is not None
+    )
 
 
 @_command(hidden=True)
 @click.argument("text")
-@click.option("--port", metavar="PORT", is_flag=False, flag_value="", required=True, help="the board; --port alone at the end: the only one")
+@click.option(
+    "--port",
+    metavar="PORT",
+    is_flag=False,
+    flag_value="",
+    required=True,
+    help="the board; --port alone at the end: the only one",
+)
 @click.option("--approve", is_flag=True, help="answer yes to what asks first")
-@click.option("--timeout", default=120.0, type=click.FloatRange(0.1), help="seconds that the answer may take; 120")
+@click.option(
+    "--timeout",
+    default=120.0,
+    type=click.FloatRange(0.1),
+    help="seconds that the answer may take; 120",
+)
 def ask(text, port, approve, timeout):
     """Ask the agent on a board once."""
     from clawlite.host.console.board_ask import ask as put
+
     return put(text, port or None, approve, timeout)
 
 
 @_command()
-@click.option("--port", metavar="PORT", help="a device, a link to one, or an id of clawlite ports; else the only board")
+@click.option(
+    "--port",
+    metavar="PORT",
+    help="a device, a link to one, or an id of clawlite ports; else the only board",
+)
 @click.option("--records", is_flag=True, help="show machine records too")
 @click.option("--log", metavar="FILE", help="append all that comes and goes, with times")
-@click.option("--prompt", "prompts", multiple=True, metavar="TEXT", help="what the board's prompt is, if it is another than its settings' default")
-@click.option("--timeout", default=120.0, type=click.FloatRange(0.1), help="seconds that a script waits for the board's prompt; 120")
-@click.option("--line", "mode", default="auto", type=click.Choice(("auto", "plain", "reliable")), help="frames with checksums; auto: where the board has a UART")
+@click.option(
+    "--prompt",
+    "prompts",
+    multiple=True,
+    metavar="TEXT",
+    help="what the board's prompt is, if it is another than its settings' default",
+)
+@click.option(
+    "--timeout",
+    default=120.0,
+    type=click.FloatRange(0.1),
+    help="seconds that a script waits for the board's prompt; 120",
+)
+@click.option(
+    "--line",
+    "mode",
+    default="auto",
+    type=click.Choice(("auto", "plain", "reliable")),
+    help="frames with checksums; auto: where the board has a UART",
+)
 @click.pass_obj
 def console(tools, port, records, log, prompts, timeout, mode):
     """Talk to a board over its serial port.  Ctrl-] leaves, Ctrl-C and Ctrl-D go to the board.
@@ -121,4 +247,5 @@ def console(tools, port, records, log, prompts, timeout, mode):
     Without a terminal the lines of stdin go in one by one, as the board's prompt comes back.
     """
     from clawlite.host.console import serial as console_serial
+
     return console_serial.start(port, tools.editor, records, timeout, prompts, log, mode)

@@ -1,7 +1,9 @@
-"""The commands that need click: declarations and nothing else (work lives in modules, printing in ui.py); standalone.py has the others.
+"""The commands that need click: declarations and nothing else (work lives in modules, printing in
+ui.py); standalone.py has the others.
 
-Exit codes: 0 done, 1 failed, 2 bad usage or manifest, 3 no board or several, 4 port busy or not permitted, 5 refused, 124 timed out, 130 Ctrl-C.
-"""
+Exit codes: 0 done, 1 failed, 2 bad usage or manifest, 3 no board or several, 4 port busy or not
+permitted, 5 refused, 124 timed out, 130 Ctrl-C."""
+
 import types
 
 import click
@@ -22,38 +24,71 @@ def cli():
 @cli.command()
 @click.argument("name")
 @click.option("--template", default="greenhouse", help="greenhouse (default), chat, blink or empty")
-@click.option("--endpoint", metavar="URL", help="a server with an OpenAI-compatible API, asked before the rules; http://127.0.0.1:11434/v1")
+@click.option(
+    "--endpoint",
+    metavar="URL",
+    help="a server with an OpenAI-compatible API, asked "
+    "before the rules; http://127.0.0.1:11434/v1",
+)
 @click.option("--model", metavar="MODEL", help="what that server calls the model; llama3.2")
 @click.option("--offline", is_flag=True, help="the rules alone: no model is asked")
-@click.option("--board", metavar="BOARD", help="with pins that this board has, and a gateway where it has no network")
+@click.option(
+    "--board",
+    metavar="BOARD",
+    help="with pins that this board has, and a gateway where it has no network",
+)
 def new(name, template, endpoint, model, offline, board):
     """Make a project in the folder NAME.  It builds and runs as it is."""
     from clawlite.host.projects import new as project
+
     ui.made(name, project.new(name, template, endpoint, model, offline, board), board)
 
 
 @cli.command()
 @click.argument("manifest", default=".")
 @click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
-@click.option("--allow-folder", "allowed", metavar="DIR", multiple=True, help="files of the manifest may lie here, too")
+@click.option(
+    "--allow-folder",
+    "allowed",
+    metavar="DIR",
+    multiple=True,
+    help="files of the manifest may lie here, too",
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def check(manifest, board, allowed, as_json):
     """Validate a manifest.  Every problem has its file, its line and what was expected."""
     from clawlite.host.build.check import check as run
+
     ui.checked(run(manifest, board, allowed), as_json)
 
 
 @cli.command()
 @click.argument("manifest", default=".")
-@click.option("-o", "output", metavar="FILE", help="where the image goes; by default claw.cbor beside the manifest")
+@click.option(
+    "-o",
+    "output",
+    metavar="FILE",
+    help="where the image goes; by default claw.cbor beside the manifest",
+)
 @click.option("--board", metavar="BOARD", help="refuse what this board cannot honour")
 @click.option("--key-file", metavar="FILE", help="sign the image with this device key")
-@click.option("--refresh", is_flag=True, help="fetch again what other registries gave; what has changed is refused")
-@click.option("--allow-folder", "allowed", metavar="DIR", multiple=True, help="files of the manifest may lie here, too")
+@click.option(
+    "--refresh",
+    is_flag=True,
+    help="fetch again what other registries gave; what has changed is refused",
+)
+@click.option(
+    "--allow-folder",
+    "allowed",
+    metavar="DIR",
+    multiple=True,
+    help="files of the manifest may lie here, too",
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 def build(manifest, output, board, key_file, refresh, allowed, as_json):
     """Compile a manifest to an image.  Shows sizes, dead and shadowed rules."""
     from clawlite.host.build.build import build as run
+
     ui.built(run(manifest, output, key_file, board, refresh, allowed), as_json)
 
 
@@ -64,12 +99,17 @@ class _Boards(click.Group):
         return super().resolve_command(ctx, args if args[0] == "new" else ["show", *args])
 
 
-@cli.group(cls=_Boards, invoke_without_command=True, subcommand_metavar="[BOARD | new NAME --from BOARD]")
+@cli.group(
+    cls=_Boards, invoke_without_command=True, subcommand_metavar="[BOARD | new NAME --from BOARD]"
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 @click.pass_context
 def boards(ctx, as_json):
-    """Show the boards that are known.  One of them in full; or begin a profile of your own in ./boards."""
+    """Show the boards that are known.  One of them in full; or begin a profile of your own in
+    ./boards.
+    """
     from clawlite.host.boards import boards as profiles
+
     if ctx.invoked_subcommand is None:
         ui.boards(profiles.rows(), as_json)
 
@@ -80,19 +120,30 @@ def boards(ctx, as_json):
 def show(board, as_json):
     """Show one board."""
     from clawlite.host.boards import boards as profiles
+
     ui.board(profiles.row(board), as_json)
 
 
 @boards.command("new")
 @click.argument("name")
-@click.option("--from", "source", metavar="BOARD", required=True, help="the board that it is most like")
+@click.option(
+    "--from", "source", metavar="BOARD", required=True, help="the board that it is most like"
+)
 def new_board(name, source):
     """Write boards/NAME.toml after another board's profile."""
     from clawlite.host.boards import boards as profiles
+
     ui.board_made(profiles.new(name, source), source)
 
 
-for _command in (*cli_boards.COMMANDS, gateway, provision.secrets, provision.wifi, records.audit, records.trace):
+for _command in (
+    *cli_boards.COMMANDS,
+    gateway,
+    provision.secrets,
+    provision.wifi,
+    records.audit,
+    records.trace,
+):
     cli.add_command(_command)
 
 
@@ -104,7 +155,15 @@ def main(args: list[str], editor=None, secret=None, show=None) -> int:
     show    function("audit" or "trace", arguments, ``board_records.Records``) -> exit code
     """
     try:
-        return cli.main(args, prog_name="clawlite", standalone_mode=False, obj=types.SimpleNamespace(editor=editor, secret=secret, show=show)) or 0
+        return (
+            cli.main(
+                args,
+                prog_name="clawlite",
+                standalone_mode=False,
+                obj=types.SimpleNamespace(editor=editor, secret=secret, show=show),
+            )
+            or 0
+        )
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.Abort:

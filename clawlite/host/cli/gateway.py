@@ -1,39 +1,66 @@
 """``clawlite gateway``: declarations and nothing else."""
+
 import click
 
 from clawlite.host.cli import ui
 
 
 class _Gateway(click.Group):
-    """The first word may be a command; anything else are projects and options of ``gateway`` itself."""
+    """The first word may be a command; anything else are projects and options of ``gateway``
+    itself.
+    """
 
     def parse_args(self, ctx, args):
-        return super().parse_args(ctx, args if args and (args[0] in self.commands or args[0] == "--help") else ["serve", *args])
+        return super().parse_args(
+            ctx,
+            args
+            if args and (args[0] in self.commands or args[0] == "--help")
+            else ["serve", *args],
+        )
 
 
-@click.group(cls=_Gateway, subcommand_metavar="[PROJECT]... [OPTIONS] | token NAME | devices | history | audit")
+@click.group(
+    cls=_Gateway,
+    subcommand_metavar="[PROJECT]... [OPTIONS] | token NAME | devices | history | audit",
+)
 def gateway():
     """Keys and network for devices without them.  What it takes: clawlite gateway serve --help."""
 
 
 @gateway.command()
 @click.argument("projects", nargs=-1)
-@click.option("--port", "port_names", multiple=True, metavar="PORT", help="a device, a link to one, or an id of clawlite ports; may be repeated")
-@click.option("--listen", metavar="ADDRESS:PORT", help="serve devices on the LAN, which have tokens: clawlite gateway token NAME")
+@click.option(
+    "--port",
+    "port_names",
+    multiple=True,
+    metavar="PORT",
+    help="a device, a link to one, or an id of clawlite ports; may be repeated",
+)
+@click.option(
+    "--listen",
+    metavar="ADDRESS:PORT",
+    help="serve devices on the LAN, which have tokens: clawlite gateway token NAME",
+)
 @click.option("--tls-cert", "certificate", metavar="FILE", help="certificate for --listen, PEM")
 @click.option("--tls-key", "key", metavar="FILE", help="its key, unless it is in the same file")
 @click.pass_obj
 def serve(tools, projects, port_names, listen, certificate, key):
-    """Serve devices until Ctrl-C.  PROJECT is a folder with claw.yaml, a folder of those, or an image; else the current folder."""
+    """Serve devices until Ctrl-C.  PROJECT is a folder with claw.yaml, a folder of those, or an
+    image; else the current folder.
+    """
     from clawlite.host.gateway.gateway import serve as run
+
     return run(list(projects), list(port_names), listen, certificate, key, tools.secret)
 
 
 @gateway.command()
 @click.argument("name")
 def token(name):
-    """Make the token of the device NAME.  NAME:TOKEN is printed this once: the board's secret GATEWAY_TOKEN."""
+    """Make the token of the device NAME.  NAME:TOKEN is printed this once: the board's secret
+    GATEWAY_TOKEN.
+    """
     from clawlite.host.gateway.gateway import has_token, make_token
+
     had = has_token(name)
     print(f"{name}:{make_token(name)}")
     if had:
@@ -45,6 +72,7 @@ def token(name):
 def devices(as_json):
     """Show the devices that were here.  Agent, image, when, and what each has spent."""
     from clawlite.host.gateway import report
+
     ui.rows(report.devices(), as_json)
 
 
@@ -54,6 +82,7 @@ def devices(as_json):
 def history(count, as_json):
     """Show what was asked and answered."""
     from clawlite.host.gateway import report
+
     ui.rows(report.history(count), as_json)
 
 
@@ -63,4 +92,5 @@ def history(count, as_json):
 def audit(count, as_json):
     """Show what happened."""
     from clawlite.host.gateway import report
+
     ui.rows(report.audit(count), as_json)

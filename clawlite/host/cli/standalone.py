@@ -1,7 +1,8 @@
 """The commands that need the standard library alone: inspect, tools, conformance, bench.
 
-A device that has the wheel and no other package runs them.  An image needs no package; a manifest needs the compiler's.
-"""
+A device that has the wheel and no other package runs them.  An image needs no package; a manifest
+needs the compiler's."""
+
 import argparse
 
 from clawlite.core.errors import ClawError
@@ -26,11 +27,14 @@ def main(args: list[str]) -> int:
     Raises ``ImportError`` where a manifest, a board or a suite needs a package that is missing.
     """
     from clawlite.host.cli import ui
-    parser = {"inspect": _inspect, "tools": _tools, "conformance": _conformance, "bench": _bench}[args[0]]()
+
+    parser = {"inspect": _inspect, "tools": _tools, "conformance": _conformance, "bench": _bench}[
+        args[0]
+    ]()
     try:
         found = parser.parse_intermixed_args(args[1:])
         return found.run(found) or 0
-    except SystemExit as e:                 # argparse, after --help
+    except SystemExit as e:  # argparse, after --help
         return int(e.code or 0)
     except ClawError as e:
         return ui.failed(e, "--json" in args)
@@ -44,7 +48,9 @@ def _inspect() -> _Parser:
     def run(found):
         from clawlite.host.cli import ui
         from clawlite.host.image import inspection
+
         ui.inspected(inspection.inspect_file(found.image), found.as_json)
+
     parser = _Parser("inspect", "Show what an image holds.")
     parser.add_argument("image", metavar="IMAGE")
     _json(parser)
@@ -56,9 +62,21 @@ def _tools() -> _Parser:
     def run(found):
         from clawlite.host.build import tool_table
         from clawlite.host.cli import ui
+
         ui.tools(tool_table.rows(found.manifest), found.as_json)
-    parser = _Parser("tools", "Show every tool that an agent has. With arguments, sandbox, handler, and what policy will say.")
-    parser.add_argument("manifest", metavar="MANIFEST", nargs="?", default=".", help="claw.yaml here by default; may be an image")
+
+    parser = _Parser(
+        "tools",
+        "Show every tool that an agent has. With arguments, sandbox, "
+        "handler, and what policy will say.",
+    )
+    parser.add_argument(
+        "manifest",
+        metavar="MANIFEST",
+        nargs="?",
+        default=".",
+        help="claw.yaml here by default; may be an image",
+    )
     _json(parser)
     parser.set_defaults(run=run)
     return parser
@@ -68,8 +86,12 @@ def _conformance() -> _Parser:
     def run(found):
         from clawlite.host.cli import ui
         from clawlite.host.manifest import conformance
+
         ui.declared(conformance.declaration(), found.as_json)
-    parser = _Parser("conformance", "Show what this runtime declares, and what its tests hold it to.")
+
+    parser = _Parser(
+        "conformance", "Show what this runtime declares, and what its tests hold it to."
+    )
     _json(parser)
     parser.set_defaults(run=run)
     return parser
@@ -77,17 +99,50 @@ def _conformance() -> _Parser:
 
 def _bench() -> _Parser:
     from clawlite.host.bench import bench
-    parser = _Parser("bench", "Measure this machine or a board. Times, memory, and what the project promises of them; exit code 1 "
-                              "when a target was missed.")
+
+    parser = _Parser(
+        "bench",
+        "Measure this machine or a board. Times, memory, and what the "
+        "project promises of them; exit code 1 "
+        "when a target was missed.",
+    )
     parser.add_argument("suites", metavar="SUITE", nargs="*", help=", ".join(bench.SUITES))
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--here", action="store_true", help="this device with what it has: no compiler, no other package")
-    where.add_argument("--ssh", metavar="HOST", help="a Raspberry Pi or other Linux machine, as ssh takes it")
-    where.add_argument("--port", metavar="PORT", help="a MicroPython board: a device, a link to one, or an id of clawlite ports")
-    where.add_argument("--sim", action="store_true", help="what a board must bear, on the real MicroPython here, and its line: micropython and boards")
-    parser.add_argument("--rounds", type=_rounds, default=31, help="samples of each case, taken in turns, 2 to %d; 31" % MOST_ROUNDS)
-    parser.add_argument("--long", action="store_true", dest="is_long", help="also what takes minutes: cut power, gateways that break, a newcomer's script")
-    parser.add_argument("--no-fail", action="store_true", help="exit code 0 although a target was missed")
+    where.add_argument(
+        "--here",
+        action="store_true",
+        help="this device with what it has: no compiler, no other package",
+    )
+    where.add_argument(
+        "--ssh", metavar="HOST", help="a Raspberry Pi or other Linux machine, as ssh takes it"
+    )
+    where.add_argument(
+        "--port",
+        metavar="PORT",
+        help="a MicroPython board: a device, a link to one, or an id of clawlite ports",
+    )
+    where.add_argument(
+        "--sim",
+        action="store_true",
+        help="what a board must bear, on the real "
+        "MicroPython here, and its line: "
+        "micropython and boards",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=_rounds,
+        default=31,
+        help="samples of each case, taken in turns, 2 to %d; 31" % MOST_ROUNDS,
+    )
+    parser.add_argument(
+        "--long",
+        action="store_true",
+        dest="is_long",
+        help="also what takes minutes: cut power, gateways that break, a newcomer's script",
+    )
+    parser.add_argument(
+        "--no-fail", action="store_true", help="exit code 0 although a target was missed"
+    )
     parser.add_argument("-o", dest="output", metavar="FILE.jsonl", help="write the rows here too")
     _json(parser, "JSON lines on stdout, one a row")
     parser.set_defaults(run=_measure)
@@ -104,17 +159,27 @@ def _measure(found) -> int:
     from clawlite.host.bench import bench
     from clawlite.host.cli import ui
     from clawlite.host.firmware import cache
+
     cache.on_miss = ui.compiling
     suites = bench.suites_of(found.suites, found.sim)
     if found.here or found.ssh is not None or found.port is not None:
         from clawlite.host.bench import device
-        rows = device.here if found.here else device.over_ssh if found.ssh is not None else device.on_port
+
+        rows = (
+            device.here
+            if found.here
+            else device.over_ssh
+            if found.ssh is not None
+            else device.on_port
+        )
         place = () if found.here else (found.ssh,) if found.ssh is not None else (found.port,)
 
         def measure(took):
             rows(*place, suites, found.rounds, took)
     else:
+
         def measure(took):
             bench.run(suites, found.rounds, took, found.is_long)
+
     missed = bench.show(measure, found.as_json, found.output)
     return 1 if missed and not found.no_fail else 0

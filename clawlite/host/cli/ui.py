@@ -1,4 +1,5 @@
 """What the host prints: data on stdout, talk on stderr, one JSON document with ``--json``."""
+
 import json
 import sys
 
@@ -7,7 +8,7 @@ from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
 
-_MANY_FILES = 8                 # of a folder: more are one line
+_MANY_FILES = 8  # of a folder: more are one line
 
 
 def document(value: object) -> None:
@@ -15,8 +16,10 @@ def document(value: object) -> None:
 
 
 def say(text: str) -> None:
-    """Print *text* on stdout: what stands in a manifest neither drives the terminal nor hides in it."""
-    print(_harmless(text), flush=True)      # a console may follow, which writes past the buffer
+    """Print *text* on stdout: what stands in a manifest neither drives the terminal nor hides in
+    it.
+    """
+    print(_harmless(text), flush=True)  # a console may follow, which writes past the buffer
 
 
 def talk(text: str) -> None:
@@ -26,17 +29,26 @@ def talk(text: str) -> None:
 
 def _harmless(text: str) -> str:
     from clawlite.core.printable import printable
+
     return printable(text.encode("utf-8", "backslashreplace")).decode()
 
 
 def declared(found: dict, as_json: bool) -> None:
     from clawlite.host.manifest.conformance import text
+
     document(found) if as_json else say(text(found))
 
 
 def made(name: str, files: list[str], board: str = None) -> None:
     talk(f"Made {name} with {', '.join(files)}.")
-    talk(f"Next: cd {name} && clawlite run" + (f"   (here), or with --port PORT on the {board}: clawlite ports lists the ports" if board else ""))
+    talk(
+        f"Next: cd {name} && clawlite run"
+        + (
+            f"   (here), or with --port PORT on the {board}: clawlite ports lists the ports"
+            if board
+            else ""
+        )
+    )
 
 
 def checked(found: dict, as_json: bool) -> None:
@@ -53,11 +65,17 @@ def built(found: dict, as_json: bool) -> None:
     if as_json:
         document(found)
         return
-    say(f"{found['file']}: {found['bytes']} bytes, needs: {', '.join(found['requires']) or 'nothing special'}")
+    say(
+        f"{found['file']}: {found['bytes']} bytes, needs: "
+        f"{', '.join(found['requires']) or 'nothing special'}"
+    )
     for part in found["sections"]:
         say(f"  {part['name']:14}{part['bytes']:7} bytes")
-    print(f"  on MicroPython: about {found['heap_bytes']} bytes of heap, {found['held_bytes']} of them held, "
-          f"{found['flash_bytes']} of flash ({found['word_bits']}-bit words)")
+    print(
+        f"  on MicroPython: about {found['heap_bytes']} bytes of heap, {found['held_bytes']} of "
+        f"them held, "
+        f"{found['flash_bytes']} of flash ({found['word_bits']}-bit words)"
+    )
     if not found["board"]:
         say("\n".join("  " + line for line in board_text.fits(found["fits"], found["why_not"])))
     _found(found)
@@ -96,17 +114,22 @@ def inspected(found: dict, as_json: bool) -> None:
 
 def tools(rows: list, as_json: bool) -> None:
     from clawlite.host.build.tool_table import text
+
     document(rows) if as_json else say(text(rows))
 
 
 def simulating(facts: dict, as_json: bool) -> None:
     print(json.dumps(facts, ensure_ascii=False) if as_json else facts["port"], flush=True)
-    talk(f"A virtual board ({facts['board']}) is on {facts['link'] or facts['port']}; Ctrl-C ends it.")
+    talk(
+        f"A virtual board ({facts['board']}) is on {facts['link'] or facts['port']}; Ctrl-C ends "
+        f"it."
+    )
     talk(f"Next: clawlite console --port {facts['link'] or facts['port']}")
 
 
 def attached(found: list, as_json: bool) -> None:
     from clawlite.host.serial.ports import next_step
+
     if as_json:
         document(found)
         return
@@ -122,8 +145,14 @@ def rows(found: list[dict], as_json: bool) -> None:
         document(found)
         return
     for row in found:
-        values = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in row.values()]
-        shown = ["-" if not value else value if len(value) <= 60 else value[:57] + "..." for value in (" ".join(value.split()) for value in values)]
+        values = [
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for value in row.values()
+        ]
+        shown = [
+            "-" if not value else value if len(value) <= 60 else value[:57] + "..."
+            for value in (" ".join(value.split()) for value in values)
+        ]
         say("  ".join(shown))
 
 
@@ -132,7 +161,12 @@ def watched(changes, as_json: bool) -> int:
     marks = {"added": "+", "removed": "-", "changed": "="}
     try:
         for what, port in changes:
-            print(json.dumps({"event": what, **port}, ensure_ascii=False) if as_json else f"{marks[what]} {_port(port)}", flush=True)
+            print(
+                json.dumps({"event": what, **port}, ensure_ascii=False)
+                if as_json
+                else f"{marks[what]} {_port(port)}",
+                flush=True,
+            )
     except KeyboardInterrupt:
         pass
     return 130
@@ -141,7 +175,10 @@ def watched(changes, as_json: bool) -> int:
 def _port(port: dict) -> str:
     held = ", ".join(f"{holder['name']} (pid {holder['pid']})" for holder in port["holders"])
     state = f"{port['state']}: {held}" if port["state"] == "busy" and held else port["state"]
-    return f"{port['port'] or '-':16} {' or '.join(port['boards']) or '?':20} {port['serial'] or '-':18} {state:14} {port['id']}"
+    return (
+        f"{port['port'] or '-':16} {' or '.join(port['boards']) or '?':20} "
+        f"{port['serial'] or '-':18} {state:14} {port['id']}"
+    )
 
 
 def compiling() -> None:
@@ -161,13 +198,22 @@ def flashing(found: dict, as_json: bool) -> None:
         if change == "same":
             continue
         if len(files) > _MANY_FILES:
-            talk(f"  {change:8} {folder + '/':24} {sum(file['bytes'] for file in files):7} bytes  {len(files)} files")
+            talk(
+                f"  {change:8} {folder + '/':24} {sum(file['bytes'] for file in files):7} bytes  "
+                f"{len(files)} files"
+            )
             continue
         for file in files:
-            talk(f"  {change:8} {file['path']:24} {file['bytes']:7} bytes  {(file['sha256'] or '')[:12]}")
+            talk(
+                f"  {change:8} {file['path']:24} {file['bytes']:7} bytes  "
+                f"{(file['sha256'] or '')[:12]}"
+            )
     same = sum(file["change"] == "same" for file in found["files"])
     board = f" ({found['board']})" if found["board"] else ""
-    talk(f"{found['target']}{board}: slot {found['slot']}, {found['travels']} bytes to write, {same} file{'s' if same != 1 else ''} the same")
+    talk(
+        f"{found['target']}{board}: slot {found['slot']}, {found['travels']} bytes to write, "
+        f"{same} file{'s' if same != 1 else ''} the same"
+    )
 
 
 def flashed(found: dict, as_json: bool, tells_next: bool = True) -> None:
@@ -188,7 +234,10 @@ def packaged(folder: str, files: list, as_json: bool) -> None:
         document({"folder": folder, "files": files})
         return
     talk(f"Made {folder} with {len(files)} files.")
-    talk(f"Next: mpremote mip install --target / {folder}/mip/package.json, or include {folder}/frozen/manifest.py in a MicroPython build")
+    talk(
+        f"Next: mpremote mip install --target / {folder}/mip/package.json, or include "
+        f"{folder}/frozen/manifest.py in a MicroPython build"
+    )
 
 
 def names(target: str, found: list, as_json: bool) -> None:
@@ -209,7 +258,10 @@ def provisioned(target: str, kind: str, name: str, verb: str, as_json: bool) -> 
 
 def flashing_firmware(found: dict, as_json: bool) -> None:
     if not as_json:
-        talk(f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, {found['sha256'][:12]}, to {found['target']}")
+        talk(
+            f"{found['file']}: MicroPython for {found['chip']}, {found['bytes']} bytes, "
+            f"{found['sha256'][:12]}, to {found['target']}"
+        )
 
 
 def flashed_firmware(found: dict, as_json: bool) -> None:
@@ -220,11 +272,15 @@ def flashed_firmware(found: dict, as_json: bool) -> None:
 
 
 def agree(flag: str, yes: bool) -> None:
-    """Ask a person whether to go on.  Raises ``ClawError`` after a no, and without a terminal unless *yes*."""
+    """Ask a person whether to go on.  Raises ``ClawError`` after a no, and without a terminal
+    unless *yes*.
+    """
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ClawError("this changes the board, and there is no terminal to ask on", f"say so with {flag}")
+        raise ClawError(
+            "this changes the board, and there is no terminal to ask on", f"say so with {flag}"
+        )
     sys.stderr.write("Write this? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -1,9 +1,11 @@
 """The back end: a checked manifest to an image.
 
-    manifest -> refuse what is not built -> tool records, rules, automata, prose, settings -> sections -> bytes
+    manifest -> refuse what is not built -> tool records, rules, automata, prose, settings ->
+    sections -> bytes
 
-Everything that can be known before a device boots is decided here.  All problems are raised together.
-"""
+Everything that can be known before a device boots is decided here.  All problems are raised
+together."""
+
 import dataclasses
 import hashlib
 import inspect
@@ -28,9 +30,10 @@ from clawlite.host.schema.compile import SchemaError, compile_schema
 from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import sandboxes, skills, world_models
 
-MAX_OUTPUT = 65536              # bytes of a tool's result (clawft: results are truncated to 64 KB)
-MAX_ROUNDS = 20                 # rounds of a turn (clawft: max_tool_iterations)
-TURN_MS = 600000                # of a turn, what waits for a person not counted: a model on a small board takes minutes
+MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to 64 KB)
+MAX_ROUNDS = 20  # rounds of a turn (clawft: max_tool_iterations)
+# of a turn, what waits for a person not counted: a model on a small board takes minutes
+TURN_MS = 600000
 
 
 @dataclasses.dataclass
@@ -40,6 +43,7 @@ class Built:
     data      the image's bytes
     sections  [(name, bytes), ...] in the file's order
     """
+
     data: bytes
     sections: list
 
@@ -52,7 +56,9 @@ class Pool:
         self._numbers = {}
 
     def add(self, pattern: str, dollar: str = "end") -> int:
-        """Return the number of the automaton for *pattern* (``automata.compile_pattern``).  Raises ``automata.PatternError``."""
+        """Return the number of the automaton for *pattern* (``automata.compile_pattern``).
+        Raises ``automata.PatternError``.
+        """
         if (pattern, dollar) not in self._numbers:
             compiled = compile_pattern(pattern, dollar)
             self._numbers[pattern, dollar] = len(self.tables)
@@ -79,7 +85,8 @@ class Prose:
 def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     """Compile *manifest* (``manifest.load``); *key* signs the image.
 
-    at_use  also what this version lacks where an answer at use says it (host/manifest/unsupported.py): for an operator
+    at_use  also what this version lacks where an answer at use says it
+            (host/manifest/unsupported.py): for an operator
     Raises ``ManifestErrors`` with every problem.
     """
     unsupported.refuse(manifest, at_use)
@@ -98,33 +105,62 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         records += record
     names = [skills.called(tool) for tool in tools]
     sections = {
-        layout.AGENT: _agent(manifest, prose), layout.TOOLS: index, layout.RECORDS: records,
+        layout.AGENT: _agent(manifest, prose),
+        layout.TOOLS: index,
+        layout.RECORDS: records,
         layout.RULES: table([encode(rule.record()) for rule in rules]),
         layout.REFLEX: _compiled(manifest, "reflex", compile_reflex, names),
         layout.REPLAY: _compiled(manifest, "replay", compile_replay, names),
         layout.PINS: _pins(manifest),
-        layout.SANDBOX: sandboxes.section(manifest, pool), layout.TELEMETRY: telemetries.section(manifest), layout.LOCAL: sandboxes.local(manifest),
-        layout.GUARD: scan_config.section(manifest, pool), layout.MEMORY: memories.section(manifest), layout.CONTEXT: memories.context(manifest),
-        layout.SKILLS: skills.section(manifest, lambda *what: _schema(manifest, *what, pool), prose), layout.CHANNELS: channels.section(manifest),
-        layout.WORLDS: world_models.section(manifest), layout.NETWORK: trust.section(manifest),
+        layout.SANDBOX: sandboxes.section(manifest, pool),
+        layout.TELEMETRY: telemetries.section(manifest),
+        layout.LOCAL: sandboxes.local(manifest),
+        layout.GUARD: scan_config.section(manifest, pool),
+        layout.MEMORY: memories.section(manifest),
+        layout.CONTEXT: memories.context(manifest),
+        layout.SKILLS: skills.section(
+            manifest, lambda *what: _schema(manifest, *what, pool), prose
+        ),
+        layout.CHANNELS: channels.section(manifest),
+        layout.WORLDS: world_models.section(manifest),
+        layout.NETWORK: trust.section(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
     sections[layout.PROSE] = prose.data
-    sections[layout.PROVIDERS], sections[layout.WIRE] = provider_order.tables(manifest, [dataclasses.replace(tool, name=skills.called(tool)) for tool in tools], entries,
-                                                                           skills.system)
-    data = write(sections, f"clawlite {__version__}", requires(manifest), _digest(manifest.sources), _companions(manifest), key)
+    sections[layout.PROVIDERS], sections[layout.WIRE] = provider_order.tables(
+        manifest,
+        [dataclasses.replace(tool, name=skills.called(tool)) for tool in tools],
+        entries,
+        skills.system,
+    )
+    data = write(
+        sections,
+        f"clawlite {__version__}",
+        requires(manifest),
+        _digest(manifest.sources),
+        _companions(manifest),
+        key,
+    )
     return Built(data, _sizes(data))
 
 
 def requires(manifest) -> list[str]:
     """Return the abilities that a device must have to run *manifest*, sorted."""
-    needed = {provider.spec.endpoint.partition(":")[2 if provider_order.is_builtin(provider) else 0] for provider in provider_order.providers(manifest)}
+    needed = {
+        provider.spec.endpoint.partition(":")[2 if provider_order.is_builtin(provider) else 0]
+        for provider in provider_order.providers(manifest)
+    }
     if manifest.settings.reflex_first:
         needed.add("reflex")
-    needed |= {provider.spec.endpoint.partition(":")[0] for provider, _ in provider_order.embedders(manifest)}
-    if manifest.settings.gateway:       # who that is has both, whatever the device has
-        needed = needed - {"http", "https"} | ({"gateway", "lan"} if manifest.settings.gateway.wire == "tcp" else {"gateway"})
+    needed |= {
+        provider.spec.endpoint.partition(":")[0]
+        for provider, _ in provider_order.embedders(manifest)
+    }
+    if manifest.settings.gateway:  # who that is has both, whatever the device has
+        needed = needed - {"http", "https"} | (
+            {"gateway", "lan"} if manifest.settings.gateway.wire == "tcp" else {"gateway"}
+        )
     if manifest.tools:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
@@ -133,12 +169,18 @@ def requires(manifest) -> list[str]:
         needed.add("pins")
     if manifest.memory or memories.context(manifest):
         needed.add("memory")
-    needed.update(registry.ability(tool.name) for tool in manifest.tools if tool.function is None and not tool.spec.composite)
+    needed.update(
+        registry.ability(tool.name)
+        for tool in manifest.tools
+        if tool.function is None and not tool.spec.composite
+    )
     if telemetries.section(manifest):
         needed.add("telemetry")
     if manifest.tools and sandboxes.level(manifest):
         needed.add("process")
-    if any(rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules):
+    if any(
+        rule.action == "audit-only" for policy in manifest.policies for rule in policy.spec.rules
+    ):
         needed.add("log")
     return sorted(needed | scan_config.abilities(manifest) | channels.abilities(manifest))
 
@@ -146,28 +188,59 @@ def requires(manifest) -> list[str]:
 def _agent(manifest, prose) -> list:
     identity = manifest.identity
     budget = manifest.settings.budget
-    return [manifest.name, manifest.version or "", identity.name, AUTONOMY.index(identity.spec.autonomy or "supervised"),
-            conformance.level(manifest), manifest.heartbeat_interval_ms,
-            provider_order.numbers(manifest), budget.max_rounds or MAX_ROUNDS,
-            channels.max_message(manifest),
-            manifest.sandbox.name if manifest.sandbox else "", sandboxes.level(manifest) if manifest.tools else 0, prose.add(identity.spec.personality),
-            manifest.settings.console.prompt, budget.total_timeout_ms or TURN_MS, *provider_order.limits(manifest),
-            folding.calls_per_minute(manifest.policies), folding.rates(manifest.policies)]
+    return [
+        manifest.name,
+        manifest.version or "",
+        identity.name,
+        AUTONOMY.index(identity.spec.autonomy or "supervised"),
+        conformance.level(manifest),
+        manifest.heartbeat_interval_ms,
+        provider_order.numbers(manifest),
+        budget.max_rounds or MAX_ROUNDS,
+        channels.max_message(manifest),
+        manifest.sandbox.name if manifest.sandbox else "",
+        sandboxes.level(manifest) if manifest.tools else 0,
+        prose.add(identity.spec.personality),
+        manifest.settings.console.prompt,
+        budget.total_timeout_ms or TURN_MS,
+        *provider_order.limits(manifest),
+        folding.calls_per_minute(manifest.policies),
+        folding.rates(manifest.policies),
+    ]
 
 
 def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
     spec = tool.spec
     schema = spec.input_schema or {"type": "object"}
     program = _schema(manifest, tool, "input_schema", schema, pool)
-    output = _schema(manifest, tool, "output_schema", spec.output_schema, pool) if spec.output_schema else None
+    output = (
+        _schema(manifest, tool, "output_schema", spec.output_schema, pool)
+        if spec.output_schema
+        else None
+    )
     entry, alone, bound = folding.entries(rules, manifest, tool)
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
     budget = manifest.settings.budget
     handler = skills.handler(manifest, tool)
-    record = [skills.called(tool), _flags(tool, handler) | (layout.ASKS if skills.asks(manifest, tool) else 0), (tool.labels or {}).get("category"), program, output, _timeout_ms(manifest, tool),
-              min(limits and limits.max_output_bytes or MAX_OUTPUT, budget.max_tool_result_bytes or MAX_OUTPUT, MAX_OUTPUT),
-              handler or _handler(tool), folding.path_arguments(schema), alone, bound,
-              prose.add(spec.description or ""), _retry(manifest, tool)]
+    record = [
+        skills.called(tool),
+        _flags(tool, handler) | (layout.ASKS if skills.asks(manifest, tool) else 0),
+        (tool.labels or {}).get("category"),
+        program,
+        output,
+        _timeout_ms(manifest, tool),
+        min(
+            limits and limits.max_output_bytes or MAX_OUTPUT,
+            budget.max_tool_result_bytes or MAX_OUTPUT,
+            MAX_OUTPUT,
+        ),
+        handler or _handler(tool),
+        folding.path_arguments(schema),
+        alone,
+        bound,
+        prose.add(spec.description or ""),
+        _retry(manifest, tool),
+    ]
     return encode(record), entry
 
 
@@ -176,19 +249,35 @@ def _timeout_ms(manifest, tool) -> int:
     most = manifest.settings.budget.timeout_per_tool_ms
     own = tool.spec.timeout_ms or 0
     if most and not unsupported.can_end(manifest, tool):
-        manifest.problems.add(manifest.settings.place, ("budget", "timeout_per_tool_ms"),
-                              f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=unsupported.MENDS, key=True)
-    return min(own or most, most) if most and (tool.function or tool.spec.composite or registry.ability(tool.name) != "pins") else own
+        manifest.problems.add(
+            manifest.settings.place,
+            ("budget", "timeout_per_tool_ms"),
+            f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
+            hint=unsupported.MENDS,
+            key=True,
+        )
+    return (
+        min(own or most, most)
+        if most and (tool.function or tool.spec.composite or registry.ability(tool.name) != "pins")
+        else own
+    )
 
 
 def _retry(manifest, tool) -> list | None:
-    """Return [attempts, backoff] (core/retry.py), None for one attempt.  Only what may run twice is run again (5.4)."""
+    """Return [attempts, backoff] (core/retry.py), None for one attempt.  Only what may run twice
+    is run again (5.4).
+    """
     retry, hints = tool.spec.retry, tool.spec.annotations or {}
     if retry is None:
         return None
     if hints.get("readOnlyHint") is not True and hints.get("idempotentHint") is not True:
-        manifest.problem(tool, ("retry",), "only a tool that says it may run twice can be tried again",
-                         hint="add annotations: { idempotentHint: true } if it may, or remove retry", key=True)
+        manifest.problem(
+            tool,
+            ("retry",),
+            "only a tool that says it may run twice can be tried again",
+            hint="add annotations: { idempotentHint: true } if it may, or remove retry",
+            key=True,
+        )
     attempts = MAX_ATTEMPTS if retry.max_attempts is None else retry.max_attempts
     return [attempts, BACKOFF[retry.backoff or "exponential"]] if attempts > 1 else None
 
@@ -206,20 +295,40 @@ def _schema(manifest, tool, field: str, schema: dict, pool):
 def _flags(tool, handler) -> int:
     hints = tool.spec.annotations or {}
     read_only = hints.get("readOnlyHint") is True
-    flags = 0 if read_only else layout.HAS_SIDE_EFFECTS         # no annotation means side effects (MCP's default)
-    for name, flag in (("readOnlyHint", layout.READ_ONLY), ("destructiveHint", layout.DESTRUCTIVE),
-                       ("idempotentHint", layout.IDEMPOTENT), ("openWorldHint", layout.OPEN_WORLD)):
+    # no annotation means side effects (MCP's default)
+    flags = 0 if read_only else layout.HAS_SIDE_EFFECTS
+    for name, flag in (
+        ("readOnlyHint", layout.READ_ONLY),
+        ("destructiveHint", layout.DESTRUCTIVE),
+        ("idempotentHint", layout.IDEMPOTENT),
+        ("openWorldHint", layout.OPEN_WORLD),
+    ):
         flags |= flag if hints.get(name) is True else 0
     if handler is not None:
         return flags
     if tool.function is None:
-        stepped = inspect.isgeneratorfunction(HANDLERS.get(tool.name)) or registry.ability(tool.name) == "buses"
-        return flags | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0) | (layout.GENERATOR if stepped else 0)
-    return flags | (layout.GENERATOR if tool.function.is_generator else 0) | (layout.HAS_BOARD if tool.function.has_board else 0)
+        stepped = (
+            inspect.isgeneratorfunction(HANDLERS.get(tool.name))
+            or registry.ability(tool.name) == "buses"
+        )
+        return (
+            flags
+            | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0)
+            | (layout.GENERATOR if stepped else 0)
+        )
+    return (
+        flags
+        | (layout.GENERATOR if tool.function.is_generator else 0)
+        | (layout.HAS_BOARD if tool.function.has_board else 0)
+    )
 
 
 def _handler(tool) -> list:
-    return [layout.BUILTIN, tool.name] if tool.function is None else [layout.MAKER, tool.function.function]
+    return (
+        [layout.BUILTIN, tool.name]
+        if tool.function is None
+        else [layout.MAKER, tool.function.function]
+    )
 
 
 def _compiled(manifest, name: str, compiler, tools: list):
@@ -227,8 +336,13 @@ def _compiled(manifest, name: str, compiler, tools: list):
     wanted = [p for p in manifest.providers if p.spec.endpoint == f"builtin:{name}"]
     if text is None:
         for provider in wanted:
-            manifest.problem(provider, ("endpoint",), f"{provider.spec.endpoint} has nothing to go by",
-                            hint=f'name a file in clawlite.toml: {name} = "{name}.{"toml" if name == "reflex" else "jsonl"}"')
+            manifest.problem(
+                provider,
+                ("endpoint",),
+                f"{provider.spec.endpoint} has nothing to go by",
+                hint=f"name a file in clawlite.toml: {name} = "
+                f'"{name}.{"toml" if name == "reflex" else "jsonl"}"',
+            )
         return None
     compiled, problems = compiler(text, getattr(manifest.settings, name + "_file"), tools)
     manifest.problems.found.extend(problems)
@@ -242,8 +356,16 @@ def _pins(manifest):
     pins = []
     for pin in manifest.settings.pins:
         simulate = pin.simulate
-        pins.append([pin.name, pin.pin, _PULLS.get(pin.pull, PIN_KINDS.index(pin.kind)), simulate.start if simulate else 0,
-                     simulate.raises if simulate else None, simulate.per_second if simulate else 0])
+        pins.append(
+            [
+                pin.name,
+                pin.pin,
+                _PULLS.get(pin.pull, PIN_KINDS.index(pin.kind)),
+                simulate.start if simulate else 0,
+                simulate.raises if simulate else None,
+                simulate.per_second if simulate else 0,
+            ]
+        )
     return pins or None
 
 
@@ -256,9 +378,13 @@ def _digest(sources: list) -> bytes:
 
 def _companions(manifest) -> list:
     used = any(tool.function for tool in manifest.tools)
-    return [[name, hashlib.sha256(data).digest()] for name, data in manifest.sources if name == "tools.py" and used]
+    return [
+        [name, hashlib.sha256(data).digest()]
+        for name, data in manifest.sources
+        if name == "tools.py" and used
+    ]
 
 
 def _sizes(data: bytes) -> list:
-    opened = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    opened = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     return [(SECTION_NAMES[number], opened.size_of(number)) for number in opened.sections()]

@@ -1,7 +1,8 @@
 """``clawlite ask TEXT --port P``: one turn of the agent on a board, over its console.
 
-An empty line goes first: what comes back tells an agent from a REPL, which must not be sent a person's sentence.
-"""
+An empty line goes first: what comes back tells an agent from a REPL, which must not be sent a
+person's sentence."""
+
 from clawlite.core.errors import ClawError
 from clawlite.host.console.line import is_uart
 from clawlite.host.console.log import ConsoleLog
@@ -17,11 +18,12 @@ _REFUSED = 5
 
 
 def ask(text: str, port, approve: bool, timeout_s: float) -> int:
-    """Put *text* to the agent on *port* (None: the only board) and print what it says; return the exit code.
+    """Put *text* to the agent on *port* (None: the only board) and print what it says; return the
+    exit code.
 
     approve  answer yes to what it asks first; else no, and the exit code is 5
-    Exit codes: 0 it answered, 1 no agent runs there, 5 it asked first, 124 it did not end within *timeout_s*.
-    Raises ``ClawError``.
+    Exit codes: 0 it answered, 1 no agent runs there, 5 it asked first, 124 it did not end within
+    *timeout_s*. Raises ``ClawError``.
     """
     line = text.encode()
     if not text.strip() or any(ord(char) < 32 for char in text) or len(line) > MAX_LINE:
@@ -31,7 +33,9 @@ def ask(text: str, port, approve: bool, timeout_s: float) -> int:
 
 
 class _Answer(Plain):
-    """A screen for one answer: what comes before the text was sent is none of it, and nobody types."""
+    """A screen for one answer: what comes before the text was sent is none of it, and nobody
+    types.
+    """
 
     def __init__(self):
         super().__init__()
@@ -43,8 +47,9 @@ class _Answer(Plain):
 
 
 class _Asking(SerialConsole):
-
-    def __init__(self, line: SerialLine, text: bytes, approve: bool, timeout_s: float, is_noisy: bool):
+    def __init__(
+        self, line: SerialLine, text: bytes, approve: bool, timeout_s: float, is_noisy: bool
+    ):
         super().__init__(line, _Answer(), False, timeout_s, [], ConsoleLog(None), is_noisy)
         self._question, self._approve, self._end = text, approve, 0
         self._lines, self._is_over = [b"\n", text], True

@@ -1,10 +1,12 @@
-"""What a board has on record, on this computer: its audit and its log (``clawlite audit --port PORT``, ``clawlite trace --port PORT``).
+"""What a board has on record, on this computer: its audit and its log (``clawlite audit --port
+PORT``, ``clawlite trace --port PORT``).
 
     /state/audit-AGENT/   the files of its audit (docs/audit.md)
     /state/log.jsonl      its log, where a policy demands one
 
-They come the way of a flash, out of the raw REPL, in which nothing of an agent runs: the board is reset before and after.
-"""
+They come the way of a flash, out of the raw REPL, in which nothing of an agent runs: the board is
+reset before and after."""
+
 import contextlib
 import os
 import tempfile
@@ -17,7 +19,9 @@ _LOGS = ("log.jsonl", "log.jsonl.1")
 
 
 class Records:
-    """The records of the board on *port*, or of the folder *folder*; ``with Records(...) as records:``, and nothing is asked before ``fetch``."""
+    """The records of the board on *port*, or of the folder *folder*; ``with Records(...) as
+    records:``, and nothing is asked before ``fetch``.
+    """
 
     def __init__(self, port: str = None, folder: str = None):
         self._named = port, folder
@@ -31,18 +35,28 @@ class Records:
         self._open.close()
 
     def fetch(self, agent: str = None) -> tuple:
-        """Return (a folder with the files of *agent*'s audit, as a Pi has them, and with the board's log; the agent's name).
+        """Return (a folder with the files of *agent*'s audit, as a Pi has them, and with the
+        board's log; the agent's name).
 
         agent  None: the only one that has an audit there.  Raises ``ClawError``.
         """
         self._board = board = self._open.enter_context(flash.target(*self._named))
         folder = self._open.enter_context(tempfile.TemporaryDirectory())
         names = board.names(STATE)
-        agents = sorted(name[len(AUDIT):] for name in names if name.startswith(AUDIT))
+        agents = sorted(name[len(AUDIT) :] for name in names if name.startswith(AUDIT))
         if agent is None:
             if len(agents) != 1:
-                raise failed(f"{board.name}: {'more than one agent has' if agents else 'no agent has'} an audit there{': ' + ', '.join(agents) if agents else ''}",
-                             "name the image of one" if agents else "an agent with audit: { destination: file } in a policy has one after its first start")
+                raise failed(
+                    f"{board.name}: "
+                    f"{'more than one agent has' if agents else 'no agent has'} an audit "
+                    f"there{': ' + ', '.join(agents) if agents else ''}",
+                    "name the image of one"
+                    if agents
+                    else "an agent with audit: { "
+                    "destination: file } in a "
+                    "policy has one after its "
+                    "first start",
+                )
             agent = agents[0]
         self._path = f"{STATE}/{AUDIT}{agent}"
         for name in board.names(self._path) if agent in agents else ():
@@ -53,7 +67,9 @@ class Records:
         return folder, agent
 
     def forget(self, head: bytes) -> None:
-        """Remove the records that ``fetch`` brought from the board; *head* says where the chain goes on.  The head first, as a whole."""
+        """Remove the records that ``fetch`` brought from the board; *head* says where the chain
+        goes on.  The head first, as a whole.
+        """
         path = f"{self._path}/{HEAD}"
         self._board.do(("write", path + "~", head), _untold)
         self._board.do(("rename", path + "~", path), _untold)

@@ -1,8 +1,9 @@
 """The reliable line under ``clawlite console``: records in frames, text beside them (docs/line.md).
 
-Wanted where noise is: on a UART.  It begins at an agent's prompt, where a hello is never typed into a REPL; a board that gives no
-answer stays plain.
+Wanted where noise is: on a UART.  It begins at an agent's prompt, where a hello is never typed into
+a REPL; a board that gives no answer stays plain.
 """
+
 import json
 import os
 import time
@@ -16,20 +17,30 @@ from clawlite.host.serial.line_text import TextBeside
 
 MODES = ("auto", "plain", "reliable")
 _WINDOW = 4096
-_PATIENCE_MS = 1500             # for the answer to a hello: the board waits at its prompt
-_WHY = {"silent": "the board says nothing", "restarted": "the board began anew", "closed": "the board ended it",
-        "version": "the board speaks another version of it"}
+_PATIENCE_MS = 1500  # for the answer to a hello: the board waits at its prompt
+_WHY = {
+    "silent": "the board says nothing",
+    "restarted": "the board began anew",
+    "closed": "the board ended it",
+    "version": "the board speaks another version of it",
+}
 
 
 def is_uart(entry: dict) -> bool:
-    """Return whether the port *entry* (host/serial/ports.py) leads to the UART of a board: a bridge does, also of one that has USB of its own beside."""
-    return "uart" in {board.console.wire for board in boards.load_all() if board.name in entry["boards"]}
+    """Return whether the port *entry* (host/serial/ports.py) leads to the UART of a board: a
+    bridge does, also of one that has USB of its own beside.
+    """
+    return "uart" in {
+        board.console.wire for board in boards.load_all() if board.name in entry["boards"]
+    }
 
 
 def typed(text: bytes) -> bytes:
     """Return the record that carries a person's line."""
     params = {"text": text.decode("utf-8", "replace")}
-    return json.dumps({"jsonrpc": "2.0", "method": "claw.console.line", "params": params}, ensure_ascii=False).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "method": "claw.console.line", "params": params}, ensure_ascii=False
+    ).encode()
 
 
 def asks_time(record: bytes) -> bool:
@@ -42,18 +53,26 @@ def asks_time(record: bytes) -> bool:
 
 def the_time() -> bytes:
     """Return the record that tells a board the time."""
-    return json.dumps({"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": int(time.time())}}).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": int(time.time())}}
+    ).encode()
 
 
 class ReliableWire:
     """One board's line, from its hello on.
 
     baud    of the wire
-    Public, to be read: ``is_up``, ``is_over`` (the line is plain again), ``notes`` (sentences for the person, to be taken out).
-    """
+    Public, to be read: ``is_up``, ``is_over`` (the line is plain again), ``notes`` (sentences for
+    the person, to be taken out)."""
 
     def __init__(self, baud: int, now_ms: int):
-        self._line = Line(int.from_bytes(os.urandom(4), "big") or 1, _WINDOW, limit=MAX_RECORD, backlog=MAX_RECORD, baud=baud)
+        self._line = Line(
+            int.from_bytes(os.urandom(4), "big") or 1,
+            _WINDOW,
+            limit=MAX_RECORD,
+            backlog=MAX_RECORD,
+            baud=baud,
+        )
         self._beside = TextBeside()
         self._since = now_ms
         self.is_up = self.is_over = False
@@ -90,7 +109,9 @@ class ReliableWire:
     def send(self, data: bytes, now_ms: int) -> bool:
         """Take a line or a record, with its LF; return False when there is no room for it."""
         try:
-            self._line.send(data[1:-1] if data.startswith(b"\x1e") else typed(data.rstrip(b"\r\n")), now_ms)
+            self._line.send(
+                data[1:-1] if data.startswith(b"\x1e") else typed(data.rstrip(b"\r\n")), now_ms
+            )
         except (ClawError, ValueError):
             return False
         return True

@@ -3,9 +3,10 @@
     2026-11-21T23:59:01.123Z < "g 1.0.0 is ready.\\n> "
     2026-11-21T23:59:04.456Z > "is the soil dry?\\n"
 
-``<`` came from the board, ``>`` went to it, ``!`` is about the line itself.  The text is a JSON string; a byte that is no UTF-8
-stands as a lone surrogate (PEP 383), so that nothing is lost.
+``<`` came from the board, ``>`` went to it, ``!`` is about the line itself.  The text is a JSON
+string; a byte that is no UTF-8 stands as a lone surrogate (PEP 383), so that nothing is lost.
 """
+
 import datetime
 import json
 import sys
@@ -14,7 +15,9 @@ from clawlite.core.errors import ClawError
 
 
 class ConsoleLog:
-    """A log that is appended to.  *path* None: nothing is kept.  Raises ``ClawError`` when it cannot be opened."""
+    """A log that is appended to.  *path* None: nothing is kept.  Raises ``ClawError`` when it
+    cannot be opened.
+    """
 
     def __init__(self, path: str = None):
         try:
@@ -39,9 +42,13 @@ class ConsoleLog:
         if self._file:
             text = json.dumps(data.decode("utf-8", "surrogateescape"), ensure_ascii=False)
             text = text.encode("utf-8", "backslashreplace").decode()
-            now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            now = (
+                datetime.datetime.now(datetime.timezone.utc)
+                .isoformat(timespec="milliseconds")
+                .replace("+00:00", "Z")
+            )
             try:
                 self._file.write(f"{now} {direction} {text}\n")
-            except OSError as e:        # a full disk: the console goes on
+            except OSError as e:  # a full disk: the console goes on
                 self._file = None
                 print(f"clawlite: no more log: {e.strerror}", file=sys.stderr)

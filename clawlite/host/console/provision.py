@@ -1,13 +1,17 @@
-"""What a board keeps for itself: secrets, and the networks that it may join (``clawlite secrets --port``, ``clawlite wifi``).
+"""What a board keeps for itself: secrets, and the networks that it may join (``clawlite secrets
+--port``, ``clawlite wifi``).
 
     /state/secrets/NAME   one secret, its bytes and nothing else
-    /wifi.json            {"country": "DE", "networks": [{"ssid": "...", "password": "..."}]}, the first is tried first;
-                          "ntp": ["host", 123] in it is yours to add, and stays
+    /wifi.json            {"country": "DE", "networks": [{"ssid": "...", "password": "..."}]}, the
+                          first is tried first; "ntp": ["host", 123] in it is yours to add, and
+                          stays
 
-1. They go the way of a flash: in the raw REPL, which echoes nothing, into a file beside the old one that then takes its name.
-   No code of an agent takes part, and nothing of them is in an image, in a log, or in what a model sees.
+1. They go the way of a flash: in the raw REPL, which echoes nothing, into a file beside the old one
+   that then takes its name. No code of an agent takes part, and nothing of them is in an image, in
+   a log, or in what a model sees.
 2. A value comes from stdin or a hidden prompt, never from an argument, and is never shown.
 """
+
 import json
 import re
 import sys
@@ -16,25 +20,28 @@ from clawlite.core.errors import ClawError
 
 SECRETS = "/state/secrets"
 WIFI = "/wifi.json"
-MAX_VALUE = 8192                # bytes, as on Linux and as net.py reads
+MAX_VALUE = 8192  # bytes, as on Linux and as net.py reads
 MAX_NETWORKS, MAX_WIFI = 8, 2048
-MAX_SSID = 32                   # bytes, IEEE 802.11
+MAX_SSID = 32  # bytes, IEEE 802.11
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def value_of(name: str) -> str:
-    """Return a secret from stdin, without one newline at its end, or from a hidden prompt.  Raises ``ClawError``."""
+    """Return a secret from stdin, without one newline at its end, or from a hidden prompt.
+    Raises ``ClawError``.
+    """
     if sys.stdin.isatty():
         from getpass import getpass
+
         return getpass(f"{name} (it is not shown): ")
     data = sys.stdin.buffer.read(MAX_VALUE + 3)
     try:
         text = data.decode()
     except UnicodeDecodeError:
         text = None
-    if text is None:                    # raised outside: the exception of the codec holds the value
+    if text is None:  # raised outside: the exception of the codec holds the value
         raise ClawError("stdin: expected UTF-8 text")
     return text.removesuffix("\n").removesuffix("\r")
 
@@ -43,7 +50,9 @@ def set_secret(board, name: str, value: str) -> None:
     """Keep *value* under *name* on *board*, a target of ``flash.target``.  Raises ``ClawError``."""
     _check_name(name)
     if not value or len(value.encode()) > MAX_VALUE or _CONTROL.search(value):
-        raise ClawError(f"secret {name}: expected 1 to {MAX_VALUE} bytes without control characters")
+        raise ClawError(
+            f"secret {name}: expected 1 to {MAX_VALUE} bytes without control characters"
+        )
     for folder in ("/state", SECRETS):
         above, _, last = folder.rpartition("/")
         if last not in board.names(above):
@@ -60,17 +69,24 @@ def remove_secret(board, name: str) -> None:
     """Forget a secret.  Raises ``ClawError`` when there is none of this name."""
     _check_name(name)
     if name not in board.names(SECRETS):
-        raise _failed(f"{board.name}: there is no secret {name}", "clawlite secrets list --port PORT shows what is there")
+        raise _failed(
+            f"{board.name}: there is no secret {name}",
+            "clawlite secrets list --port PORT shows what is there",
+        )
     board.do(("remove", f"{SECRETS}/{name}"), _untold)
 
 
 def networks(board) -> tuple[dict, list[dict]]:
-    """Return (what else stands in the file, [{ssid, password}]) that *board* may join.  Raises ``ClawError`` for a damaged file."""
+    """Return (what else stands in the file, [{ssid, password}]) that *board* may join.  Raises
+    ``ClawError`` for a damaged file.
+    """
     if WIFI[1:] not in board.names(""):
         return {}, []
     try:
         found = json.loads(board.read(WIFI, MAX_WIFI + 1))
-        known = [{"ssid": one["ssid"], "password": one["password"]} for one in found.pop("networks")]
+        known = [
+            {"ssid": one["ssid"], "password": one["password"]} for one in found.pop("networks")
+        ]
         return found, known
     except (ValueError, KeyError, TypeError, AttributeError):
         found = None
@@ -85,9 +101,13 @@ def join(board, ssid: str, password: str, country: str = None) -> None:
     Raises ``ClawError``.
     """
     if not 1 <= len(ssid.encode()) <= MAX_SSID or _CONTROL.search(ssid):
-        raise ClawError(f"the name of a network has 1 to {MAX_SSID} bytes and no control characters")
+        raise ClawError(
+            f"the name of a network has 1 to {MAX_SSID} bytes and no control characters"
+        )
     if password and (not 8 <= len(password) <= 63 or _CONTROL.search(password)):
-        raise ClawError("the password of a network has 8 to 63 characters", "for a network without one: --open")
+        raise ClawError(
+            "the password of a network has 8 to 63 characters", "for a network without one: --open"
+        )
     if country is not None and not _COUNTRY.fullmatch(country):
         raise ClawError("--country: expected two capital letters, such as DE")
     rest, known = networks(board)
@@ -103,14 +123,22 @@ def leave(board, ssid: str) -> None:
     rest, known = networks(board)
     left = [one for one in known if one["ssid"] != ssid]
     if len(left) == len(known):
-        raise _failed(f"{board.name}: there is no network {ssid}", "clawlite wifi --port PORT shows what is there")
+        raise _failed(
+            f"{board.name}: there is no network {ssid}",
+            "clawlite wifi --port PORT shows what is there",
+        )
     _write_networks(board, rest, left)
 
 
 def _write_networks(board, rest: dict, known: list) -> None:
-    data = json.dumps({"networks": known, **rest}, ensure_ascii=False, separators=(",", ":")).encode()
+    data = json.dumps(
+        {"networks": known, **rest}, ensure_ascii=False, separators=(",", ":")
+    ).encode()
     if len(known) > MAX_NETWORKS or len(data) > MAX_WIFI:
-        raise ClawError(f"{WIFI}: at most {MAX_NETWORKS} networks in {MAX_WIFI} bytes", "remove one: clawlite wifi SSID --remove")
+        raise ClawError(
+            f"{WIFI}: at most {MAX_NETWORKS} networks in {MAX_WIFI} bytes",
+            "remove one: clawlite wifi SSID --remove",
+        )
     _write(board, WIFI, data)
 
 
@@ -122,7 +150,9 @@ def _write(board, path: str, data: bytes) -> None:
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name.strip(".") == "":
-        raise ClawError(f"{name!r} is no name of a secret", "letters, digits, '_', '-' and '.', at most 64")
+        raise ClawError(
+            f"{name!r} is no name of a secret", "letters, digits, '_', '-' and '.', at most 64"
+        )
 
 
 def _failed(message: str, hint: str) -> ClawError:

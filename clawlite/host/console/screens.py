@@ -1,8 +1,10 @@
-"""The person's side of a serial console: a terminal whose lines are edited here, one that edits by itself, or plain pipes.
+"""The person's side of a serial console: a terminal whose lines are edited here, one that edits by
+itself, or plain pipes.
 
-Keys on a terminal: Ctrl-] leaves; Ctrl-C, and Ctrl-D on an empty line, go to the board.  All three have ``take`` (what was typed
--> list of (LINE, KEY or LEAVE, bytes for the board)), ``show``, ``prompt``, ``record``, ``note``, ``resize`` and ``close``.
-"""
+Keys on a terminal: Ctrl-] leaves; Ctrl-C, and Ctrl-D on an empty line, go to the board.  All three
+have ``take`` (what was typed -> list of (LINE, KEY or LEAVE, bytes for the board)), ``show``,
+``prompt``, ``record``, ``note``, ``resize`` and ``close``."""
+
 import os
 import select
 import sys
@@ -11,7 +13,7 @@ import termios
 from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
 
 LINE, KEY, LEAVE, END = "line", "key", "leave", "end"
-MAX_LINE = 8192                 # bytes, as a board takes
+MAX_LINE = 8192  # bytes, as a board takes
 KEYS = (b"\x03", b"\x04")
 _LEAVE, _INTERRUPT = 0x1D, 0x03
 _TOO_LONG = f"clawlite: that line has %d bytes, at most {MAX_LINE} fit; it was not sent"
@@ -19,7 +21,9 @@ _QUESTION = "[y/N] "
 
 
 def open_screen(editor):
-    """Return the screen for this process's stdin and stdout; *editor* is a function(limit, columns) -> lineedit.Editor."""
+    """Return the screen for this process's stdin and stdout; *editor* is a function(limit,
+    columns) -> lineedit.Editor.
+    """
     if not (os.isatty(0) and os.isatty(1)):
         return Plain()
     has_abilities = os.environ.get("TERM", "") not in ("", "dumb")
@@ -27,18 +31,22 @@ def open_screen(editor):
 
 
 def write(data: bytes):
-    """Write all of *data* to stdout.  Raises ``BrokenPipeError`` when nobody takes it, whatever stdout is."""
+    """Write all of *data* to stdout.  Raises ``BrokenPipeError`` when nobody takes it, whatever
+    stdout is.
+    """
     while data:
         try:
-            data = data[os.write(1, data):]
-        except BlockingIOError:         # somebody made it so
+            data = data[os.write(1, data) :]
+        except BlockingIOError:  # somebody made it so
             select.select([], [1], [])
-        except OSError as e:            # also a terminal that hung up
+        except OSError as e:  # also a terminal that hung up
             raise BrokenPipeError(e.errno, e.strerror) from None
 
 
 def sent(event: tuple) -> list:
-    """Return [(LINE, bytes for the board)] of an event of a framer; [] for a line that is too long, which is told."""
+    """Return [(LINE, bytes for the board)] of an event of a framer; [] for a line that is too
+    long, which is told.
+    """
     kind, data = event
     if kind == TOO_LONG:
         return []
@@ -48,14 +56,19 @@ def sent(event: tuple) -> list:
 
 
 class Plain:
-    """Pipes and files: lines go in one by one, the next when the board waits for it; prompts are not shown."""
+    """Pipes and files: lines go in one by one, the next when the board waits for it; prompts are
+    not shown.
+    """
+
     is_paced, is_edited = True, False
 
     def __init__(self):
         self._framer = Framer(MAX_LINE)
 
     def take(self, data: bytes) -> list:
-        """*data* b"": the end of input, which ends an open line.  A line that is Ctrl-C or Ctrl-D alone is that key."""
+        """*data* b"": the end of input, which ends an open line.  A line that is Ctrl-C or
+        Ctrl-D alone is that key.
+        """
         self._framer.feed(data)
         if not data:
             self._framer.finish()
@@ -89,7 +102,10 @@ class Plain:
 
 
 class Dumb(Plain):
-    """A terminal that edits by itself, in the kernel: there Ctrl-] and Ctrl-C end a line, as Enter does (termios(3), VEOL)."""
+    """A terminal that edits by itself, in the kernel: there Ctrl-] and Ctrl-C end a line, as
+    Enter does (termios(3), VEOL).
+    """
+
     is_paced, is_edited = False, False
 
     def __init__(self):
@@ -118,6 +134,7 @@ class Dumb(Plain):
 
 class Edited:
     """A terminal in raw mode, whose row ``lineedit.Editor`` keeps."""
+
     is_paced, is_edited = False, True
 
     def __init__(self, editor):
@@ -127,11 +144,11 @@ class Edited:
         mine[3] &= ~(termios.ICANON | termios.ECHO | termios.ECHONL | termios.IEXTEN | termios.ISIG)
         mine[6][termios.VMIN], mine[6][termios.VTIME] = 1, 0
         self._editor = editor(MAX_LINE, _columns())
-        self._waits = False             # the board's prompt is shown
+        self._waits = False  # the board's prompt is shown
         termios.tcsetattr(0, termios.TCSANOW, mine)
 
     def take(self, data: bytes) -> list:
-        if not data:                    # it hung up
+        if not data:  # it hung up
             return [(LEAVE, b"")]
         found = []
         while data:
@@ -144,7 +161,7 @@ class Edited:
             if end < len(data):
                 self._editor.interrupt()
                 found.append((KEY, b"\x03"))
-            data = data[end + 1:]
+            data = data[end + 1 :]
         return found
 
     def _lines(self) -> list:
@@ -163,14 +180,15 @@ class Edited:
                 return found
 
     def show(self, data: bytes):
-        if self._waits:                 # it was no prompt, or has given way
+        if self._waits:  # it was no prompt, or has given way
             self._editor.ask(False)
             self._waits = False
         self._editor.show(data, True)
 
     def prompt(self, data: bytes):
         text = data.decode("utf-8", "replace")
-        self._editor.ask(text == _QUESTION)     # what was begun before a question does not answer it
+        # what was begun before a question does not answer it
+        self._editor.ask(text == _QUESTION)
         self._editor.prompt(text)
         self._waits = True
 
@@ -191,7 +209,7 @@ class Edited:
         self._editor.close()
         try:
             write(self._editor.output())
-        except OSError:                 # it hung up
+        except OSError:  # it hung up
             pass
         try:
             termios.tcsetattr(0, termios.TCSANOW, self._kept)

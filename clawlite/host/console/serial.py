@@ -1,8 +1,9 @@
 """``clawlite console``: a person, or a script, and a board at the other end of a serial port.
 
-A script's lines go in one by one: the next when the board's prompt is back.  A board that says nothing for a moment after
-the port was opened is taken to be at its prompt already.  It may be in its boot window: the prompt behind its greeting then answers no line.
-"""
+A script's lines go in one by one: the next when the board's prompt is back.  A board that says
+nothing for a moment after the port was opened is taken to be at its prompt already.  It may be in
+its boot window: the prompt behind its greeting then answers no line."""
+
 import os
 import select
 import signal
@@ -16,16 +17,27 @@ from clawlite.host.console.text import PROMPT, PROMPTS, RECORD, TEXT, BoardText
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import BAUD, Gone, SerialLine
 
-_OPENED_S = 0.5                 # a board that is silent so long after the port was opened does not boot just then
-_AWAY_S = 0.25                  # how often a board that went away is looked for
-_HELD_S = 0.05                  # so long a board is silent behind a prompt that nobody knows
+# a board that is silent so long after the port was opened does not boot just then
+_OPENED_S = 0.5
+_AWAY_S = 0.25  # how often a board that went away is looked for
+_HELD_S = 0.05  # so long a board is silent behind a prompt that nobody knows
 _TIMED_OUT = 124
-_READY = b" is ready. /help lists the commands.\n"       # what an agent says when it begins
-_AGENT = PROMPTS[0].encode()    # the prompt at which a hello is not typed into a REPL
+_READY = b" is ready. /help lists the commands.\n"  # what an agent says when it begins
+_AGENT = PROMPTS[0].encode()  # the prompt at which a hello is not typed into a REPL
 
 
-def start(port, editor, records: bool, timeout_s: float, prompts, log, mode: str = "auto", is_ready: bool = False) -> int:
-    """Run the console of *port* (None: the only board) on this process's stdin and stdout; return the exit code.
+def start(
+    port,
+    editor,
+    records: bool,
+    timeout_s: float,
+    prompts,
+    log,
+    mode: str = "auto",
+    is_ready: bool = False,
+) -> int:
+    """Run the console of *port* (None: the only board) on this process's stdin and stdout; return
+    the exit code.
 
     mode  one of ``console_line.MODES``: whether the line is made a reliable one
     is_ready  the agent was just seen at its prompt: a person is shown it again
@@ -56,20 +68,36 @@ class SerialConsole:
     is_noisy   bool: the line is made a reliable one, when the board can
     """
 
-    def __init__(self, line: SerialLine, screen, records: bool, timeout_s: float, prompts: list, log: ConsoleLog, is_noisy: bool = False):
+    def __init__(
+        self,
+        line: SerialLine,
+        screen,
+        records: bool,
+        timeout_s: float,
+        prompts: list,
+        log: ConsoleLog,
+        is_noisy: bool = False,
+    ):
         self._line = line
         self._is_noisy = is_noisy
-        self._wire = None               # ReliableWire
-        self._is_plain = not is_noisy   # it was tried, or is not wanted
-        self._greets = False            # a hello has no answer yet
-        self._screen, self._records, self._timeout_s, self._prompts, self._log = screen, records, timeout_s, prompts, log
+        self._wire = None  # ReliableWire
+        self._is_plain = not is_noisy  # it was tried, or is not wanted
+        self._greets = False  # a hello has no answer yet
+        self._screen, self._records, self._timeout_s, self._prompts, self._log = (
+            screen,
+            records,
+            timeout_s,
+            prompts,
+            log,
+        )
         self._text = BoardText(prompts)
-        self._lines = []                # a script's, that wait for the board
-        self._is_over = False           # no more of them will come
-        self._waits = True              # for the board's prompt
+        self._lines = []  # a script's, that wait for the board
+        self._is_over = False  # no more of them will come
+        self._waits = True  # for the board's prompt
         self._since = time.monotonic()  # when that began
-        self._silent = True             # the board has said nothing since the port was opened
-        self._ahead = None              # what it has said since a line went out in that silence, the end of it
+        self._silent = True  # the board has said nothing since the port was opened
+        # what it has said since a line went out in that silence, the end of it
+        self._ahead = None
         self._code = None
 
     def run(self) -> int:
@@ -80,7 +108,7 @@ class SerialConsole:
             while self._code is None:
                 self._step(wake)
             return self._code
-        except BrokenPipeError:         # nobody reads what is shown, or the terminal is gone
+        except BrokenPipeError:  # nobody reads what is shown, or the terminal is gone
             return 1
         finally:
             wake.close()
@@ -110,7 +138,10 @@ class SerialConsole:
                     self._came(self._line.read())
             self._go_on(bool(ready))
         except Gone as e:
-            self._note(f"{e.message}; waiting for it to come back{'' if self._screen.is_paced else ' (Ctrl-] leaves)'}")
+            self._note(
+                f"{e.message}; waiting for it to come "
+                f"back{'' if self._screen.is_paced else ' (Ctrl-] leaves)'}"
+            )
         self._screen.refresh()
 
     def _wait_ms(self):
@@ -146,7 +177,7 @@ class SerialConsole:
         if kind == TEXT:
             self._waits = True
             if self._ahead is not None:
-                self._ahead = (self._ahead + shown)[-2 * len(_READY):]
+                self._ahead = (self._ahead + shown)[-2 * len(_READY) :]
                 if _READY in self._ahead:
                     self._text.skip()
                     self._ahead = None
@@ -181,14 +212,15 @@ class SerialConsole:
                 self._send(typed)
 
     def _send(self, data: bytes):
-        if data.endswith(b"\n") and not data.startswith(b"\x1e"):     # a record leaves the prompt where it stands
+        # a record leaves the prompt where it stands
+        if data.endswith(b"\n") and not data.startswith(b"\x1e"):
             self._text.entered()
         self._log.went(data)
         if not self._wire or not self._wire.is_up or data in KEYS:
             self._line.send(data)
         elif not self._wire.send(data, _now_ms()):
             self._note("the board takes nothing: that was not sent")
-        else:                           # nothing else may wake the loop
+        else:  # nothing else may wake the loop
             self._line.send(self._wire.output())
 
     # -- as time goes by
@@ -209,12 +241,20 @@ class SerialConsole:
             self._waits = self._silent = False
             self._ahead = b""
         if self._waits and now - self._since >= self._timeout_s:
-            self._note(f"no prompt within {self._timeout_s:g} s; --prompt names one that is not known, --timeout waits longer")
+            self._note(
+                f"no prompt within {self._timeout_s:g} s; --prompt names one that is not "
+                f"known, --timeout waits longer"
+            )
             self._code = _TIMED_OUT
         elif not self._waits and self._lines:
             self._waits, self._silent, self._since = True, False, now
             self._send(self._lines.pop(0))
-        elif not self._waits and self._is_over and self._line.is_sent and not (self._wire and not self._wire.is_sent()):
+        elif (
+            not self._waits
+            and self._is_over
+            and self._line.is_sent
+            and not (self._wire and not self._wire.is_sent())
+        ):
             self._code = 0
 
     def _serve_wire(self):
@@ -248,7 +288,9 @@ def _now_ms() -> int:
 
 
 def _typed() -> bytes:
-    """Return what has come on stdin, b"" at its end.  Raises ``BrokenPipeError`` for a terminal that hung up."""
+    """Return what has come on stdin, b"" at its end.  Raises ``BrokenPipeError`` for a terminal
+    that hung up.
+    """
     try:
         return os.read(0, 4096)
     except OSError as e:
@@ -265,7 +307,10 @@ class _Signals:
         os.set_blocking(self.fd, False)
         os.set_blocking(self._writer, False)
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
-        self._old = [(number, signal.signal(number, lambda number, frame: self._came.append(number))) for number in numbers]
+        self._old = [
+            (number, signal.signal(number, lambda number, frame: self._came.append(number)))
+            for number in numbers
+        ]
         self._old_fd = signal.set_wakeup_fd(self._writer)
 
     def heed(self):

@@ -1,19 +1,24 @@
-"""What a board writes, taken apart: lines and pieces of lines for people, records, and the prompt.  No I/O.
+"""What a board writes, taken apart: lines and pieces of lines for people, records, and the prompt.
+No I/O.
 
 1. A record is 0x1E, JSON, LF where a line begins (core/frame.py); everything else is text.
-2. Text is made harmless (core/printable.py), and a long line is handed on as it comes: a model's answer streams.
-3. What stands at the end without LF and is, as a whole line, one of the known prompts says that the board waits for a line.
-   Other short lines without their end are held back until more comes, or ``flush``: they may be prompts that nobody knows.
-4. A prompt that gives way (it is followed by LF alone) is no line: the board writes it anew after a record.
+2. Text is made harmless (core/printable.py), and a long line is handed on as it comes: a model's
+   answer streams.
+3. What stands at the end without LF and is, as a whole line, one of the known prompts says that the
+   board waits for a line. Other short lines without their end are held back until more comes, or
+   ``flush``: they may be prompts that nobody knows.
+4. A prompt that gives way (it is followed by LF alone) is no line: the board writes it anew after a
+   record.
 """
+
 from codecs import utf_8_decode
 
 from clawlite.core.printable import printable
 
-PROMPTS = ("> ", "[y/N] ", ">>> ", "... ")      # of agents, of their questions, and of MicroPython
+PROMPTS = ("> ", "[y/N] ", ">>> ", "... ")  # of agents, of their questions, and of MicroPython
 TEXT, PROMPT, RECORD = "text", "prompt", "record"
-MAX_RECORD = 1 << 20            # bytes; a longer one is dropped
-MAX_PROMPT = 64                 # bytes
+MAX_RECORD = 1 << 20  # bytes; a longer one is dropped
+MAX_PROMPT = 64  # bytes
 _MARK = 0x1E
 
 
@@ -25,11 +30,11 @@ class BoardText:
 
     def __init__(self, prompts=()):
         self._prompts = [text.encode() for text in (*PROMPTS, *prompts)]
-        self._data = b""                # not handed on yet
-        self._begun = False             # part of the open line has been handed on
-        self._record = None             # what has come of a record
-        self._told = None               # the open line, once it was told to be a prompt
-        self._skips = False             # the next prompt is dropped
+        self._data = b""  # not handed on yet
+        self._begun = False  # part of the open line has been handed on
+        self._record = None  # what has come of a record
+        self._told = None  # the open line, once it was told to be a prompt
+        self._skips = False  # the next prompt is dropped
 
     def feed(self, data: bytes):
         """Take bytes from the board, in any portion."""
@@ -60,8 +65,14 @@ class BoardText:
         return None
 
     def flush(self, is_prompt: bool):
-        """Nothing more has come: return the event of what was held back, as a prompt when *is_prompt*; or None."""
-        if not self.is_holding or self._skips and any(prompt.startswith(self._data) for prompt in self._prompts):
+        """Nothing more has come: return the event of what was held back, as a prompt when
+        *is_prompt*; or None.
+        """
+        if (
+            not self.is_holding
+            or self._skips
+            and any(prompt.startswith(self._data) for prompt in self._prompts)
+        ):
             return None
         if is_prompt and not self._begun:
             self._told = self._data
@@ -89,12 +100,12 @@ class BoardText:
         """Take the prompt away that the open line begins with; return whether there is one."""
         first = next((prompt for prompt in self._prompts if self._data.startswith(prompt)), None)
         if first:
-            self._data, self._skips = self._data[len(first):], False
+            self._data, self._skips = self._data[len(first) :], False
         return first is not None
 
     def _take_record(self) -> bytes:
         part, end, rest = self._data.partition(b"\n")
-        record = self._record + part[:MAX_RECORD + 1 - len(self._record)]
+        record = self._record + part[: MAX_RECORD + 1 - len(self._record)]
         self._data = rest
         self._record = None if end else record
         return record.removesuffix(b"\r") if end and len(record) <= MAX_RECORD else b""
@@ -110,7 +121,7 @@ class BoardText:
             if len(self._data) <= MAX_PROMPT:
                 return None
         keep = 1 if self._data.endswith(b"\r") else 0
-        shown, used = _shown(self._data[:len(self._data) - keep], False)
+        shown, used = _shown(self._data[: len(self._data) - keep], False)
         self._data = self._data[used:]
         if not used:
             return None
@@ -119,6 +130,8 @@ class BoardText:
 
 
 def _shown(data: bytes, is_whole: bool) -> tuple[bytes, int]:
-    """Return (what is shown of *data*, how many of its bytes that are): a character whose end has not come waits."""
+    """Return (what is shown of *data*, how many of its bytes that are): a character whose end
+    has not come waits.
+    """
     text, used = utf_8_decode(data, "backslashreplace", is_whole)
     return printable(text.encode()), used

@@ -1,12 +1,16 @@
-"""clawlite.lock: what other registries gave, word for word, and its SHA-256; beside the manifest, to be kept with it.
+"""clawlite.lock: what other registries gave, word for word, and its SHA-256; beside the manifest,
+to be kept with it.
 
     version = 1
     [[document]]        one for each claw://registry/ URI of the manifest, sorted
     uri, url, sha256, text
 
-1. A build reads documents from here alone: the same folder gives the same image on every machine, without a network.
-2. ``registries.pin`` adds what is missing.  A text that does not fit its hash is refused: somebody changed the file.
+1. A build reads documents from here alone: the same folder gives the same image on every machine,
+   without a network.
+2. ``registries.pin`` adds what is missing.  A text that does not fit its hash is refused: somebody
+   changed the file.
 """
+
 import dataclasses
 import hashlib
 import os
@@ -16,12 +20,15 @@ from clawlite.host.base.problems import quoted
 from clawlite.host.documents.sources import Refused, Sources
 
 FILE = "clawlite.lock"
-MAX_LOCK = 4 << 20              # bytes of the file
+MAX_LOCK = 4 << 20  # bytes of the file
 
 
 @dataclasses.dataclass
 class Entry:
-    """One document: its canonical URI, where it came from, the SHA-256 of its text in hex, and the text."""
+    """One document: its canonical URI, where it came from, the SHA-256 of its text in hex, and
+    the text.
+    """
+
     uri: str
     url: str
     sha256: str
@@ -33,7 +40,9 @@ def digest(text: str) -> str:
 
 
 def read(sources: Sources) -> dict[str, Entry]:
-    """Return {URI: Entry} of the lock beside the manifest, {} when there is none.  Raises ``Refused`` (message, hint)."""
+    """Return {URI: Entry} of the lock beside the manifest, {} when there is none.  Raises
+    ``Refused`` (message, hint).
+    """
     path = sources.shown(FILE)
     sources.check_place(FILE, path)
     try:
@@ -52,20 +61,33 @@ def read(sources: Sources) -> dict[str, Entry]:
         found = tomllib.loads(data.decode())
         if found.get("version") != 1:
             raise ValueError(f"version {found.get('version')}, expected 1")
-        entries = [Entry(**{key: str(value) for key, value in each.items()}) for each in found.get("document", [])]
+        entries = [
+            Entry(**{key: str(value) for key, value in each.items()})
+            for each in found.get("document", [])
+        ]
     except (ValueError, TypeError, AttributeError) as e:
         raise Refused(f"{path} cannot be read: {e}", mend) from None
     for entry in entries:
         if digest(entry.text) != entry.sha256:
-            raise Refused(f"{path}: the text of {quoted(entry.uri)} does not fit its SHA-256: it was changed", mend)
+            raise Refused(
+                f"{path}: the text of {quoted(entry.uri)} does not fit its SHA-256: it was changed",
+                mend,
+            )
     return {entry.uri: entry for entry in entries}
 
 
 def write(sources: Sources, entries: list[Entry]) -> None:
     """Write the lock, whole or not at all.  Raises ``OSError``."""
     import tomli_w
+
     path = sources.shown(FILE)
-    made = {"version": 1, "document": [dataclasses.asdict(entry) for entry in sorted(entries, key=lambda entry: entry.uri)]}
+    made = {
+        "version": 1,
+        "document": [
+            dataclasses.asdict(entry) for entry in sorted(entries, key=lambda entry: entry.uri)
+        ],
+    }
     with open(path + ".new", "wb") as file:
-        tomli_w.dump(made, file)        # the text in one line: a multi-line string would lose its first newline, and CRs
+        # the text in one line: a multi-line string would lose its first newline, and CRs
+        tomli_w.dump(made, file)
     os.replace(path + ".new", path)

@@ -2,6 +2,7 @@
 
 Every problem of a document is reported; a primitive is made only of a document that has none.
 """
+
 import dataclasses
 
 import msgspec
@@ -24,11 +25,14 @@ class Primitive:
     spec      the Struct of its kind in ``clawlite.host.models``
     uri       canonical: claw://local/KIND/NAME, or the registry's URI with its version
     file      as the user would open it
-    origin    "file", "inline", "registry", "remote" (another registry) or "function" (tools.py alone)
+    origin    "file", "inline", "registry", "remote" (another registry) or "function" (tools.py
+              alone)
     place     where the fields of the spec stand
     function  for a tool: the ``signature.Function`` that handles it, or None
-    told      where a maker is told of it: in a file of theirs, or where the manifest names a document of this package
+    told      where a maker is told of it: in a file of theirs, or where the manifest names a
+              document of this package
     """
+
     kind: str
     name: str
     version: str
@@ -39,7 +43,7 @@ class Primitive:
     origin: str
     place: Place | LinePlace
     function: object = None
-    entry: Place = None             # where the manifest names a document of this package
+    entry: Place = None  # where the manifest names a document of this package
 
     @property
     def told(self) -> Place | LinePlace:
@@ -50,7 +54,9 @@ class Primitive:
         return self.place.where()[0]
 
     def where(self, *path) -> tuple:
-        """Return (file, line) of the field at *path* in the spec: ``where("rules", 2, "match")``."""
+        """Return (file, line) of the field at *path* in the spec: ``where("rules", 2,
+        "match")``.
+        """
         return self.place.where(path)
 
     def line(self, *path) -> int:
@@ -58,17 +64,23 @@ class Primitive:
 
 
 class Raws:
-    """Names of what the manifest declares, also of documents with mistakes, so that one mistake is not reported twice."""
+    """Names of what the manifest declares, also of documents with mistakes, so that one mistake
+    is not reported twice.
+    """
 
     def __init__(self, problems: Problems):
         self.problems = problems
-        self.names = {kind: {} for kind in KINDS}       # kind -> {name: (file, line)}
-        self.versions = {}                              # (kind, name) -> version
-        self.broken = set()                             # kinds with a document whose name is not known
-        self.specs = []                                 # (kind, name or "", raw spec, its place), for the references in them
+        self.names = {kind: {} for kind in KINDS}  # kind -> {name: (file, line)}
+        self.versions = {}  # (kind, name) -> version
+        # kinds with a document whose name is not known
+        self.broken = set()
+        # (kind, name or "", raw spec, its place), for the references in them
+        self.specs = []
 
     def check(self, raw: Raw, root) -> Primitive:
-        """Return the Primitive in *raw*, or None after its problems have been reported; *root*: ``Metadata`` of the Claw, or None."""
+        """Return the Primitive in *raw*, or None after its problems have been reported; *root*:
+        ``Metadata`` of the Claw, or None.
+        """
         before = len(self.problems.found)
         root_version = root.version if root else None
         if raw.origin == "inline":
@@ -87,12 +99,24 @@ class Raws:
         fields = raw.fields if raw.origin == "inline" else raw.fields.get("spec")
         self.specs.append((raw.kind, metadata.name if metadata else "", fields, place))
         if len(self.problems.found) > before or metadata is None or spec is None:
-            if raw.origin == "inline" and "name" not in raw.fields:     # perhaps it is the name that is misspelt
+            # perhaps it is the name that is misspelt
+            if raw.origin == "inline" and "name" not in raw.fields:
                 self.broken.add(raw.kind)
             return None
         word = KINDS[raw.kind][1]
-        return Primitive(raw.kind, metadata.name, version, metadata.labels or {}, metadata.annotations or {}, spec,
-                         raw.uri or f"claw://local/{word}/{metadata.name}", raw.origin, place, None, raw.entry if raw.origin == "registry" else None)
+        return Primitive(
+            raw.kind,
+            metadata.name,
+            version,
+            metadata.labels or {},
+            metadata.annotations or {},
+            spec,
+            raw.uri or f"claw://local/{word}/{metadata.name}",
+            raw.origin,
+            place,
+            None,
+            raw.entry if raw.origin == "registry" else None,
+        )
 
     def _report(self, place):
         return lambda path, *args, **named: self.problems.add(place, path, *args, **named)
@@ -100,7 +124,11 @@ class Raws:
     def _document(self, raw: Raw) -> tuple:
         fields = raw.fields
         convert(fields, Envelope, self._report(raw.place))
-        metadata = convert(fields["metadata"], Metadata, lambda *a, **k: None) if "metadata" in fields else None
+        metadata = (
+            convert(fields["metadata"], Metadata, lambda *a, **k: None)
+            if "metadata" in fields
+            else None
+        )
         spec = fields.get("spec")
         if not isinstance(spec, dict):
             return metadata, None
@@ -113,7 +141,13 @@ class Raws:
             inner = {}
             self.problems.add(raw.place, ("metadata",), "expected a mapping")
         if "name" in fields and "name" in inner:
-            self.problems.add(raw.place, ("name",), "the name is here and in metadata", key=True, hint="remove one of them")
+            self.problems.add(
+                raw.place,
+                ("name",),
+                "the name is here and in metadata",
+                key=True,
+                hint="remove one of them",
+            )
         # Runtime Profile 0.2.0, 2: an Identity has the Claw's name, others their place in the list
         made = root.name if root and raw.kind == "Identity" else f"{word}-{raw.index}"
         name = fields.get("name", inner.get("name", made))
@@ -124,8 +158,13 @@ class Raws:
 
         metadata = convert({**inner, "name": name}, Metadata, report)
         if "spec" in fields:
-            self.problems.add(raw.place, ("spec",), "unknown field", key=True,
-                              hint="inline takes the fields of the spec themselves, without spec:")
+            self.problems.add(
+                raw.place,
+                ("spec",),
+                "unknown field",
+                key=True,
+                hint="inline takes the fields of the spec themselves, without spec:",
+            )
             return metadata, None
         spec = {key: value for key, value in fields.items() if key not in INLINE_ONLY}
         return metadata, self._spec(raw.kind, spec, raw.place)
@@ -141,13 +180,19 @@ class Raws:
 
     def _name(self, raw: Raw, name: str, version: str) -> None:
         taken = self.names[raw.kind]
-        place, path = (raw.place, ("metadata", "name")) if raw.origin != "inline" else (raw.place, ("name",))
+        place, path = (
+            (raw.place, ("metadata", "name")) if raw.origin != "inline" else (raw.place, ("name",))
+        )
         if raw.uri or raw.origin == "inline" and "name" not in raw.fields:
-            place, path = raw.entry, ()         # a name that does not stand in the maker's files
+            place, path = raw.entry, ()  # a name that does not stand in the maker's files
         if name in taken:
             file, line = taken[name]
-            self.problems.add(place, path, f"a {raw.kind} {quoted(name)} is already declared ({file}:{line})",
-                              hint="names are unique within a kind")
+            self.problems.add(
+                place,
+                path,
+                f"a {raw.kind} {quoted(name)} is already declared ({file}:{line})",
+                hint="names are unique within a kind",
+            )
             return
         taken[name] = place.where(path)
         self.versions[raw.kind, name] = version

@@ -1,9 +1,11 @@
 """The entries of the root's spec, followed: files, globs, inline primitives, claw:// URIs.
 
-1. Every entry becomes zero or more ``Raw`` documents; what cannot be followed becomes a problem at the entry.
+1. Every entry becomes zero or more ``Raw`` documents; what cannot be followed becomes a problem at
+   the entry.
 2. A local URI in a slot declares nothing: it must name a primitive that another entry declares.
 3. Nothing of a primitive's spec is checked here; ``primitives`` does that.
 """
+
 import dataclasses
 
 from clawlite.core import uri as claw_uri
@@ -14,8 +16,9 @@ from clawlite.host.documents import registries, registry
 from clawlite.host.documents.sources import Refused, Sources, is_glob
 from clawlite.host.models import KINDS
 
-INLINE_ONLY = ("name", "metadata")      # what an inline primitive has beside the fields of its spec
-LISTS = ("providers", "channels", "tools", "skills", "policies", "world_models")    # the other slots hold one entry
+INLINE_ONLY = ("name", "metadata")  # what an inline primitive has beside the fields of its spec
+# the other slots hold one entry
+LISTS = ("providers", "channels", "tools", "skills", "policies", "world_models")
 
 
 @dataclasses.dataclass
@@ -24,9 +27,11 @@ class Raw:
 
     fields    the document, or what stands below ``inline:``
     place     where *fields* stand; entry: where the root names it
-    origin    "file", "inline", "registry" (the package's) or "remote" (another one); uri: for registries the URI, else ""
+    origin    "file", "inline", "registry" (the package's) or "remote" (another one); uri: for
+              registries the URI, else ""
     index     position in its slot, for a generated name
     """
+
     kind: str
     fields: object
     place: Place
@@ -37,17 +42,21 @@ class Raw:
 
 
 class References:
-    """raws: what was found, in manifest order; broken: kinds of which some entry could not be followed."""
+    """raws: what was found, in manifest order; broken: kinds of which some entry could not be
+    followed.
+    """
 
     def __init__(self, sources: Sources, problems: Problems):
         self.sources = sources
         self.problems = problems
         self.raws = []
         self.broken = set()
-        self.local = []             # (kind, URI, Place) of local URIs in slots
+        self.local = []  # (kind, URI, Place) of local URIs in slots
 
     def follow(self, spec: dict, place: Place) -> None:
-        """Follow every slot of the root's *spec*, a mapping whose slots may still be of a wrong type."""
+        """Follow every slot of the root's *spec*, a mapping whose slots may still be of a wrong
+        type.
+        """
         for kind, (slot, _, _) in KINDS.items():
             if slot not in spec:
                 continue
@@ -67,19 +76,45 @@ class References:
             elif isinstance(entry, dict):
                 self._inline(kind, entry, place, index)
             else:
-                hint = f"there is exactly one {kind}" if isinstance(entry, list) and KINDS[kind][0] not in LISTS else ""
-                self._refuse(kind, place, "", "a file name, a claw:// URI or inline: {...}", shown(entry), hint)
+                hint = (
+                    f"there is exactly one {kind}"
+                    if isinstance(entry, list) and KINDS[kind][0] not in LISTS
+                    else ""
+                )
+                self._refuse(
+                    kind,
+                    place,
+                    "",
+                    "a file name, a claw:// URI or inline: {...}",
+                    shown(entry),
+                    hint,
+                )
         except Refused as e:
             self._refuse(kind, place, e.args[0], hint=e.args[1])
 
-    def _refuse(self, kind: str, place: Place, message: str, expected: str = "", found: str = "", hint: str = "") -> None:
+    def _refuse(
+        self,
+        kind: str,
+        place: Place,
+        message: str,
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+    ) -> None:
         self.broken.add(kind)
         self.problems.add(place, (), message, expected, found, hint)
 
     def _files(self, kind: str, reference: str, place: Place, index: int) -> None:
         if reference.startswith("mcp://"):
-            raise Refused("the mcp:// scheme is reserved and must not be used", "name a file, or write the tool in tools.py")
-        if is_glob(reference) and KINDS[kind][0] not in LISTS and not self.sources.exists(reference):
+            raise Refused(
+                "the mcp:// scheme is reserved and must not be used",
+                "name a file, or write the tool in tools.py",
+            )
+        if (
+            is_glob(reference)
+            and KINDS[kind][0] not in LISTS
+            and not self.sources.exists(reference)
+        ):
             raise Refused(f"one {kind} stands here, not a glob", "name one file")
         for name in self.sources.expand(reference):
             document = self.sources.document(name, self.problems)
@@ -95,19 +130,40 @@ class References:
             raise Refused(e.message, _with_version(text)) from None
         if uri.authority == "registry":
             own = uri.namespace == registry.NAMESPACE
-            document = registry.document(uri.name, uri.version) if own else registries.document(self.sources, uri)
+            document = (
+                registry.document(uri.name, uri.version)
+                if own
+                else registries.document(self.sources, uri)
+            )
             self.sources.files[text] = document.source
-            self._found(kind, Raw(kind, document.data, Place(document), place, "registry" if own else "remote", index, claw_uri.canonical(uri)))
+            self._found(
+                kind,
+                Raw(
+                    kind,
+                    document.data,
+                    Place(document),
+                    place,
+                    "registry" if own else "remote",
+                    index,
+                    claw_uri.canonical(uri),
+                ),
+            )
         elif uri.kind != KINDS[kind][1]:
             raise Refused(f"{quoted(text)} is no {kind}", "")
         else:
             self.local.append((kind, uri, place))
 
     def _found(self, kind: str, raw: Raw) -> None:
-        """Keep *raw* when its kind fits the slot; else say so, at its ``kind`` line or where the root names it."""
+        """Keep *raw* when its kind fits the slot; else say so, at its ``kind`` line or where the
+        root names it.
+        """
         if not isinstance(raw.fields, dict):
-            self.problems.add(raw.place, (), f"expected a {kind} document, found {shown(raw.fields)}",
-                              hint="the file is empty" if raw.fields is None else "")
+            self.problems.add(
+                raw.place,
+                (),
+                f"expected a {kind} document, found {shown(raw.fields)}",
+                hint="the file is empty" if raw.fields is None else "",
+            )
             self.broken.add(kind)
             return
         found = raw.fields.get("kind")
@@ -116,7 +172,9 @@ class References:
                 raise Refused(f"{raw.uri} is a {found}, not a {kind}", "")
             slot = f"the manifest lists this file under spec.{KINDS[kind][0]}"
             near = did_you_mean(found, [kind]) if found not in list(KINDS) else ""
-            self._refuse(kind, raw.place.below("kind"), "", quoted(kind), shown(found), near or slot)
+            self._refuse(
+                kind, raw.place.below("kind"), "", quoted(kind), shown(found), near or slot
+            )
             return
         self.raws.append(raw)
 
@@ -124,8 +182,15 @@ class References:
         for key in entry:
             if key != "inline":
                 self.broken.add(kind)
-                self.problems.add(place, (key,), "unknown field", key=True, hint=did_you_mean(key, ["inline"]) or
-                                  "an entry is a file name, a claw:// URI or a mapping with the one key inline")
+                self.problems.add(
+                    place,
+                    (key,),
+                    "unknown field",
+                    key=True,
+                    hint=did_you_mean(key, ["inline"])
+                    or "an entry is a file name, a claw:// URI or a mapping with the "
+                    "one key inline",
+                )
         if "inline" not in entry:
             if not entry:
                 raise Refused("an empty entry", "write a file name, a claw:// URI or inline: {...}")
@@ -139,7 +204,9 @@ class References:
 
 
 def _with_version(text: str) -> str:
-    """Return a hint with the version that a URI of the package's own registry lacks, or "" for any other."""
+    """Return a hint with the version that a URI of the package's own registry lacks, or "" for
+    any other.
+    """
     own = f"claw://registry/{registry.NAMESPACE}/"
     name = text.removeprefix(own).partition("@")[0]
     if not text.startswith(own) or name not in registry.names():

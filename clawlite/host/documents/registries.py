@@ -1,12 +1,18 @@
-"""Other registries: ``[registries]`` of clawlite.toml, fetched when a build first needs a document, pinned in clawlite.lock.
+"""Other registries: ``[registries]`` of clawlite.toml, fetched when a build first needs a document,
+pinned in clawlite.lock.
 
     [registries]
-    acme = "https://claw.example.com/registry"      claw://registry/acme/NAME@VERSION is .../NAME@VERSION.yaml
+    acme = "https://claw.example.com/registry"      claw://registry/acme/NAME@VERSION is
+    .../NAME@VERSION.yaml
 
-1. HTTPS alone, also after a redirect.  2. A document is fetched once.  With ``refresh`` it is fetched again, and one that has
-changed is refused with the difference: a version never changes, so either its publisher or somebody in between is wrong.
-3. What is loaded is the lock (lock.py); nothing here runs, and a manifest that needs no other registry never comes here.
+1. HTTPS alone, also after a redirect.  2. A document is fetched once.  With ``refresh`` it is
+   fetched again, and one that has
+changed is refused with the difference: a version never changes, so either its publisher or somebody
+in between is wrong.
+3. What is loaded is the lock (lock.py); nothing here runs, and a manifest that needs no other
+   registry never comes here.
 """
+
 import tomllib
 
 from clawlite.core import uri as claw_uri
@@ -18,18 +24,24 @@ from clawlite.host.documents import lock, registry
 from clawlite.host.documents.sources import Refused, Sources
 
 SETTINGS = "clawlite.toml"
-MAX_DOCUMENT = 262144           # bytes
+MAX_DOCUMENT = 262144  # bytes
 TIMEOUT_S = 20
-_SHOWN = 40                     # lines of a difference
+_SHOWN = 40  # lines of a difference
 
 
 def declared(sources: Sources) -> dict[str, str]:
-    """Return {namespace: base URL} of the settings; what is wrong with them is said by host/manifest/settings.py."""
+    """Return {namespace: base URL} of the settings; what is wrong with them is said by
+    host/manifest/settings.py.
+    """
     try:
         found = tomllib.loads(sources.read(SETTINGS).decode()).get("registries", {})
     except (Refused, ValueError):
         return {}
-    return {name: base for name, base in found.items() if isinstance(base, str)} if isinstance(found, dict) else {}
+    return (
+        {name: base for name, base in found.items() if isinstance(base, str)}
+        if isinstance(found, dict)
+        else {}
+    )
 
 
 def address(base: str, uri) -> str:
@@ -42,25 +54,37 @@ def document(sources: Sources, uri) -> Document:
     known = declared(sources)
     text = claw_uri.canonical(uri)
     if uri.namespace not in known:
-        raise Refused(f"no such registry: {quoted(uri.namespace)}", f'known here: {one_of(["clawlite", *sorted(known)])}; others stand in {SETTINGS}: '
-                      f'[registries] {uri.namespace} = "https://..."')
+        raise Refused(
+            f"no such registry: {quoted(uri.namespace)}",
+            f"known here: "
+            f"{one_of(['clawlite', *sorted(known)])}; "
+            f"others stand in {SETTINGS}: "
+            f'[registries] {uri.namespace} = "https://..."',
+        )
     entry = lock.read(sources).get(text)
     if entry is None:
         raise Refused(f"{text} is not in {lock.FILE}", "clawlite build fetches it and pins it")
     if entry.url != address(known[uri.namespace], uri):
-        raise Refused(f"{lock.FILE} has {text} from {entry.url}, and {SETTINGS} names {known[uri.namespace]}", "clawlite build fetches it anew")
+        raise Refused(
+            f"{lock.FILE} has {text} from {entry.url}, and {SETTINGS} names {known[uri.namespace]}",
+            "clawlite build fetches it anew",
+        )
     return yaml_text.read(entry.text.encode(), text)
 
 
 def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
-    """Fetch what the manifest *root* (a file of *sources*) needs of other registries and the lock lacks; return the URIs fetched.
+    """Fetch what the manifest *root* (a file of *sources*) needs of other registries and the lock
+    lacks; return the URIs fetched.
 
     refresh  fetch all of it, and compare
-    Raises ``ClawError`` for what cannot be fetched, is not what was asked for, or has changed; then nothing is written.
-    """
+    Raises ``ClawError`` for what cannot be fetched, is not what was asked for, or has changed; then
+    nothing is written."""
     # of another URL, and of our own registry in another place, the settings say what is wrong
-    known = {name: base for name, base in declared(sources).items()
-             if base.startswith("https://") and name != registry.NAMESPACE}
+    known = {
+        name: base
+        for name, base in declared(sources).items()
+        if base.startswith("https://") and name != registry.NAMESPACE
+    }
     wanted = _wanted(sources, root, known) if known else []
     if not wanted:
         return []
@@ -83,19 +107,28 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
         try:
             lock.write(sources, entries)
         except OSError as e:
-            raise ClawError(f"{sources.shown(lock.FILE)}: {e.strerror}", "make its folder writable") from None
+            raise ClawError(
+                f"{sources.shown(lock.FILE)}: {e.strerror}", "make its folder writable"
+            ) from None
     return fetched
 
 
 def _wanted(sources: Sources, root: str, known: dict) -> list:
-    """Return the URIs that the slots of *root* name, of registries in *known*; mistakes in it are for the loader to say."""
+    """Return the URIs that the slots of *root* name, of registries in *known*; mistakes in it
+    are for the loader to say.
+    """
     try:
         spec = yaml_text.read(sources.read(root), root).data["spec"]
         slots = [slot if isinstance(slot, list) else [slot] for slot in spec.values()]
     except (ManifestErrors, Refused, KeyError, TypeError, AttributeError):
         return []
     found = []
-    for entry in [entry for slot in slots for entry in slot if isinstance(entry, str) and entry.startswith("claw://registry/")]:
+    for entry in [
+        entry
+        for slot in slots
+        for entry in slot
+        if isinstance(entry, str) and entry.startswith("claw://registry/")
+    ]:
         try:
             uri = claw_uri.parse(entry)
         except InvalidParams:
@@ -112,19 +145,40 @@ def _fetched(uri, text: str, url: str) -> lock.Entry:
         metadata = yaml_text.read(data, text).data["metadata"]
         has = metadata["name"], metadata.get("version")
     except (ManifestErrors, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise ClawError(f"{url} is no document of a registry: {' '.join(str(e).split())[:300]}", "tell who keeps that registry") from None
+        raise ClawError(
+            f"{url} is no document of a registry: {' '.join(str(e).split())[:300]}",
+            "tell who keeps that registry",
+        ) from None
     if has != (uri.name, uri.version):
-        raise ClawError(f"{url} is {has[0]} in version {has[1]}, not {uri.name}@{uri.version}", "tell who keeps that registry")
+        raise ClawError(
+            f"{url} is {has[0]} in version {has[1]}, not {uri.name}@{uri.version}",
+            "tell who keeps that registry",
+        )
     return lock.Entry(text, url, lock.digest(content), content)
 
 
 def _changed(old: lock.Entry, new: lock.Entry) -> ClawError:
     from difflib import unified_diff
-    lines = list(unified_diff(old.text.splitlines(), new.text.splitlines(), "pinned", "fetched", lineterm=""))
-    shown = ["".join(c if c.isprintable() else "\\x%02x" % ord(c) for c in line) for line in lines[:_SHOWN]]
-    return ClawError("\n".join([f"{old.uri} has changed at {new.url}: SHA-256 {old.sha256[:16]}... is pinned, {new.sha256[:16]}... came", *shown,
-                                *(["..."] if len(lines) > _SHOWN else [])]),
-                     f"a version never changes: ask its publisher; to take it all the same, remove its entry from {lock.FILE}")
+
+    lines = list(
+        unified_diff(old.text.splitlines(), new.text.splitlines(), "pinned", "fetched", lineterm="")
+    )
+    shown = [
+        "".join(c if c.isprintable() else "\\x%02x" % ord(c) for c in line)
+        for line in lines[:_SHOWN]
+    ]
+    return ClawError(
+        "\n".join(
+            [
+                f"{old.uri} has changed at {new.url}: SHA-256 "
+                f"{old.sha256[:16]}... is pinned, {new.sha256[:16]}... came",
+                *shown,
+                *(["..."] if len(lines) > _SHOWN else []),
+            ]
+        ),
+        f"a version never changes: ask its publisher; to take it all the same, "
+        f"remove its entry from {lock.FILE}",
+    )
 
 
 def fetch(url: str) -> bytes:
@@ -137,15 +191,23 @@ def fetch(url: str) -> bytes:
             if not newurl.startswith("https://"):
                 raise error.URLError(f"it leads on to {newurl[:200]}, which is not https")
             return super().redirect_request(req, fp, code, msg, headers, newurl)
+
     offline = f"what {lock.FILE} has builds without a network"
     try:
-        opener = request.build_opener(request.HTTPSHandler(context=ssl.create_default_context()), Secure)
-        with opener.open(request.Request(url, headers={"User-Agent": "clawlite"}), timeout=TIMEOUT_S) as answer:
+        opener = request.build_opener(
+            request.HTTPSHandler(context=ssl.create_default_context()), Secure
+        )
+        with opener.open(
+            request.Request(url, headers={"User-Agent": "clawlite"}), timeout=TIMEOUT_S
+        ) as answer:
             data = answer.read(MAX_DOCUMENT + 1)
     except error.HTTPError as e:
         e.close()
-        raise ClawError(f"{url} answers {e.code}", "is the name, or the version, right?" if e.code == 404 else offline) from None
-    except OSError as e:                # URLError is one
+        raise ClawError(
+            f"{url} answers {e.code}",
+            "is the name, or the version, right?" if e.code == 404 else offline,
+        ) from None
+    except OSError as e:  # URLError is one
         raise ClawError(f"{url} cannot be fetched: {getattr(e, 'reason', e)}", offline) from None
     if len(data) > MAX_DOCUMENT:
         raise ClawError(f"{url} has more than {MAX_DOCUMENT} bytes", "tell who keeps that registry")

@@ -1,7 +1,9 @@
-"""The registry inside the package: claw://registry/clawlite/NAME@VERSION, one Tool document a file in ``registry/``.
+"""The registry inside the package: claw://registry/clawlite/NAME@VERSION, one Tool document a file
+in ``registry/``.
 
 Tools listed here have their handler in the runtime; other registries are in registries.py.
 """
+
 import functools
 import pathlib
 
@@ -12,7 +14,14 @@ from clawlite.host.documents.sources import Refused
 
 NAMESPACE = "clawlite"
 # what a device must have for them, by category (docs/tools.md); the others work on pins
-_ABILITIES = {"filesystem": "files", "memory": "files", "shell": "shell", "network": "web", "bus": "buses", "messaging": "messages"}
+_ABILITIES = {
+    "filesystem": "files",
+    "memory": "files",
+    "shell": "shell",
+    "network": "web",
+    "bus": "buses",
+    "messaging": "messages",
+}
 _FOLDER = pathlib.Path(__file__).with_name("registry")
 
 
@@ -27,23 +36,34 @@ def version(name: str) -> str:
 
 
 def _read(name: str) -> Document:
-    return yaml_text.read((_FOLDER / f"{name}.yaml").read_bytes(), f"claw://registry/{NAMESPACE}/{name}")
+    return yaml_text.read(
+        (_FOLDER / f"{name}.yaml").read_bytes(), f"claw://registry/{NAMESPACE}/{name}"
+    )
 
 
 def document(name: str, version: str) -> Document:
-    """Return the document behind claw://registry/clawlite/NAME@VERSION; raises ``Refused`` (message, hint)."""
+    """Return the document behind claw://registry/clawlite/NAME@VERSION; raises ``Refused``
+    (message, hint).
+    """
     known = names()
     if name not in known:
-        raise Refused(f"the registry {NAMESPACE} has no {quoted(name)}", did_you_mean(name, known) or "it has " + one_of(known))
+        raise Refused(
+            f"the registry {NAMESPACE} has no {quoted(name)}",
+            did_you_mean(name, known) or "it has " + one_of(known),
+        )
     found = _read(name)
     has = found.data["metadata"]["version"]
     if version != has:
-        raise Refused(f"the registry {NAMESPACE} has {name} in version {has}, not {version}", f"write {name}@{has}")
+        raise Refused(
+            f"the registry {NAMESPACE} has {name} in version {has}, not {version}",
+            f"write {name}@{has}",
+        )
     return found
 
 
 def schemas(name: str) -> tuple:
-    """Return (input schema, output schema or None) of the tool *name*, (None, None) for one that is not in the registry.
+    """Return (input schema, output schema or None) of the tool *name*, (None, None) for one that is
+    not in the registry.
 
     The name may come from an image: it becomes part of a path only when it is known.
     """
@@ -54,7 +74,9 @@ def schemas(name: str) -> tuple:
 
 
 def ability(name: str) -> str:
-    """Return the ability that a device must have for the tool *name*; "pins" for one that is not in the registry, which none has."""
+    """Return the ability that a device must have for the tool *name*; "pins" for one that is not
+    in the registry, which none has.
+    """
     return _ABILITIES.get(category(name), "pins")
 
 
@@ -63,4 +85,6 @@ def category(name: str) -> str | None:
     """Return the category of the tool *name*, None for one that is not in the registry."""
     if name not in names():
         return None
-    return yaml_text.read((_FOLDER / f"{name}.yaml").read_bytes(), name).data["metadata"]["labels"]["category"]
+    return yaml_text.read((_FOLDER / f"{name}.yaml").read_bytes(), name).data["metadata"]["labels"][
+        "category"
+    ]

@@ -1,13 +1,14 @@
 """The files of a manifest: found, bounded, read once, kept for the source hash.
 
-1. Names are relative to the manifest's folder, with "/", on every system.  Absolute names are refused: an image must not
-   depend on where its maker's folder lies.
-2. A plain name leads out of the folder, by ``..`` or by a link, only into folders that the user allows (a family of robots
-   shares ../common/identity.yaml): a manifest of somebody else's reads no other file.  A glob never leads out, since nobody
-   reads what a glob will match next year.
-3. Globs: ``*``, ``?``, ``[...]`` in one part, ``**`` for folders (links to folders are not followed, so none can loop);
-   sorted; names that begin with a dot only when the pattern does.
+1. Names are relative to the manifest's folder, with "/", on every system.  Absolute names are
+   refused: an image must not depend on where its maker's folder lies.
+2. A plain name leads out of the folder, by ``..`` or by a link, only into folders that the user
+   allows (a family of robots shares ../common/identity.yaml): a manifest of somebody else's reads
+   no other file.  A glob never leads out, since nobody reads what a glob will match next year.
+3. Globs: ``*``, ``?``, ``[...]`` in one part, ``**`` for folders (links to folders are not
+   followed, so none can loop); sorted; names that begin with a dot only when the pattern does.
 """
+
 import fnmatch
 import os
 import posixpath
@@ -17,9 +18,9 @@ from clawlite.host.base import yaml_text
 from clawlite.host.base.document import MAX_BYTES, Document
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, quoted
 
-MAX_FILES = 1000                    # read for one manifest
-ALLOW = "CLAWLITE_ALLOW_FOLDERS"    # the environment variable with folders, separated as in $PATH
-MAX_SCANNED = 20_000                # folder entries that one glob may look at
+MAX_FILES = 1000  # read for one manifest
+ALLOW = "CLAWLITE_ALLOW_FOLDERS"  # the environment variable with folders, separated as in $PATH
+MAX_SCANNED = 20_000  # folder entries that one glob may look at
 _GLOB = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z]:[\\/]")
 
@@ -29,14 +30,16 @@ class Refused(Exception):
 
 
 class Sources:
-    """files: {name: bytes} of everything read so far.  *allowed*: folders beside ``$CLAWLITE_ALLOW_FOLDERS`` that names may lead into."""
+    """files: {name: bytes} of everything read so far.  *allowed*: folders beside
+    ``$CLAWLITE_ALLOW_FOLDERS`` that names may lead into.
+    """
 
     def __init__(self, folder: str, allowed=()):
-        self.folder = folder        # as the user wrote it, for messages; "" is the current one
+        self.folder = folder  # as the user wrote it, for messages; "" is the current one
         named = [one for one in os.environ.get(ALLOW, "").split(os.pathsep) if one]
         self._roots = [os.path.realpath(one) for one in (folder or ".", *allowed, *named)]
         self.files = {}
-        self.facts = {}             # {(kind, path): what was found}: what a build depends on
+        self.facts = {}  # {(kind, path): what was found}: what a build depends on
         self._documents = {}
 
     def shown(self, name: str) -> str:
@@ -44,7 +47,9 @@ class Sources:
         return os.path.normpath(os.path.join(self.folder, name))
 
     def read(self, name: str, limit: int = MAX_BYTES) -> bytes:
-        """Return the bytes of file *name*; raises Refused when it is missing, no plain file or above *limit* bytes."""
+        """Return the bytes of file *name*; raises Refused when it is missing, no plain file or
+        above *limit* bytes.
+        """
         name = posixpath.normpath(name)
         if name in self.files:
             return self.files[name]
@@ -59,7 +64,9 @@ class Sources:
                 data = file.read(limit + 1)
         except (OSError, ValueError) as e:
             hint = "let this user read it" if isinstance(e, PermissionError) else ""
-            raise Refused(f"cannot read {quoted(name)}: {getattr(e, 'strerror', None) or e}", hint) from None
+            raise Refused(
+                f"cannot read {quoted(name)}: {getattr(e, 'strerror', None) or e}", hint
+            ) from None
         if len(data) > limit:
             raise Refused(f"{quoted(name)} has more than {limit:,} bytes", "")
         self.files[name] = data
@@ -67,12 +74,17 @@ class Sources:
         return data
 
     def check_place(self, name: str, path: str) -> None:
-        """Raise Refused for a file outside the folders; nothing of it, not even whether it is there, has been told by then."""
+        """Raise Refused for a file outside the folders; nothing of it, not even whether it is
+        there, has been told by then.
+        """
         real = os.path.realpath(path)
         if not any((real + os.sep).startswith(os.path.join(root, "")) for root in self._roots):
             where = os.path.dirname(path) if name.startswith("../") else os.path.dirname(real)
-            raise Refused(f"{quoted(name)} lies outside the manifest's folder",
-                          f"move it there, or allow its folder: --allow-folder {where} (check, build), or ${ALLOW}")
+            raise Refused(
+                f"{quoted(name)} lies outside the manifest's folder",
+                f"move it there, or allow its folder: --allow-folder {where} (check, "
+                f"build), or ${ALLOW}",
+            )
 
     def exists(self, name: str) -> bool:
         path = self.shown(name)
@@ -83,17 +95,28 @@ class Sources:
         if os.path.isdir(path):
             return f"{quoted(name)} is a folder", "name the files: " + name.rstrip("/") + "/*.yaml"
         if os.path.islink(path):
-            return f"{quoted(name)} is a link that leads nowhere", "make what it leads to, or name another file"
+            return (
+                f"{quoted(name)} is a link that leads nowhere",
+                "make what it leads to, or name another file",
+            )
         if os.path.exists(path):
-            return f"{quoted(name)} is no plain file", "copy what it gives into a file, and name that"
+            return (
+                f"{quoted(name)} is no plain file",
+                "copy what it gives into a file, and name that",
+            )
         folder = os.path.dirname(path) or "."
         if not os.path.isdir(folder):
             return f"the file {quoted(name)} does not exist", f"there is no folder {quoted(folder)}"
         near = did_you_mean(os.path.basename(path), sorted(os.listdir(folder))[:1000])
-        return f"the file {quoted(name)} does not exist", near or "write it, or name one that is there"
+        return (
+            f"the file {quoted(name)} does not exist",
+            near or "write it, or name one that is there",
+        )
 
     def document(self, name: str, problems) -> Document:
-        """Return the Document in file *name*, or None after its syntax problem has been added to *problems*."""
+        """Return the Document in file *name*, or None after its syntax problem has been added to
+        *problems*.
+        """
         name = posixpath.normpath(name)
         if name not in self._documents:
             data = self.read(name)
@@ -105,11 +128,16 @@ class Sources:
         return self._documents[name]
 
     def expand(self, reference: str) -> list:
-        """Return the file names that *reference* stands for: itself, or what a glob matches, sorted; raises Refused."""
+        """Return the file names that *reference* stands for: itself, or what a glob matches,
+        sorted; raises Refused.
+        """
         if "\0" in reference or "\\" in reference or len(reference) > 1024:
             raise Refused(f"{quoted(reference)} is no file name", 'folders are separated by "/"')
         if _SCHEME.match(reference) or reference.startswith(("/", "~")):
-            raise Refused(f"{quoted(reference)} is no file beside the manifest", "write the path from the manifest's folder: ./...")
+            raise Refused(
+                f"{quoted(reference)} is no file beside the manifest",
+                "write the path from the manifest's folder: ./...",
+            )
         if not is_glob(reference) or self.exists(reference):
             return [reference]
         names = self._glob(reference)
@@ -124,8 +152,19 @@ class Sources:
             os.listdir(folder)
         except FileNotFoundError:
             above = os.path.dirname(folder) or "."
-            beside = [one for one in sorted(os.listdir(above))[:1000] if os.path.isdir(os.path.join(above, one))] if os.path.isdir(above) else []
-            return did_you_mean(os.path.basename(folder), beside) or f"there is no folder {quoted(folder)}"
+            beside = (
+                [
+                    one
+                    for one in sorted(os.listdir(above))[:1000]
+                    if os.path.isdir(os.path.join(above, one))
+                ]
+                if os.path.isdir(above)
+                else []
+            )
+            return (
+                did_you_mean(os.path.basename(folder), beside)
+                or f"there is no folder {quoted(folder)}"
+            )
         except OSError as e:
             return f"{quoted(folder)} cannot be listed: {e.strerror}"
         return "write one there, or take this out"
@@ -133,7 +172,10 @@ class Sources:
     def _glob(self, pattern: str) -> list:
         parts = [part for part in pattern.split("/") if part not in ("", ".")]
         if ".." in parts:
-            raise Refused(f"{quoted(pattern)} leaves the manifest's folder", "name files outside of it one by one")
+            raise Refused(
+                f"{quoted(pattern)} leaves the manifest's folder",
+                "name files outside of it one by one",
+            )
         root = os.path.realpath(self.folder or ".")
         self._scanned = 0
         names = set()
@@ -142,8 +184,11 @@ class Sources:
             found = self.facts["plain", self.shown(name)] = os.path.isfile(real)
             if found:
                 if os.path.commonpath([root, real]) != root:
-                    raise Refused(f"{quoted(pattern)} matches {quoted(name)}, a link out of the manifest's folder",
-                                  "name that file itself")
+                    raise Refused(
+                        f"{quoted(pattern)} matches {quoted(name)}, a link out of the "
+                        f"manifest's folder",
+                        "name that file itself",
+                    )
                 names.add(name)
         return sorted(names)
 
@@ -162,7 +207,9 @@ class Sources:
             if part == "**":
                 if is_folder and not name.startswith("."):
                     yield from self._match(below, parts)
-            elif fnmatch.fnmatchcase(name, part) and (not name.startswith(".") or part.startswith(".")):
+            elif fnmatch.fnmatchcase(name, part) and (
+                not name.startswith(".") or part.startswith(".")
+            ):
                 if is_folder or not rest:
                     yield from self._match(below, rest)
 
@@ -174,7 +221,10 @@ class Sources:
                 for entry in entries:
                     self._scanned += 1
                     if self._scanned > MAX_SCANNED:
-                        raise Refused(f"the glob looks at more than {MAX_SCANNED:,} files", "name a folder in it")
+                        raise Refused(
+                            f"the glob looks at more than {MAX_SCANNED:,} files",
+                            "name a folder in it",
+                        )
                     found.append((entry.name, entry.is_dir(follow_symlinks=False)))
         except OSError:
             found = []

@@ -1,12 +1,14 @@
-"""Which files a MicroPython board needs to run an agent, and where they go (firmware-host/micropython/boot has the layout).
+"""Which files a MicroPython board needs to run an agent, and where they go
+(firmware-host/micropython/boot has the layout).
 
     /lib/slots.mpy, /lib/bootwindow.mpy     what chooses the slot that boots
-    /claw-a/*.mpy, /claw-a/sentences        of the core and its shell (firmware.py) what the image needs (slot.py), in the first of two slots
-    /claw-a/parts                           what that is, by name: an image that needs more does not boot with it
-    /claw-a/tools.py                        what travels with the image
-    /claw-a.cbor                            the image
+    /claw-a/*.mpy, /claw-a/sentences        of the core and its shell (firmware.py) what the image
+    needs (slot.py), in the first of two slots /claw-a/parts                           what that is,
+    by name: an image that needs more does not boot with it /claw-a/tools.py
+    what travels with the image /claw-a.cbor                            the image
     /main.py                                starts all that when the board boots
 """
+
 import ast
 import hashlib
 import os
@@ -23,13 +25,14 @@ _CHOOSERS = ("slots", "bootwindow")
 
 
 def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
-    """Return [(file here, its path on the board)] for an empty board: written in this order, nothing boots by half.
+    """Return [(file here, its path on the board)] for an empty board: written in this order,
+    nothing boots by half.
 
     image    path of the image, with tools.py beside it
     folder   what is compiled goes there; it is empty
     profile  of the board (host/boards/profile.py), or None: any board
-    Raises ``ClawError`` when mpy-cross is missing or the code asks MicroPython for what this board lacks, ``ImageError``,
-    ``ImageMismatch`` for a tools.py of another build.
+    Raises ``ClawError`` when mpy-cross is missing or the code asks MicroPython for what this board
+    lacks, ``ImageError``, ``ImageMismatch`` for a tools.py of another build.
     """
     having = parts_of(image)
     *found, start = runtime_files(folder, having + slot.of_board(profile))
@@ -42,36 +45,63 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
 
 
 def _check_api(names: list, having: list, profile):
-    """Raise ``ClawError`` when a file of these asks MicroPython for something that the board does not have (foreign_names.py).
+    """Raise ``ClawError`` when a file of these asks MicroPython for something that the board does
+    not have (foreign_names.py).
 
-    Parts that the board has no ability for count for nothing: it refuses such an image, and says why.
-    """
-    able = [part for part in having if profile is None or slot.ONLY_WITH.get(part, "tools") in profile.abilities]
-    names = slot.chosen(names, able + slot.of_board(profile)) + [f"{name}.boot" for name in _CHOOSERS]
-    boot = {name: ast.parse((firmware_dir() / "micropython" / "boot" / f"{name}.py").read_text()) for name in _CHOOSERS}
-    asked = foreign_names.uses(boot | {"main": ast.parse(firmware.linked()[0]["main"])}) | firmware.uses()
+    Parts that the board has no ability for count for nothing: it refuses such an image, and says
+    why."""
+    able = [
+        part
+        for part in having
+        if profile is None or slot.ONLY_WITH.get(part, "tools") in profile.abilities
+    ]
+    names = slot.chosen(names, able + slot.of_board(profile)) + [
+        f"{name}.boot" for name in _CHOOSERS
+    ]
+    boot = {
+        name: ast.parse((firmware_dir() / "micropython" / "boot" / f"{name}.py").read_text())
+        for name in _CHOOSERS
+    }
+    asked = (
+        foreign_names.uses(boot | {"main": ast.parse(firmware.linked()[0]["main"])})
+        | firmware.uses()
+    )
     what = f"the board {profile.name}" if profile else "any board"
-    foreign_names.check(asked, [name.rpartition(".")[0] for name in names], profile and profile.api, what)
+    foreign_names.check(
+        asked, [name.rpartition(".")[0] for name in names], profile and profile.api, what
+    )
 
 
 def parts_of(image: str) -> list[str]:
-    """Return the parts of a board's code (slot.py) that the image in the file *image* has.  Raises ``ImageError``."""
+    """Return the parts of a board's code (slot.py) that the image in the file *image* has.
+    Raises ``ImageError``.
+    """
     with open(image, "rb") as file:
         data = file.read()
-    return slot.parts(Image(lambda offset, length: data[offset:offset + length], len(data)))
+    return slot.parts(Image(lambda offset, length: data[offset : offset + length], len(data)))
 
 
 def runtime_files(folder: str, having: list = None) -> list[tuple[str, str]]:
-    """Return what ``board_files`` does without an agent, /main.py last; *having*: the parts that are wanted, or None: all."""
+    """Return what ``board_files`` does without an agent, /main.py last; *having*: the parts that
+    are wanted, or None: all.
+    """
     boot = firmware_dir() / "micropython" / "boot"
-    found = [(_compiled(str(boot / f"{name}.py"), folder, name), f"/lib/{name}.mpy") for name in _CHOOSERS]
+    found = [
+        (_compiled(str(boot / f"{name}.py"), folder, name), f"/lib/{name}.mpy")
+        for name in _CHOOSERS
+    ]
     names = sorted(firmware.build(folder, program("mpy-cross")))
-    found += [(os.path.join(folder, name), f"{SLOT}/{name}") for name in (names if having is None else slot.chosen(names, having))]
+    found += [
+        (os.path.join(folder, name), f"{SLOT}/{name}")
+        for name in (names if having is None else slot.chosen(names, having))
+    ]
     return found + [(str(boot / "main.py"), "/main.py")]
 
 
 def companions(image: str) -> list[tuple[str, str]]:
-    """Return [(file here, its name)] of what travels with the image in the file *image*.  Raises ``ImageError``, ``ImageMismatch``."""
+    """Return [(file here, its name)] of what travels with the image in the file *image*.  Raises
+    ``ImageError``, ``ImageMismatch``.
+    """
     beside, found = os.path.dirname(os.path.abspath(image)), []
     for companion in inspection.inspect_file(image)["companions"]:
         path = os.path.join(beside, companion["file"])
@@ -94,4 +124,6 @@ def _check(path: str, digest: str):
     except OSError as e:
         raise ImageMismatch(f"{path}: {e.strerror}", "the image needs it beside it") from None
     if not same:
-        raise ImageMismatch(f"{path} is not the file that the image was built with", "build again: clawlite build")
+        raise ImageMismatch(
+            f"{path} is not the file that the image was built with", "build again: clawlite build"
+        )

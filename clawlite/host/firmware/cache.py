@@ -1,8 +1,10 @@
-"""What was linked and compiled for boards before: some ten seconds of work, which the same sources always come to.
+"""What was linked and compiled for boards before: some ten seconds of work, which the same sources
+always come to.
 
-One file for each key in ``$CLAWLITE_CACHE``, by default the user's cache folder (XDG); the newest are kept.  Nothing depends on it: what
-cannot be read or written is made anew.
+One file for each key in ``$CLAWLITE_CACHE``, by default the user's cache folder (XDG); the newest
+are kept.  Nothing depends on it: what cannot be read or written is made anew.
 """
+
 import hashlib
 import os
 import pathlib
@@ -11,16 +13,23 @@ import zipfile
 
 from clawlite import __version__
 
-MOST = 8                        # files that are kept
-on_miss = None                  # function(), called once before such work is done: a person is told what takes so long
+MOST = 8  # files that are kept
+# function(), called once before such work is done: a person is told what takes so long
+on_miss = None
 
 
 def key(sources: dict, *more: str) -> str:
-    """Return the key of what is made of *sources*, {module: path}, by these modules of the host and what they know of ports, and of what *more* says."""
+    """Return the key of what is made of *sources*, {module: path}, by these modules of the host
+    and what they know of ports, and of what *more* says.
+    """
     here = pathlib.Path(__file__).parent
     digest = hashlib.sha256(repr((__version__, sys.version_info[:3], more)).encode())
-    for name, path in sorted(sources.items()) + [("", path) for path in sorted([*here.glob("*.py"), here / "apis.json"])]:
-        digest.update(b"\0%s\0%s" % (name.encode(), hashlib.sha256(pathlib.Path(path).read_bytes()).digest()))
+    for name, path in sorted(sources.items()) + [
+        ("", path) for path in sorted([*here.glob("*.py"), here / "apis.json"])
+    ]:
+        digest.update(
+            b"\0%s\0%s" % (name.encode(), hashlib.sha256(pathlib.Path(path).read_bytes()).digest())
+        )
     return digest.hexdigest()
 
 
@@ -49,7 +58,11 @@ def keep(key: str, files: dict) -> None:
             for name, data in files.items():
                 kept.writestr(name, data)
         os.replace(new, path)
-        others = sorted(pathlib.Path(path).parent.glob("*.zip"), key=lambda other: other.stat().st_mtime, reverse=True)
+        others = sorted(
+            pathlib.Path(path).parent.glob("*.zip"),
+            key=lambda other: other.stat().st_mtime,
+            reverse=True,
+        )
         for old in others[MOST:]:
             old.unlink()
     except OSError:
@@ -59,5 +72,8 @@ def keep(key: str, files: dict) -> None:
 def _path(key: str) -> str:
     base = os.environ.get("CLAWLITE_CACHE")
     if not base:
-        base = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "clawlite")
+        base = os.path.join(
+            os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"),
+            "clawlite",
+        )
     return os.path.join(base, "firmware", key + ".zip")

@@ -1,4 +1,5 @@
 """What a MicroPython board gets: the core and its shell, linked and compiled to ``.mpy`` at -O3."""
+
 import ast
 import functools
 import json
@@ -16,11 +17,28 @@ from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
 from clawlite.host.firmware.string_table import take_out
 
-# What every agent needs stands together; the rest is loaded when an image or a moment needs it.  ``base`` is what opens an
-# image: tools.py is compiled before ``core`` is there, while the heap is empty.
+# What every agent needs stands together; the rest is loaded when an image or a moment needs it.
+# ``base`` is what opens an image: tools.py is compiled before ``core`` is there, while the heap is
+# empty.
 UNITS = {
     "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
-    "core": ["effect", "render", "policy", "schema", "lifecycle", "tools", "task", "agent", "handlers", "frame", "jsontext", "stdio", "boardclock", "shedding", "device"],
+    "core": [
+        "effect",
+        "render",
+        "policy",
+        "schema",
+        "lifecycle",
+        "tools",
+        "task",
+        "agent",
+        "handlers",
+        "frame",
+        "jsontext",
+        "stdio",
+        "boardclock",
+        "shedding",
+        "device",
+    ],
     "operator": ["rpc", "idempotent_request", "idempotency", "calls", "session"],
     "talk": ["printable", "turn", "provider_order", "history", "console"],
     "limits": ["ledger", "meters"],
@@ -34,67 +52,170 @@ UNITS = {
     "injection": ["fold", "injection"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
 }
-# What most runs never call, with what is called beside it: {group: {module: "function Class.method"}} (outline.py).  A group is a file,
-# which takes a block of flash, or a part of a module that is loaded then anyway; with members of one unit, base and core apart.
+# What most runs never call, with what is called beside it: {group: {module: "function
+# Class.method"}} (outline.py).  A group is a file, which takes a block of flash, or a part of a
+# module that is loaded then anyway; with members of one unit, base and core apart.
 RARE = {
     "opening": {"main": "open_device attempt _prepared"},
-    "header": {"cbor": "each", "image": "Image.__init__ Image.missing Image.require AgentInfo.__init__"},
-    "assemble": {"agent": "Agent.__init__", "stdio": "Stdio.__init__ is_terminal", "lifecycle": "Lifecycle.__init__", "boardclock": "Clock.__init__",
-                 "handlers": "Handlers.__init__", "frame": "Framer.__init__", "device": "Device.__init__"},
+    "header": {
+        "cbor": "each",
+        "image": "Image.__init__ Image.missing Image.require AgentInfo.__init__",
+    },
+    "assemble": {
+        "agent": "Agent.__init__",
+        "stdio": "Stdio.__init__ is_terminal",
+        "lifecycle": "Lifecycle.__init__",
+        "boardclock": "Clock.__init__",
+        "handlers": "Handlers.__init__",
+        "frame": "Framer.__init__",
+        "device": "Device.__init__",
+    },
     "stores": {"assemble": "_stores"},
-    "begin": {"lifecycle": "Lifecycle.start Lifecycle.to Lifecycle.stop", "device": "Device.end_of_input", "frame": "Framer.finish",
-              "agent": "Agent.stop"},
-    "stepping": {"handlers": "Handlers._advance Handlers._stepped Handlers.resume question", "tools": "_asked",
-                 "agent": "Agent._person_said Agent.answer Agent._late", "stdio": "Stdio._put_back", "cbor": "_Reader.key",
-                 "device": "Device.carry_out_more"},
+    "begin": {
+        "lifecycle": "Lifecycle.start Lifecycle.to Lifecycle.stop",
+        "device": "Device.end_of_input",
+        "frame": "Framer.finish",
+        "agent": "Agent.stop",
+    },
+    "stepping": {
+        "handlers": "Handlers._advance Handlers._stepped Handlers.resume question",
+        "tools": "_asked",
+        "agent": "Agent._person_said Agent.answer Agent._late",
+        "stdio": "Stdio._put_back",
+        "cbor": "_Reader.key",
+        "device": "Device.carry_out_more",
+    },
     "shown": {"image": "Image.prose"},
     "escaping": {"jsontext": "_Reader.unescape _Reader.hex", "text": "_be_strict"},
     "automaton": {"image": "Image.automaton", "schema": "_Run.matches"},
     "logfile": {"device": "Device.keep"},
     "line": {"device": "Device.heed"},
     "retry": {"tools": "_run"},
-    "talk": {"device": "Device.show_person Device.ask_anew Device.person_typed Device.take_early", "stdio": "Stdio.has_more Stdio._typed_event", "agent": "Agent.chain"},
-    "failing": {"lifecycle": "Lifecycle.fail", "device": "Device.press Device.stumbled Device.failed Device.too_long", "handlers": "Handlers._failure",
-                "tools": "_denied refused _told _cut _of_failure"},
-    "conditions": {"policy": "normalise is_within roots_of paths_of entry_of strictest decide_all virtual holds", "tools": "_decide _real applies"},
-    "faults": {"errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError"},
-    "denials": {"errors": "Denied SandboxDenied PolicyDenied ApprovalTimeout ApprovalDenied ToolTimeout ProviderError Passing QuotaExceeded"},
-    "damage": {"image": "_cut _outside", "errors": "ImageError CBORError ImageMismatch StoreError QueryFailed"},
-    "handshake": {"session": "Session._initialize Session._level Session.__init__", "calls": "Calls.__init__", "device": "Device.begin_session"},
-    "methods": {"rpc": "notification", "session": "Session._other Session._serves Session._refusal Session._not_found Session._beat Session._shutdown",
-                "agent": "Agent.catch_up Agent.afterwards"},
+    "talk": {
+        "device": "Device.show_person Device.ask_anew Device.person_typed Device.take_early",
+        "stdio": "Stdio.has_more Stdio._typed_event",
+        "agent": "Agent.chain",
+    },
+    "failing": {
+        "lifecycle": "Lifecycle.fail",
+        "device": "Device.press Device.stumbled Device.failed Device.too_long",
+        "handlers": "Handlers._failure",
+        "tools": "_denied refused _told _cut _of_failure",
+    },
+    "conditions": {
+        "policy": "normalise is_within roots_of paths_of entry_of strictest decide_all "
+        "virtual holds",
+        "tools": "_decide _real applies",
+    },
+    "faults": {
+        "errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError"
+    },
+    "denials": {
+        "errors": "Denied SandboxDenied PolicyDenied ApprovalTimeout ApprovalDenied "
+        "ToolTimeout ProviderError Passing QuotaExceeded"
+    },
+    "damage": {
+        "image": "_cut _outside",
+        "errors": "ImageError CBORError ImageMismatch StoreError QueryFailed",
+    },
+    "handshake": {
+        "session": "Session._initialize Session._level Session.__init__",
+        "calls": "Calls.__init__",
+        "device": "Device.begin_session",
+    },
+    "methods": {
+        "rpc": "notification",
+        "session": "Session._other Session._serves "
+        "Session._refusal Session._not_found "
+        "Session._beat Session._shutdown",
+        "agent": "Agent.catch_up Agent.afterwards",
+    },
     "idempotency_journal": {"idempotency": "Recall._shed Recall.check_room"},
-    "refusing": {"session": "Session._batch Session.too_long Session.excuse", "calls": "_refuse", "rpc": "unreadable id_of is_id Batch _parse_other"},
-    "taking": {"shedding": "reach", "console": "Console.__init__ Console.greet Console._take Console._begin Console._answer Console.not_text Console.interrupt",
-               "history": "History.begin History.restore", "provider_order": "_provider Chain.__init__ Chain.text"},
-    "request": {"provider": "Provider.__init__ Provider._parts Provider.headers Provider._fitting Provider._credential", "exchange": "head hosted", "net": "Net._begin",
-                "http1": "request", "meter": "Meter.allowed Meter.pause Meter.sent", "openai": "Codec.messages"},
-    "shortage": {"agent": "Agent.cancel", "console": "Console.go_on", "stdio": "Stdio.spoil", "frame": "Framer.lose"},
-    "incoming": {"exchange": "_received _event", "http1": "Response", "sse": "Events", "wire": "Stream Answer Codec.whole Codec.parse field tokens"},
-    "calling": {"tools": "call known _gated result_of", "policy": "Decision decide", "schema": "check _Run _holds", "image": "Image.tool Image.rule",
-                "handlers": "Handlers.start"},
+    "refusing": {
+        "session": "Session._batch Session.too_long Session.excuse",
+        "calls": "_refuse",
+        "rpc": "unreadable id_of is_id Batch _parse_other",
+    },
+    "taking": {
+        "shedding": "reach",
+        "console": "Console.__init__ Console.greet Console._take "
+        "Console._begin Console._answer Console.not_text "
+        "Console.interrupt",
+        "history": "History.begin History.restore",
+        "provider_order": "_provider Chain.__init__ Chain.text",
+    },
+    "request": {
+        "provider": "Provider.__init__ Provider._parts Provider.headers Provider._fitting "
+        "Provider._credential",
+        "exchange": "head hosted",
+        "net": "Net._begin",
+        "http1": "request",
+        "meter": "Meter.allowed Meter.pause Meter.sent",
+        "openai": "Codec.messages",
+    },
+    "shortage": {
+        "agent": "Agent.cancel",
+        "console": "Console.go_on",
+        "stdio": "Stdio.spoil",
+        "frame": "Framer.lose",
+    },
+    "incoming": {
+        "exchange": "_received _event",
+        "http1": "Response",
+        "sse": "Events",
+        "wire": "Stream Answer Codec.whole Codec.parse field tokens",
+    },
+    "calling": {
+        "tools": "call known _gated result_of",
+        "policy": "Decision decide",
+        "schema": "check _Run _holds",
+        "image": "Image.tool Image.rule",
+        "handlers": "Handlers.start",
+    },
     "writing": {"render": "canonical quote _write"},
     "asking": {"render": "call_text whole _each _key _visible _ends"},
     "answering": {"turn": "_answered _plain", "history": "History.context"},
-    "broken": {"wire": "Codec.error _said _line", "exchange": "refused without", "provider": "Provider._wait", "net": "Net._failed", "meter": "Meter.jitter"},
+    "broken": {
+        "wire": "Codec.error _said _line",
+        "exchange": "refused without",
+        "provider": "Provider._wait",
+        "net": "Net._failed",
+        "meter": "Meter.jitter",
+    },
     "restoring": {"conversation": "restore _turns _message"},
     "reading": {"storelog": "begin load _check_torn _take"},
     "thinning": {"storelog": "_wanted _counts", "storewrite": "_gives_way _new"},
-    "counting": {"ledger": "_called Ledger.call Ledger.used Ledger.period Ledger.today add", "meters": "Meters.__init__ Meters.add Meters._read"},
+    "counting": {
+        "ledger": "_called Ledger.call Ledger.used Ledger.period Ledger.today add",
+        "meters": "Meters.__init__ Meters.add Meters._read",
+    },
     "spending": {"meter": "Meter.spend"},
 }
-# Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first; and what some lines of a person need, and each of some people.
+# Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first;
+# and what some lines of a person need, and each of some people.
 STAY = ("faults", "denials", "damage", "escaping")
 # Loaded before what imports them: it would nest.
-FIRST = ("idempotency_record", "policy_preview", "clock", "jsonvalue", "appendlog", "tcp", "memories", "conversation", "storelog")
-STAGES = ("request", "incoming", "calling")     # one at a time is in memory (overlays.py)
-WITH_A_STAGE = ("answering", "writing", "spending")         # until the next is loaded
-CALLED_BY_NAME = ("builtin",)           # handlers get their arguments as a model names them
-ITERATED = ("known", "checks")          # their generators are for loops; those of all others are for Agent.drive
-ENTRIES = ("main",)                     # what a board starts by name
-KEEP_SENTENCES = ("main", "errors")     # said when nothing else works
-SEEN_BY_MAKERS = ("pins",)              # handlers in tools.py get one as ``board``
-# No tool of a board connects, and none has a sandbox; ``limits`` here is core/limits.py, and not the unit of that name.
+FIRST = (
+    "idempotency_record",
+    "policy_preview",
+    "clock",
+    "jsonvalue",
+    "appendlog",
+    "tcp",
+    "memories",
+    "conversation",
+    "storelog",
+)
+STAGES = ("request", "incoming", "calling")  # one at a time is in memory (overlays.py)
+WITH_A_STAGE = ("answering", "writing", "spending")  # until the next is loaded
+CALLED_BY_NAME = ("builtin",)  # handlers get their arguments as a model names them
+# their generators are for loops; those of all others are for Agent.drive
+ITERATED = ("known", "checks")
+ENTRIES = ("main",)  # what a board starts by name
+KEEP_SENTENCES = ("main", "errors")  # said when nothing else works
+SEEN_BY_MAKERS = ("pins",)  # handlers in tools.py get one as ``board``
+# No tool of a board connects, and none has a sandbox; ``limits`` here is core/limits.py, and not
+# the unit of that name.
 NOT_ON_BOARDS = ("__init__", "defaults", "dialect", "encoder", "netaddress", "netrules", "profile")
 
 
@@ -107,7 +228,8 @@ def sources() -> dict[str, pathlib.Path]:
 
 
 def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
-    """Return ({module: its source, linked and with short names}, what the file ``sentences`` holds beside them).
+    """Return ({module: its source, linked and with short names}, what the file ``sentences`` holds
+    beside them).
 
     more  {module: path} of others that use the core, a benchmark's: their own names stay
     Cost  some seconds, once for the same sources (cache.py).
@@ -116,7 +238,9 @@ def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
 
 
 def uses() -> dict[str, list]:
-    """Return what each linked module asks of MicroPython (``apis.uses``).  Cost  that of ``linked``."""
+    """Return what each linked module asks of MicroPython (``apis.uses``).  Cost  that of
+    ``linked``.
+    """
     return _linked(())[2]
 
 
@@ -127,9 +251,17 @@ def _linked(more: tuple) -> tuple[dict[str, str], bytes, dict]:
     found = cache.fetch(key)
     if found is None:
         texts, sentences, asked = _link(more)
-        found = {"sentences": sentences, "uses": json.dumps(asked).encode(), **{name + ".py": text.encode() for name, text in texts.items()}}
+        found = {
+            "sentences": sentences,
+            "uses": json.dumps(asked).encode(),
+            **{name + ".py": text.encode() for name, text in texts.items()},
+        }
         cache.keep(key, found)
-    return {name[:-3]: data.decode() for name, data in found.items() if name.endswith(".py")}, found["sentences"], json.loads(found["uses"])
+    return (
+        {name[:-3]: data.decode() for name, data in found.items() if name.endswith(".py")},
+        found["sentences"],
+        json.loads(found["uses"]),
+    )
 
 
 def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
@@ -140,13 +272,32 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
     for name, module in linker.modules.items():
         if name not in ITERATED:
             _Delegate().visit(module.tree)
-    sentences = take_out({name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES)
+    sentences = take_out(
+        {name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES
+    )
     trees = {name: ast.parse(text) for name, text in linker.link().items()}
-    split(trees, {group: [linker.place(module, name) for module, names in of.items() for name in names.split()] for group, of in RARE.items()},
-          ENTRIES + tuple(more))
+    split(
+        trees,
+        {
+            group: [
+                linker.place(module, name) for module, names in of.items() for name in names.split()
+            ]
+            for group, of in RARE.items()
+        },
+        ENTRIES + tuple(more),
+    )
     part(trees, STAGES)
-    _enter(trees["base"], linker.new_names["memory", "_OCCASIONAL"],
-           [group for group in RARE if group not in STAY + STAGES + WITH_A_STAGE and group not in linker.modules and group not in UNITS])
+    _enter(
+        trees["base"],
+        linker.new_names["memory", "_OCCASIONAL"],
+        [
+            group
+            for group in RARE
+            if group not in STAY + STAGES + WITH_A_STAGE
+            and group not in linker.modules
+            and group not in UNITS
+        ],
+    )
     _enter(trees["base"], linker.new_names["memory", "_STAGES"], STAGES + WITH_A_STAGE)
     _load_first(trees)
     asked = foreign_names.uses(trees)
@@ -155,37 +306,64 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
 
 
 class _Delegate(ast.NodeTransformer):
-    """Hands the generators that others wait for to ``Agent.drive``, which resumes each from its own loop.
+    """Hands the generators that others wait for to ``Agent.drive``, which resumes each from its own
+    loop.
 
-    With ``yield from``, each level takes some 200 bytes of a board's stack whenever the innermost is resumed.
-    """
+    With ``yield from``, each level takes some 200 bytes of a board's stack whenever the innermost
+    is resumed."""
 
     def visit_YieldFrom(self, node):
         return ast.copy_location(ast.Yield(self.visit(node.value)), node)
 
 
 def _load_first(trees: dict) -> None:
-    """Let each import in a function be preceded by those of what the module imports in its turn, which would nest in it.
+    """Let each import in a function be preceded by those of what the module imports in its turn,
+    which would nest in it.
 
-    An import takes some 700 bytes of a board's stack, and what imports another one holds them meanwhile.
-    Only of those in FIRST: whoever has what imports one has it, too (slot.py).  What they import of FIRST comes before them.
-    """
-    direct = {name: [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module in FIRST] for name, tree in trees.items()}
+    An import takes some 700 bytes of a board's stack, and what imports another one holds them
+    meanwhile. Only of those in FIRST: whoever has what imports one has it, too (slot.py).  What
+    they import of FIRST comes before them."""
+    direct = {
+        name: [
+            node.module
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and node.module in FIRST
+        ]
+        for name, tree in trees.items()
+    }
     # Each stands behind those that it imports itself, and once.
-    needs = {name: list(dict.fromkeys(one for first in found for one in [*direct.get(first, ()), first])) for name, found in direct.items()}
+    needs = {
+        name: list(dict.fromkeys(one for first in found for one in [*direct.get(first, ()), first]))
+        for name, found in direct.items()
+    }
     for tree in trees.values():
         for node in ast.walk(tree):
-            for field in ("body", "orelse", "finalbody") if not isinstance(node, ast.Module) else ():
+            for field in (
+                ("body", "orelse", "finalbody") if not isinstance(node, ast.Module) else ()
+            ):
                 body = getattr(node, field, None)
                 for at in range(len(body) - 1, -1, -1) if isinstance(body, list) else ():
                     first = needs.get(getattr(body[at], "module", None), ())
-                    body[at:at] = [ast.fix_missing_locations(ast.Expr(ast.Call(ast.Name("__import__", ast.Load()), [ast.Constant(name)], [])))
-                                   for name in first]
+                    body[at:at] = [
+                        ast.fix_missing_locations(
+                            ast.Expr(
+                                ast.Call(
+                                    ast.Name("__import__", ast.Load()), [ast.Constant(name)], []
+                                )
+                            )
+                        )
+                        for name in first
+                    ]
 
 
 def _enter(base, name: str, groups) -> None:
-    """Enter *groups* in the text *name* of memory.py.  Raises ``RareError`` where nobody reads it there: its value was written in its place."""
-    if not any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load) for node in ast.walk(base)):
+    """Enter *groups* in the text *name* of memory.py.  Raises ``RareError`` where nobody reads
+    it there: its value was written in its place.
+    """
+    if not any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(base)
+    ):
         raise RareError(f"base: nobody reads {name}")
     for node in base.body:
         if isinstance(node, ast.Assign) and node.targets[0].id == name:
@@ -231,7 +409,9 @@ def _version(mpy_cross: str) -> str:
 
 
 def compile_module(source: str, target: str, name: str, mpy_cross: str) -> None:
-    """Compile the module *name* at *source* to *target*.  Raises ``ClawError`` when mpy-cross is missing or refuses it."""
+    """Compile the module *name* at *source* to *target*.  Raises ``ClawError`` when mpy-cross is
+    missing or refuses it.
+    """
     done = _run([mpy_cross, "-O3", "-s", name, "-o", target, source])
     if done.returncode:
         raise ClawError(f"mpy-cross refuses {name}: {(done.stderr or done.stdout).strip()}")

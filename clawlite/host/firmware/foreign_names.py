@@ -1,14 +1,20 @@
-"""What MicroPython's ports have of their own, and whether a board's code asks them for anything else.
+"""What MicroPython's ports have of their own, and whether a board's code asks them for anything
+else.
 
-1. ``apis.json`` is made of the stub packages of the ports (``make apis``); a board profile names its package in ``api``.
+1. ``apis.json`` is made of the stub packages of the ports (``make apis``); a board profile names
+   its package in ``api``.
 2. The attributes of a port's classes keep their names (rename.py).
-3. What the code of a slot asks of a port's module, class or object is checked for the board that it is built for.  Whose an object
-   is follows from where it is made: ``self.x = machine.WDT(...)`` makes every ``.x`` a ``machine.WDT``, unless something else is
-   assigned to an ``x``, too.  An attribute of an unknown object must be one of ours, of Python's types or of some class of the port.
-4. Code may ask for what a board lacks where it expects that: after ``hasattr`` or ``getattr`` with that name, or within a ``try``
-   that catches ``AttributeError``, ``ImportError`` or ``Exception``; of an attribute that is always None on boards
-   (``agent.channels``); and of an object whose class the board lacks, because it cannot be made there.
+3. What the code of a slot asks of a port's module, class or object is checked for the board that it
+   is built for.  Whose an object is follows from where it is made: ``self.x = machine.WDT(...)``
+   makes every ``.x`` a ``machine.WDT``, unless something else is assigned to an ``x``, too.  An
+   attribute of an unknown object must be one of ours, of Python's types or of some class of the
+   port.
+4. Code may ask for what a board lacks where it expects that: after ``hasattr`` or ``getattr`` with
+   that name, or within a ``try`` that catches ``AttributeError``, ``ImportError`` or ``Exception``;
+   of an attribute that is always None on boards (``agent.channels``); and of an object whose class
+   the board lacks, because it cannot be made there.
 """
+
 import ast
 import functools
 import io
@@ -17,9 +23,26 @@ import pathlib
 
 from clawlite.core.errors import ClawError
 
-_TYPES = (str, bytes, bytearray, memoryview, list, dict, tuple, set, int, float, type, type(i for i in ()), OSError, StopIteration,
-          io.FileIO, io.TextIOWrapper)
-OF_PYTHON = frozenset(name for kind in _TYPES for name in dir(kind)) | {"pend_throw"}      # the last: of MicroPython's generators
+_TYPES = (
+    str,
+    bytes,
+    bytearray,
+    memoryview,
+    list,
+    dict,
+    tuple,
+    set,
+    int,
+    float,
+    type,
+    type(i for i in ()),
+    OSError,
+    StopIteration,
+    io.FileIO,
+    io.TextIOWrapper,
+)
+# the last: of MicroPython's generators
+OF_PYTHON = frozenset(name for kind in _TYPES for name in dir(kind)) | {"pend_throw"}
 BY_STRING = ("getattr", "hasattr", "setattr", "delattr")
 _NOTHING = ("nothing", "")
 _CATCH = ("AttributeError", "ImportError", "Exception")
@@ -37,19 +60,24 @@ def known() -> list[str]:
 
 
 def names_of(api=None) -> dict[str, set]:
-    """Return {"module" or "module.Class": its names} of a board; *api*: as in its profile, or None: what any board has.
+    """Return {"module" or "module.Class": its names} of a board; *api*: as in its profile, or None:
+    what any board has.
 
     Raises ``ClawError`` for an *api* that apis.json does not have.
     """
     if api is not None and api not in known():
-        raise ClawError(f"the board profile's api: expected one of {', '.join(known())}, got {api}",
-                        "name the stub package in the profile, then: make stubs apis")
+        raise ClawError(
+            f"the board profile's api: expected one of {', '.join(known())}, got {api}",
+            "name the stub package in the profile, then: make stubs apis",
+        )
     found = {}
     for module, groups in _read()["modules"].items():
         for packages, classes in groups:
             if api is None or api in packages:
                 for name, names in classes.items():
-                    found.setdefault(f"{module}.{name}" if name else module, set()).update(names.split())
+                    found.setdefault(f"{module}.{name}" if name else module, set()).update(
+                        names.split()
+                    )
     return found
 
 
@@ -74,13 +102,24 @@ def check(asked: dict, modules, api=None, what: str = "this board") -> None:
             if "." in owner and owner not in there:
                 continue
             if name not in there.get(owner, ()) if owner else name not in anybody:
-                missing = f"{owner} has no {name}" if owner in there else f"there is no module {owner}" if owner else f"no object has {name}"
-                raise ClawError(f"{module}: {place} does not fit {what}: {missing} in MicroPython there ({api or 'any port'})",
-                                "mend the module, or ask with hasattr first; if the port has it: make stubs apis")
+                missing = (
+                    f"{owner} has no {name}"
+                    if owner in there
+                    else f"there is no module {owner}"
+                    if owner
+                    else f"no object has {name}"
+                )
+                raise ClawError(
+                    f"{module}: {place} does not fit {what}: {missing} in MicroPython "
+                    f"there ({api or 'any port'})",
+                    "mend the module, or ask with hasattr first; if the port has it: "
+                    "make stubs apis",
+                )
 
 
 def uses(trees: dict) -> dict[str, list]:
-    """Return {module: [(module or class of a port, "" for an unknown one; name that is asked of it; the expression), ...]}.
+    """Return {module: [(module or class of a port, "" for an unknown one; name that is asked of it;
+    the expression), ...]}.
 
     trees  {module: ``ast.Module``}, before anything in them is renamed: all that there is of ours
     """
@@ -89,12 +128,17 @@ def uses(trees: dict) -> dict[str, list]:
     for module, tree in trees.items():
         finder = _Finder(tree, trees, types, ours)
         finder.visit(tree)
-        found[module] = [(owner, name, ast.unparse(finder.asked[owner, name])) for owner, name in sorted(finder.asked)]
+        found[module] = [
+            (owner, name, ast.unparse(finder.asked[owner, name]))
+            for owner, name in sorted(finder.asked)
+        ]
     return found
 
 
 def _ours(trees: dict) -> set:
-    """Return all names that a class or a module of ours defines, and those that our code sets on an object."""
+    """Return all names that a class or a module of ours defines, and those that our code sets on
+    an object.
+    """
     names = set()
     for tree in trees.values():
         for node in ast.walk(tree):
@@ -104,7 +148,11 @@ def _ours(trees: dict) -> set:
                 names.add(node.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 names.add(node.attr)
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "namedtuple":
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "namedtuple"
+            ):
                 names.update(_fields(node))
     return names
 
@@ -115,9 +163,12 @@ def _fields(node: ast.Call) -> list:
 
 
 def _attribute_types(trees: dict) -> dict:
-    """Return {attribute: its meaning} of those that are never assigned anything else but None, wherever that is."""
+    """Return {attribute: its meaning} of those that are never assigned anything else but None,
+    wherever that is.
+    """
     types = {}
-    for _ in range(2):                  # what an attribute is may follow from another, which is known a round later
+    # what an attribute is may follow from another, which is known a round later
+    for _ in range(2):
         found = {}
         for tree in trees.values():
             finder = _Finder(tree, trees, types, set())
@@ -129,7 +180,9 @@ def _attribute_types(trees: dict) -> dict:
 
 
 def _only(kinds: set):
-    """Return the one meaning that a name has beside None, or None when there are several or one is unknown."""
+    """Return the one meaning that a name has beside None, or None when there are several or one
+    is unknown.
+    """
     kinds = kinds - {_NOTHING} or kinds
     return next(iter(kinds)) if len(kinds) == 1 else None
 
@@ -137,7 +190,8 @@ def _only(kinds: set):
 class _Finder(ast.NodeVisitor):
     """Finds what one module asks of a port.
 
-    A meaning is ("module", M), ("class", "M.C"), ("object", "M.C"), ("nothing", "") for None, or None for anything else.
+    A meaning is ("module", M), ("class", "M.C"), ("object", "M.C"), ("nothing", "") for None, or
+    None for anything else.
     asked     {(owner, name): a node that asks};  assigned  {attribute: {meaning}}
     """
 
@@ -145,9 +199,16 @@ class _Finder(ast.NodeVisitor):
         self.asked, self.assigned = {}, {}
         self._trees, self._types, self._ours = trees, types, ours
         self._classes = _classes()
-        self._optional = {argument.value for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-                          and node.func.id in BY_STRING for argument in node.args if isinstance(argument, ast.Constant)}
-        self._expects = 0               # how many such ``try`` are around
+        self._optional = {
+            argument.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in BY_STRING
+            for argument in node.args
+            if isinstance(argument, ast.Constant)
+        }
+        self._expects = 0  # how many such ``try`` are around
         self._scopes = [self._bound(tree)]
 
     def _bound(self, scope) -> dict:
@@ -155,7 +216,11 @@ class _Finder(ast.NodeVisitor):
         self._scopes = getattr(self, "_scopes", [])
         found, todo = {}, list(scope.body if isinstance(scope.body, list) else [scope.body])
         if not isinstance(scope, ast.Module):
-            found = {argument.arg: {None} for argument in ast.walk(scope.args) if isinstance(argument, ast.arg)}
+            found = {
+                argument.arg: {None}
+                for argument in ast.walk(scope.args)
+                if isinstance(argument, ast.arg)
+            }
         self._scopes.append({})
         while todo:
             node = todo.pop(0)
@@ -164,14 +229,23 @@ class _Finder(ast.NodeVisitor):
                 continue
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 for alias in node.names:
-                    found.setdefault(alias.asname or alias.name, set()).add(self._imported(node, alias))
+                    found.setdefault(alias.asname or alias.name, set()).add(
+                        self._imported(node, alias)
+                    )
             elif isinstance(node, ast.Assign):
                 for name in (target for target in node.targets if isinstance(target, ast.Name)):
                     found.setdefault(name.id, set()).add(self._meaning(node.value))
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 found.setdefault(node.id, set()).add(None)
-            todo += [part for part in ast.iter_child_nodes(node)
-                     if not (isinstance(node, ast.Assign) and part in node.targets and isinstance(part, ast.Name))]
+            todo += [
+                part
+                for part in ast.iter_child_nodes(node)
+                if not (
+                    isinstance(node, ast.Assign)
+                    and part in node.targets
+                    and isinstance(part, ast.Name)
+                )
+            ]
             self._scopes[-1] = {name: _only(kinds) for name, kinds in found.items()}
         return self._scopes.pop()
 
@@ -185,7 +259,9 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node, ast.Constant) and node.value is None:
             return _NOTHING
         if isinstance(node, ast.Name):
-            return next((scope[node.id] for scope in reversed(self._scopes) if node.id in scope), None)
+            return next(
+                (scope[node.id] for scope in reversed(self._scopes) if node.id in scope), None
+            )
         if isinstance(node, ast.Attribute):
             base = self._meaning(node.value)
             if base and base[0] == "module":
@@ -220,7 +296,11 @@ class _Finder(ast.NodeVisitor):
     def visit_ClassDef(self, node):
         for part in node.body:
             for name in _names(part):
-                meaning = self._meaning(part.value) if isinstance(part, ast.Assign) and part.value is not None else None
+                meaning = (
+                    self._meaning(part.value)
+                    if isinstance(part, ast.Assign) and part.value is not None
+                    else None
+                )
                 self.assigned.setdefault(name, set()).add(meaning)
         self.generic_visit(node)
 
@@ -230,7 +310,7 @@ class _Finder(ast.NodeVisitor):
                 self._ask(node.module, alias.name, node)
 
     def visit_Import(self, node):
-        return None                     # what is missing is missed when something is asked of it
+        return None  # what is missing is missed when something is asked of it
 
     def visit_Try(self, node):
         expects = any(name in _CATCH for handler in node.handlers for name in _caught(handler))
@@ -253,8 +333,16 @@ def _names(node) -> list:
     """Return the names that a statement in the body of a class binds."""
     if isinstance(node, ast.FunctionDef):
         return [node.name]
-    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    return [
+        part.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    ]
 
 
 def _caught(handler: ast.ExceptHandler) -> list:
-    return [node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)] if handler.type else list(_CATCH)
+    return (
+        [node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)]
+        if handler.type
+        else list(_CATCH)
+    )

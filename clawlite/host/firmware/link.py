@@ -1,17 +1,21 @@
 """Link modules for a board: several become one, before mpy-cross.
 
-On MicroPython every module costs its object, its dictionary and the names that it imports; the core and its shell in two
-modules instead of twenty-five hold some 15 KB less heap (64-bit words).  What a module means does not change:
+On MicroPython every module costs its object, its dictionary and the names that it imports; the core
+and its shell in two modules instead of twenty-five hold some 15 KB less heap (64-bit words).  What
+a module means does not change:
 
-1. Modules of a unit stand one after the other, in the order of their imports; imports between them go.
-2. Top-level names stay as they are, unless two modules of a unit share one: then the later gets its module's name before it
-   (rename.py shortens them all).
-3. Integers and short texts that a module names in capitals are written where they are used, and their names go.
+1. Modules of a unit stand one after the other, in the order of their imports; imports between them
+   go.
+2. Top-level names stay as they are, unless two modules of a unit share one: then the later gets its
+   module's name before it (rename.py shortens them all).
+3. Integers and short texts that a module names in capitals are written where they are used, and
+   their names go.
 4. Modules outside every unit stay alone; their imports are led to the units.
 5. Parameters that nobody passes by name are named by their place (shorten.py).
 
-Only what the core's dialect has is understood (docs/adr/0010); anything else raises ``LinkError`` rather than link wrongly.
-"""
+Only what the core's dialect has is understood (docs/adr/0010); anything else raises ``LinkError``
+rather than link wrongly."""
+
 import ast
 import builtins
 import copy
@@ -20,12 +24,14 @@ import pathlib
 from clawlite.core.errors import ClawError
 from clawlite.host.firmware.shorten import Shortener, passed_by_name
 
-_SHORT = 10                     # bytes: such a text is a name for MicroPython (mpy-cross); one without any is to be filled in later
+# bytes: such a text is a name for MicroPython (mpy-cross); one without any is to be filled in later
+_SHORT = 10
 PREFIXES = ("clawlite.core.", "clawlite.scan.")
 
 
 class LinkError(ClawError):
     """A module that this linker does not understand."""
+
     code = -32603
 
 
@@ -49,7 +55,11 @@ class Module:
 
     def _assigned(self, node: ast.Assign):
         for target in node.targets:
-            names = [item.id for item in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(item, ast.Name)]
+            names = [
+                item.id
+                for item in (target.elts if isinstance(target, ast.Tuple) else [target])
+                if isinstance(item, ast.Name)
+            ]
             self.defined.update(names)
             values = _constants(node.value, len(names), self.numbers)
             if values and all(name.isupper() for name in names):
@@ -57,14 +67,23 @@ class Module:
 
 
 def _constants(node, count: int, known: dict):
-    """Return the integers and short texts that an assignment to *count* names gives, when it is that simple; else None."""
+    """Return the integers and short texts that an assignment to *count* names gives, when it is
+    that simple; else None.
+    """
     try:
         space = {"__builtins__": {}, "range": range, "const": int, **known}
         value = eval(compile(ast.Expression(node), "", "eval"), space)
     except (NameError, TypeError, ValueError, AttributeError):
         return None
     values = [value] if count == 1 else list(value) if isinstance(value, (range, tuple)) else []
-    return values if len(values) == count and all(type(value) is int or type(value) is str and 0 < len(value) < _SHORT for value in values) else None
+    return (
+        values
+        if len(values) == count
+        and all(
+            type(value) is int or type(value) is str and 0 < len(value) < _SHORT for value in values
+        )
+        else None
+    )
 
 
 class Linker:
@@ -80,8 +99,8 @@ class Linker:
         self.unit_of = {name: unit for unit, names in units.items() for name in names}
         self.units = units
         self.whole = whole
-        self.hidden = set()             # (module, name) that somebody's local name would hide
-        self.new_names = {}             # (module, name) -> its name in the unit
+        self.hidden = set()  # (module, name) that somebody's local name would hide
+        self.new_names = {}  # (module, name) -> its name in the unit
 
     def _name(self):
         alone = [[name] for name in self.modules if name not in self.unit_of]
@@ -104,13 +123,24 @@ class Linker:
                 return linked
 
     def place(self, module: str, name: str) -> tuple:
-        """Return (unit or module, class or None, function) of *name*, "function" or "Class.method" of a source module; after ``link``."""
+        """Return (unit or module, class or None, function) of *name*, "function" or
+        "Class.method" of a source module; after ``link``.
+        """
         owner, _, method = name.rpartition(".")
-        return self.unit_of.get(module, module), self.new_names.get((module, owner)) if owner else None, method if owner else self.new_names.get((module, name), name)
+        return (
+            self.unit_of.get(module, module),
+            self.new_names.get((module, owner)) if owner else None,
+            method if owner else self.new_names.get((module, name), name),
+        )
 
     def _linked(self) -> dict[str, str]:
-        trees = {unit: [node for name in names for node in self._rewritten(name, unit)] for unit, names in self.units.items()}
-        trees.update((name, self._rewritten(name, None)) for name in self.modules if name not in self.unit_of)
+        trees = {
+            unit: [node for name in names for node in self._rewritten(name, unit)]
+            for unit, names in self.units.items()
+        }
+        trees.update(
+            (name, self._rewritten(name, None)) for name in self.modules if name not in self.unit_of
+        )
         shortener = Shortener(passed_by_name(module.tree for module in self.modules.values()))
         linked = {}
         for name, body in trees.items():
@@ -126,25 +156,32 @@ class Linker:
             if isinstance(node, ast.Assign) and _all_in(node, module.numbers):
                 continue
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                continue                # docstrings cost nothing in .mpy, and here they would only be in the way
+                # docstrings cost nothing in .mpy, and here they would only be in the way
+                continue
             node = rewriter.visit(node)
             body += node if isinstance(node, list) else [node] if node else []
         return body
 
     def meaning(self, module: str, name: str, unit):
-        """Return what *name* of *module* is called in *unit*: (its name, the unit or module to import it from or None)."""
+        """Return what *name* of *module* is called in *unit*: (its name, the unit or module to
+        import it from or None).
+        """
         home = self.unit_of.get(module, module)
         renamed = self.new_names.get((module, name), name)
         return renamed, None if home == unit and unit is not None else home
 
 
 def _all_in(node: ast.Assign, numbers: dict) -> bool:
-    names = [item for target in node.targets for item in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    names = [
+        item
+        for target in node.targets
+        for item in (target.elts if isinstance(target, ast.Tuple) else [target])
+    ]
     return all(isinstance(item, ast.Name) and item.id in numbers for item in names)
 
 
 def _plain(name: str) -> str:
-    return name[len(PREFIXES[0]):] if name.startswith(PREFIXES) else name
+    return name[len(PREFIXES[0]) :] if name.startswith(PREFIXES) else name
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -152,9 +189,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def __init__(self, linker: Linker, module: Module, unit):
         self.linker, self.module, self.unit = linker, module, unit
-        self.names = {name: linker.new_names[module.name, name] for name in module.defined if (module.name, name) in linker.new_names}
+        self.names = {
+            name: linker.new_names[module.name, name]
+            for name in module.defined
+            if (module.name, name) in linker.new_names
+        }
         self.numbers = dict(module.numbers)
-        self.aliases = {}               # local name -> module
+        self.aliases = {}  # local name -> module
         self.locals = [set()]
 
     def visit_ImportFrom(self, node):
@@ -170,9 +211,9 @@ class _Rewriter(ast.NodeTransformer):
                 continue
             name = _plain(node.module or "")
             if name == "dialect":
-                continue                # const, and its numbers are written out
+                continue  # const, and its numbers are written out
             if name not in self.linker.modules:
-                return node             # MicroPython's own
+                return node  # MicroPython's own
             if alias.name in self.linker.modules[name].numbers:
                 self.numbers[local] = self.linker.modules[name].numbers[alias.name]
                 continue
@@ -181,7 +222,9 @@ class _Rewriter(ast.NodeTransformer):
                 if len(self.locals) > 1 or local != renamed:
                     self.names[local] = renamed
                 continue
-            kept.setdefault(home, []).append(ast.alias(renamed, None if local == renamed else local))
+            kept.setdefault(home, []).append(
+                ast.alias(renamed, None if local == renamed else local)
+            )
         made += [ast.ImportFrom(home, names, 0) for home, names in kept.items()]
         return made or (ast.Pass() if len(self.locals) > 1 else None)
 
@@ -192,11 +235,21 @@ class _Rewriter(ast.NodeTransformer):
 
     def _function(self, node):
         arguments = node.args
-        inside = {a.arg for a in arguments.args + arguments.kwonlyargs} | {a.arg for a in (arguments.vararg, arguments.kwarg) if a}
+        inside = {a.arg for a in arguments.args + arguments.kwonlyargs} | {
+            a.arg for a in (arguments.vararg, arguments.kwarg) if a
+        }
         body = node.body if isinstance(node.body, list) else [node.body]
         for part in body:
-            inside |= {n.id for n in ast.walk(part) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-            inside |= {n.name for n in ast.walk(part) if isinstance(n, (ast.FunctionDef, ast.ExceptHandler)) and n.name}
+            inside |= {
+                n.id
+                for n in ast.walk(part)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+            inside |= {
+                n.name
+                for n in ast.walk(part)
+                if isinstance(n, (ast.FunctionDef, ast.ExceptHandler)) and n.name
+            }
         if isinstance(node, ast.FunctionDef):
             if len(self.locals) == 1:
                 node.name = self.names.get(node.name, node.name)
@@ -214,7 +267,12 @@ class _Rewriter(ast.NodeTransformer):
         """A class's own names hide the unit's in its body, and not in its methods."""
         node.name = self.names.get(node.name, node.name)
         node.bases = [self.visit(base) for base in node.bases]
-        own = {target.id for part in node.body if isinstance(part, ast.Assign) for target in part.targets}
+        own = {
+            target.id
+            for part in node.body
+            if isinstance(part, ast.Assign)
+            for target in part.targets
+        }
         for index, part in enumerate(node.body):
             if isinstance(part, ast.FunctionDef):
                 name = part.name
@@ -234,25 +292,38 @@ class _Rewriter(ast.NodeTransformer):
         if node.id in self.numbers and isinstance(node.ctx, ast.Load):
             return ast.Constant(self.numbers[node.id])
         if node.id == "const":
-            raise LinkError(f"{self.module.name}: const() stands for an integer under a name in capitals")
+            raise LinkError(
+                f"{self.module.name}: const() stands for an integer under a name in capitals"
+            )
         if node.id in self.aliases:
             raise LinkError(f"{self.module.name}: the module {node.id} is used as a value")
         new = self.names.get(node.id, node.id)
         if any(new in scope for scope in self.locals):
-            raise LinkError(f"{self.module.name}: {node.id} is {new} in its unit, which a local name hides; choose another")
+            raise LinkError(
+                f"{self.module.name}: {node.id} is {new} in its unit, which a local "
+                f"name hides; choose another"
+            )
         node.id = new
         return node
 
     def visit_Attribute(self, node):
         base = node.value
-        if isinstance(base, ast.Name) and base.id in self.aliases and not any(base.id in scope for scope in self.locals):
+        if (
+            isinstance(base, ast.Name)
+            and base.id in self.aliases
+            and not any(base.id in scope for scope in self.locals)
+        ):
             name = self.aliases[base.id]
             if node.attr in self.linker.modules[name].numbers:
                 return ast.Constant(self.linker.modules[name].numbers[node.attr])
             renamed, home = self.linker.meaning(name, node.attr, self.unit)
             if home is not None:
-                raise LinkError(f"{self.module.name}: {base.id}.{node.attr} lies in another unit; import the name itself")
+                raise LinkError(
+                    f"{self.module.name}: {base.id}.{node.attr} lies in another unit; "
+                    f"import the name itself"
+                )
             if any(renamed in scope for scope in self.locals):
-                self.linker.hidden.add((name, node.attr))       # once more, with another name for it
+                # once more, with another name for it
+                self.linker.hidden.add((name, node.attr))
             return ast.Name(renamed, node.ctx)
         return self.generic_visit(node)

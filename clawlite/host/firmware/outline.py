@@ -1,17 +1,23 @@
-"""Take functions and classes that most runs never use out of the modules of a board: each is loaded with its group when it is called.
+"""Take functions and classes that most runs never use out of the modules of a board: each is loaded
+with its group when it is called.
 
-A function or method that nobody calls holds its code, an object of 32 bytes and its name's place all the same (64-bit words).
-Which ones are rare is a table (firmware.py), not a matter of the sources.
+A function or method that nobody calls holds its code, an object of 32 bytes and its name's place
+all the same (64-bit words). Which ones are rare is a table (firmware.py), not a matter of the
+sources.
 
-    a function, a method that one class alone has          goes; who calls it says ``__import__("group").function(...)``
-    a method whose name others have, or that is handed on  stays, and calls it: ``return __import__("group").function(self, ...)``
-    a class                                                goes like a function
-    ``__init__`` of a class that is only ever called       goes; who calls the class says ``__import__("group").Class___init__(Class(), ...)``
+    a function, a method that one class alone has          goes; who calls it says
+    ``__import__("group").function(...)`` a method whose name others have, or that is handed on
+    stays, and calls it: ``return __import__("group").function(self, ...)`` a class
+    goes like a function ``__init__`` of a class that is only ever called       goes; who calls the
+    class says ``__import__("group").Class___init__(Class(), ...)``
 
-1. A group is a module like any other: what it needs of the units it imports from them.  2. ``memory.drop`` forgets groups as it
-forgets the occasional modules; but not one with classes that somebody asks for by ``except`` or ``isinstance``.
+1. A group is a module like any other: what it needs of the units it imports from them.  2.
+   ``memory.drop`` forgets groups as it
+forgets the occasional modules; but not one with classes that somebody asks for by ``except`` or
+``isinstance``.
 3. What must work when memory is at an end is no rare function: loading takes some.
 """
+
 import ast
 import builtins
 
@@ -21,11 +27,13 @@ from clawlite.host.firmware.rename import FOREIGN
 
 class RareError(ClawError):
     """A function that cannot be taken out."""
+
     code = -32603
 
 
 def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
-    """Take functions out of *trees*, {module: ``ast.Module``}, in place; the groups are added to it.
+    """Take functions out of *trees*, {module: ``ast.Module``}, in place; the groups are added to
+    it.
 
     groups  {group: [(module, class or None, function), ...]}
     plain   modules whose public top-level names must stay: others ask for them by name
@@ -35,19 +43,31 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
     taken = {key: _found(trees, key) for key in moved}
     used = _used(trees)
     made = {key[:2] for key in moved if key[2] == "__init__" and _is_only_called(trees, *key[:2])}
-    alone = {key for key in moved if _is_alone(key, used, plain) or key[2] == "__init__" and key[:2] in made}
+    alone = {
+        key
+        for key in moved
+        if _is_alone(key, used, plain) or key[2] == "__init__" and key[:2] in made
+    }
     for key in alone:
         if key[2] == "__init__":
             taken[key][1].body.append(ast.Return(ast.Name("self", ast.Load())))
     for key, (body, node) in taken.items():
-        body[body.index(node)] = ast.Pass() if key in alone else _stub(node, moved[key], _new_name(key))
+        body[body.index(node)] = (
+            ast.Pass() if key in alone else _stub(node, moved[key], _new_name(key))
+        )
     callers = {module: _Caller(trees, module, moved, alone) for module in trees}
     for module, tree in trees.items():
         callers[module].visit(tree)
     homes = {module: _top(tree) for module, tree in trees.items()}
     for group, keys in groups.items():
         _group(trees, homes, group, [(key, taken[key][1]) for key in keys], callers)
-    asked = {(node.module, alias.name) for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    asked = {
+        (node.module, alias.name)
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     for module in {key[0] for key in moved}:
         _tidy(trees[module], {name for of, name in asked if of == module})
 
@@ -61,20 +81,27 @@ def _found(trees: dict, key: tuple) -> tuple:
     module, owner, name = key
     body = trees[module].body
     if owner:
-        body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == owner), [])
+        body = next(
+            (node.body for node in body if isinstance(node, ast.ClassDef) and node.name == owner),
+            [],
+        )
     for node in body:
         if isinstance(node, ast.ClassDef) and node.name == name and owner is None:
             return body, node
         if isinstance(node, ast.FunctionDef) and node.name == name:
             arguments = node.args
             if node.decorator_list or arguments.kwarg or arguments.kwonlyargs:
-                raise RareError(f"{module}: {name}: a rare function has plain parameters and no decorator")
+                raise RareError(
+                    f"{module}: {name}: a rare function has plain parameters and no decorator"
+                )
             return body, node
     raise RareError(f"{module}: there is no {owner + '.' if owner else ''}{name}")
 
 
 def _used(trees: dict) -> tuple:
-    """Return ({function's name: how many have it}, {attribute that is handed on, or bound in a class: whose calls are not all there is})."""
+    """Return ({function's name: how many have it}, {attribute that is handed on, or bound in a
+    class: whose calls are not all there is}).
+    """
     count, otherwise = {}, set()
     for tree in trees.values():
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -84,27 +111,66 @@ def _used(trees: dict) -> tuple:
             elif isinstance(node, ast.Attribute) and id(node) not in called:
                 otherwise.add(node.attr)
             elif isinstance(node, ast.ClassDef):
-                otherwise |= {name.id for part in node.body if isinstance(part, ast.Assign) for name in ast.walk(part)
-                              if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+                otherwise |= {
+                    name.id
+                    for part in node.body
+                    if isinstance(part, ast.Assign)
+                    for name in ast.walk(part)
+                    if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+                }
     return count, otherwise
 
 
 def _is_only_called(trees: dict, module: str, owner: str) -> bool:
-    """Return whether the class *owner* of *module* has no family, and every place that names it calls it, or is ``isinstance``."""
+    """Return whether the class *owner* of *module* has no family, and every place that names it
+    calls it, or is ``isinstance``.
+    """
     for name, tree in trees.items():
-        names = {owner} if name == module else {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-                                                and node.module == module for alias in node.names if alias.name == owner}
-        modules = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names if alias.name == module}
+        names = (
+            {owner}
+            if name == module
+            else {
+                alias.asname or alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and node.module == module
+                for alias in node.names
+                if alias.name == owner
+            }
+        )
+        modules = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name == module
+        }
         fine = set()
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
-                fine |= {id(part) for part in [node.func] + (node.args if getattr(node.func, "id", "") == "isinstance" else [])}
-            elif isinstance(node, ast.ClassDef) and node.bases and (name == module and node.name == owner or names & {base.id for base in node.bases}):
+                fine |= {
+                    id(part)
+                    for part in [node.func]
+                    + (node.args if getattr(node.func, "id", "") == "isinstance" else [])
+                }
+            elif (
+                isinstance(node, ast.ClassDef)
+                and node.bases
+                and (
+                    name == module
+                    and node.name == owner
+                    or names & {base.id for base in node.bases}
+                )
+            ):
                 return False
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id in names and id(node) not in fine:
                 return False
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules and node.attr == owner:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in modules
+                and node.attr == owner
+            ):
                 return False
     return True
 
@@ -114,11 +180,18 @@ def _is_alone(key: tuple, used: tuple, plain: tuple) -> bool:
     module, owner, name = key
     if owner is None:
         return module not in plain or name.startswith("_")
-    return not name.startswith("__") and name not in FOREIGN and name not in used[1] and used[0][name] == 1
+    return (
+        not name.startswith("__")
+        and name not in FOREIGN
+        and name not in used[1]
+        and used[0][name] == 1
+    )
 
 
 def _of_group(group: str, name: str):
-    return ast.Attribute(ast.Call(ast.Name("__import__", ast.Load()), [ast.Constant(group)], []), name, ast.Load())
+    return ast.Attribute(
+        ast.Call(ast.Name("__import__", ast.Load()), [ast.Constant(group)], []), name, ast.Load()
+    )
 
 
 def _stub(node, group: str, name: str):
@@ -131,14 +204,20 @@ def _stub(node, group: str, name: str):
 
 
 def _bound(node) -> set:
-    """Return the names that a function binds, inner functions' too: none of them means one of the module."""
+    """Return the names that a function binds, inner functions' too: none of them means one of
+    the module.
+    """
     names = set()
     for part in ast.walk(node):
         if isinstance(part, ast.arg):
             names.add(part.arg)
         elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
             names.add(part.id)
-        elif isinstance(part, (ast.FunctionDef, ast.ExceptHandler)) and part is not node and part.name:
+        elif (
+            isinstance(part, (ast.FunctionDef, ast.ExceptHandler))
+            and part is not node
+            and part.name
+        ):
             names.add(part.name)
         elif isinstance(part, (ast.Import, ast.ImportFrom)):
             names.update(alias.asname or alias.name for alias in part.names)
@@ -146,7 +225,9 @@ def _bound(node) -> set:
 
 
 def _top(tree) -> dict:
-    """Return {top-level name: the import statement that brings it, or None for one that the module defines}."""
+    """Return {top-level name: the import statement that brings it, or None for one that the
+    module defines}.
+    """
     found = {}
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -154,9 +235,17 @@ def _top(tree) -> dict:
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             for alias in node.names:
                 one = [ast.alias(alias.name, alias.asname)]
-                found[alias.asname or alias.name] = ast.Import(one) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, one, 0)
+                found[alias.asname or alias.name] = (
+                    ast.Import(one)
+                    if isinstance(node, ast.Import)
+                    else ast.ImportFrom(node.module, one, 0)
+                )
         else:
-            found.update((name.id, None) for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
+            found.update(
+                (name.id, None)
+                for name in ast.walk(node)
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+            )
     return found
 
 
@@ -164,30 +253,46 @@ class _Caller(ast.NodeTransformer):
     """Leads the calls of one module, and its imports, to the groups."""
 
     def __init__(self, trees: dict, module: str, moved: dict, alone: set):
-        self.group, self._moved = "", moved             # group: whose functions are visited
+        self.group, self._moved = "", moved  # group: whose functions are visited
         self._methods = {key[2]: key for key in alone if key[1] and key[2] != "__init__"}
         self._made = {key[:2]: key for key in alone if key[2] == "__init__"}
-        self._scopes = [{key[1]: key[:2] for key in alone if key[2] == "__init__" and key[0] == module}]
+        self._scopes = [
+            {key[1]: key[:2] for key in alone if key[2] == "__init__" and key[0] == module}
+        ]
         self._scopes[0].update(self._classes(trees[module].body))
         self._functions = {key: moved[key] for key in alone if key[1] is None}
-        self._names = {key[2]: (group, key[2]) for key, group in self._functions.items() if key[0] == module}
+        self._names = {
+            key[2]: (group, key[2]) for key, group in self._functions.items() if key[0] == module
+        }
         for node in trees[module].body:
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     key = node.module, None, alias.name
                     if key in self._functions:
                         self._names[alias.asname or alias.name] = moved[key], alias.name
-        self._modules = {alias.asname or alias.name: alias.name for node in ast.walk(trees[module]) if isinstance(node, ast.Import)
-                         for alias in node.names}
+        self._modules = {
+            alias.asname or alias.name: alias.name
+            for node in ast.walk(trees[module])
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
         self._local = []
 
     def _place(self, group: str, name: str):
         return ast.Name(name, ast.Load()) if group == self.group else _of_group(group, name)
 
     def _classes(self, body: list) -> dict:
-        """Return {local name: (module, class)} of what *body* imports, of those whose ``__init__`` has gone."""
-        return {alias.asname or alias.name: (node.module, alias.name) for part in body for node in ast.walk(part) if isinstance(node, ast.ImportFrom)
-                for alias in node.names if (node.module, alias.name) in self._made}
+        """Return {local name: (module, class)} of what *body* imports, of those whose
+        ``__init__`` has gone.
+        """
+        return {
+            alias.asname or alias.name: (node.module, alias.name)
+            for part in body
+            for node in ast.walk(part)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if (node.module, alias.name) in self._made
+        }
 
     def visit_FunctionDef(self, node):
         bound = _bound(node)
@@ -205,11 +310,18 @@ class _Caller(ast.NodeTransformer):
         kept = [alias for alias in node.names if alias not in gone]
         made = [ast.ImportFrom(node.module, kept, 0)] if kept else []
         if self._local:
-            made += [ast.ImportFrom(self._functions[node.module, None, alias.name], [alias], 0) for alias in gone]
+            made += [
+                ast.ImportFrom(self._functions[node.module, None, alias.name], [alias], 0)
+                for alias in gone
+            ]
         return made or None
 
     def visit_Name(self, node):
-        if node.id in self._names and isinstance(node.ctx, ast.Load) and not any(node.id in names for names in self._local):
+        if (
+            node.id in self._names
+            and isinstance(node.ctx, ast.Load)
+            and not any(node.id in names for names in self._local)
+        ):
             return self._place(*self._names[node.id])
         return node
 
@@ -217,15 +329,31 @@ class _Caller(ast.NodeTransformer):
         self.generic_visit(node)
         called = node.func
         if isinstance(called, ast.Name):
-            meant = next((scope[called.id] for scope in reversed(self._scopes) if called.id in scope), None)
+            meant = next(
+                (scope[called.id] for scope in reversed(self._scopes) if called.id in scope), None
+            )
             if meant in self._made:
                 key = self._made[meant]
-                node.func, node.args = self._place(self._moved[key], _new_name(key)), [ast.Call(called, [], [])] + node.args
-        elif isinstance(called, ast.Attribute) and called.attr in self._methods and not isinstance(called.value, ast.Constant):
-            if isinstance(called.value, ast.Call) and isinstance(called.value.func, ast.Name) and called.value.func.id == "__import__":
+                node.func, node.args = (
+                    self._place(self._moved[key], _new_name(key)),
+                    [ast.Call(called, [], [])] + node.args,
+                )
+        elif (
+            isinstance(called, ast.Attribute)
+            and called.attr in self._methods
+            and not isinstance(called.value, ast.Constant)
+        ):
+            if (
+                isinstance(called.value, ast.Call)
+                and isinstance(called.value.func, ast.Name)
+                and called.value.func.id == "__import__"
+            ):
                 return node
             key = self._methods[called.attr]
-            node.func, node.args = self._place(self._moved[key], _new_name(key)), [called.value] + node.args
+            node.func, node.args = (
+                self._place(self._moved[key], _new_name(key)),
+                [called.value] + node.args,
+            )
         return node
 
     def visit_Attribute(self, node):
@@ -237,18 +365,20 @@ class _Caller(ast.NodeTransformer):
 
 
 def _group(trees: dict, homes: dict, group: str, members: list, callers: dict):
-    """Add the module of a group, or what there is of it: the functions *members*, and what they need."""
+    """Add the module of a group, or what there is of it: the functions *members*, and what they
+    need.
+    """
     already = trees.setdefault(group, ast.Module([], []))
     own = {_new_name(key): key for key, _ in members}
     if len(own) < len(members) or not set(own).isdisjoint(homes.get(group, ())):
         raise RareError(f"{group}: two of its functions have one name")
-    brought, functions = {}, []         # {local name: its import, as text}
+    brought, functions = {}, []  # {local name: its import, as text}
     for name, statement in homes.get(group, {}).items():
         brought[name] = ast.unparse(statement) if statement else ""
     for key, node in members:
         if key[1]:
             node = ast.FunctionDef(_new_name(key), node.args, node.body, [])
-            node.of = key[:2]                           # for rename.py: whose attributes it sets
+            node.of = key[:2]  # for rename.py: whose attributes it sets
         callers[key[0]].group = group
         node = callers[key[0]].visit(node)
         _bring(homes[key[0]], key[0], node, own, brought)
@@ -259,9 +389,13 @@ def _group(trees: dict, homes: dict, group: str, members: list, callers: dict):
 
 
 def _bring(home: dict, module: str, node, own: dict, brought: dict) -> None:
-    """Enter the imports that the function *node* of *module* needs in *brought*, and rename in it what would hide another's."""
+    """Enter the imports that the function *node* of *module* needs in *brought*, and rename in
+    it what would hide another's.
+    """
     bound = _bound(node)
-    for name in [part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id not in bound]:
+    for name in [
+        part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id not in bound
+    ]:
         if name.id not in home:
             if name.id not in own and not hasattr(builtins, name.id):
                 raise RareError(f"{node.name}: {module} has no {name.id}")
@@ -278,11 +412,17 @@ def _bring(home: dict, module: str, node, own: dict, brought: dict) -> None:
 
 def _import(statement, name: str, local: str) -> str:
     one = [ast.alias(name, None if local == name else local)]
-    return ast.unparse(ast.Import(one) if isinstance(statement, ast.Import) else ast.ImportFrom(statement.module, one, 0))
+    return ast.unparse(
+        ast.Import(one)
+        if isinstance(statement, ast.Import)
+        else ast.ImportFrom(statement.module, one, 0)
+    )
 
 
 def _tidy(tree, asked: set) -> None:
-    """Take ``pass`` out where something else stands, and imports at the top that nobody uses any more; *asked*: by other modules."""
+    """Take ``pass`` out where something else stands, and imports at the top that nobody uses any
+    more; *asked*: by other modules.
+    """
     used = asked | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

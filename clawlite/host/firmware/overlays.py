@@ -1,19 +1,30 @@
 """The stages of a turn on a board: groups (outline.py) of which one at a time is in memory.
 
-A request is built, an answer read, a tool run: each needs code that the others do not, and a turn waits seconds for its network, so that the
-milliseconds of loading do not count.  Who calls what lies in a stage says ``stage("group").function(...)`` (memory.py), which forgets the
-others first.  Generators and objects of a stage that live on keep their code; whoever asks anew gets a new one.
+A request is built, an answer read, a tool run: each needs code that the others do not, and a turn
+waits seconds for its network, so that the milliseconds of loading do not count.  Who calls what
+lies in a stage says ``stage("group").function(...)`` (memory.py), which forgets the others first.
+Generators and objects of a stage that live on keep their code; whoever asks anew gets a new one.
 """
+
 import ast
 
 HOME = "base"
 
 
 def part(trees: dict, stages: tuple) -> None:
-    """Lead the calls of *stages*, groups of *trees*, {module: ``ast.Module``}, through ``stage`` of the module base, in place."""
+    """Lead the calls of *stages*, groups of *trees*, {module: ``ast.Module``}, through ``stage``
+    of the module base, in place.
+    """
     for name, tree in trees.items():
-        found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__"
-                 and isinstance(node.args[0], ast.Constant) and node.args[0].value in stages]
+        found = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "__import__"
+            and isinstance(node.args[0], ast.Constant)
+            and node.args[0].value in stages
+        ]
         for node in found:
             node.func.id = "stage"
         if found and name != HOME:

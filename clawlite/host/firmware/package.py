@@ -1,14 +1,21 @@
-"""``clawlite firmware DIR``: what every MicroPython board gets, for ``mip`` and for freezing into firmware of one's own.
+"""``clawlite firmware DIR``: what every MicroPython board gets, for ``mip`` and for freezing into
+firmware of one's own.
 
     DIR/mip/package.json        all of it, for mip on stock firmware: installed with target "/"
-    DIR/frozen/manifest.py      the modules as sources, linked, for the manifest of a MicroPython build
+    DIR/frozen/manifest.py      the modules as sources, linked, for the manifest of a MicroPython
+                                build
     DIR/frozen/package.json     what cannot be frozen: for mip on that firmware
 
-Both are made of the list that a flash is made of (board_files.py); an agent comes with a flash, or with its image.
-1. A slot stands before what is frozen, so a flash onto such firmware runs what it brought, whatever is frozen.
-2. ``main`` is not frozen: MicroPython would start it at boot in place of /main.py.  ``sentences`` is data; a frozen module finds it at /.
-3. Frozen modules and frozen/package.json belong together: names and sentences are those of one build.
+Both are made of the list that a flash is made of (board_files.py); an agent comes with a flash, or
+with its image.
+1. A slot stands before what is frozen, so a flash onto such firmware runs what it brought, whatever
+   is frozen.
+2. ``main`` is not frozen: MicroPython would start it at boot in place of /main.py.  ``sentences``
+   is data; a frozen module finds it at /.
+3. Frozen modules and frozen/package.json belong together: names and sentences are those of one
+   build.
 """
+
 import json
 import os
 import shutil
@@ -38,7 +45,11 @@ def write(folder: str) -> list[str]:
             _frozen(os.path.join(folder, "frozen"), files)
     except OSError as e:
         raise unwritten(e.filename2 or e.filename or folder, e, "name another folder") from None
-    return sorted(os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names)
+    return sorted(
+        os.path.relpath(os.path.join(where, name), folder)
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
 
 
 def _mip(folder: str, files: list) -> None:
@@ -49,20 +60,37 @@ def _mip(folder: str, files: list) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copyfile(path, target)
         urls.append([place.lstrip("/"), place.lstrip("/")])
-    _save(os.path.join(folder, "package.json"), json.dumps({"version": __version__, "urls": urls, "deps": []}, indent=1) + "\n")
+    _save(
+        os.path.join(folder, "package.json"),
+        json.dumps({"version": __version__, "urls": urls, "deps": []}, indent=1) + "\n",
+    )
 
 
 def _frozen(folder: str, files: list) -> None:
-    """Write the linked modules with their manifest, and list for mip what of *files* stays outside."""
+    """Write the linked modules with their manifest, and list for mip what of *files* stays
+    outside.
+    """
     texts, _ = firmware.linked()
     modules = sorted(set(texts) - set(NOT_FROZEN))
     os.makedirs(folder)
     for name in modules:
         _save(os.path.join(folder, name + ".py"), texts[name] + "\n")
-    _save(os.path.join(folder, "manifest.py"), "# clawlite " + __version__ + ": include(\"DIR/manifest.py\") in your board's manifest.\n"
-          + "".join(f"module({name + '.py'!r}, opt=3)\n" for name in modules))
+    _save(
+        os.path.join(folder, "manifest.py"),
+        "# clawlite " + __version__ + ": "
+        'include("DIR/manifest.py") '
+        "in your board's "
+        "manifest.\n" + "".join(f"module({name + '.py'!r}, opt=3)\n" for name in modules),
+    )
     frozen = {f"{SLOT}/{name}.mpy" for name in modules}
-    _mip(folder, [(path, "/sentences" if place == SLOT + "/sentences" else place) for path, place in files if place not in frozen])
+    _mip(
+        folder,
+        [
+            (path, "/sentences" if place == SLOT + "/sentences" else place)
+            for path, place in files
+            if place not in frozen
+        ],
+    )
 
 
 def _save(path: str, text: str) -> None:

@@ -1,16 +1,21 @@
-"""Rename what linked modules define: on MicroPython every name is a string that stays for ever, in pools that double.
+"""Rename what linked modules define: on MicroPython every name is a string that stays for ever, in
+pools that double.
 
-Two names may become one where nobody can tell: top-level names of different units, and attributes of classes that have
-nothing to do with each other.  All of them share one row: names that every firmware has already (``IN_FIRMWARE``), then
-``_1``, ``_2``, ...
+Two names may become one where nobody can tell: top-level names of different units, and attributes
+of classes that have nothing to do with each other.  All of them share one row: names that every
+firmware has already (``IN_FIRMWARE``), then ``_1``, ``_2``, ...
 
-1. An attribute is renamed when a class of ours defines it: by a method, in its body, or by ``self.name = ...``.  Names that
-   an object of Python's or of any port's has stay (``FOREIGN``, see foreign_names.py), and so does what is asked of a module that is not
-   ours, and what ``getattr`` and its like are asked for.
-2. Attributes of one family of classes (by inheritance) get different names; those of different families may share one,
-   unless somebody sets it from outside: then whose it is cannot be read.  So nobody may try whether an object has one.
-3. Top-level names are numbered in each module; imports follow.  A local name keeps its name: it costs nothing.
+1. An attribute is renamed when a class of ours defines it: by a method, in its body, or by
+   ``self.name = ...``.  Names that an object of Python's or of any port's has stay (``FOREIGN``,
+   see foreign_names.py), and so does what is asked of a module that is not ours, and what
+   ``getattr`` and its like are asked for.
+2. Attributes of one family of classes (by inheritance) get different names; those of different
+   families may share one, unless somebody sets it from outside: then whose it is cannot be read.
+   So nobody may try whether an object has one.
+3. Top-level names are numbered in each module; imports follow.  A local name keeps its name: it
+   costs nothing.
 """
+
 import ast
 import itertools
 
@@ -19,16 +24,17 @@ from clawlite.host.firmware import foreign_names
 from clawlite.host.firmware.foreign_names import BY_STRING
 
 FOREIGN = frozenset(foreign_names.attributes())
-# Of the names that an .mpy file refers to by number (py/makeqstrdata.py, static_qstr_list) those that are no built-in function.
+# Of the names that an .mpy file refers to by number (py/makeqstrdata.py, static_qstr_list) those
+# that are no built-in function.
 IN_FIRMWARE = """append bytecode clear close copy count end endswith extend find format from_bytes get index insert isalpha isdigit
 islower isspace isupper items join key keys little lower lstrip main micropython pop popitem read readinto readline remove replace
 reverse rfind rindex rsplit rstrip send sep setdefault sort split start startswith step stop strip throw to_bytes update upper
-values write""".split()
+values write""".split()  # noqa: E501
 # More of them, for attributes alone: as a top-level name they would hide a builtin.
 IN_FIRMWARE_TOO = """abs all any ArithmeticError AssertionError AttributeError BaseException bool bytearray bytes callable chr const dict dir divmod
 EOFError eval exec Exception GeneratorExit getattr globals hasattr hash id ImportError IndentationError IndexError int isinstance issubclass
 iter KeyError len list locals LookupError map NameError next NoneType NotImplementedError object open ord OSError OverflowError pow print
-range repr round RuntimeError set setattr sorted str sum super SyntaxError SystemExit tuple type TypeError ValueError zip""".split()
+range repr round RuntimeError set setattr sorted str sum super SyntaxError SystemExit tuple type TypeError ValueError zip""".split()  # noqa: E501
 
 
 def rename(trees: dict, plain: tuple = (), open: tuple = ()) -> None:
@@ -40,9 +46,16 @@ def rename(trees: dict, plain: tuple = (), open: tuple = ()) -> None:
     """
     for module, tree in trees.items():
         for node in ast.walk(tree):
-            name = getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "attr", None) or ""
+            name = (
+                getattr(node, "id", None)
+                or getattr(node, "arg", None)
+                or getattr(node, "attr", None)
+                or ""
+            )
             if name[:1] == "_" and name[1:].isdigit():
-                raise ClawError(f"{module}: {name}: a board's modules get such names; choose another")
+                raise ClawError(
+                    f"{module}: {name}: a board's modules get such names; choose another"
+                )
     names = {module: {} if module in plain else _numbered(tree) for module, tree in trees.items()}
     attributes = _attributes(trees, open)
     for module, tree in trees.items():
@@ -57,12 +70,18 @@ def _row(avoid: set, names: list = IN_FIRMWARE):
 
 def _numbered(tree) -> dict:
     """Return {top-level name: its new name}; no local name of the module hides a new one."""
-    used = {node.id if isinstance(node, ast.Name) else node.arg for node in ast.walk(tree) if isinstance(node, (ast.Name, ast.arg))}
+    used = {
+        node.id if isinstance(node, ast.Name) else node.arg
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Name, ast.arg))
+    }
     return dict(zip(_defined(tree.body), _row(used | set(_defined(list(ast.walk(tree)))))))
 
 
 def _defined(body: list) -> list:
-    """Return the names that statements bind, those in inner functions, classes and comprehensions not."""
+    """Return the names that statements bind, those in inner functions, classes and
+    comprehensions not.
+    """
     names = {}
 
     def look(node):
@@ -70,11 +89,19 @@ def _defined(body: list) -> list:
             names[node.name] = True
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names.update((alias.asname or alias.name, True) for alias in node.names)
-        elif not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)) or isinstance(node, ast.ExceptHandler) and node.name:
+        elif not isinstance(
+            node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        ):
+            if (
+                isinstance(node, ast.Name)
+                and isinstance(node.ctx, (ast.Store, ast.Del))
+                or isinstance(node, ast.ExceptHandler)
+                and node.name
+            ):
                 names[node.id if isinstance(node, ast.Name) else node.name] = True
             for child in ast.iter_child_nodes(node):
                 look(child)
+
     for node in body:
         look(node)
     return [name for name in names if not name.startswith("__")]
@@ -82,20 +109,43 @@ def _defined(body: list) -> list:
 
 # -- attributes
 
+
 def _attributes(trees: dict, open: tuple) -> dict:
     """Return {attribute: its new name}."""
     families = _families(trees)
     kept, asked = set(FOREIGN), set()
     for module, tree in trees.items():
-        foreign = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
-                   if alias.name not in trees}
+        foreign = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name not in trees
+        }
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in foreign:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in foreign
+            ):
                 kept.add(node.attr)
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_STRING:
-                asked |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in BY_STRING
+            ):
+                asked |= {
+                    argument.value for argument in node.args if isinstance(argument, ast.Constant)
+                }
     kept |= asked
-    kept |= {name for family in families for module, names in family if module in open for name in names if name[0] != "_"}
+    kept |= {
+        name
+        for family in families
+        for module, names in family
+        if module in open
+        for name in names
+        if name[0] != "_"
+    }
     uses, outside = {}, set()
     for tree in trees.values():
         for node in ast.walk(tree):
@@ -105,33 +155,64 @@ def _attributes(trees: dict, open: tuple) -> dict:
                     outside.add(node.attr)
     together = [{name for _, names in family for name in names} for family in families]
     everything = set().union(*together)
-    used = {node.attr for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | everything
-    used |= {name for tree in trees.values() for name in _in_class_bodies(tree)}        # there an attribute hides a builtin
+    used = {
+        node.attr
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+    } | everything
+    # there an attribute hides a builtin
+    used |= {name for tree in trees.values() for name in _in_class_bodies(tree)}
     chosen = {}
-    for name in sorted(everything - kept, key=lambda name: (name not in outside, -uses.get(name, 0), name)):
+    for name in sorted(
+        everything - kept, key=lambda name: (name not in outside, -uses.get(name, 0), name)
+    ):
         if not name.startswith("__"):
-            others = outside.union(*[everything if name in outside else family for family in together if name in family])
+            others = outside.union(
+                *[
+                    everything if name in outside else family
+                    for family in together
+                    if name in family
+                ]
+            )
             taken = {chosen[other] for other in others if other in chosen}
-            chosen[name] = next(new for new in _row(used | asked, IN_FIRMWARE + IN_FIRMWARE_TOO) if new not in taken)
+            chosen[name] = next(
+                new for new in _row(used | asked, IN_FIRMWARE + IN_FIRMWARE_TOO) if new not in taken
+            )
     return chosen
 
 
 def _in_class_bodies(tree) -> set:
-    """Return the names that are read in the bodies of classes, those of their methods not among them."""
+    """Return the names that are read in the bodies of classes, those of their methods not among
+    them.
+    """
     names = set()
     for owner in ast.walk(tree):
         for part in owner.body if isinstance(owner, ast.ClassDef) else ():
-            parts = part.decorator_list + part.args.defaults if isinstance(part, ast.FunctionDef) else [part]
-            names |= {node.id for one in parts for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+            parts = (
+                part.decorator_list + part.args.defaults
+                if isinstance(part, ast.FunctionDef)
+                else [part]
+            )
+            names |= {
+                node.id
+                for one in parts
+                for node in ast.walk(one)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+            }
     return names
 
 
 def _families(trees: dict) -> list:
     """Return lists of (module, {attribute}), one for all classes that inherit from each other."""
-    family = {}                         # (module, class) -> its list
+    family = {}  # (module, class) -> its list
     for module, tree in trees.items():
-        imported = {alias.asname or alias.name: (node.module, alias.name) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-                    for alias in node.names}
+        imported = {
+            alias.asname or alias.name: (node.module, alias.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 own = family.setdefault((module, node.name), [])
@@ -141,9 +222,12 @@ def _families(trees: dict) -> list:
                     theirs = family.setdefault(key, [])
                     if theirs is not own:
                         own += theirs
-                        family.update((other, own) for other in list(family) if family[other] is theirs)
+                        family.update(
+                            (other, own) for other in list(family) if family[other] is theirs
+                        )
         for node in tree.body:
-            if isinstance(node, ast.FunctionDef) and getattr(node, "of", None):     # a method that outline.py took out
+            # a method that outline.py took out
+            if isinstance(node, ast.FunctionDef) and getattr(node, "of", None):
                 family.setdefault(node.of, []).append((node.of[0], _set_in(node)))
     return list({id(found): found for found in family.values()}.values())
 
@@ -159,7 +243,11 @@ def _own(node: ast.ClassDef) -> set:
 
 def _set_in(node: ast.FunctionDef) -> set:
     """Return the attributes of ``self`` that a method sets."""
-    return {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and _of_self(inner)}
+    return {
+        inner.attr
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and _of_self(inner)
+    }
 
 
 def _of_self(node: ast.Attribute) -> bool:
@@ -167,12 +255,19 @@ def _of_self(node: ast.Attribute) -> bool:
 
 
 def _group_of(node) -> str:
-    """Return the module that ``__import__("module")`` (outline.py) or ``stage("module")`` (overlays.py) brings, "" for anything else."""
-    is_one = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("__import__", "stage")
+    """Return the module that ``__import__("module")`` (outline.py) or ``stage("module")``
+    (overlays.py) brings, "" for anything else.
+    """
+    is_one = (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("__import__", "stage")
+    )
     return node.args[0].value if is_one else ""
 
 
 # -- the change itself
+
 
 class _Renamer(ast.NodeTransformer):
     """Renames in one module."""
@@ -181,11 +276,15 @@ class _Renamer(ast.NodeTransformer):
         self._names = names
         self._own = names[module]
         self._attributes = attributes
-        self._modules = {}              # local name -> module of ours
+        self._modules = {}  # local name -> module of ours
         for node in ast.walk(trees[module]):
             if isinstance(node, ast.Import):
-                self._modules.update((alias.asname or alias.name, alias.name) for alias in node.names if alias.name in trees)
-        self._scopes = []               # names that are local, function by function
+                self._modules.update(
+                    (alias.asname or alias.name, alias.name)
+                    for alias in node.names
+                    if alias.name in trees
+                )
+        self._scopes = []  # names that are local, function by function
 
     def _global(self, name: str) -> str:
         return name if any(name in scope for scope in self._scopes) else self._own.get(name, name)
@@ -232,7 +331,11 @@ class _Renamer(ast.NodeTransformer):
         node.args.defaults = [self.visit(default) for default in node.args.defaults]
         if isinstance(node, ast.FunctionDef):
             node.decorator_list = [self.visit(part) for part in node.decorator_list]
-        parameters = node.args.args + node.args.kwonlyargs + [part for part in (node.args.vararg, node.args.kwarg) if part]
+        parameters = (
+            node.args.args
+            + node.args.kwonlyargs
+            + [part for part in (node.args.vararg, node.args.kwarg) if part]
+        )
         self._scopes.append({parameter.arg for parameter in parameters} | set(_defined(body)))
         new = [self.visit(part) for part in body]
         node.body = new if isinstance(node, ast.FunctionDef) else new[0]
@@ -240,7 +343,14 @@ class _Renamer(ast.NodeTransformer):
         return node
 
     def _comprehension(self, node):
-        self._scopes.append({name.id for part in node.generators for name in ast.walk(part.target) if isinstance(name, ast.Name)})
+        self._scopes.append(
+            {
+                name.id
+                for part in node.generators
+                for name in ast.walk(part.target)
+                if isinstance(name, ast.Name)
+            }
+        )
         self.generic_visit(node)
         self._scopes.pop()
         return node
@@ -248,7 +358,9 @@ class _Renamer(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def visit_ClassDef(self, node):
-        """A class's own names are attributes, and hide top-level ones in its body, but not in its methods."""
+        """A class's own names are attributes, and hide top-level ones in its body, but not in
+        its methods.
+        """
         node.name = self._global(node.name)
         node.bases = [self.visit(base) for base in node.bases]
         own = set(_defined(node.body))

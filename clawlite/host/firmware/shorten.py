@@ -1,18 +1,26 @@
-"""Shorten parameters for a board: their names are strings that MicroPython keeps for ever, and nobody reads them there.
+"""Shorten parameters for a board: their names are strings that MicroPython keeps for ever, and
+nobody reads them there.
 
-A positional parameter of a function gets the name of its place (``p0``, ``p1``; ``q0`` in a function within) unless somebody
-passes it by name.  Functions that are called with ``**`` must not be shortened at all.
-"""
+A positional parameter of a function gets the name of its place (``p0``, ``p1``; ``q0`` in a
+function within) unless somebody passes it by name.  Functions that are called with ``**`` must not
+be shortened at all."""
+
 import ast
 
-_LETTERS = "pqrst"              # by depth: an inner function sees the outer one's parameters
+_LETTERS = "pqrst"  # by depth: an inner function sees the outer one's parameters
 
 
 def passed_by_name(trees) -> set[str]:
     """Return every name that a call in *trees* passes by keyword, and what must keep its name."""
     names = {"self"}
     for tree in trees:
-        names |= {keyword.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords if keyword.arg}
+        names |= {
+            keyword.arg
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            for keyword in node.keywords
+            if keyword.arg
+        }
     return names
 
 
@@ -28,7 +36,8 @@ class Shortener(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node):
         self._depth += 1
-        node = self.generic_visit(node)         # inner functions first: what they call their own is known then
+        # inner functions first: what they call their own is known then
+        node = self.generic_visit(node)
         self._depth -= 1
         names = {}
         for place, argument in enumerate(node.args.args):
@@ -46,13 +55,17 @@ class Shortener(ast.NodeTransformer):
 
 
 def _bound_inside(function, name: str) -> bool:
-    """Return whether a function within has a parameter *name* of its own, or says ``nonlocal`` of it."""
+    """Return whether a function within has a parameter *name* of its own, or says ``nonlocal``
+    of it.
+    """
     for node in ast.walk(function):
         if node is not function and isinstance(node, (ast.FunctionDef, ast.Lambda)):
             if name in [argument.arg for argument in node.args.args]:
                 return True
-            if isinstance(node, ast.FunctionDef) and any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-                                                        for n in ast.walk(node)):
+            if isinstance(node, ast.FunctionDef) and any(
+                isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+                for n in ast.walk(node)
+            ):
                 return True
         if isinstance(node, ast.Nonlocal) and name in node.names:
             return True

@@ -1,9 +1,14 @@
-"""Which files of the firmware a slot carries: those that its image can make its board load, and no others.
+"""Which files of the firmware a slot carries: those that its image can make its board load, and no
+others.
 
-1. ``parts.py`` of the firmware says which parts an image has; the board puts together what it says, and so does this.
-2. A file comes along when ``main`` reaches it over imports, wherever they stand, through no module whose part is missing.
-3. ``GATES`` names the modules that only a part brings.  What is not in it comes along when it is reached: too much, never too little.
+1. ``parts.py`` of the firmware says which parts an image has; the board puts together what it says,
+   and so does this.
+2. A file comes along when ``main`` reaches it over imports, wherever they stand, through no module
+   whose part is missing.
+3. ``GATES`` names the modules that only a part brings.  What is not in it comes along when it is
+   reached: too much, never too little.
 """
+
 import ast
 import functools
 import importlib.util
@@ -11,17 +16,48 @@ import importlib.util
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import firmware, foreign_names
 
-# {linked module: the parts that must all be there}; the last three come from the board, not from the image.
+# {linked module: the parts that must all be there}; the last three come from the board, not from
+# the image.
 GATES = {
-    "pins": ("pins", "bank"), "machinepins": ("pins", "machine"), "wifi": ("wifi",),
-    "builtin": ("pins",), "guard": ("guard",), "leaks": ("secrets",), "injection": ("injection",), "logfile": ("log",), "limits": ("limits",),
-    "auditing": ("audit",), "lan": ("lan",), "distant": ("gateway",), "remote": ("remote",), "request": ("remote",), "incoming": ("remote",), "spending": ("remote",), "broken": ("remote",),
-    "openai": ("openai",), "anthropic": ("anthropic",), "oauth2": ("oauth2",),
-    "secure": ("tls",), "reflex": ("reflex",), "replay": ("replay",), "skill": ("skills",), "skillturn": ("skills",),
-    "stores": ("memory",), "conversation": ("memory",), "memories": ("memory",),
+    "pins": ("pins", "bank"),
+    "machinepins": ("pins", "machine"),
+    "wifi": ("wifi",),
+    "builtin": ("pins",),
+    "guard": ("guard",),
+    "leaks": ("secrets",),
+    "injection": ("injection",),
+    "logfile": ("log",),
+    "limits": ("limits",),
+    "auditing": ("audit",),
+    "lan": ("lan",),
+    "distant": ("gateway",),
+    "remote": ("remote",),
+    "request": ("remote",),
+    "incoming": ("remote",),
+    "spending": ("remote",),
+    "broken": ("remote",),
+    "openai": ("openai",),
+    "anthropic": ("anthropic",),
+    "oauth2": ("oauth2",),
+    "secure": ("tls",),
+    "reflex": ("reflex",),
+    "replay": ("replay",),
+    "skill": ("skills",),
+    "skillturn": ("skills",),
+    "stores": ("memory",),
+    "conversation": ("memory",),
+    "memories": ("memory",),
 }
-# {part: the ability that a board must have for it}: without, its board refuses the image before it loads anything of the part.
-ONLY_WITH = {"lan": "lan", "remote": "http", "openai": "http", "anthropic": "http", "oauth2": "https", "tls": "https"}
+# {part: the ability that a board must have for it}: without, its board refuses the image before it
+# loads anything of the part.
+ONLY_WITH = {
+    "lan": "lan",
+    "remote": "http",
+    "openai": "http",
+    "anthropic": "http",
+    "oauth2": "https",
+    "tls": "https",
+}
 OF_BOARDS = ("bank", "machine", "wifi")
 START, SENTENCES, PARTS = "main", "sentences", "parts"
 
@@ -29,7 +65,9 @@ START, SENTENCES, PARTS = "main", "sentences", "parts"
 @functools.cache
 def _firmware():
     """Return the module ``parts`` of the firmware."""
-    spec = importlib.util.spec_from_file_location("clawlite_parts", firmware_dir() / "micropython" / "parts.py")
+    spec = importlib.util.spec_from_file_location(
+        "clawlite_parts", firmware_dir() / "micropython" / "parts.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -42,19 +80,28 @@ def parts(image) -> list[str]:
 
 
 def of_board(profile=None) -> list[str]:
-    """Return the parts that a board has, whatever its image; None: all that any has.  Where MicroPython has pins, they are real."""
+    """Return the parts that a board has, whatever its image; None: all that any has.  Where
+    MicroPython has pins, they are real.
+    """
     if profile is None:
         return list(OF_BOARDS)
-    return (["bank"] if profile.pins.simulated else ["machine"]) + (["wifi"] if "wifi" in profile.network.links and "network" in foreign_names.names_of(profile.api) else [])
+    return (["bank"] if profile.pins.simulated else ["machine"]) + (
+        ["wifi"]
+        if "wifi" in profile.network.links and "network" in foreign_names.names_of(profile.api)
+        else []
+    )
 
 
 @functools.cache
 def ways() -> dict[str, list[list[str]]]:
-    """Return {linked module: [[part, ...], ...]}: it can be loaded when all parts of one of these lists are there.
+    """Return {linked module: [[part, ...], ...]}: it can be loaded when all parts of one of these
+    lists are there.
 
     Cost  that of ``firmware.linked``, and 0.2 s.
     """
-    return reached({name: imported(ast.parse(text)) for name, text in firmware.linked()[0].items()}, GATES)
+    return reached(
+        {name: imported(ast.parse(text)) for name, text in firmware.linked()[0].items()}, GATES
+    )
 
 
 def imported(tree) -> set:
@@ -65,15 +112,27 @@ def imported(tree) -> set:
             found.add(node.module)
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args and isinstance(node.args[0], ast.Constant):
-            # outline.py and overlays.py write these; one of FIRST is there for the import behind it, which tells whether it comes along
-            if node.args[0].value in firmware.STAGES or node.func.id == "__import__" and node.args[0].value not in firmware.FIRST:
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            # outline.py and overlays.py write these; one of FIRST is there for the import behind
+            # it, which tells whether it comes along
+            if (
+                node.args[0].value in firmware.STAGES
+                or node.func.id == "__import__"
+                and node.args[0].value not in firmware.FIRST
+            ):
                 found.add(node.args[0].value)
     return found
 
 
 def reached(imports: dict, gates: dict) -> dict[str, list[list[str]]]:
-    """Return what ``ways`` does for {module: what it imports}; modules that nothing reaches are not in it."""
+    """Return what ``ways`` does for {module: what it imports}; modules that nothing reaches are
+    not in it.
+    """
     found, todo = {}, [(START, frozenset())]
     while todo:
         name, wanted = todo.pop()
@@ -88,9 +147,15 @@ def reached(imports: dict, gates: dict) -> dict[str, list[list[str]]]:
 
 
 def chosen(files, having: list, ways_there: dict = None) -> list[str]:
-    """Return those of *files*, names in the firmware's folder, that a slot with these parts carries.
+    """Return those of *files*, names in the firmware's folder, that a slot with these parts
+    carries.
 
     ways_there  what ``ways`` returns, or None: of this version
     """
     there = ways() if ways_there is None else ways_there
-    return [name for name in files if name == SENTENCES or any(set(way) <= set(having) for way in there.get(name.removesuffix(".mpy"), ()))]
+    return [
+        name
+        for name in files
+        if name == SENTENCES
+        or any(set(way) <= set(having) for way in there.get(name.removesuffix(".mpy"), ()))
+    ]

@@ -1,19 +1,23 @@
-"""Take sentences out of modules for a board: an error message of 40 characters costs 112 bytes of heap, said or not.
+"""Take sentences out of modules for a board: an error message of 40 characters costs 112 bytes of
+heap, said or not.
 
-A sentence is a text of more than 12 bytes in a ``raise``, in the making of a ``ClawError``, or in what the console says of
-itself (``self._say``).  It goes into one file; its place in the module is taken by ``sentence(where)``
-(firmware-host/micropython/sentence.py).  Texts of other kinds stay: what a protocol or a log writes is read all the time.
-"""
+A sentence is a text of more than 12 bytes in a ``raise``, in the making of a ``ClawError``, or in
+what the console says of itself (``self._say``).  It goes into one file; its place in the module is
+taken by ``sentence(where)`` (firmware-host/micropython/sentence.py).  Texts of other kinds stay:
+what a protocol or a log writes is read all the time."""
+
 import ast
 
-HOME = "sentence"               # the module that reads the file
+HOME = "sentence"  # the module that reads the file
 _ROOT = "ClawError"
 _SAYS = "_say"
-_SHORT = 12                     # bytes: such a text is a name for MicroPython, which it keeps only once
+# bytes: such a text is a name for MicroPython, which it keeps only once
+_SHORT = 12
 
 
 def take_out(trees: dict, kept: tuple) -> bytes:
-    """Replace sentences in *trees*, {module: ``ast.Module``}, in place; return the file that holds them.
+    """Replace sentences in *trees*, {module: ``ast.Module``}, in place; return the file that holds
+    them.
 
     kept  modules that keep theirs: what is said when memory or the file itself is at an end
     """
@@ -30,11 +34,17 @@ def take_out(trees: dict, kept: tuple) -> bytes:
 
 def _family(trees: dict) -> set:
     """Return the names of all classes that come from ``ClawError``, wherever they are."""
-    classes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [
+        node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    ]
     names, before = {_ROOT}, 0
     while len(names) > before:
         before = len(names)
-        names |= {node.name for node in classes if any(isinstance(base, ast.Name) and base.id in names for base in node.bases)}
+        names |= {
+            node.name
+            for node in classes
+            if any(isinstance(base, ast.Name) and base.id in names for base in node.bases)
+        }
     return names
 
 
@@ -47,7 +57,7 @@ class _Taker(ast.NodeTransformer):
 
     def __init__(self, errors: set, file: bytearray, known: dict):
         self._errors, self._file, self._known = errors, file, known
-        self._inside = 0                # statements and calls around, that make a text a sentence
+        self._inside = 0  # statements and calls around, that make a text a sentence
         self.took = False
 
     def _within(self, node):
@@ -60,7 +70,12 @@ class _Taker(ast.NodeTransformer):
 
     def visit_Call(self, node):
         called = node.func
-        says = isinstance(called, ast.Attribute) and called.attr == _SAYS or isinstance(called, ast.Name) and called.id in self._errors
+        says = (
+            isinstance(called, ast.Attribute)
+            and called.attr == _SAYS
+            or isinstance(called, ast.Name)
+            and called.id in self._errors
+        )
         return self._within(node) if says else self.generic_visit(node)
 
     def visit_Dict(self, node):

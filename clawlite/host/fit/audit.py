@@ -1,7 +1,9 @@
-"""An audit on a MicroPython board: what of it is refused, and what a maker should know (docs/audit.md).
+"""An audit on a MicroPython board: what of it is refused, and what a maker should know
+(docs/audit.md).
 
-A board keeps it in files on its flash (firmware-host/micropython/auditlog.py), in at most half of what the agent leaves free.
-"""
+A board keeps it in files on its flash (firmware-host/micropython/auditlog.py), in at most half of
+what the agent leaves free."""
+
 from clawlite.host.policy.scan_config import blocks_of
 
 
@@ -9,9 +11,17 @@ def wants(manifest, board, other, problems) -> None:
     """Add the problems of *manifest* on *board*; other: function(can, otherwise) -> a hint."""
     for policy, block in blocks_of(manifest, "audit"):
         if block.destination not in (None, "file"):
-            problems.add(policy.place, ("audit", "destination"), f"{board.name} keeps its audit in files", '"file"', f'"{block.destination}"',
-                         hint=other(lambda b: b.runtime != "micropython" and "audit" in b.abilities,
-                                    'write destination: file, and fetch it with clawlite audit --port PORT'))
+            problems.add(
+                policy.place,
+                ("audit", "destination"),
+                f"{board.name} keeps its audit in files",
+                '"file"',
+                f'"{block.destination}"',
+                hint=other(
+                    lambda b: b.runtime != "micropython" and "audit" in b.abilities,
+                    "write destination: file, and fetch it with clawlite audit --port PORT",
+                ),
+            )
 
 
 def notes(manifest, board) -> list:
@@ -21,9 +31,20 @@ def notes(manifest, board) -> list:
         return []
     notes = []
     if manifest.settings.audit.max_size_mb is not None:
-        notes.append((manifest.settings.where("audit", "max_size_mb"),
-                      f"{board.name} does not use it: its audit has what the agent leaves of the flash"))
+        notes.append(
+            (
+                manifest.settings.where("audit", "max_size_mb"),
+                f"{board.name} does not use it: its audit has what the agent leaves of the flash",
+            )
+        )
     if not all(block.retention for _, block in found):
-        notes.append((found[0][0].where("audit"), f"{board.name} keeps its audit until the flash has no room, and then runs nothing more: say with retention "
-                      "how long, or take the records in time"))
+        notes.append(
+            (
+                found[0][0].where("audit"),
+                f"{board.name} keeps its audit until the flash "
+                f"has no room, and then runs nothing more: say "
+                f"with retention "
+                "how long, or take the records in time",
+            )
+        )
     return notes

@@ -1,8 +1,12 @@
-"""What a manifest wants and a board cannot give: a problem each, by file, line, field, and a way out.
+"""What a manifest wants and a board cannot give: a problem each, by file, line, field, and a way
+out.
 
-1. The profile decides, nothing is tried.  2. A way out that is another board is named only where one is known that can.
-3. What this version builds nowhere is said by ``unbuilt``; where both speak of one field, the board's sentence stands.
+1. The profile decides, nothing is tried.  2. A way out that is another board is named only where
+   one is known that can.
+3. What this version builds nowhere is said by ``unbuilt``; where both speak of one field, the
+   board's sentence stands.
 """
+
 import dataclasses
 import typing
 
@@ -26,14 +30,16 @@ _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
 
 class Need:
-    """What an image takes on MicroPython, in bytes (heap.py); *board*: its profile, or None: any, with 32-bit words."""
+    """What an image takes on MicroPython, in bytes (heap.py); *board*: its profile, or None:
+    any, with 32-bit words.
+    """
 
     def __init__(self, manifest, data: bytes):
         source = b""
         if any(tool.function for tool in manifest.tools):
             source = dict(manifest.sources)["tools.py"]
         self._data, self._source = data, source.decode()
-        self._known = {}                # boards differ in little
+        self._known = {}  # boards differ in little
 
     def _of(self, function, board, *more) -> int:
         key = function, *more, *slot.of_board(board)
@@ -52,7 +58,8 @@ class Need:
 
 
 def demand(manifest, board: Profile, build) -> tuple:
-    """Return (what ``build()`` returns: ``compiler.build`` of *manifest*, the ``Need`` of its image).
+    """Return (what ``build()`` returns: ``compiler.build`` of *manifest*, the ``Need`` of its
+    image).
 
     Raises ``ManifestErrors`` with all problems: what *board* cannot give, and those of the build.
     """
@@ -61,14 +68,18 @@ def demand(manifest, board: Profile, build) -> tuple:
     except ManifestErrors as e:
         found = wants(manifest, board, boards.load_all(manifest.folder))
         said = {(problem.file, problem.line, problem.path) for problem in found}
-        raise ManifestErrors(found + [p for p in e.problems if (p.file, p.line, p.path) not in said]) from None
+        raise ManifestErrors(
+            found + [p for p in e.problems if (p.file, p.line, p.path) not in said]
+        ) from None
     need = Need(manifest, built.data)
     refuse(manifest, board, need)
     return built, need
 
 
 def refuse(manifest, board: Profile, need: Need = None) -> None:
-    """Raise ``ManifestErrors`` with all that *board* cannot give; *need*: of its image, where there is one."""
+    """Raise ``ManifestErrors`` with all that *board* cannot give; *need*: of its image, where
+    there is one.
+    """
     known = boards.load_all(manifest.folder)
     found = wants(manifest, board, known) + (sizes(manifest, board, need, known) if need else [])
     if found:
@@ -76,33 +87,51 @@ def refuse(manifest, board: Profile, need: Need = None) -> None:
 
 
 def notes(manifest, board: Profile) -> list[dict]:
-    """Return what a maker should know of *board* (or None) and *manifest* that is no problem: [{file, line, message}]."""
+    """Return what a maker should know of *board* (or None) and *manifest* that is no problem:
+    [{file, line, message}].
+    """
     if board is None:
         return []
     found = []
     if board.pins.simulated and manifest.settings.pins:
-        found.append((manifest.settings.where("pins", 0), f"this version drives no pin of {board.name}: they are simulated"))
+        found.append(
+            (
+                manifest.settings.where("pins", 0),
+                f"this version drives no pin of {board.name}: they are simulated",
+            )
+        )
     if board.runtime == "micropython":
-        found += [(model.where(), f"{board.name} asks no world model: {', '.join(names)} acts without {model.name}") for model, names in world_models.named(manifest)]
+        found += [
+            (
+                model.where(),
+                f"{board.name} asks no world model: {', '.join(names)} acts without {model.name}",
+            )
+            for model, names in world_models.named(manifest)
+        ]
         found += stores.notes(manifest, board)
         found += audit.notes(manifest, board)
     return [{"file": file, "line": line, "message": message} for (file, line), message in found]
 
 
 def fitting(manifest, need: Need) -> tuple[list[str], dict[str, str]]:
-    """Return (names of the boards on which an image of this need can run, {name of each other one: the first reason why not})."""
+    """Return (names of the boards on which an image of this need can run, {name of each other
+    one: the first reason why not}).
+    """
     fits, why_not = [], {}
     for board in boards.load_all(manifest.folder):
         problems = wants(manifest, board) or sizes(manifest, board, need)
         if problems:
-            why_not[board.name] = dataclasses.replace(problems[0], hint="").text()      # check --board has the hint, and all others
+            # check --board has the hint, and all others
+            why_not[board.name] = dataclasses.replace(problems[0], hint="").text()
         else:
             fits.append(board.name)
     return fits, why_not
 
 
 def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
-    """Return a problem for each thing that *manifest* asks of *board* in vain; *known*: profiles that hints may name."""
+    """Return a problem for each thing that *manifest* asks of *board* in vain; *known*: profiles
+    that hints may name.
+    """
     problems = Problems()
     _abilities(manifest, board, known, problems)
     _network(manifest, board, known, problems)
@@ -114,20 +143,47 @@ def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
 
 
 def sizes(manifest, board: Profile, need: Need, known: list = ()) -> list[Problem]:
-    """Return a problem when the image takes more heap or flash than *board* has; *known* as above."""
+    """Return a problem when the image takes more heap or flash than *board* has; *known* as
+    above.
+    """
     problems = Problems()
     place = LinePlace(manifest.file, 1)
     if board.runtime == "micropython":
         wanted = _heap(manifest, board, need)
         if wanted > board.heap_bytes:
-            tls = f" ({board.network.tls_bytes:,} of them for TLS)" if wanted > need.heap(board) else ""
-            problems.add(place, (), f"the agent needs about {wanted:,} bytes of heap{tls}, and {board.name} has {board.heap_bytes:,}",
-                         hint=_other(known, lambda b: (not tls or "https" in b.abilities) and (not b.heap_bytes or _heap(manifest, b, need) <= b.heap_bytes),
-                                     "[gateway] in clawlite.toml" if tls else "fewer tools or rules"))
+            tls = (
+                f" ({board.network.tls_bytes:,} of them for TLS)"
+                if wanted > need.heap(board)
+                else ""
+            )
+            problems.add(
+                place,
+                (),
+                f"the agent needs about {wanted:,} bytes of heap{tls}, and "
+                f"{board.name} has {board.heap_bytes:,}",
+                hint=_other(
+                    known,
+                    lambda b: (
+                        (not tls or "https" in b.abilities)
+                        and (not b.heap_bytes or _heap(manifest, b, need) <= b.heap_bytes)
+                    ),
+                    "[gateway] in clawlite.toml" if tls else "fewer tools or rules",
+                ),
+            )
         if board.flash_bytes is not None and need.flash(board) > board.flash_bytes:
-            problems.add(place, (), f"the agent needs about {need.flash(board):,} bytes of flash, and {board.name} has {board.flash_bytes:,}",
-                         hint=_other(known, lambda b: b.flash_bytes is None or need.flash(b) <= b.flash_bytes,
-                                     "fewer entries: retention.max_entries" if manifest.memory else "a smaller agent"))
+            problems.add(
+                place,
+                (),
+                f"the agent needs about {need.flash(board):,} bytes of flash, "
+                f"and {board.name} has {board.flash_bytes:,}",
+                hint=_other(
+                    known,
+                    lambda b: b.flash_bytes is None or need.flash(b) <= b.flash_bytes,
+                    "fewer entries: retention.max_entries"
+                    if manifest.memory
+                    else "a smaller agent",
+                ),
+            )
     return problems.found
 
 
@@ -138,14 +194,30 @@ def _heap(manifest, board: Profile, need: Need) -> int:
 
 # -- what is wanted, and where that stands
 
+
 def _abilities(manifest, board: Profile, known: list, problems: Problems) -> None:
-    """But for those of the network.  What is no ability (of a provider that this version does not have) is refused anyway."""
+    """But for those of the network.  What is no ability (of a provider that this version does
+    not have) is refused anyway.
+    """
     for ability in compiler.requires(manifest):
         if ability in _ABILITIES and ability not in board.abilities:
-            hint = _other(known, lambda b: ability in b.abilities, _INSTEAD.get(ability, "leave it out"))
-            tools = [tool for tool in manifest.tools if tool.function is None and not tool.spec.composite and registry.ability(tool.name) == ability]
+            hint = _other(
+                known, lambda b: ability in b.abilities, _INSTEAD.get(ability, "leave it out")
+            )
+            tools = [
+                tool
+                for tool in manifest.tools
+                if tool.function is None
+                and not tool.spec.composite
+                and registry.ability(tool.name) == ability
+            ]
             for place, path in [(tool.told, ()) for tool in tools] or [_where(manifest, ability)]:
-                problems.add(place, path, f"this needs {ability}, which {board.name} does not have", hint=hint)
+                problems.add(
+                    place,
+                    path,
+                    f"this needs {ability}, which {board.name} does not have",
+                    hint=hint,
+                )
 
 
 def _where(manifest, ability: str) -> tuple:
@@ -154,7 +226,11 @@ def _where(manifest, ability: str) -> tuple:
         if provider.spec.endpoint == f"builtin:{ability}":
             return provider.place, ("endpoint",)
     if ability == "memory":
-        return (manifest.memory.place, ()) if manifest.memory else (manifest.identity.place, ("context_files",))
+        return (
+            (manifest.memory.place, ())
+            if manifest.memory
+            else (manifest.identity.place, ("context_files",))
+        )
     for needed, primitive, path in scan_config.wanted(manifest):
         if ability == needed:
             return primitive.place, path
@@ -180,23 +256,53 @@ def _where(manifest, ability: str) -> tuple:
 
 
 def _tls(manifest, board: Profile, known: list, problems: Problems) -> None:
-    """A board checks every certificate, so it must know whose signature counts; and no watchdog may bite while it does its sums."""
+    """A board checks every certificate, so it must know whose signature counts; and no watchdog
+    may bite while it does its sums.
+    """
     hosts = trust.hosts(manifest)
     if board.runtime != "micropython" or not hosts or not board.network.tls:
         return
     place, path, _ = hosts[0]
     if _tls_missing(manifest, board):
-        problems.add(place, path, f"{board.name} has no list of certificate authorities", hint='name the one of this host: [tls] ca = ["FILE.pem"] in '
-                     "clawlite.toml; or let a gateway check it: [gateway]")
+        problems.add(
+            place,
+            path,
+            f"{board.name} has no list of certificate authorities",
+            hint="name "
+            "the "
+            "one "
+            "of "
+            "this "
+            "host: "
+            "[tls] "
+            "ca "
+            "= "
+            '["FILE.pem"] '
+            "in "
+            "clawlite.toml; or let a gateway check it: [gateway]",
+        )
     boot = manifest.settings.boot
     if boot and boot.watchdog_ms and boot.watchdog_ms < trust.HANDSHAKE_MS:
-        problems.add(manifest.settings.place, ("boot", "watchdog_ms"), "a TLS handshake keeps a board's processor for seconds",
-                     f"{trust.HANDSHAKE_MS} or more", str(boot.watchdog_ms), hint="or ask through a gateway: [gateway]")
+        problems.add(
+            manifest.settings.place,
+            ("boot", "watchdog_ms"),
+            "a TLS handshake keeps a board's processor for seconds",
+            f"{trust.HANDSHAKE_MS} or more",
+            str(boot.watchdog_ms),
+            hint="or ask through a gateway: [gateway]",
+        )
 
 
 def _tls_missing(manifest, board: Profile) -> bool:
-    """Return whether this board would have to believe any certificate.  Of a gateway, host/providers/trust.py says so."""
-    return board.runtime == "micropython" and bool(trust.hosts(manifest)) and not manifest.settings.authorities and not manifest.settings.gateway
+    """Return whether this board would have to believe any certificate.  Of a gateway,
+    host/providers/trust.py says so.
+    """
+    return (
+        board.runtime == "micropython"
+        and bool(trust.hosts(manifest))
+        and not manifest.settings.authorities
+        and not manifest.settings.gateway
+    )
 
 
 def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
@@ -204,66 +310,164 @@ def _network(manifest, board: Profile, known: list, problems: Problems) -> None:
     gateway = manifest.settings.gateway
     if gateway:
         if gateway.tls and board.network.links and not board.network.tls:
-            problems.add(manifest.settings.place, ("gateway", "tls"), f"{board.name} has no TLS", key=True, hint="remove it, on a LAN that you trust")
+            problems.add(
+                manifest.settings.place,
+                ("gateway", "tls"),
+                f"{board.name} has no TLS",
+                key=True,
+                hint="remove it, on a LAN that you trust",
+            )
         return
-    asked = [(provider.place, ("endpoint",), provider.spec.endpoint) for provider in provider_order.providers(manifest) if not provider_order.is_builtin(provider)]
-    asked += [(manifest.settings.place, ("oauth2", name, "endpoint"), server.endpoint) for name, server in manifest.settings.oauth2.items()]
+    asked = [
+        (provider.place, ("endpoint",), provider.spec.endpoint)
+        for provider in provider_order.providers(manifest)
+        if not provider_order.is_builtin(provider)
+    ]
+    asked += [
+        (manifest.settings.place, ("oauth2", name, "endpoint"), server.endpoint)
+        for name, server in manifest.settings.oauth2.items()
+    ]
     for place, path, endpoint in asked:
         scheme = endpoint.partition(":")[0].lower()
         if scheme not in ("http", "https") or scheme in board.abilities and board.network.links:
-            continue                    # another scheme is refused whatever the board
+            continue  # another scheme is refused whatever the board
         if not board.network.links:
-            message, ways = f"{board.name} has no network", "[gateway] in clawlite.toml, a built-in provider"
+            message, ways = (
+                f"{board.name} has no network",
+                "[gateway] in clawlite.toml, a built-in provider",
+            )
         elif not board.network.tls:
             message, ways = f"{board.name} has no TLS", "an http endpoint"
         else:
-            message = f"this version speaks {' and '.join(a for a in board.abilities if a in ('http', 'https')) or 'no http'} on {board.name}"
+            message = (
+                f"this version speaks "
+                f"{' and '.join(a for a in board.abilities if a in ('http', 'https')) or 'no http'} "  # noqa: E501
+                f"on {board.name}"
+            )
             ways = "an http endpoint" if "http" in board.abilities else "a built-in provider"
-        problems.add(place, path, message, hint=_other(known, lambda b: scheme in b.abilities and bool(b.network.links) and not _tls_missing(manifest, b), ways))
+        problems.add(
+            place,
+            path,
+            message,
+            hint=_other(
+                known,
+                lambda b: (
+                    scheme in b.abilities
+                    and bool(b.network.links)
+                    and not _tls_missing(manifest, b)
+                ),
+                ways,
+            ),
+        )
 
 
 def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
     if manifest.sandbox is None:
         if manifest.tools and "process" not in board.sandbox.levels:
-            problems.add(manifest.tools[0].told, (), "no Sandbox is declared, and that means the most restrictive one: level process, "
-                         f"which {board.name} does not have", hint="declare sandbox: { inline: { level: none } } to run tools in the agent's own process")
+            problems.add(
+                manifest.tools[0].told,
+                (),
+                "no Sandbox is declared, and that means the "
+                "most restrictive one: level process, "
+                f"which {board.name} does not have",
+                hint="declare sandbox: { inline: { "
+                "level: none } } to run tools "
+                "in the agent's own process",
+            )
         return
     spec, place = manifest.sandbox.spec, manifest.sandbox.place
     if spec.level not in board.sandbox.levels:
-        problems.add(place, ("level",), f'{board.name} cannot isolate tools at level "{spec.level}"',
-                     hint=_other(known, lambda b: spec.level in b.sandbox.levels, "level none"))
+        problems.add(
+            place,
+            ("level",),
+            f'{board.name} cannot isolate tools at level "{spec.level}"',
+            hint=_other(known, lambda b: spec.level in b.sandbox.levels, "level none"),
+        )
     limits = spec.resource_limits
     for name in limits.__struct_fields__ if limits else ():
         if getattr(limits, name) and name not in board.sandbox.limits:
-            problems.add(place, ("resource_limits", name), f"{board.name} cannot keep this limit", key=True,
-                         hint=_other(known, lambda b: name in b.sandbox.limits, "set timeout_ms on the tools that need one"
-                                     if name == "timeout_ms" else "remove it"))
+            problems.add(
+                place,
+                ("resource_limits", name),
+                f"{board.name} cannot keep this limit",
+                key=True,
+                hint=_other(
+                    known,
+                    lambda b: name in b.sandbox.limits,
+                    "set timeout_ms on the tools that need one"
+                    if name == "timeout_ms"
+                    else "remove it",
+                ),
+            )
 
 
 def _messages(manifest, board: Profile, problems: Problems) -> None:
     """What is declared; a default is no promise."""
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
     most = board.messages
-    asked = [(channel.place, ("processing", "max_message_length"), channel.spec.processing.max_message_length, most.max_message_bytes)
-             for channel in manifest.channels if channel.spec.processing]
-    if limits and "process" not in board.sandbox.levels:        # else it bounds what a child says, of which an answer holds the first part
-        asked.append((manifest.sandbox.place, ("resource_limits", "max_output_bytes"), limits.max_output_bytes, most.max_result_bytes))
-    asked.append((manifest.settings.place, ("budget", "max_tool_result_bytes"), manifest.settings.budget.max_tool_result_bytes, most.max_result_bytes))
+    asked = [
+        (
+            channel.place,
+            ("processing", "max_message_length"),
+            channel.spec.processing.max_message_length,
+            most.max_message_bytes,
+        )
+        for channel in manifest.channels
+        if channel.spec.processing
+    ]
+    # else it bounds what a child says, of which an answer holds the first part
+    if limits and "process" not in board.sandbox.levels:
+        asked.append(
+            (
+                manifest.sandbox.place,
+                ("resource_limits", "max_output_bytes"),
+                limits.max_output_bytes,
+                most.max_result_bytes,
+            )
+        )
+    asked.append(
+        (
+            manifest.settings.place,
+            ("budget", "max_tool_result_bytes"),
+            manifest.settings.budget.max_tool_result_bytes,
+            most.max_result_bytes,
+        )
+    )
     for place, path, value, bound in asked:
         if value and value > bound:
-            problems.add(place, path, "", f"at most {bound} on {board.name}", str(value), hint=f"set it to {bound} or less")
+            problems.add(
+                place,
+                path,
+                "",
+                f"at most {bound} on {board.name}",
+                str(value),
+                hint=f"set it to {bound} or less",
+            )
 
 
 def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
     for index, store in enumerate(manifest.memory.spec.stores if manifest.memory else ()):
         size = (store.max_size_mb or 0) << 20
         if board.flash_bytes is not None and size > board.flash_bytes:
-            problems.add(manifest.memory.place, ("stores", index, "max_size_mb"), f"{board.name} has {board.flash_bytes:,} bytes of flash",
-                         found=f"{size:,} bytes", hint=_other(known, lambda b: b.flash_bytes is None or size <= b.flash_bytes, "a smaller store") if store.type == "workspace"
-                         else f"retention.max_entries in its place: a {store.type} store is counted in entries")
+            problems.add(
+                manifest.memory.place,
+                ("stores", index, "max_size_mb"),
+                f"{board.name} has {board.flash_bytes:,} bytes of flash",
+                found=f"{size:,} bytes",
+                hint=_other(
+                    known,
+                    lambda b: b.flash_bytes is None or size <= b.flash_bytes,
+                    "a smaller store",
+                )
+                if store.type == "workspace"
+                else f"retention.max_entries in its place: a {store.type} store is "
+                f"counted in entries",
+            )
     for ability, wants_of in (("memory", stores.wants), ("audit", audit.wants)):
         if board.runtime == "micropython" and ability in board.abilities:
-            wants_of(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)
+            wants_of(
+                manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems
+            )
 
 
 def _other(known: list, can, otherwise: str) -> str:
@@ -272,4 +476,7 @@ def _other(known: list, can, otherwise: str) -> str:
     if not able:
         return f"{otherwise}; no board that is known can" if known else ""
     more = len(able) - _SHOWN_BOARDS
-    return f"{otherwise}, or another board: {', '.join(able[:_SHOWN_BOARDS])}{f' and {more} more' if more > 0 else ''}"
+    return (
+        f"{otherwise}, or another board: "
+        f"{', '.join(able[:_SHOWN_BOARDS])}{f' and {more} more' if more > 0 else ''}"
+    )

@@ -1,9 +1,11 @@
 """How much heap and flash an image takes on MicroPython, for words of 32 or 64 bits.
 
-1. Code: what ``board_sizes.json`` says of each part, as measured (tests/words32.py).  2. Data: the objects that a board makes
-of the image, counted as MicroPython lays them out.  3. tools.py: its functions, counted from its bytecode here.
-Tests hold the sum to what MicroPython measures, within 15 %.
+1. Code: what ``board_sizes.json`` says of each part, as measured (tests/words32.py).  2. Data: the
+   objects that a board makes
+of the image, counted as MicroPython lays them out.  3. tools.py: its functions, counted from its
+bytecode here. Tests hold the sum to what MicroPython measures, within 15 %.
 """
+
 import functools
 import json
 import pathlib
@@ -16,34 +18,78 @@ from clawlite.core.tools import SUPERVISED
 from clawlite.host.firmware import slot
 from clawlite.host.fit import stores
 
-BLOCK_BYTES = 4096              # of littlefs on boards' flash
+BLOCK_BYTES = 4096  # of littlefs on boards' flash
 SIZES = pathlib.Path(__file__).with_name("board_sizes.json")
-_DICT_SLOTS = (0, 2, 4, 6, 8, 10, 12, 17, 23, 29, 37, 47, 59, 73, 97, 127, 167, 223, 293, 389, 521, 691, 919, 1223, 1627, 2161,
-               3229, 4831, 7243, 10861, 16273, 24407, 36607, 54907)      # py/map.c
-# Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is kept once and not as a name.
+_DICT_SLOTS = (
+    0,
+    2,
+    4,
+    6,
+    8,
+    10,
+    12,
+    17,
+    23,
+    29,
+    37,
+    47,
+    59,
+    73,
+    97,
+    127,
+    167,
+    223,
+    293,
+    389,
+    521,
+    691,
+    919,
+    1223,
+    1627,
+    2161,
+    3229,
+    4831,
+    7243,
+    10861,
+    16273,
+    24407,
+    36607,
+    54907,
+)  # py/map.c
+# Fitted to 32-bit words: a function's objects, a name that is known nowhere else, a text that is
+# kept once and not as a name.
 _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
-# For the work of users, beyond what is held: the smallest heaps on the unix port in which a dialogue with all console commands, approvals
-# and 330 calls with request ids were done (ADR 0086).  32-bit words take 7/8 at most, as a Cortex-M3 showed.
+# For the work of users, beyond what is held: the smallest heaps on the unix port in which a
+# dialogue with all console commands, approvals and 330 calls with request ids were done (ADR 0086).
+# 32-bit words take 7/8 at most, as a Cortex-M3 showed.
 _ROOM, _TOOLS_ROOM, _APPROVAL_ROOM, _REMOTE_ROOM = 32768, 12288, 6144, 6144
-_LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}        # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
-_STORE_ROOM = 40960                     # for a request to its stores, with 4 KiB of content; measured as above
-_TOOLS_BASE, _TOOLS_FACTOR = 16384, 6   # while tools.py is compiled, before most of our code is loaded; measured as above
-_LISTED_BYTES = 32              # a line of a slot's list of files, host/flash/plan.py
-_LOG_BYTES = 32768                      # two files, logfile.py
-_ENTRY_BYTES = 350                      # of a text of 290 bytes in the log of stores (storelog.py)
-_STORE_BYTES = 2 * 32768                # of those that name no number, and while their log is written anew; it takes half of what is free
-_AUDIT_BYTES = 49152                    # two segments, the head and a folder (auditlog.py): the least with which it works
+# while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
+_LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}
+# for a request to its stores, with 4 KiB of content; measured as above
+_STORE_ROOM = 40960
+# while tools.py is compiled, before most of our code is loaded; measured as above
+_TOOLS_BASE, _TOOLS_FACTOR = 16384, 6
+_LISTED_BYTES = 32  # a line of a slot's list of files, host/flash/plan.py
+_LOG_BYTES = 32768  # two files, logfile.py
+_ENTRY_BYTES = 350  # of a text of 290 bytes in the log of stores (storelog.py)
+# of those that name no number, and while their log is written anew; it takes half of what is free
+_STORE_BYTES = 2 * 32768
+# two segments, the head and a folder (auditlog.py): the least with which it works
+_AUDIT_BYTES = 49152
 
 
 @functools.cache
 def sizes() -> dict:
-    """Return what was measured: {"32": {part: bytes of heap}, "64": the same, "flash": {"sizes": {file of the firmware: bytes}, "ways": what
-    ``slot.ways`` returned, "boot": [bytes of each file that chooses a slot]}}."""
+    """Return what was measured: {"32": {part: bytes of heap}, "64": the same, "flash": {"sizes":
+    {file of the firmware: bytes}, "ways": what ``slot.ways`` returned, "boot": [bytes of each file
+    that chooses a slot]}}."""
     return json.loads(SIZES.read_text())
 
 
 class Heap:
-    """Sizes in bytes of objects on MicroPython with words of *bits* bits: its heap is handed out in blocks of four words."""
+    """Sizes in bytes of objects on MicroPython with words of *bits* bits: its heap is handed out
+    in blocks of four words.
+    """
 
     def __init__(self, bits: int):
         self.bits = bits
@@ -66,9 +112,15 @@ class Heap:
             size = len(value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value)
             return self.block + self.blocks(size + 1) if size else 0
         if isinstance(value, dict):
-            return self.table(len(value)) + sum(self.value(key) + self.value(item) for key, item in value.items())
+            return self.table(len(value)) + sum(
+                self.value(key) + self.value(item) for key, item in value.items()
+            )
         items = sum(self.value(item) for item in value)
-        return items + (self.blocks((2 + len(value)) * self.word) if isinstance(value, tuple) else self.list(len(value)))
+        return items + (
+            self.blocks((2 + len(value)) * self.word)
+            if isinstance(value, tuple)
+            else self.list(len(value))
+        )
 
     def list(self, count: int) -> int:
         slots = 4
@@ -82,13 +134,17 @@ class Heap:
 
 
 def parts(image, profile=None) -> list[str]:
-    """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as ``board_sizes.json`` names them; *profile* of its
-    board, whose pins are real and whose radio is used, or None."""
+    """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as
+    ``board_sizes.json`` names them; *profile* of its board, whose pins are real and whose radio is
+    used, or None."""
     found = {"agent", *slot.parts(image)} & set(sizes()["32"])
     if "tools" in image.requires and found.isdisjoint(("remote", "gateway")):
-        found.add("tools")              # what a call leaves; beside a provider it is forgotten for the next request (host/firmware/overlays.py)
+        # what a call leaves; beside a provider it is forgotten for the next request
+        # (host/firmware/overlays.py)
+        found.add("tools")
     if "lan" in found:
-        found.discard("gateway")        # what they share is in both; the line comes with a host, and is left while there is none
+        # what they share is in both; the line comes with a host, and is left while there is none
+        found.discard("gateway")
     if profile:
         there = slot.of_board(profile)
         found |= {"wifi"} & set(there)
@@ -104,16 +160,16 @@ def held(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     tools_py  source of the tools.py that it needs, or ""
     profile   as in ``parts``
     """
-    image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     heap = Heap(bits)
     code = sum(sizes()[str(bits)][part] for part in parts(image, profile))
     return code + content(heap, image) + (functions(heap, tools_py) if tools_py else 0)
 
 
 def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
-    """Return the bytes of heap with which its users' work is done: what is held, room for what a turn makes and leaves, and the requests
-    that are remembered (core/idempotency.py)."""
-    image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    """Return the bytes of heap with which its users' work is done: what is held, room for what a
+    turn makes and leaves, and the requests that are remembered (core/idempotency.py)."""
+    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     loaded = slot.parts(image)
     room = _ROOM + (0 if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM)
     if "tools" in image.requires:
@@ -121,12 +177,19 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     room = room if bits == 64 else room * 7 // 8
     room += remembered(Heap(bits)) if "tools" in image.requires else 0
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
-    room += _STORE_ROOM + stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
-    return max(held(data, tools_py, bits, profile) + room, _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR)
+    room += (
+        _STORE_ROOM + stores.index(memories.stores(image)) if image.size_of(layout.MEMORY) else 0
+    )
+    return max(
+        held(data, tools_py, bits, profile) + room,
+        _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR,
+    )
 
 
 def remembered(heap: Heap) -> int:
-    """Return the bytes of the ids of as many calls as are remembered: ``Recall.held``, beside the table that it grew out of."""
+    """Return the bytes of the ids of as many calls as are remembered: ``Recall.held``, beside
+    the table that it grew out of.
+    """
     smaller = next(slots for slots in reversed(_DICT_SLOTS) if slots < IDS)
     return IDS * (heap.value("x" * 36) + heap.value((0, 0))) + heap.table(IDS) + heap.table(smaller)
 
@@ -135,17 +198,23 @@ def _asks(image) -> bool:
     """Return whether a person may be asked before a tool runs."""
     if image.agent.autonomy == SUPERVISED:
         return True
-    count = int.from_bytes(image.part(layout.RULES, 0, 4), "big") // 4 - 1     # the first offset says where the offsets end
+    # the first offset says where the offsets end
+    count = int.from_bytes(image.part(layout.RULES, 0, 4), "big") // 4 - 1
     return any(image.rule(number)[1] == policy.APPROVE for number in range(count))
 
 
 def flash(data: bytes, tools_py: str, profile=None) -> int:
-    """Return the bytes of flash for two slots (docs/flash.md), each with what the image needs of the firmware (host/firmware/slot.py), the image and its
-    tools.py, for what chooses one, and for what it writes as it runs; *profile* as in ``slot.of_board``."""
-    image = layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    """Return the bytes of flash for two slots (docs/flash.md), each with what the image needs of
+    the firmware (host/firmware/slot.py), the image and its tools.py, for what chooses one, and for
+    what it writes as it runs; *profile* as in ``slot.of_board``."""
+    image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     written = _LOG_BYTES if "log" in image.requires else 0
     if "memory" in image.requires:
-        count = sum(store.max_entries or 0 for store in memories.stores(image)) if image.size_of(layout.MEMORY) else 0
+        count = (
+            sum(store.max_entries or 0 for store in memories.stores(image))
+            if image.size_of(layout.MEMORY)
+            else 0
+        )
         written += max(_STORE_BYTES, 2 * _ENTRY_BYTES * count)
     written += _AUDIT_BYTES if "audit" in image.requires else 0
     having = slot.parts(image) + slot.of_board(profile)
@@ -153,7 +222,20 @@ def flash(data: bytes, tools_py: str, profile=None) -> int:
     table = sizes()["flash"]
     names = slot.chosen(table["sizes"], having, table["ways"])
     files = [table["sizes"][name] for name in names]
-    return 2 * on_flash([*files, len(names) * _LISTED_BYTES, len(" ".join(having)), len(data), len(tools_py.encode())]) + on_flash(table["boot"]) + written
+    return (
+        2
+        * on_flash(
+            [
+                *files,
+                len(names) * _LISTED_BYTES,
+                len(" ".join(having)),
+                len(data),
+                len(tools_py.encode()),
+            ]
+        )
+        + on_flash(table["boot"])
+        + written
+    )
 
 
 def on_flash(files: list[int]) -> int:
@@ -165,33 +247,51 @@ def content(heap: Heap, image) -> int:
     """Return the bytes of what an agent keeps of its image."""
     total = heap.value(image.requires)
     total += sum(heap.value(value) for value in vars(image.agent).values())
-    total += heap.value("\n" + "".join(name + "\n" for name in image.names)) + heap.value(bytes(4 * len(image.names) + 4))
+    total += heap.value("\n" + "".join(name + "\n" for name in image.names)) + heap.value(
+        bytes(4 * len(image.names) + 4)
+    )
     total += heap.table(len(image.sections())) + len(image.sections()) * heap.value((0, 0))
     if "pins" in image.requires:
         pins = image.section(layout.PINS) or []
-        total += sum(heap.value(pin[0]) + heap.list(5) + heap.value(pin[4]) for pin in pins) + heap.table(len(pins)) + heap.list(len(pins))
+        total += (
+            sum(heap.value(pin[0]) + heap.list(5) + heap.value(pin[4]) for pin in pins)
+            + heap.table(len(pins))
+            + heap.list(len(pins))
+        )
     if "guard" in image.requires or "audit" in image.requires:
         total += sum(heap.value(part) for part in image.section(layout.GUARD)[1:5])
     for number in set(image.agent.providers):
-        total += heap.value(image.section((layout.REFLEX, layout.REPLAY)[max(number, 0)]) if number < 2 else image.provider(number - 2))
+        total += heap.value(
+            image.section((layout.REFLEX, layout.REPLAY)[max(number, 0)])
+            if number < 2
+            else image.provider(number - 2)
+        )
     return total
 
 
 def functions(heap: Heap, source: str) -> int:
-    """Return the bytes of what tools.py defines: of each function, of their bytecode, and of names and texts."""
+    """Return the bytes of what tools.py defines: of each function, of their bytecode, and of
+    names and texts.
+    """
     count = units = 0
     names, texts = set(), set()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")         # about escapes, say: who runs it is told
+        warnings.simplefilter("ignore")  # about escapes, say: who runs it is told
         todo = [compile(source, "tools.py", "exec", dont_inherit=True, optimize=2)]
     while todo:
         code = todo.pop()
         count += 1
-        units += sum(1 for at in range(0, len(code.co_code), 2) if code.co_code[at])        # 0 is CACHE
+        # 0 is CACHE
+        units += sum(1 for at in range(0, len(code.co_code), 2) if code.co_code[at])
         names.update(code.co_names, code.co_varnames)
         for constant in code.co_consts:
             if hasattr(constant, "co_code"):
                 todo.append(constant)
             elif isinstance(constant, (str, bytes)):
                 (names if len(constant) <= _SHORT else texts).add(constant)
-    return _FUNCTION_WORDS * heap.word * count + units * 17 // 10 + _NAME_WORDS * heap.word * len(names) + sum(map(heap.value, texts))
+    return (
+        _FUNCTION_WORDS * heap.word * count
+        + units * 17 // 10
+        + _NAME_WORDS * heap.word * len(names)
+        + sum(map(heap.value, texts))
+    )

@@ -1,8 +1,11 @@
-"""What clawlite.toml wants of pins and a board cannot give: a problem each, by line and field, and a way out.
+"""What clawlite.toml wants of pins and a board cannot give: a problem each, by line and field, and
+a way out.
 
-1. A pin is what its profile says.  2. No two names drive one pin.  3. Channels of PWM are fewer than pins that can have one: of those on
-one channel (``pins.pwm_shared``) only one is driven by itself, and no more are than there are channels (``pins.pwm_most``).
-"""
+1. A pin is what its profile says.  2. No two names drive one pin.  3. Channels of PWM are fewer
+   than pins that can have one: of those on
+one channel (``pins.pwm_shared``) only one is driven by itself, and no more are than there are
+channels (``pins.pwm_most``)."""
+
 from clawlite.host.base.problems import Problems
 from clawlite.host.boards.profile import Profile, has, shared, span
 
@@ -23,7 +26,9 @@ def wants(manifest, board: Profile, other, problems: Problems) -> None:
 
 
 def able_to(board: Profile, kind: str) -> list[str]:
-    """Return the pins of *board* that can be of *kind* "adc", "pwm", "input" or "output", as its profile lists them."""
+    """Return the pins of *board* that can be of *kind* "adc", "pwm", "input" or "output", as its
+    profile lists them.
+    """
     pins = board.pins
     return {"adc": pins.adc, "pwm": pins.pwm, "input": pins.digital, "output": pins.digital}[kind]
 
@@ -31,42 +36,110 @@ def able_to(board: Profile, kind: str) -> list[str]:
 def _pin(manifest, board: Profile, index: int, pin, other, problems: Problems) -> None:
     place, pins = manifest.settings.place, board.pins
     able = able_to(board, pin.kind)
-    reserved = next((why for where, why in (pins.reserved or {}).items() if has([where], pin.pin)), None)
-    hint = f"pins for {pin.kind} on {board.name}: {', '.join(able)}" if able else other(
-        lambda b: bool(b.pins.adc if pin.kind == "adc" else b.pins.pwm), f"no pin of kind {pin.kind}")
+    reserved = next(
+        (why for where, why in (pins.reserved or {}).items() if has([where], pin.pin)), None
+    )
+    hint = (
+        f"pins for {pin.kind} on {board.name}: {', '.join(able)}"
+        if able
+        else other(
+            lambda b: bool(b.pins.adc if pin.kind == "adc" else b.pins.pwm),
+            f"no pin of kind {pin.kind}",
+        )
+    )
     if reserved and not has(able, pin.pin):
-        problems.add(place, ("pins", index, "pin"), f"pin {pin.pin} of {board.name} is reserved: {reserved}", hint=hint)
+        problems.add(
+            place,
+            ("pins", index, "pin"),
+            f"pin {pin.pin} of {board.name} is reserved: {reserved}",
+            hint=hint,
+        )
     elif not any(has(spans, pin.pin) for spans in (pins.digital, pins.adc, pins.pwm)):
         problems.add(place, ("pins", index, "pin"), f"{board.name} has no pin {pin.pin}", hint=hint)
     elif not has(able, pin.pin):
-        problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} cannot be {_AS[pin.kind]}", hint=hint)
+        problems.add(
+            place,
+            ("pins", index, "kind"),
+            f"pin {pin.pin} of {board.name} cannot be {_AS[pin.kind]}",
+            hint=hint,
+        )
     elif pin.kind == "output" and has(pins.input_only, pin.pin):
-        problems.add(place, ("pins", index, "kind"), f"pin {pin.pin} of {board.name} is an input only", hint=hint)
+        problems.add(
+            place,
+            ("pins", index, "kind"),
+            f"pin {pin.pin} of {board.name} is an input only",
+            hint=hint,
+        )
     elif pin.pull and has(pins.input_only, pin.pin):
-        problems.add(place, ("pins", index, "pull"), f"pin {pin.pin} of {board.name} has no pull resistor", hint="put one on the board, or choose another pin")
+        problems.add(
+            place,
+            ("pins", index, "pull"),
+            f"pin {pin.pin} of {board.name} has no pull resistor",
+            hint="put one on the board, or choose another pin",
+        )
 
 
 def _beside(manifest, board: Profile, index: int, pin, others: list, problems: Problems) -> None:
     """*others*: the pins before it, which are as they should be."""
     place, where = manifest.settings.place, ("pins", index, "pin")
-    is_one = board.runtime == "micropython" or pin.kind != "adc"            # of a Pi's converter, the number is a channel
-    same = [one for one in others if one.pin == pin.pin and (one.kind in _DRIVEN or pin.kind in _DRIVEN)
-            and is_one and (board.runtime == "micropython" or one.kind != "adc")]
+    # of a Pi's converter, the number is a channel
+    is_one = board.runtime == "micropython" or pin.kind != "adc"
+    same = [
+        one
+        for one in others
+        if one.pin == pin.pin
+        and (one.kind in _DRIVEN or pin.kind in _DRIVEN)
+        and is_one
+        and (board.runtime == "micropython" or one.kind != "adc")
+    ]
     if same:
-        problems.add(place, where, f"pin {pin.pin} is {same[0].name} already", hint="what is driven has one name; choose another pin")
+        problems.add(
+            place,
+            where,
+            f"pin {pin.pin} is {same[0].name} already",
+            hint="what is driven has one name; choose another pin",
+        )
     elif pin.kind == "pwm":
         driven = [one for one in others if one.kind == "pwm"]
-        twin = next((one for one in driven if shared(board.pins.pwm_shared, one.pin) == shared(board.pins.pwm_shared, pin.pin)), None)
+        twin = next(
+            (
+                one
+                for one in driven
+                if shared(board.pins.pwm_shared, one.pin) == shared(board.pins.pwm_shared, pin.pin)
+            ),
+            None,
+        )
         most = board.pins.pwm_most
         if twin:
-            used = {shared(board.pins.pwm_shared, one.pin) for one in manifest.settings.pins if one.kind == "pwm"}
+            used = {
+                shared(board.pins.pwm_shared, one.pin)
+                for one in manifest.settings.pins
+                if one.kind == "pwm"
+            }
             taken = {one.pin for one in manifest.settings.pins}
-            free = [str(number) for first, last in map(span, board.pins.pwm) for number in range(first, last + 1)
-                    if number not in taken and shared(board.pins.pwm_shared, number) not in used]
-            problems.add(place, where, f"pins {twin.pin} ({twin.name}) and {pin.pin} of {board.name} are one PWM channel: both would get the same signal",
-                         hint=f"free for PWM: {', '.join(free)}" if free else "no channel is left: drive one of them as an output")
+            free = [
+                str(number)
+                for first, last in map(span, board.pins.pwm)
+                for number in range(first, last + 1)
+                if number not in taken and shared(board.pins.pwm_shared, number) not in used
+            ]
+            problems.add(
+                place,
+                where,
+                f"pins {twin.pin} ({twin.name}) and {pin.pin} of "
+                f"{board.name} are one PWM channel: both would get the "
+                f"same signal",
+                hint=f"free for PWM: {', '.join(free)}"
+                if free
+                else "no channel is left: drive one of them as an output",
+            )
         elif most is not None and len(driven) >= most:
-            problems.add(place, where, f"{board.name} drives {most} pins as PWM, and this is one more", hint="drive it as an output, or choose another board")
+            problems.add(
+                place,
+                where,
+                f"{board.name} drives {most} pins as PWM, and this is one more",
+                hint="drive it as an output, or choose another board",
+            )
 
 
 def _safe_pin(manifest, board: Profile, problems: Problems) -> None:
@@ -74,10 +147,28 @@ def _safe_pin(manifest, board: Profile, problems: Problems) -> None:
     pin = manifest.settings.boot.safe_pin if manifest.settings.boot else None
     if pin is None or board.runtime != "micropython":
         return
-    path, others = ("boot", "safe_pin"), [other.name for other in manifest.settings.pins if other.pin == pin]
+    path, others = (
+        ("boot", "safe_pin"),
+        [other.name for other in manifest.settings.pins if other.pin == pin],
+    )
     if others:
-        problems.add(manifest.settings.place, path, f"pin {pin} is {others[0]} already", hint="a button that keeps the agent from starting needs a pin of its own")
+        problems.add(
+            manifest.settings.place,
+            path,
+            f"pin {pin} is {others[0]} already",
+            hint="a button that keeps the agent from starting needs a pin of its own",
+        )
     elif not has(board.pins.digital, pin):
-        problems.add(manifest.settings.place, path, f"{board.name} has no digital pin {pin}", hint=f"digital pins on {board.name}: {', '.join(board.pins.digital)}")
+        problems.add(
+            manifest.settings.place,
+            path,
+            f"{board.name} has no digital pin {pin}",
+            hint=f"digital pins on {board.name}: {', '.join(board.pins.digital)}",
+        )
     elif has(board.pins.input_only, pin):
-        problems.add(manifest.settings.place, path, f"pin {pin} of {board.name} has no pull-up", hint="choose a pin that can be an output too")
+        problems.add(
+            manifest.settings.place,
+            path,
+            f"pin {pin} of {board.name} has no pull-up",
+            hint="choose a pin that can be an output too",
+        )

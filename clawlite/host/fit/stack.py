@@ -1,18 +1,24 @@
-"""The stack of a board on MicroPython's unix port, which has 80,000 bytes where an RP2040 has 7,936 (docs/adr/0080).
+"""The stack of a board on MicroPython's unix port, which has 80,000 bytes where an RP2040 has 7,936
+(docs/adr/0080).
 
 1. A program runs below so many calls that it has left what a board would have.
-2. On 64 bits a call takes 400 bytes where an RP2040's takes 256: the sizes of boards are scaled by that.
-3. An import takes 5,056 bytes here, because the unix port keeps 4,096 for a path where boards keep 128.
-   So an import runs in a thread of its own, which has what its caller has left, and that difference.
+2. On 64 bits a call takes 400 bytes where an RP2040's takes 256: the sizes of boards are scaled by
+   that.
+3. An import takes 5,056 bytes here, because the unix port keeps 4,096 for a path where boards keep
+   128. So an import runs in a thread of its own, which has what its caller has left, and that
+        difference.
 """
+
 from clawlite.core.errors import ClawError
 
-FRAME, BOARD_FRAME = 400, 256   # bytes of a plain call: 64-bit unix port, RP2040; both measured
-RESERVE_PERCENT = 25            # of a board's stack stay free: another compiler makes other frames
-PICO = 7936                     # bytes: 8 KB without the 256 that MicroPython keeps for itself
-LEAST, MOST = 4096, 44 * 1024   # bytes that --stack takes: less starts nothing, the unix port has no more
+FRAME, BOARD_FRAME = 400, 256  # bytes of a plain call: 64-bit unix port, RP2040; both measured
+RESERVE_PERCENT = 25  # of a board's stack stay free: another compiler makes other frames
+PICO = 7936  # bytes: 8 KB without the 256 that MicroPython keeps for itself
+# bytes that --stack takes: less starts nothing, the unix port has no more
+LEAST, MOST = 4096, 44 * 1024
 
-# It runs on MicroPython.  Few names, short frames: one with more than 11 words would lie on the heap.
+# It runs on MicroPython.  Few names, short frames: one with more than 11 words would lie on the
+# heap.
 FUNCTIONS = """
 import builtins as _builtins, gc as _gc, micropython as _mp, sys as _sys, _thread
 _WHOLE, _PATHS, _IMPORT, _THREAD = 80000, 4096 - 128, 5056 + 384, 90112     # bytes; ports/unix/main.c has 80,000
@@ -64,8 +70,10 @@ def _shallow(free, run):
         return _deeper(_WHOLE - free, run)
     finally:
         _builtins.__import__ = _import
-"""
-_SCRIPT = FUNCTIONS + """
+"""  # noqa: E501
+_SCRIPT = (
+    FUNCTIONS
+    + """
 def _run():
     try:
         execfile(_sys.argv[0])
@@ -80,20 +88,27 @@ del _sys.argv[:2]
 _sys.path[0] = _sys.argv[0].rpartition("/")[0]
 _sys.exit(_shallow(_free, _run))
 """
+)
 
 
 def scaled(stack_bytes: int, reserve_percent: int = RESERVE_PERCENT) -> int:
-    """Return the bytes of the unix port's stack that are a board's *stack_bytes* without the reserve."""
+    """Return the bytes of the unix port's stack that are a board's *stack_bytes* without the
+    reserve.
+    """
     return stack_bytes * (100 - reserve_percent) // 100 * FRAME // BOARD_FRAME
 
 
 def arguments(free: int) -> list[str]:
-    """Return what stands before a script's path on ``micropython``'s command line, so that it has *free* bytes of stack."""
+    """Return what stands before a script's path on ``micropython``'s command line, so that it
+    has *free* bytes of stack.
+    """
     return ["-c", _SCRIPT, str(free)]
 
 
 def checked(stack_bytes: int) -> int:
-    """Return *stack_bytes*.  Raises ``ClawError`` for a size that the unix port cannot stand for."""
+    """Return *stack_bytes*.  Raises ``ClawError`` for a size that the unix port cannot stand
+    for.
+    """
     if not LEAST <= stack_bytes <= MOST:
         raise ClawError(f"a stack of {stack_bytes} bytes: expected {LEAST} to {MOST}")
     return stack_bytes

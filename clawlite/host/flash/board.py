@@ -1,9 +1,13 @@
-"""A board on a serial port as the target of a flash, through mpremote: its raw REPL does what a step says.
+"""A board on a serial port as the target of a flash, through mpremote: its raw REPL does what a
+step says.
 
-1. The board is reset into the raw REPL first, so that nothing of an agent runs, and again at the end, whatever happened: what it
+1. The board is reset into the raw REPL first, so that nothing of an agent runs, and again at the
+   end, whatever happened: what it
 holds then boots.
-2. A watchdog that the agent has armed goes on through that reset, so a timer of the board feeds it until the next one.
+2. A watchdog that the agent has armed goes on through that reset, so a timer of the board feeds it
+   until the next one.
 """
+
 import binascii
 import contextlib
 import io
@@ -14,16 +18,18 @@ from clawlite.host.flash.plan import FOLDERS, RECORD, TOP, Look
 from clawlite.host.serial import ports
 
 _BAUD = 115200
-_ATTEMPTS = 5                   # to come to the raw REPL
-_PIECE = 512                    # bytes of a file in one command
-_ANSWER_S = 10                  # how long a board that runs may take for an answer
-_ENDS_S = 3                     # how long an agent may take to end
-_QUIET_S = 75                   # a board that says nothing for so long does not boot: the longest boot window is 60 s
-_MPY = 6                        # the version of .mpy files that mpy-cross makes
-_SAID = 16384                   # bytes of a boot's talk that are kept
-_INTERRUPTS, _APART_S = 3, 0.05 # one ends a turn, the next the agent; on a UART it takes three in a row
+_ATTEMPTS = 5  # to come to the raw REPL
+_PIECE = 512  # bytes of a file in one command
+_ANSWER_S = 10  # how long a board that runs may take for an answer
+_ENDS_S = 3  # how long an agent may take to end
+# a board that says nothing for so long does not boot: the longest boot window is 60 s
+_QUIET_S = 75
+_MPY = 6  # the version of .mpy files that mpy-cross makes
+_SAID = 16384  # bytes of a boot's talk that are kept
+# one ends a turn, the next the agent; on a UART it takes three in a row
+_INTERRUPTS, _APART_S = 3, 0.05
 _REBOOT, _READY, _PROMPT = b"soft reboot", b" is ready.", b"\r\n>>> "
-_LEFT = b"clawlite: slot "      # what the board says of a slot that does not boot
+_LEFT = b"clawlite: slot "  # what the board says of a slot that does not boot
 _TOOLS = """
 import os, sys, hashlib
 from binascii import hexlify, crc32, a2b_base64
@@ -70,7 +76,7 @@ def _feed():
         return timer
     except (OSError, ImportError, AttributeError): pass
 _fed = _feed()
-"""
+"""  # noqa: E501
 _LOOK = """
 print('mpy', getattr(sys.implementation, '_mpy', 0) & 0xff)
 try:
@@ -87,12 +93,13 @@ for path in (%r, %r):
     if _is(path, 0x8000): print('record', str(hexlify(next(_pieces(path, 16), b'')), 'utf-8'))
 for slot in 'ab':
     if _is('/claw-' + slot + '.cbor', 0x8000) and _whole('/claw-' + slot + '.cbor'): print('whole', slot)
-"""
+"""  # noqa: E501
 _STEPS = {"mkdir": "os.mkdir(%r)", "rename": "os.rename(%r, %r)", "remove": "os.remove(%r)"}
 
 
 class BoardFailed(ClawError):
     """The board does not answer, or could not do what it was told."""
+
     exit_code = 1
 
 
@@ -102,6 +109,7 @@ class Board:
     entry  what ``ports.choose`` returned
     Raises ``PortRefused``, ``BoardFailed``.
     """
+
     where = "port"
 
     def __init__(self, entry: dict):
@@ -112,13 +120,18 @@ class Board:
     def __enter__(self):
         from mpremote.transport import TransportError
         from mpremote.transport_serial import SerialTransport
+
         try:
             self._port = SerialTransport(self.name, _BAUD)
-            self._port.serial.timeout = _ANSWER_S       # from a silent pseudo-terminal mpremote would read for ever
+            # from a silent pseudo-terminal mpremote would read for ever
+            self._port.serial.timeout = _ANSWER_S
         except (TransportError, OSError, ValueError):
             raise ports.refused(self.name) from None
         try:
-            with self._failing("does not come to its raw REPL", "flash just after a reset, in the boot window, or in safe mode"):
+            with self._failing(
+                "does not come to its raw REPL",
+                "flash just after a reset, in the boot window, or in safe mode",
+            ):
                 self._enter()
                 self._port.exec(_TOOLS)
         except BaseException:
@@ -127,15 +140,21 @@ class Board:
         return self
 
     def _enter(self):
-        """Come to the raw REPL: a board that is just booting, or an agent that is just ending, may swallow a request for it."""
+        """Come to the raw REPL: a board that is just booting, or an agent that is just ending,
+        may swallow a request for it.
+        """
         from mpremote.transport import TransportError
+
         for attempt in range(_ATTEMPTS):
             last = attempt == _ATTEMPTS - 1
             for _ in range(_INTERRUPTS):
                 self._port.serial.write(b"\x03")
-                time.sleep(_APART_S)    # a board that is still busy with one takes the next for the same
+                # a board that is still busy with one takes the next for the same
+                time.sleep(_APART_S)
             try:
-                self._port.enter_raw_repl(timeout_overall=_ANSWER_S if last else min(_ENDS_S, _ANSWER_S))
+                self._port.enter_raw_repl(
+                    timeout_overall=_ANSWER_S if last else min(_ENDS_S, _ANSWER_S)
+                )
                 return
             except TransportError:
                 if last:
@@ -143,22 +162,27 @@ class Board:
 
     def __exit__(self, *_):
         with contextlib.suppress(Exception):
-            if self._port.in_raw_repl:          # nothing has booted it yet: what it holds now runs on
+            # nothing has booted it yet: what it holds now runs on
+            if self._port.in_raw_repl:
                 self._port.serial.write(b"\r\x03\x02\x04")
         with contextlib.suppress(Exception):
             self._port.close()
 
     @contextlib.contextmanager
     def _failing(self, what: str, hint: str):
-        """Make an error of ours of what mpremote raises; it also prints what it cannot make sense of."""
+        """Make an error of ours of what mpremote raises; it also prints what it cannot make
+        sense of.
+        """
         from mpremote.transport import TransportError, TransportExecError
+
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 yield
         except TransportExecError as e:
             said = e.error_output.strip().splitlines()[-1:] or ["nothing"]
             raise BoardFailed(f"{self.name}: the board says: {said[0]}", hint) from None
-        except (TransportError, OSError, TypeError, ValueError) as e:       # pyserial's SerialException is an OSError
+        # pyserial's SerialException is an OSError
+        except (TransportError, OSError, TypeError, ValueError) as e:
             raise BoardFailed(f"{self.name} {what} ({e})", hint) from None
 
     def _run(self, code: str) -> str:
@@ -168,8 +192,11 @@ class Board:
     # -- what host/bench/device.py asks of it
 
     def run(self, code: str, silent_s: float = _ANSWER_S) -> str:
-        """Return what *code* prints; the board may be silent for *silent_s*.  Raises ``BoardFailed`` with the board's own error."""
+        """Return what *code* prints; the board may be silent for *silent_s*.  Raises
+        ``BoardFailed`` with the board's own error.
+        """
         from mpremote.transport import TransportExecError
+
         old, self._port.serial.timeout = self._port.serial.timeout, silent_s
         try:
             with self._failing("stopped answering", "reset it, and try again"):
@@ -188,7 +215,10 @@ class Board:
 
     def free(self):
         """Return the bytes that are free in its flash, or None where it does not say."""
-        said = self._run("try:\n    s = os.statvfs('/')\n    print(s[0] * s[3])\nexcept (OSError, AttributeError): pass").strip()
+        said = self._run(
+            "try:\n    s = os.statvfs('/')\n    print(s[0] * s[3])\nexcept (OSError, "
+            "AttributeError): pass"
+        ).strip()
         return int(said) if said else None
 
     def remove_all(self, folder: str):
@@ -203,24 +233,41 @@ class Board:
 
     def look(self) -> Look:
         """Return what is on the board.  Raises ``BoardFailed``."""
-        facts = [line.split(" ", 2) for line in self._run(_LOOK % (("",) + FOLDERS, TOP, RECORD, RECORD + ".new")).splitlines()]
+        facts = [
+            line.split(" ", 2)
+            for line in self._run(
+                _LOOK % (("",) + FOLDERS, TOP, RECORD, RECORD + ".new")
+            ).splitlines()
+        ]
 
         def told(name: str) -> list:
             return [fact[1] for fact in facts if fact[0] == name]
+
         if told("mpy") != [str(_MPY)]:
-            raise BoardFailed(f"{self.name}: its MicroPython loads .mpy files of version {' '.join(told('mpy'))}, expected {_MPY}",
-                              "put MicroPython 1.23 or later on it")
-        return Look({fact[2]: fact[1] for fact in facts if fact[0] == "file"}, tuple(told("whole")),
-                    tuple(bytes.fromhex(text) for text in told("record")), int(told("free")[0]) if told("free") else None,
-                    tuple(told("folder")))
+            raise BoardFailed(
+                f"{self.name}: its MicroPython loads .mpy files of version "
+                f"{' '.join(told('mpy'))}, expected {_MPY}",
+                "put MicroPython 1.23 or later on it",
+            )
+        return Look(
+            {fact[2]: fact[1] for fact in facts if fact[0] == "file"},
+            tuple(told("whole")),
+            tuple(bytes.fromhex(text) for text in told("record")),
+            int(told("free")[0]) if told("free") else None,
+            tuple(told("folder")),
+        )
 
     def read(self, path: str, limit: int) -> bytes:
-        return bytes.fromhex(self._run(f"print(str(hexlify(b''.join(_pieces({path!r}, {limit}))), 'utf-8'))").strip())
+        return bytes.fromhex(
+            self._run(f"print(str(hexlify(b''.join(_pieces({path!r}, {limit}))), 'utf-8'))").strip()
+        )
 
     def pieces(self, path: str):
         """Yield a whole file, a piece at a time: a board may have no room for all of it."""
         self._run(f"f = open({path!r}, 'rb')")
-        while piece := bytes.fromhex(self._run(f"print(str(hexlify(f.read({_PIECE})), 'utf-8'))").strip()):
+        while piece := bytes.fromhex(
+            self._run(f"print(str(hexlify(f.read({_PIECE})), 'utf-8'))").strip()
+        ):
             yield piece
         self._run("f.close()")
 
@@ -230,11 +277,15 @@ class Board:
 
     def digests(self, paths: list) -> dict:
         """Return {path: SHA-256} of files that are there."""
-        lines = self._run(f"for p in {list(paths)!r}:\n    if _is(p, 0x8000): print(_digest(p), p)").splitlines()
+        lines = self._run(
+            f"for p in {list(paths)!r}:\n    if _is(p, 0x8000): print(_digest(p), p)"
+        ).splitlines()
         return {path: digest for digest, _, path in (line.partition(" ") for line in lines)}
 
     def do(self, step: tuple, tell) -> None:
-        """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises ``BoardFailed``."""
+        """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises
+        ``BoardFailed``.
+        """
         what, path = step[:2]
         if what in _STEPS:
             self._run(_STEPS[what] % step[1:])
@@ -243,28 +294,43 @@ class Board:
         else:
             self._run(f"f = open({path!r}, 'wb')\nw = f.write")
             for at in range(0, len(step[2]), _PIECE):
-                piece = step[2][at:at + _PIECE]
+                piece = step[2][at : at + _PIECE]
                 self._run(f"w(a2b_base64({binascii.b2a_base64(piece, newline=False)!r}))")
                 tell(len(piece))
             self._run("f.close()")
 
     def boot(self) -> str:
-        """Reset the board and return what it says until its agent is ready.  Raises ``BoardFailed``: it does not get there."""
-        with self._failing("stopped answering while it booted", "reset it, and look at it with: clawlite console"):
+        """Reset the board and return what it says until its agent is ready.  Raises
+        ``BoardFailed``: it does not get there.
+        """
+        with self._failing(
+            "stopped answering while it booted", "reset it, and look at it with: clawlite console"
+        ):
             self._port.exit_raw_repl()
             self._port.serial.write(b"\x04")
             self._port.serial.timeout = 0.2
             said, quiet_since = b"", time.monotonic()
-            while b"\n" not in said.partition(_READY)[2] and time.monotonic() - quiet_since < _QUIET_S:
-                data = self._port.serial.read(1) + self._port.serial.read(self._port.serial.in_waiting)
+            while (
+                b"\n" not in said.partition(_READY)[2] and time.monotonic() - quiet_since < _QUIET_S
+            ):
+                data = self._port.serial.read(1) + self._port.serial.read(
+                    self._port.serial.in_waiting
+                )
                 if data:
                     said, quiet_since = (said + data)[-_SAID:], time.monotonic()
                 if said.partition(_REBOOT)[2].endswith(_PROMPT):
                     break
         after = said.partition(_REBOOT)[2] or said
         before, is_ready, rest = after.partition(_READY)
-        text = (before + is_ready + rest.partition(b"\n")[0]).decode("utf-8", "replace").replace("\r", "").strip()
+        text = (
+            (before + is_ready + rest.partition(b"\n")[0])
+            .decode("utf-8", "replace")
+            .replace("\r", "")
+            .strip()
+        )
         if _READY not in after or _LEFT in after:
-            raise BoardFailed(f"{self.name}: the new image did not boot; the board said: {text or 'nothing'}",
-                              "mend it and flash again; after three boots that fail the old image is taken")
+            raise BoardFailed(
+                f"{self.name}: the new image did not boot; the board said: {text or 'nothing'}",
+                "mend it and flash again; after three boots that fail the old image is taken",
+            )
         return text

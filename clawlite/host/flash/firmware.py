@@ -1,7 +1,9 @@
-"""``clawlite flash --firmware FILE``: MicroPython itself onto a board, as a drive's file (UF2) or through esptool (ESP32).
+"""``clawlite flash --firmware FILE``: MicroPython itself onto a board, as a drive's file (UF2) or
+through esptool (ESP32).
 
-The file, the board's profile and what the drive or port tells must name the same chip before anything is written.
-"""
+The file, the board's profile and what the drive or port tells must name the same chip before
+anything is written."""
+
 import os
 import re
 import subprocess
@@ -14,16 +16,17 @@ from clawlite.host.serial import ports
 
 MOUNTS = "/proc/self/mounts"
 INFO = "INFO_UF2.TXT"
-_BAUDS = (460800, 115200)       # the second when a cable or bridge does not manage the first
+_BAUDS = (460800, 115200)  # the second when a cable or bridge does not manage the first
 _PIECE = 65536
 _PERCENT = re.compile(rb"([0-9]{1,3})(?:\.[0-9]+)? ?%")
-_SAID = 4096                    # bytes of esptool's talk that are kept
+_SAID = 4096  # bytes of esptool's talk that are kept
 
 
 def flash(path: str, port, folder, board, dry_run: bool, show, agree, tell) -> dict:
     """Write the firmware file *path*; return what ``--json`` shows.
 
-    port, folder  where to, or None: the only drive of a board in its bootloader, the only port of a board with this chip
+    port, folder  where to, or None: the only drive of a board in its bootloader, the only port of a
+                  board with this chip
     board         name of a board's profile that it must fit, or None
     show, agree, tell  as in flash.flash
     Keys: file, bytes, sha256, chip, where ("drive", "port"), target, board, dry_run, written.
@@ -34,7 +37,10 @@ def flash(path: str, port, folder, board, dry_run: bool, show, agree, tell) -> d
         _check_board(firmware, board)
     if firmware.kind == "uf2":
         if port:
-            raise ClawError("--port: a UF2 file goes onto a drive", f"bring the board into its bootloader: {_bootloader(firmware.chip)}")
+            raise ClawError(
+                "--port: a UF2 file goes onto a drive",
+                f"bring the board into its bootloader: {_bootloader(firmware.chip)}",
+            )
         where, target = "drive", folder or only_drive(firmware)
         _check_drive(firmware, target)
     else:
@@ -42,8 +48,17 @@ def flash(path: str, port, folder, board, dry_run: bool, show, agree, tell) -> d
             raise ClawError("--dir: an ESP image goes through a port", "name it with --port")
         where, target = "port", _port(firmware, port)
         tool = _esptool()
-    found = {"file": path, "bytes": len(firmware.data), "sha256": firmware.sha256, "chip": firmware.chip, "where": where, "target": target,
-             "board": board, "dry_run": dry_run, "written": False}
+    found = {
+        "file": path,
+        "bytes": len(firmware.data),
+        "sha256": firmware.sha256,
+        "chip": firmware.chip,
+        "where": where,
+        "target": target,
+        "board": board,
+        "dry_run": dry_run,
+        "written": False,
+    }
     show(found)
     if dry_run:
         return found
@@ -58,37 +73,64 @@ def flash(path: str, port, folder, board, dry_run: bool, show, agree, tell) -> d
 def _check_board(firmware, board: str):
     chip = boards.load(board)["chip"]
     if chip != firmware.chip:
-        raise ClawError(f"{firmware.path} is for {firmware.chip}, the board {board} has {chip or 'no chip that takes such a file'}",
-                        "take the file that is made for your board")
+        raise ClawError(
+            f"{firmware.path} is for {firmware.chip}, the board {board} has "
+            f"{chip or 'no chip that takes such a file'}",
+            "take the file that is made for your board",
+        )
 
 
 def _bootloader(chip: str) -> str:
-    return "hold BOOTSEL while you plug it in" if chip.startswith("rp") else "hold BOOT while you plug it in"
+    return (
+        "hold BOOTSEL while you plug it in"
+        if chip.startswith("rp")
+        else "hold BOOT while you plug it in"
+    )
 
 
 # -- a drive
 
+
 def drives(mounts: str = MOUNTS) -> list[str]:
-    """Return the mounted drives of boards in a bootloader; *mounts*: the kernel's table, or none where it is not there."""
+    """Return the mounted drives of boards in a bootloader; *mounts*: the kernel's table, or none
+    where it is not there.
+    """
     folders = []
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
-            folders = [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split(" ")[1]) for line in file]
+            folders = [
+                re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split(" ")[1])
+                for line in file
+            ]
     except OSError:
-        if os.path.isdir("/Volumes"):       # macOS
+        if os.path.isdir("/Volumes"):  # macOS
             folders = [os.path.join("/Volumes", name) for name in os.listdir("/Volumes")]
     return sorted(folder for folder in set(folders) if os.path.isfile(os.path.join(folder, INFO)))
 
 
 def only_drive(firmware, mounts: str = MOUNTS) -> str:
-    """Return the only drive that takes *firmware*.  Raises ``NoPort``: there is none, or more than one."""
-    found = [folder for folder in drives(mounts) if drive_id(folder) == firmware_file.CHIPS[firmware.chip].drive]
+    """Return the only drive that takes *firmware*.  Raises ``NoPort``: there is none, or more
+    than one.
+    """
+    found = [
+        folder
+        for folder in drives(mounts)
+        if drive_id(folder) == firmware_file.CHIPS[firmware.chip].drive
+    ]
     if len(found) == 1:
         return found[0]
     if found:
-        raise ports.NoPort(f"more than one board waits for firmware: {', '.join(found)}", "choose one with --dir", {"drives": found})
-    raise ports.NoPort(f"no drive of a board with {firmware.chip} is mounted",
-                       f"bring the board into its bootloader ({_bootloader(firmware.chip)}), and mount the drive that appears", {"drives": []})
+        raise ports.NoPort(
+            f"more than one board waits for firmware: {', '.join(found)}",
+            "choose one with --dir",
+            {"drives": found},
+        )
+    raise ports.NoPort(
+        f"no drive of a board with {firmware.chip} is mounted",
+        f"bring the board into its bootloader ({_bootloader(firmware.chip)}), and "
+        f"mount the drive that appears",
+        {"drives": []},
+    )
 
 
 def drive_id(folder: str):
@@ -98,43 +140,59 @@ def drive_id(folder: str):
             lines = file.read(4096).splitlines()
     except OSError:
         return None
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("Board-ID:")), "")
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("Board-ID:")), ""
+    )
 
 
 def _check_drive(firmware, folder: str):
     found, expected = drive_id(folder), firmware_file.CHIPS[firmware.chip].drive
     if found is None:
-        raise ClawError(f"{folder}: no drive of a board in its bootloader: there is no {INFO}", _bootloader(firmware.chip))
+        raise ClawError(
+            f"{folder}: no drive of a board in its bootloader: there is no {INFO}",
+            _bootloader(firmware.chip),
+        )
     if found != expected:
-        raise ClawError(f"{folder}: the board says that it is {found or 'nothing'}, the file is for {expected}", "take the file that is made for your board")
+        raise ClawError(
+            f"{folder}: the board says that it is {found or 'nothing'}, the file is for {expected}",
+            "take the file that is made for your board",
+        )
 
 
 def copy(firmware, folder: str, tell) -> None:
-    """Copy *firmware* to a drive; the board restarts with its last byte, and the drive is gone.  Raises ``ClawError``."""
+    """Copy *firmware* to a drive; the board restarts with its last byte, and the drive is gone.
+    Raises ``ClawError``.
+    """
     sent = 0
     try:
         with open(os.path.join(folder, "firmware.uf2"), "wb", buffering=0) as file:
             while sent < len(firmware.data):
-                size = file.write(firmware.data[sent:sent + _PIECE])
+                size = file.write(firmware.data[sent : sent + _PIECE])
                 sent += size
                 tell(len(firmware.data), size)
             os.fsync(file.fileno())
     except OSError as e:
         if sent < len(firmware.data) or os.path.isdir(folder) and drive_id(folder) is not None:
-            error = ClawError(f"{folder}: {e.strerror}", f"{_bootloader(firmware.chip)}, and copy it again")
+            error = ClawError(
+                f"{folder}: {e.strerror}", f"{_bootloader(firmware.chip)}, and copy it again"
+            )
             error.exit_code = 1
             raise error from None
 
 
 # -- esptool
 
+
 def _port(firmware, port) -> str:
     """Return the port of the only board, or of *port*, if it may have this chip."""
     entry = ports.choose(port)
     chips = {boards.load(name)["chip"] for name in entry["boards"]}
     if chips and firmware.chip not in chips:
-        raise ClawError(f"{firmware.path} is for {firmware.chip}, {ports.describe(entry)} has {' or '.join(sorted(chip or 'no chip that takes such a file' for chip in chips))}",
-                        "take the file that is made for your board")
+        raise ClawError(
+            f"{firmware.path} is for {firmware.chip}, {ports.describe(entry)} has "
+            f"{' or '.join(sorted(chip or 'no chip that takes such a file' for chip in chips))}",
+            "take the file that is made for your board",
+        )
     return entry["port"]
 
 
@@ -142,27 +200,50 @@ def _esptool() -> str:
     try:
         return program("esptool")
     except ClawError:
-        return program("esptool.py")        # so it was called before version 5
+        return program("esptool.py")  # so it was called before version 5
 
 
 def run_esptool(tool: str, firmware, port: str, tell) -> None:
-    """Write *firmware* with esptool, which resets the chip before and after.  Raises ``ClawError`` with what it said."""
+    """Write *firmware* with esptool, which resets the chip before and after.  Raises
+    ``ClawError`` with what it said.
+    """
     for baud in _BAUDS:
-        words = [tool, "--chip", firmware.chip, "--port", port, "--baud", str(baud), "write_flash",
-                 hex(firmware_file.CHIPS[firmware.chip].address), firmware.path]
+        words = [
+            tool,
+            "--chip",
+            firmware.chip,
+            "--port",
+            port,
+            "--baud",
+            str(baud),
+            "write_flash",
+            hex(firmware_file.CHIPS[firmware.chip].address),
+            firmware.path,
+        ]
         code, said = _watch(words, len(firmware.data), tell)
         if code == 0:
             return
-    last = [line.strip() for line in said.decode("utf-8", "replace").replace("\r", "\n").splitlines() if line.strip()][-1:]
-    error = ClawError(f"{port}: esptool ended with {code}: {last[0] if last else 'it said nothing'}", f"{_bootloader(firmware.chip)}, then flash again")
+    last = [
+        line.strip()
+        for line in said.decode("utf-8", "replace").replace("\r", "\n").splitlines()
+        if line.strip()
+    ][-1:]
+    error = ClawError(
+        f"{port}: esptool ended with {code}: {last[0] if last else 'it said nothing'}",
+        f"{_bootloader(firmware.chip)}, then flash again",
+    )
     error.exit_code = 1
     raise error
 
 
 def _watch(words: list, total: int, tell) -> tuple:
-    """Run esptool; return (exit code, the end of what it said).  Its percentages become progress."""
+    """Run esptool; return (exit code, the end of what it said).  Its percentages become
+    progress.
+    """
     said, gone = b"", 0
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as tool:
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as tool:
         try:
             while data := os.read(tool.stdout.fileno(), 4096):
                 said = (said + data)[-_SAID:]

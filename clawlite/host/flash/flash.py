@@ -1,4 +1,7 @@
-"""``clawlite flash``: build when needed, compare with what the board holds, show it, write it, see it boot."""
+"""``clawlite flash``: build when needed, compare with what the board holds, show it, write it,
+see it boot.
+"""
+
 import json
 import os
 import tempfile
@@ -12,33 +15,46 @@ from clawlite.host.firmware.board_files import SLOT, board_files
 from clawlite.host.flash.plan import Contents, Plan, plan
 from clawlite.host.manifest import manifest
 
-OURS = b"# clawlite's own, written by \"clawlite flash\""
+OURS = b'# clawlite\'s own, written by "clawlite flash"'
 
 
 def target(port: str = None, folder: str = None, ssh: str = None):
-    """Return what is flashed, to be used with ``with``: the board on a port, a folder, or a machine behind ssh.
+    """Return what is flashed, to be used with ``with``: the board on a port, a folder, or a machine
+    behind ssh.
 
     Raises ``ClawError`` for two targets at once, ``NoPort``, ``PortRefused``.
     """
-    named = [option for option, value in (("--port", port), ("--dir", folder), ("--ssh", ssh)) if value is not None]
+    named = [
+        option
+        for option, value in (("--port", port), ("--dir", folder), ("--ssh", ssh))
+        if value is not None
+    ]
     if len(named) > 1:
         raise ClawError(f"{' and '.join(named)}: expected one of them")
     if folder is not None:
         from clawlite.host.flash.folder import Folder
+
         return Folder(folder.rstrip("/") or "/")
     if ssh is not None:
         from clawlite.host.flash.ssh import Remote
+
         return Remote(ssh)
     from clawlite.host.flash.board import Board
     from clawlite.host.serial import ports
+
     return Board(ports.choose(port))
 
 
-def contents(name: str, board: str = None, key_file: str = None, is_virtual: bool = False) -> Contents:
-    """Return what a board gets that shall run *name*: a manifest, which is built, or an image with its tools.py beside it.
+def contents(
+    name: str, board: str = None, key_file: str = None, is_virtual: bool = False
+) -> Contents:
+    """Return what a board gets that shall run *name*: a manifest, which is built, or an image with
+    its tools.py beside it.
 
-    board     refuse a manifest that this board cannot honour, and bring only what this board can load; or None
-    key_file  the device key that the board gets, which the image is signed with; None: the board keeps what it has
+    board     refuse a manifest that this board cannot honour, and bring only what this board can
+              load; or None
+    key_file  the device key that the board gets, which the image is signed with; None: the board
+              keeps what it has
     is_virtual  it stands in for that board: it has no pins but simulated ones
     Raises ``ManifestErrors``, ``ClawError``: an image that is not signed with that key, too.
     """
@@ -47,6 +63,7 @@ def contents(name: str, board: str = None, key_file: str = None, is_virtual: boo
     profile = boards.profile(board, os.path.dirname(image)) if board else None
     if profile and is_virtual:
         from msgspec import structs
+
         profile = structs.replace(profile, pins=structs.replace(profile.pins, simulated=True))
     shared, slot = boot_settings(name), {}
     with tempfile.TemporaryDirectory(prefix="clawlite-flash-") as folder:
@@ -57,18 +74,26 @@ def contents(name: str, board: str = None, key_file: str = None, is_virtual: boo
                 shared[place] = _read(path)
     data = _read(image)
     if key:
+
         def read(offset: int, length: int) -> bytes:
-            return data[offset:offset + length]
+            return data[offset : offset + length]
+
         image_signature.check(read, len(data), Image(read, len(data), 1).seal_at, key)
     return Contents(shared, slot, data, {"/device.key": key} if key else {})
 
 
 def boot_settings(name: str) -> dict:
-    """Return {"/boot.json": bytes} of the section [boot] beside the manifest *name*; {} without one, and for an image."""
+    """Return {"/boot.json": bytes} of the section [boot] beside the manifest *name*; {} without
+    one, and for an image.
+    """
     boot = None if build.is_image(name) else manifest.load(name).settings.boot
     if boot is None:
         return {}
-    found = {key: getattr(boot, key) for key in ("safe_pin", "watchdog_ms", "window_ms") if getattr(boot, key) is not None}
+    found = {
+        key: getattr(boot, key)
+        for key in ("safe_pin", "watchdog_ms", "window_ms")
+        if getattr(boot, key) is not None
+    }
     return {"/boot.json": json.dumps(found, separators=(",", ":")).encode()}
 
 
@@ -84,10 +109,16 @@ def prepare(board, want: Contents) -> Plan:
     """
     look = board.look()
     if "/main.py" in look.files and not board.read("/main.py", len(OURS)).startswith(OURS):
-        raise ClawError(f"{board.name}: its main.py is not clawlite's, and is not overwritten", "give it another name, then flash again")
+        raise ClawError(
+            f"{board.name}: its main.py is not clawlite's, and is not overwritten",
+            "give it another name, then flash again",
+        )
     made = plan(look, want)
     if look.free is not None and made.wants > look.free:
-        raise ClawError(f"{board.name}: {made.wants} bytes of room are wanted, {look.free} are free", "remove files that are not needed")
+        raise ClawError(
+            f"{board.name}: {made.wants} bytes of room are wanted, {look.free} are free",
+            "remove files that are not needed",
+        )
     return made
 
 
@@ -102,14 +133,20 @@ def carry_out(board, made: Plan, tell) -> None:
             found = board.digests(list(step[1]))
             wrong = sorted(path for path, digest in step[1].items() if found.get(path) != digest)
             if wrong:
-                error = ClawError(f"{board.name}: {wrong[0]} is not what was written; what booted before still boots", "flash again")
+                error = ClawError(
+                    f"{board.name}: {wrong[0]} is not what was written; what booted "
+                    f"before still boots",
+                    "flash again",
+                )
                 error.exit_code = 1
                 raise error
         else:
             board.do(step, tell)
 
 
-def flash(name: str, board, dry_run: bool, profile, show, agree, tell, key_file: str = None) -> dict:
+def flash(
+    name: str, board, dry_run: bool, profile, show, agree, tell, key_file: str = None
+) -> dict:
     """Flash *name* to *board*, a target in use; return what ``--json`` shows.
 
     profile  name of the board's profile, or None: the port's USB ids may tell
@@ -117,15 +154,33 @@ def flash(name: str, board, dry_run: bool, profile, show, agree, tell, key_file:
     agree    function(), called when something changes; what it raises ends the flash
     tell     function(bytes in all, bytes that went since the last time)
     key_file as in ``contents``
-    Keys: target, where ("port", "folder", "ssh"), board, boots, slot, files ([{path, change, bytes, sha256}]), travels (bytes), dry_run,
-    written, said (what the board said until its agent was ready, or None), next (the command that talks to it, or None).
-    """
+    Keys: target, where ("port", "folder", "ssh"), board, boots, slot, files ([{path, change, bytes,
+    sha256}]), travels (bytes), dry_run, written, said (what the board said until its agent was
+    ready, or None), next (the command that talks to it, or None)."""
     profile = profile or (board.boards[0] if len(board.boards) == 1 else None)
     if board.where == "ssh" and key_file:
-        raise ClawError("--device-key: a Linux machine finds its key in $CLAWLITE_DEVICE_KEY_FILE", "set that there, and build with --key-file")
-    made = board.prepare(name, profile) if board.where == "ssh" else prepare(board, contents(name, profile, key_file, board.is_virtual))
-    found = {"target": board.name, "where": board.where, "board": profile, "boots": made.boots, "slot": made.slot, "files": made.changes,
-             "travels": made.travels, "dry_run": dry_run, "written": False, "said": None, "next": board.next}
+        raise ClawError(
+            "--device-key: a Linux machine finds its key in $CLAWLITE_DEVICE_KEY_FILE",
+            "set that there, and build with --key-file",
+        )
+    made = (
+        board.prepare(name, profile)
+        if board.where == "ssh"
+        else prepare(board, contents(name, profile, key_file, board.is_virtual))
+    )
+    found = {
+        "target": board.name,
+        "where": board.where,
+        "board": profile,
+        "boots": made.boots,
+        "slot": made.slot,
+        "files": made.changes,
+        "travels": made.travels,
+        "dry_run": dry_run,
+        "written": False,
+        "said": None,
+        "next": board.next,
+    }
     show(found)
     if made.steps and not dry_run:
         agree()

@@ -1,4 +1,7 @@
-"""A folder as the file system of a board: a mounted card or drive, or the folder of a virtual board."""
+"""A folder as the file system of a board: a mounted card or drive, or the folder of a virtual
+board.
+"""
+
 import hashlib
 import os
 import shutil
@@ -8,11 +11,13 @@ from clawlite.core.errors import ClawError
 from clawlite.host.base.problems import disk_hint
 from clawlite.host.flash.plan import FOLDERS, RECORD, SLOTS, TOP, Look
 
-_SEALS = (40, 73)               # bytes after the body of an image, unsigned and signed (core/image.py)
+# bytes after the body of an image, unsigned and signed (core/image.py)
+_SEALS = (40, 73)
 
 
 class Folder:
     """Carries steps of a flash out below *root*; each is on the disk before the next begins."""
+
     where = "folder"
     next = None
 
@@ -34,14 +39,32 @@ class Folder:
         try:
             for folder in ("", *FOLDERS):
                 if os.path.isdir(self._root + folder):
-                    files.update({path: self.digest(path) for path in (f"{folder}/{name}" for name in sorted(os.listdir(self._root + folder)))
-                                  if os.path.isfile(self._root + path) and (folder or path.startswith("/claw") or path[1:] in TOP)})
+                    files.update(
+                        {
+                            path: self.digest(path)
+                            for path in (
+                                f"{folder}/{name}"
+                                for name in sorted(os.listdir(self._root + folder))
+                            )
+                            if os.path.isfile(self._root + path)
+                            and (folder or path.startswith("/claw") or path[1:] in TOP)
+                        }
+                    )
             records = [self.read(path) for path in (RECORD, RECORD + ".new") if path in files]
-            whole = [slot for slot in SLOTS if f"/claw-{slot}.cbor" in files and is_whole(self.read(f"/claw-{slot}.cbor"))]
+            whole = [
+                slot
+                for slot in SLOTS
+                if f"/claw-{slot}.cbor" in files and is_whole(self.read(f"/claw-{slot}.cbor"))
+            ]
         except OSError as e:
             raise _failed(e) from None
-        return Look(files, tuple(whole), tuple(records), shutil.disk_usage(self._root).free,
-                    tuple(folder for folder in FOLDERS if os.path.isdir(self._root + folder)))
+        return Look(
+            files,
+            tuple(whole),
+            tuple(records),
+            shutil.disk_usage(self._root).free,
+            tuple(folder for folder in FOLDERS if os.path.isdir(self._root + folder)),
+        )
 
     def read(self, path: str, limit: int = -1) -> bytes:
         with open(self._root + path, "rb") as file:
@@ -64,7 +87,9 @@ class Folder:
         return {path: self.digest(path) for path in paths if os.path.isfile(self._root + path)}
 
     def do(self, step: tuple, tell) -> None:
-        """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises ``ClawError``."""
+        """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises
+        ``ClawError``.
+        """
         what, path = step[:2]
         try:
             if what == "mkdir":
@@ -87,7 +112,7 @@ class Folder:
             os.fsync(file.fileno())
 
     def _sync(self, folder: str) -> None:
-        if os.name == "posix":          # elsewhere a folder cannot be opened
+        if os.name == "posix":  # elsewhere a folder cannot be opened
             fd = os.open(self._root + folder, os.O_RDONLY)
             try:
                 os.fsync(fd)
@@ -102,13 +127,20 @@ def is_whole(image: bytes) -> bool:
     """Return whether an image has a right CRC."""
     for size in _SEALS:
         end = len(image) - size
-        if end > 0 and image[end:end + 1] == b"\x44" and int.from_bytes(image[end + 1:end + 5], "big") == zlib.crc32(image[:end]):
+        if (
+            end > 0
+            and image[end : end + 1] == b"\x44"
+            and int.from_bytes(image[end + 1 : end + 5], "big") == zlib.crc32(image[:end])
+        ):
             return True
     return False
 
 
 def _failed(e: OSError) -> ClawError:
     hint = disk_hint(e.errno) or "get the right to write"
-    error = ClawError(f"{e.filename or 'the folder'}: {e.strerror}; what booted before still boots", hint + ", and flash again")
+    error = ClawError(
+        f"{e.filename or 'the folder'}: {e.strerror}; what booted before still boots",
+        hint + ", and flash again",
+    )
     error.exit_code = 1
     return error

@@ -1,11 +1,16 @@
-"""What a flash does, step by step, decided before anything is written; the same for a board's port and for a folder.
+"""What a flash does, step by step, decided before anything is written; the same for a board's port
+and for a folder.
 
-1. The slot that was READY last is never touched: the other one is written (firmware-host/micropython/boot/slots.py has the layout).
-2. A slot that is written has no image: its old one waits under another name, and the new one gets its name when all of the slot
-   was read back by hash.  What starts a slot, and the boot record, are read back before they get their names too.
-3. The boot record comes last, but for a device key: an old image that is not signed with it would not boot.  Whatever step is the last one that happened, the old image boots, or the new one.
+1. The slot that was READY last is never touched: the other one is written
+   (firmware-host/micropython/boot/slots.py has the layout).
+2. A slot that is written has no image: its old one waits under another name, and the new one gets
+   its name when all of the slot was read back by hash.  What starts a slot, and the boot record,
+   are read back before they get their names too.
+3. The boot record comes last, but for a device key: an old image that is not signed with it would
+   not boot.  Whatever step is the last one that happened, the old image boots, or the new one.
 4. What the board holds already is copied there, and does not travel.
 """
+
 import hashlib
 import posixpath
 import struct
@@ -14,14 +19,15 @@ from dataclasses import dataclass, field, replace
 
 RECORD = "/claw.boot"
 SLOTS = ("a", "b")
-FILES = "files"                 # the list of a slot's files, in its folder
+FILES = "files"  # the list of a slot's files, in its folder
 FOLDERS = ("/lib", "/claw-a", "/claw-b")
-TOP = ("main.py", "boot.json", "device.key")        # in the top folder, beside what begins with "claw"
-MAX_TRIALS = 3                  # as in bootwindow.py
+# in the top folder, beside what begins with "claw"
+TOP = ("main.py", "boot.json", "device.key")
+MAX_TRIALS = 3  # as in bootwindow.py
 _OTHER = {"a": "b", "b": "a", None: "a"}
 _NEW = ".new"
 _HEAD = ">4sI1sBB"
-_BLOCK = 4096                   # bytes that a file takes at least, for the room that is wanted
+_BLOCK = 4096  # bytes that a file takes at least, for the room that is wanted
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,13 @@ class Contents:
     """What shall be on the board.
 
     shared  {path: bytes} of what chooses a slot, /main.py last
-    slot    {name: bytes} of what stands in the slot's folder, beside the list of it that ``plan`` adds
+    slot    {name: bytes} of what stands in the slot's folder, beside the list of it that ``plan``
+            adds
     image   bytes
-    last    {path: bytes} of what comes after all: until then what booted before needs the board as it is.  Its hashes are not shown
+    last    {path: bytes} of what comes after all: until then what booted before needs the board as
+            it is.  Its hashes are not shown
     """
+
     shared: dict
     slot: dict
     image: bytes
@@ -43,12 +52,14 @@ class Contents:
 class Look:
     """What is on the board.
 
-    files    {path: SHA-256, hex} of files that a flash may write, in the top folder and in ``FOLDERS``
+    files    {path: SHA-256, hex} of files that a flash may write, in the top folder and in
+             ``FOLDERS``
     whole    slots whose image has a right CRC
     records  what the files of the boot record hold
     free     bytes, or None when it does not tell
     folders  those of ``FOLDERS`` that are there
     """
+
     files: dict
     whole: tuple = ()
     records: tuple = ()
@@ -62,10 +73,12 @@ class Plan:
 
     boots    the slot that boots now, or None
     slot     the slot that boots afterwards
-    changes  [{path, change, bytes, sha256}]: new, changed, same or gone, compared with what boots now
-    steps    [(what, ...)]: ("mkdir", path), ("write", path, bytes), ("copy", path, bytes, from), ("rename", from, to), ("remove", path),
-             ("verify", {path: SHA-256})
+    changes  [{path, change, bytes, sha256}]: new, changed, same or gone, compared with what boots
+             now
+    steps    [(what, ...)]: ("mkdir", path), ("write", path, bytes), ("copy", path, bytes, from),
+             ("rename", from, to), ("remove", path), ("verify", {path: SHA-256})
     """
+
     boots: str
     slot: str
     changes: list
@@ -79,7 +92,11 @@ class Plan:
     @property
     def wants(self) -> int:
         """Bytes of room that the steps take at most."""
-        return sum(-(-len(step[2]) // _BLOCK) * _BLOCK for step in self.steps if step[0] in ("write", "copy"))
+        return sum(
+            -(-len(step[2]) // _BLOCK) * _BLOCK
+            for step in self.steps
+            if step[0] in ("write", "copy")
+        )
 
 
 def digest(data: bytes) -> str:
@@ -88,41 +105,73 @@ def digest(data: bytes) -> str:
 
 def newest(records: tuple):
     """Return (counter, slot, trials, checked) of the boot record that counts, or None."""
-    found = [struct.unpack(_HEAD, data[:11])[1:] for data in records
-             if len(data) == 15 and data[:4] == b"CLB1" and data[8:9] in (b"a", b"b") and int.from_bytes(data[11:], "big") == zlib.crc32(data[:11])]
-    return max((counter, slot.decode(), trials, checked) for counter, slot, trials, checked in found) if found else None
+    found = [
+        struct.unpack(_HEAD, data[:11])[1:]
+        for data in records
+        if len(data) == 15
+        and data[:4] == b"CLB1"
+        and data[8:9] in (b"a", b"b")
+        and int.from_bytes(data[11:], "big") == zlib.crc32(data[:11])
+    ]
+    return (
+        max((counter, slot.decode(), trials, checked) for counter, slot, trials, checked in found)
+        if found
+        else None
+    )
 
 
 def record(counter: int, slot: str) -> bytes:
-    """Return the boot record that makes *slot* the one to boot: no trials yet, its digest to be checked."""
-    data = struct.pack(_HEAD, b"CLB1", counter & 0xffffffff, slot.encode(), 0, 0)
+    """Return the boot record that makes *slot* the one to boot: no trials yet, its digest to be
+    checked.
+    """
+    data = struct.pack(_HEAD, b"CLB1", counter & 0xFFFFFFFF, slot.encode(), 0, 0)
     return data + zlib.crc32(data).to_bytes(4, "big")
 
 
 def file_list(slot: dict) -> bytes:
-    """Return the list by which a board checks the files *slot*, {name: bytes} (firmware-host/micropython/boot/slots.py)."""
-    lines = "".join(f"{name} {len(data)} {zlib.crc32(data):08x}\n" for name, data in sorted(slot.items())).encode()
+    """Return the list by which a board checks the files *slot*, {name: bytes}
+    (firmware-host/micropython/boot/slots.py).
+    """
+    lines = "".join(
+        f"{name} {len(data)} {zlib.crc32(data):08x}\n" for name, data in sorted(slot.items())
+    ).encode()
     return lines + f"files {len(lines)} {zlib.crc32(lines):08x}\n".encode()
 
 
 def plan(look: Look, want: Contents) -> Plan:
-    """Return what turns *look* into *want* with the list of its slot; no steps when it is so already."""
+    """Return what turns *look* into *want* with the list of its slot; no steps when it is so
+    already.
+    """
     want = replace(want, slot={**want.slot, FILES: file_list(want.slot)})
     known = newest(look.records) or (0, "a", 0, 0)
     boots, kept = _slots(look, known)
     made = Plan(boots, boots, _changes(look, want, boots))
-    made.steps = _Part(look, {path: (path, data) for path, data in want.shared.items()}).steps(verify_first=True)
-    if not boots or any(change["change"] != "same" for change in made.changes if change["path"] not in {**want.shared, **want.last}):
+    made.steps = _Part(look, {path: (path, data) for path, data in want.shared.items()}).steps(
+        verify_first=True
+    )
+    if not boots or any(
+        change["change"] != "same"
+        for change in made.changes
+        if change["path"] not in {**want.shared, **want.last}
+    ):
         made.slot = _OTHER[kept]
         made.steps += _slot_steps(look, want, kept, made.slot)
         data = record(known[0] + 1, made.slot)
-        made.steps += [("write", RECORD + _NEW, data), ("verify", {RECORD + _NEW: digest(data)}), ("rename", RECORD + _NEW, RECORD)]
-    made.steps += _Part(look, {path: (path, data) for path, data in want.last.items()}).steps(verify_first=True)
+        made.steps += [
+            ("write", RECORD + _NEW, data),
+            ("verify", {RECORD + _NEW: digest(data)}),
+            ("rename", RECORD + _NEW, RECORD),
+        ]
+    made.steps += _Part(look, {path: (path, data) for path, data in want.last.items()}).steps(
+        verify_first=True
+    )
     return made
 
 
 def _slots(look: Look, known: tuple) -> tuple:
-    """Return (the slot that boots next, the one to keep: it was READY last, or is the only one); None for none."""
+    """Return (the slot that boots next, the one to keep: it was READY last, or is the only one);
+    None for none.
+    """
     _, slot, trials, checked = known
     whole = [name for name in (slot, _OTHER[slot]) if name in look.whole]
     if len(whole) < 2:
@@ -133,13 +182,21 @@ def _slots(look: Look, known: tuple) -> tuple:
 
 
 def _slot_steps(look: Look, want: Contents, kept, slot: str) -> list:
-    """Return the steps that make *slot* what is wanted, its image last; *kept*: another slot, to copy from, or None."""
+    """Return the steps that make *slot* what is wanted, its image last; *kept*: another slot, to
+    copy from, or None.
+    """
     image, folder = f"/claw-{slot}.cbor", f"/claw-{slot}"
-    part = _Part(look, {f"{folder}/{name}": (f"/claw-{kept}/{name}", data) for name, data in want.slot.items()})
+    part = _Part(
+        look,
+        {f"{folder}/{name}": (f"/claw-{kept}/{name}", data) for name, data in want.slot.items()},
+    )
     steps = part.steps(verify_first=False)
     renamed = {step[1] for step in steps if step[0] == "rename"}
-    steps += [("remove", path) for path in sorted(look.files)
-              if posixpath.dirname(path) == folder and path not in part.files and path not in renamed]
+    steps += [
+        ("remove", path)
+        for path in sorted(look.files)
+        if posixpath.dirname(path) == folder and path not in part.files and path not in renamed
+    ]
     have, waiting, wanted = look.files.get(image), look.files.get(image + _NEW), digest(want.image)
     if steps or have != wanted:
         if have:
@@ -147,10 +204,16 @@ def _slot_steps(look: Look, want: Contents, kept, slot: str) -> list:
             waiting = have
         if waiting != wanted:
             same = kept and look.files.get(f"/claw-{kept}.cbor") == wanted
-            steps.append(("copy", image + _NEW, want.image, f"/claw-{kept}.cbor") if same else ("write", image + _NEW, want.image))
+            steps.append(
+                ("copy", image + _NEW, want.image, f"/claw-{kept}.cbor")
+                if same
+                else ("write", image + _NEW, want.image)
+            )
         have = None
     now = image if have else image + _NEW
-    steps.append(("verify", {path: digest(data) for path, (_, data) in part.files.items()} | {now: wanted}))
+    steps.append(
+        ("verify", {path: digest(data) for path, (_, data) in part.files.items()} | {now: wanted})
+    )
     return steps if have else steps + [("rename", now, image)]
 
 
@@ -162,21 +225,29 @@ class _Part:
         self.files = files
 
     def steps(self, verify_first: bool) -> list:
-        """Return the steps that bring what is missing; verify_first: nothing gets its name before all was read back."""
+        """Return the steps that bring what is missing; verify_first: nothing gets its name
+        before all was read back.
+        """
         have = self._look.files
-        missing = {path: item for path, item in self.files.items() if have.get(path) != digest(item[1])}
+        missing = {
+            path: item for path, item in self.files.items() if have.get(path) != digest(item[1])
+        }
         folders = {posixpath.dirname(path) for path in missing} - {"/", *self._look.folders}
         steps, renames = [("mkdir", folder) for folder in sorted(folders)], []
         for path, (source, data) in missing.items():
             steps += _brought(self._look, source, path + _NEW, data)
             (renames if verify_first else steps).append(("rename", path + _NEW, path))
         if renames:
-            steps.append(("verify", {path + _NEW: digest(item[1]) for path, item in missing.items()}))
+            steps.append(
+                ("verify", {path + _NEW: digest(item[1]) for path, item in missing.items()})
+            )
         return steps + renames
 
 
 def _brought(look: Look, source: str, path: str, data: bytes) -> list:
-    """Return the step that brings *data* to *path*: from *source* on the board, when that is the same."""
+    """Return the step that brings *data* to *path*: from *source* on the board, when that is the
+    same.
+    """
     if look.files.get(path) == digest(data):
         return []
     same = look.files.get(source) == digest(data)
@@ -185,12 +256,28 @@ def _brought(look: Look, source: str, path: str, data: bytes) -> list:
 
 def _changes(look: Look, want: Contents, boots) -> list:
     slot = boots or "a"
-    files = {**want.shared, **{f"/claw-{slot}/{name}": data for name, data in want.slot.items()}, f"/claw-{slot}.cbor": want.image,
-             **want.last}
+    files = {
+        **want.shared,
+        **{f"/claw-{slot}/{name}": data for name, data in want.slot.items()},
+        f"/claw-{slot}.cbor": want.image,
+        **want.last,
+    }
     found = []
     for path, data in sorted(files.items()):
         have = look.files.get(path)
-        found.append({"path": path, "change": "new" if have is None else "same" if have == digest(data) else "changed", "bytes": len(data),
-                      "sha256": None if path in want.last else digest(data)})
-    gone = [path for path in look.files if posixpath.dirname(path) == f"/claw-{slot}" and path not in files and boots]
-    return found + [{"path": path, "change": "gone", "bytes": 0, "sha256": None} for path in sorted(gone)]
+        found.append(
+            {
+                "path": path,
+                "change": "new" if have is None else "same" if have == digest(data) else "changed",
+                "bytes": len(data),
+                "sha256": None if path in want.last else digest(data),
+            }
+        )
+    gone = [
+        path
+        for path in look.files
+        if posixpath.dirname(path) == f"/claw-{slot}" and path not in files and boots
+    ]
+    return found + [
+        {"path": path, "change": "gone", "bytes": 0, "sha256": None} for path in sorted(gone)
+    ]

@@ -1,12 +1,16 @@
 """A machine behind ssh as the target of a flash: a Raspberry Pi, or any Linux with Python 3.11.
 
-    ~/clawlite/NAME/a/, b/      two slots: clawlite/ (its runtime), claw.cbor, tools.py, agent (starts it)
+    ~/clawlite/NAME/a/, b/      two slots: clawlite/ (its runtime), claw.cbor, tools.py, agent
+                                (starts it)
     ~/clawlite/NAME/current     a link to the slot that runs
 
-1. The slot that ``current`` names is never touched.  The other one is filled, read back by hash and started once before the link
-   is replaced: whatever breaks off, what ran before is still there, whole.
-2. The system's own ``ssh`` does the talking, with the user's own settings, keys and known hosts; one connection a flash.
+1. The slot that ``current`` names is never touched.  The other one is filled, read back by hash and
+   started once before the link is replaced: whatever breaks off, what ran before is still there,
+   whole.
+2. The system's own ``ssh`` does the talking, with the user's own settings, keys and known hosts;
+   one connection a flash.
 """
+
 import json
 import shlex
 import subprocess
@@ -27,10 +31,20 @@ from clawlite.host.image import inspection
 PYTHON = (3, 11)
 FOLDER = "clawlite"
 _OTHER = {"a": "b", "b": "a", None: "a"}
-_PIECE = 16384                  # bytes between two steps of the progress bar
-_NOISE = 65536                  # bytes that a login may print before the far end speaks
-_FAR = "python3 -I -S -c " + shlex.quote("import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))")
-_OPTIONS = ("-T", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3")
+_PIECE = 16384  # bytes between two steps of the progress bar
+_NOISE = 65536  # bytes that a login may print before the far end speaks
+_FAR = "python3 -I -S -c " + shlex.quote(
+    "import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
+)
+_OPTIONS = (
+    "-T",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "ServerAliveInterval=10",
+    "-o",
+    "ServerAliveCountMax=3",
+)
 AGENT = b"""#!/bin/sh
 # clawlite's own, written by "clawlite flash --ssh": ./agent talks to it, ./agent ask TEXT asks once; also serve, trace, secrets, audit, doctor.
 # The real folder, not the link to it: a flash meanwhile must not change what this one loads.
@@ -41,60 +55,81 @@ run | ask | serve | trace | secrets | audit) set -- "$@" "$here/claw.cbor" ;;
 service) [ "$2" = install ] && shift 2 && set -- service install "$(dirname "$0")/claw.cbor" "$@" ;;
 esac
 exec python3 -I -S "$here/clawlite/__main__.py" "$@"
-"""
+"""  # noqa: E501
 
 
 class NotReached(ClawError):
     """Nobody answers there."""
+
     exit_code = 3
 
 
 class NotAllowed(ClawError):
     """ssh does not let us in."""
+
     exit_code = 4
 
 
 class Failed(ClawError):
     """The other machine could not do what it was told."""
+
     exit_code = 1
 
 
 def runtime() -> dict[str, bytes]:
-    """Return {path: bytes} of what a Linux device needs to run images: the package without its host part."""
+    """Return {path: bytes} of what a Linux device needs to run images: the package without its
+    host part.
+    """
     top = Path(clawlite.core.__file__).parents[1]
-    paths = sorted(top.glob("*.py")) + [path for part in ("core", "scan", "linux") for path in sorted((top / part).rglob("*.py"))]
+    paths = sorted(top.glob("*.py")) + [
+        path for part in ("core", "scan", "linux") for path in sorted((top / part).rglob("*.py"))
+    ]
     return {f"clawlite/{path.relative_to(top).as_posix()}": path.read_bytes() for path in paths}
 
 
 class Remote:
     """The machine *host*, as ssh names it; ``with Remote(host) as there:`` it is connected.
 
-    Raises ``NotReached``, ``NotAllowed``, ``Failed``; ``ClawError`` for a host that ssh would take for an option.
-    """
+    Raises ``NotReached``, ``NotAllowed``, ``Failed``; ``ClawError`` for a host that ssh would take
+    for an option."""
+
     where = "ssh"
 
     def __init__(self, host: str):
         if not host or host.startswith("-") or any(char.isspace() for char in host):
-            raise ClawError(f"--ssh: expected a host as ssh takes it, got {host!r}", "such as pi@raspberrypi.local")
+            raise ClawError(
+                f"--ssh: expected a host as ssh takes it, got {host!r}",
+                "such as pi@raspberrypi.local",
+            )
         self.name, self.boards, self.next = host, [], ""
         self._ssh = self._errors = None
         self._agent, self._said, self._look = "", None, {}
 
     def __enter__(self):
         self._errors = tempfile.TemporaryFile()
-        batch = () if sys.stdin.isatty() and sys.stderr.isatty() else ("-o", "BatchMode=yes")   # nobody is there to be asked
+        # nobody is there to be asked
+        batch = () if sys.stdin.isatty() and sys.stderr.isatty() else ("-o", "BatchMode=yes")
         try:
-            self._ssh = subprocess.Popen(["ssh", *_OPTIONS, *batch, "--", self.name, _FAR], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=self._errors)
+            self._ssh = subprocess.Popen(
+                ["ssh", *_OPTIONS, *batch, "--", self.name, _FAR],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+            )
         except OSError as e:
             self._errors.close()
-            raise ClawError(f"ssh: {e.strerror}", "install an ssh client: sudo apt install openssh-client") from None
+            raise ClawError(
+                f"ssh: {e.strerror}", "install an ssh client: sudo apt install openssh-client"
+            ) from None
         try:
             self._greet()
             facts = self._ask("facts")
             if tuple(facts["python"]) < PYTHON:
-                raise Failed(f"{self.name}: Python {facts['python'][0]}.{facts['python'][1]}, expected {PYTHON[0]}.{PYTHON[1]} or later",
-                             "put Raspberry Pi OS Bookworm or later on it")
+                raise Failed(
+                    f"{self.name}: Python {facts['python'][0]}.{facts['python'][1]}, "
+                    f"expected {PYTHON[0]}.{PYTHON[1]} or later",
+                    "put Raspberry Pi OS Bookworm or later on it",
+                )
             self.boards = [board_of(facts["model"])]
         except BaseException:
             self.__exit__()
@@ -105,7 +140,7 @@ class Remote:
         for stream in (self._ssh.stdin, self._ssh.stdout):
             try:
                 stream.close()
-            except OSError:             # what is still buffered goes nowhere
+            except OSError:  # what is still buffered goes nowhere
                 pass
         try:
             self._ssh.wait(5)
@@ -127,7 +162,10 @@ class Remote:
             if not line:
                 raise self._lost()
             seen += len(line)
-        raise Failed(f"{self.name}: its login prints too much", "make its shell quiet for logins without a terminal")
+        raise Failed(
+            f"{self.name}: its login prints too much",
+            "make its shell quiet for logins without a terminal",
+        )
 
     def _send(self, data: bytes):
         try:
@@ -146,7 +184,9 @@ class Remote:
         said = self._errors.read(4096).decode("utf-8", "replace").strip().splitlines()
         last = said[-1].strip() if said else "the line broke off"
         if code == 127:
-            return Failed(f"{self.name}: there is no python3", "install it there: sudo apt install python3")
+            return Failed(
+                f"{self.name}: there is no python3", "install it there: sudo apt install python3"
+            )
         if code != 255:
             return Failed(f"{self.name}: {last}; what ran before is untouched", "flash again")
         if any("Permission denied" in line or "verification failed" in line for line in said):
@@ -163,11 +203,16 @@ class Remote:
             raise self._lost()
         reply = json.loads(line)
         if "error" in reply:
-            raise Failed(f"{self.name}: {reply['error']}; what ran before is untouched", (disk_hint(reply["errno"]) or "get the right to write there") + ", and flash again")
+            raise Failed(
+                f"{self.name}: {reply['error']}; what ran before is untouched",
+                (disk_hint(reply["errno"]) or "get the right to write there") + ", and flash again",
+            )
         return reply["ok"]
 
     def bench(self, archive: bytes, words: list) -> list:
-        """Run the clawlite in *archive*, a tar, with *words* there; return [exit code or None, stdout, stderr].  Raises ``ClawError``."""
+        """Run the clawlite in *archive*, a tar, with *words* there; return [exit code or None,
+        stdout, stderr].  Raises ``ClawError``.
+        """
         self._send(json.dumps(["bench", len(archive), words]).encode() + b"\n" + archive)
         return self._reply()
 
@@ -176,22 +221,32 @@ class Remote:
     def prepare(self, name: str, profile) -> Plan:
         """Return the plan that brings *name*, a manifest or an image, there.
 
-        Raises ``ManifestErrors``, ``ClawError``: the agent's folder holds somebody's own files, or there is no room.
-        """
+        Raises ``ManifestErrors``, ``ClawError``: the agent's folder holds somebody's own files, or
+        there is no room."""
         image = build.image_for(name, profile)
         self._agent = inspection.inspect_file(image)["agent"]
-        want = {**runtime(), **{place: Path(path).read_bytes() for path, place in companions(image)},
-                "claw.cbor": Path(image).read_bytes(), "agent": AGENT}
+        want = {
+            **runtime(),
+            **{place: Path(path).read_bytes() for path, place in companions(image)},
+            "claw.cbor": Path(image).read_bytes(),
+            "agent": AGENT,
+        }
         base = f"{FOLDER}/{self._agent}"
         self.next = f"ssh -t {self.name} {base}/current/agent"
         self._look = look = self._ask("look", base)
         if look["strangers"]:
-            raise ClawError(f"{self.name}: {base}/{look['strangers'][0]} is not clawlite's, and nothing beside it is written",
-                            "give that folder another name, then flash again")
+            raise ClawError(
+                f"{self.name}: {base}/{look['strangers'][0]} is not clawlite's, and "
+                f"nothing beside it is written",
+                "give that folder another name, then flash again",
+            )
         made = plan(look, want)
         size = sum(len(data) for data in want.values())
         if made.steps and size > look["free"]:
-            raise ClawError(f"{self.name}: {size} bytes of room are wanted, {look['free']} are free", "remove files that are not needed there")
+            raise ClawError(
+                f"{self.name}: {size} bytes of room are wanted, {look['free']} are free",
+                "remove files that are not needed there",
+            )
         return made
 
     def digests(self, paths: list) -> dict:
@@ -199,14 +254,16 @@ class Remote:
         return self._ask("digests", list(paths))
 
     def do(self, step: tuple, tell) -> None:
-        """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises ``ClawError``."""
+        """Carry one step out, all but "verify".  tell: function(bytes that went).  Raises
+        ``ClawError``.
+        """
         what, path = step[:2]
         if what == "write":
             data = step[2]
             self._send(json.dumps(["write", path, len(data)]).encode() + b"\n")
             for at in range(0, len(data), _PIECE):
-                self._send(data[at:at + _PIECE])
-                tell(len(data[at:at + _PIECE]))
+                self._send(data[at : at + _PIECE])
+                tell(len(data[at : at + _PIECE]))
             self._reply()
         elif what == "copy":
             self._ask("copy", step[3], path)
@@ -214,40 +271,69 @@ class Remote:
             code, said = self._ask("start", path)
             self._said = said.strip()
             if code != 0 or " is ready." not in said:
-                raise Failed(f"{self.name}: the new agent did not start; it said: {self._said or 'nothing'}",
-                             "what ran before is untouched; mend it and flash again")
+                raise Failed(
+                    f"{self.name}: the new agent did not start; it said: {self._said or 'nothing'}",
+                    "what ran before is untouched; mend it and flash again",
+                )
         else:
             self._ask(what, path)
 
     def boot(self) -> str:
-        """Restart the agent's service where it has one; return what the agent said when it was started.  Raises ``Failed``."""
+        """Restart the agent's service where it has one; return what the agent said when it was
+        started.  Raises ``Failed``.
+        """
         unit = f"clawlite-{self._agent}.service"
         done = self._ask("restart", unit)
         if done and done[1]:
             sudo = "sudo systemctl" if done[0] == "--system" else "systemctl --user"
-            raise Failed(f"{self.name}: the new agent is there, and {unit} still runs the old one: {done[1]}",
-                         f"ssh -t {self.name} {sudo} restart {unit}")
+            raise Failed(
+                f"{self.name}: the new agent is there, and {unit} still runs the old "
+                f"one: {done[1]}",
+                f"ssh -t {self.name} {sudo} restart {unit}",
+            )
         return self._said
 
 
 def board_of(model) -> str:
-    """Return the name of the board profile for a device tree's *model* (or None): "linux" when none fits."""
-    found = [profile for profile in boards.load_all() if profile.runtime == "cpython"
-             and model and (model + " ").startswith(profile.title.replace("+", " Plus") + " ")]
+    """Return the name of the board profile for a device tree's *model* (or None): "linux" when
+    none fits.
+    """
+    found = [
+        profile
+        for profile in boards.load_all()
+        if profile.runtime == "cpython"
+        and model
+        and (model + " ").startswith(profile.title.replace("+", " Plus") + " ")
+    ]
     return max(found, key=lambda profile: len(profile.title)).name if found else "linux"
 
 
 def plan(look: dict, want: dict) -> Plan:
-    """Return what brings *want*, {path: bytes}, into the slot that does not run; no steps when the one that runs has it.
+    """Return what brings *want*, {path: bytes}, into the slot that does not run; no steps when the
+    one that runs has it.
 
     look  as ``ssh_there.There.look`` returns it
     """
     boots = look["current"] if look["files"].get(look["current"]) else None
     have, slot = look["files"].get(boots, {}), _OTHER[boots]
     there = look["files"][slot]
-    changes = [{"path": "/" + path, "change": "new" if path not in have else "same" if have[path] == digest(data) else "changed",
-                "bytes": len(data), "sha256": digest(data)} for path, data in sorted(want.items())]
-    changes += [{"path": "/" + path, "change": "gone", "bytes": 0, "sha256": None} for path in sorted(set(have) - set(want))]
+    changes = [
+        {
+            "path": "/" + path,
+            "change": "new"
+            if path not in have
+            else "same"
+            if have[path] == digest(data)
+            else "changed",
+            "bytes": len(data),
+            "sha256": digest(data),
+        }
+        for path, data in sorted(want.items())
+    ]
+    changes += [
+        {"path": "/" + path, "change": "gone", "bytes": 0, "sha256": None}
+        for path in sorted(set(have) - set(want))
+    ]
     made = Plan(boots, boots, changes)
     if all(change["change"] == "same" for change in changes):
         return made
@@ -256,6 +342,14 @@ def plan(look: dict, want: dict) -> Plan:
     for path, data in sorted(want.items()):
         if there.get(path) != digest(data):
             same = have.get(path) == digest(data)
-            made.steps.append(("copy", f"{slot}/{path}", data, f"{boots}/{path}") if same else ("write", f"{slot}/{path}", data))
-    made.steps += [("verify", {f"{slot}/{path}": digest(data) for path, data in want.items()}), ("start", slot), ("switch", slot)]
+            made.steps.append(
+                ("copy", f"{slot}/{path}", data, f"{boots}/{path}")
+                if same
+                else ("write", f"{slot}/{path}", data)
+            )
+    made.steps += [
+        ("verify", {f"{slot}/{path}": digest(data) for path, data in want.items()}),
+        ("start", slot),
+        ("switch", slot),
+    ]
     return made

@@ -1,9 +1,13 @@
-"""The far end of ``clawlite flash --ssh``: sent over the line, run by the other machine's own Python, kept nowhere.
+"""The far end of ``clawlite flash --ssh``: sent over the line, run by the other machine's own
+Python, kept nowhere.
 
 1. The standard library alone, and nothing of this package: none of it need be there.
-2. A request is one line of JSON [verb, arguments...]; a write's bytes follow it.  A reply is one line: {"ok": value} or {"error": text, "errno": number or null}.
-3. All paths are relative to one folder, an agent's.  ``current`` there is a link to the slot that runs, and is replaced whole.
+2. A request is one line of JSON [verb, arguments...]; a write's bytes follow it.  A reply is one
+   line: {"ok": value} or {"error": text, "errno": number or null}.
+3. All paths are relative to one folder, an agent's.  ``current`` there is a link to the slot that
+   runs, and is replaced whole.
 """
+
 import hashlib
 import io
 import json
@@ -18,10 +22,10 @@ import tempfile
 
 GREETING = b"clawlite there 1\n"
 OURS = ("a", "b", "current", "current.new")
-MOST_FILES = 4096               # in one slot
-_START_S = 60                   # a Pi Zero takes some 5 s for a first start
-_BENCH_S = 3600                 # a Pi Zero takes minutes for all suites
-_SAID = 4000                    # characters of what an agent says that are kept
+MOST_FILES = 4096  # in one slot
+_START_S = 60  # a Pi Zero takes some 5 s for a first start
+_BENCH_S = 3600  # a Pi Zero takes minutes for all suites
+_SAID = 4000  # characters of what an agent says that are kept
 
 
 def serve(source, target) -> None:
@@ -37,8 +41,12 @@ def serve(source, target) -> None:
         try:
             reply = {"ok": getattr(there, verb)(*arguments)}
         except (OSError, ValueError) as e:
-            reply = {"error": "%s: %s" % (e.filename, e.strerror) if getattr(e, "filename", None) else str(e),
-                     "errno": getattr(e, "errno", None)}
+            reply = {
+                "error": "%s: %s" % (e.filename, e.strerror)
+                if getattr(e, "filename", None)
+                else str(e),
+                "errno": getattr(e, "errno", None),
+            }
         target.write(json.dumps(reply).encode() + b"\n")
         target.flush()
 
@@ -51,17 +59,26 @@ class There:
         self._base = ""
 
     def facts(self) -> dict:
-        """Return what this machine is: python [major, minor], model or None, machine, home, root (bool)."""
+        """Return what this machine is: python [major, minor], model or None, machine, home, root
+        (bool).
+        """
         try:
             with open("/proc/device-tree/model", "rb") as file:
                 model = file.read(256).rstrip(b"\0").decode("utf-8", "replace")
         except OSError:
             model = None
-        return {"python": list(sys.version_info[:2]), "model": model, "machine": platform.machine(), "home": os.path.expanduser("~"),
-                "root": os.getuid() == 0}
+        return {
+            "python": list(sys.version_info[:2]),
+            "model": model,
+            "machine": platform.machine(),
+            "home": os.path.expanduser("~"),
+            "root": os.getuid() == 0,
+        }
 
     def look(self, base: str) -> dict:
-        """Make *base* the folder of all that follows; return its current slot or None, the files' hashes by slot, bytes free, strangers."""
+        """Make *base* the folder of all that follows; return its current slot or None, the
+        files' hashes by slot, bytes free, strangers.
+        """
         self._base = os.path.join(os.path.expanduser("~"), base)
         names = os.listdir(self._base) if os.path.isdir(self._base) else []
         link = os.path.join(self._base, "current")
@@ -69,8 +86,12 @@ class There:
         parent = self._base
         while not os.path.isdir(parent):
             parent = os.path.dirname(parent)
-        return {"current": current if current in ("a", "b") else None, "strangers": sorted(name for name in names if name not in OURS),
-                "files": {slot: self._files(slot) for slot in ("a", "b")}, "free": shutil.disk_usage(parent).free}
+        return {
+            "current": current if current in ("a", "b") else None,
+            "strangers": sorted(name for name in names if name not in OURS),
+            "files": {slot: self._files(slot) for slot in ("a", "b")},
+            "free": shutil.disk_usage(parent).free,
+        }
 
     def _files(self, slot: str) -> dict:
         found, top = {}, os.path.join(self._base, slot)
@@ -93,7 +114,8 @@ class There:
                     size -= len(data)
                     file.write(data)
         finally:
-            while size and self._source.read(min(size, 65536)):     # so that the next request is found
+            # so that the next request is found
+            while size and self._source.read(min(size, 65536)):
                 size -= min(size, 65536)
 
     def _open(self, path: str):
@@ -101,7 +123,14 @@ class There:
         os.makedirs(os.path.dirname(full), exist_ok=True)
         if os.path.lexists(full):
             os.remove(full)
-        return os.fdopen(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if path.endswith("/agent") else 0o644), "wb")
+        return os.fdopen(
+            os.open(
+                full,
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+                0o755 if path.endswith("/agent") else 0o644,
+            ),
+            "wb",
+        )
 
     def copy(self, source: str, path: str):
         with open(os.path.join(self._base, source), "rb") as old, self._open(path) as new:
@@ -116,10 +145,18 @@ class There:
         return {path: _digest(name) for path, name in full.items() if os.path.isfile(name)}
 
     def start(self, slot: str) -> list:
-        """Start the slot's agent once, without input and with a state of its own; return [exit code or None, what it said]."""
+        """Start the slot's agent once, without input and with a state of its own; return [exit
+        code or None, what it said].
+        """
         with tempfile.TemporaryDirectory(prefix="clawlite-start-") as state:
-            agent = subprocess.Popen([os.path.join(self._base, slot, "agent")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                     stderr=subprocess.STDOUT, env={**os.environ, "CLAWLITE_STATE": state}, start_new_session=True)
+            agent = subprocess.Popen(
+                [os.path.join(self._base, slot, "agent")],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "CLAWLITE_STATE": state},
+                start_new_session=True,
+            )
             try:
                 said = agent.communicate(timeout=_START_S)[0]
                 code = agent.returncode
@@ -135,7 +172,8 @@ class There:
         return [code, said.decode("utf-8", "replace")[-_SAID:]]
 
     def bench(self, size: int, words: list) -> list:
-        """Unpack the archive of *size* bytes that follows, run its clawlite with *words*; return [exit code or None, stdout, stderr].
+        """Unpack the archive of *size* bytes that follows, run its clawlite with *words*; return
+        [exit code or None, stdout, stderr].
 
         Nothing of it stays.
         """
@@ -144,16 +182,31 @@ class There:
             raise OSError("the line broke off")
         with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
             with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-                archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+                archive.extractall(
+                    folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
+                )
             try:
-                done = subprocess.run([sys.executable, "-I", "-S", os.path.join(folder, "clawlite", "__main__.py"), *words],
-                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_BENCH_S)
+                done = subprocess.run(
+                    [
+                        sys.executable,
+                        "-I",
+                        "-S",
+                        os.path.join(folder, "clawlite", "__main__.py"),
+                        *words,
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=_BENCH_S,
+                )
             except subprocess.TimeoutExpired:
                 return [None, "", "they took more than %d s" % _BENCH_S]
         return [done.returncode, done.stdout, done.stderr[-_SAID:]]
 
     def switch(self, slot: str):
-        """Make *slot* the one that runs: what it holds is on the disk before the link is replaced."""
+        """Make *slot* the one that runs: what it holds is on the disk before the link is
+        replaced.
+        """
         os.sync()
         new = os.path.join(self._base, "current.new")
         if os.path.lexists(new):
@@ -167,16 +220,29 @@ class There:
             os.close(folder)
 
     def restart(self, unit: str):
-        """Restart *unit* where it runs; return [scope, error text or ""], or None when no such service runs."""
+        """Restart *unit* where it runs; return [scope, error text or ""], or None when no such
+        service runs.
+        """
         for scope in ("--user", "--system"):
+
             def systemctl(*words):
-                return subprocess.run(["systemctl", scope, "--no-ask-password", *words, unit], stdin=subprocess.DEVNULL,
-                                      capture_output=True, text=True)
+                return subprocess.run(
+                    ["systemctl", scope, "--no-ask-password", *words, unit],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                )
+
             try:
                 if systemctl("is-active", "--quiet").returncode == 0:
                     done = systemctl("restart")
-                    return [scope, "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["systemctl restart failed"])[-1]]
-            except OSError:             # no systemd here
+                    return [
+                        scope,
+                        ""
+                        if done.returncode == 0
+                        else (done.stderr.strip().splitlines() or ["systemctl restart failed"])[-1],
+                    ]
+            except OSError:  # no systemd here
                 return None
         return None
 

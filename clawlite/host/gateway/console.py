@@ -1,7 +1,9 @@
-"""A board's console, as a gateway that has its port shares it: a pseudo-terminal that ``clawlite ports`` lists.
+"""A board's console, as a gateway that has its port shares it: a pseudo-terminal that ``clawlite
+ports`` lists.
 
-``clawlite console --port gateway:ID`` talks to it as to the board.  What comes while nobody has it open is dropped.
-"""
+``clawlite console --port gateway:ID`` talks to it as to the board.  What comes while nobody has it
+open is dropped."""
+
 import asyncio
 import os
 import pty
@@ -13,14 +15,15 @@ from clawlite.host.sim import sim
 
 _MAX_LINE = 8192
 _PIECE = 4096
-_KEYS = (b"\x03", b"\x04")      # that a console hands on as they are
+_KEYS = (b"\x03", b"\x04")  # that a console hands on as they are
 
 
 class Console:
     """One pseudo-terminal.
 
     name   of the device
-    typed  function(record or b"", raw bytes) -> bool, called for each line, record or key; False: the device is away
+    typed  function(record or b"", raw bytes) -> bool, called for each line, record or key; False:
+           the device is away
     """
 
     def __init__(self, name: str, typed):
@@ -31,7 +34,16 @@ class Console:
         os.set_blocking(self._master, False)
         self._framer = Framer(_MAX_LINE)
         port = os.ttyname(self._slave)
-        self._file = sim.register({"port": port, "link": None, "board": "gateway", "id": self.id, "folder": None, "pid": os.getpid()})
+        self._file = sim.register(
+            {
+                "port": port,
+                "link": None,
+                "board": "gateway",
+                "id": self.id,
+                "folder": None,
+                "pid": os.getpid(),
+            }
+        )
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._master, self._readable)
 

@@ -1,10 +1,15 @@
-"""One device of a gateway: what it asks, whatever wire it comes over, and however often that breaks.
+"""One device of a gateway: what it asks, whatever wire it comes over, and however often that
+breaks.
 
-1. A device is known by its name: the id of its port, or that of its token.  The wire under it is a *link*.
-2. It says which image it runs, and a number of its boot.  Another boot: nobody waits for what was asked before, that ends.
-3. A request is known by its id.  One that comes again, after the link broke, is not asked again: what is missing is sent.
+1. A device is known by its name: the id of its port, or that of its token.  The wire under it is a
+   *link*.
+2. It says which image it runs, and a number of its boot.  Another boot: nobody waits for what was
+   asked before, that ends.
+3. A request is known by its id.  One that comes again, after the link broke, is not asked again:
+   what is missing is sent.
 4. Answers are kept for KEPT_S, the last KEPT of them.
 """
+
 import asyncio
 import json
 import time
@@ -18,14 +23,15 @@ from clawlite.core.turn import Message
 from clawlite.host.console.line import the_time
 from clawlite.host.gateway.job import Job, Services, dumped, shown
 
-VERSION = 1                     # of the records, docs/gateway.md
-KEPT, KEPT_S = 8, 600           # answers that are done; seconds
-MAX_ID = 64                     # characters of a request's id
-RUNNING = 4                     # requests of one device at once
-AHEAD = 2048                    # bytes that wait for the link before more records go to it
-MAX_ASKED = 1 << 20             # bytes of a request's conversation
-_KEEP = 65536                   # bytes of an answer that a provider holds; what the device remembers of it is its own
-_RECORD = (1024, 1 << 20)       # how long a record it may take
+VERSION = 1  # of the records, docs/gateway.md
+KEPT, KEPT_S = 8, 600  # answers that are done; seconds
+MAX_ID = 64  # characters of a request's id
+RUNNING = 4  # requests of one device at once
+AHEAD = 2048  # bytes that wait for the link before more records go to it
+MAX_ASKED = 1 << 20  # bytes of a request's conversation
+# bytes of an answer that a provider holds; what the device remembers of it is its own
+_KEEP = 65536
+_RECORD = (1024, 1 << 20)  # how long a record it may take
 _PREFIX = "claw.gateway."
 
 
@@ -48,14 +54,14 @@ class Device:
         self.name, self.agent = name, ""
         self._gateway = gateway
         self._link = self._image = self._boot = self._meter = None
-        self._digest = self._calls_itself = None        # its image's, and its agent, as it says
+        self._digest = self._calls_itself = None  # its image's, and its agent, as it says
         self._record = 0
-        self._is_greeted = False        # over this link
-        self._providers = {}            # name -> Provider
-        self._jobs = {}                 # id -> Job, the oldest first
-        self._sent = {}                 # id -> records of it that went over this link
-        self._asked = {}                # id -> [messages, bytes] of requests that are still coming
-        self._spent = {}                # what it has used, as core.ledger has it
+        self._is_greeted = False  # over this link
+        self._providers = {}  # name -> Provider
+        self._jobs = {}  # id -> Job, the oldest first
+        self._sent = {}  # id -> records of it that went over this link
+        self._asked = {}  # id -> [messages, bytes] of requests that are still coming
+        self._spent = {}  # what it has used, as core.ledger has it
 
     @property
     def is_up(self) -> bool:
@@ -66,7 +72,16 @@ class Device:
     def up(self, link) -> None:
         """A link stands: ask who is there.  *link* has ``send(record)``, ``waiting``."""
         self._link, self._sent, self._is_greeted = link, {}, False
-        link.send(dumped({"jsonrpc": "2.0", "id": "hello", "method": _PREFIX + "hello", "params": {"version": VERSION}}))
+        link.send(
+            dumped(
+                {
+                    "jsonrpc": "2.0",
+                    "id": "hello",
+                    "method": _PREFIX + "hello",
+                    "params": {"version": VERSION},
+                }
+            )
+        )
 
     def down(self) -> None:
         """The link is gone; what is under way goes on."""
@@ -117,16 +132,37 @@ class Device:
         elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
             self._forget(params["id"])
         elif message.get("id") is not None:
-            self._link.send(dumped({"jsonrpc": "2.0", "id": message["id"], "error": {
-                "code": -32601, "message": f"{method[:60]}: expected {_PREFIX}provider and an id of at most {MAX_ID} characters"}}))
+            self._link.send(
+                dumped(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": message["id"],
+                        "error": {
+                            "code": -32601,
+                            "message": f"{method[:60]}: expected {_PREFIX}provider and an id "
+                            f"of at most {MAX_ID} characters",
+                        },
+                    }
+                )
+            )
         return True
 
     def _greeted(self, told) -> None:
         """Take the device's answer to the hello; one without a gateway in its image has none."""
-        boot, digest = (told.get("boot"), told.get("image")) if isinstance(told, dict) else (None, None)
-        if not isinstance(boot, str) or not isinstance(digest, str) or told.get("version") != VERSION:
-            self._gateway.note(f"{self.name}: asks nothing of a gateway" if not isinstance(told, dict) else
-                               f"{self.name}: speaks version {told.get('version')} of these records, this gateway {VERSION}")
+        boot, digest = (
+            (told.get("boot"), told.get("image")) if isinstance(told, dict) else (None, None)
+        )
+        if (
+            not isinstance(boot, str)
+            or not isinstance(digest, str)
+            or told.get("version") != VERSION
+        ):
+            self._gateway.note(
+                f"{self.name}: asks nothing of a gateway"
+                if not isinstance(told, dict)
+                else f"{self.name}: speaks version {told.get('version')} of these "
+                f"records, this gateway {VERSION}"
+            )
             return
         self._record = _between(told.get("record"), _RECORD)
         if boot != self._boot:
@@ -152,13 +188,15 @@ class Device:
     def _refusal(self) -> ProviderError:
         if not self._digest:
             return ProviderError("this device has not said which image it runs")
-        return self._gateway.images.refusal(self._digest, self._calls_itself, self._gateway.port_of(self))
+        return self._gateway.images.refusal(
+            self._digest, self._calls_itself, self._gateway.port_of(self)
+        )
 
     def _message(self, params: dict) -> None:
         """Take a message of a request's conversation, or more of the last one."""
         id, text, call = params.get("id"), params.get("text"), params.get("call")
         if not _is_id(id) or not isinstance(text, str) or id in self._jobs:
-            return                      # of one that is known already
+            return  # of one that is known already
         if id not in self._asked and len(self._asked) >= RUNNING:
             self._asked.pop(next(iter(self._asked)))
         asked = self._asked.setdefault(id, [[], 0])
@@ -168,8 +206,22 @@ class Device:
             return
         if params.get("role") in ("user", "assistant", "tool"):
             of = params.get("of")
-            messages.append(Message(params["role"], text, [], of if isinstance(of, str) else "", "", _Result(params.get("failed") is True)))
-        elif isinstance(call, list) and len(call) == 2 and messages and all(isinstance(part, str) for part in call):
+            messages.append(
+                Message(
+                    params["role"],
+                    text,
+                    [],
+                    of if isinstance(of, str) else "",
+                    "",
+                    _Result(params.get("failed") is True),
+                )
+            )
+        elif (
+            isinstance(call, list)
+            and len(call) == 2
+            and messages
+            and all(isinstance(part, str) for part in call)
+        ):
             messages[-1].calls.append((call[0], call[1], text))
         elif messages and messages[-1].calls:
             id, name, raw = messages[-1].calls[-1]
@@ -190,17 +242,23 @@ class Device:
                 raise ProviderError("the gateway was started anew and knows this request no more")
             self._begin(id, params, messages, size)
         except ClawError as e:
-            self._link.send(dumped({"jsonrpc": "2.0", "id": id, "error": {"code": e.code, "message": shown(e)}}))
+            self._link.send(
+                dumped({"jsonrpc": "2.0", "id": id, "error": {"code": e.code, "message": shown(e)}})
+            )
 
     def _begin(self, id: str, params: dict, messages: list, size: int) -> None:
         if self._image is None:
-            self._identify()            # it may be known meanwhile
+            self._identify()  # it may be known meanwhile
         if self._image is None:
             raise self._refusal()
         if sum(not job.is_done for job in self._jobs.values()) >= RUNNING:
-            raise InvalidRequest(f"{RUNNING} requests of this device are under way already", "wait for one to end")
+            raise InvalidRequest(
+                f"{RUNNING} requests of this device are under way already", "wait for one to end"
+            )
         if size > MAX_ASKED or not messages or messages[0].role != "user":
-            raise InvalidRequest(f"expected a conversation of at most {MAX_ASKED} bytes that a person begins")
+            raise InvalidRequest(
+                f"expected a conversation of at most {MAX_ASKED} bytes that a person begins"
+            )
         provider = self._provider(str(params.get("provider")))
         most = params.get("max_tokens")
         job = Job(id, provider, self._services(), self._moved, self._record)
@@ -210,7 +268,11 @@ class Device:
 
     def _provider(self, name):
         if name not in self._providers:
-            rows = [self._image.provider(number - 2) for number in self._image.agent.providers if number >= 2]
+            rows = [
+                self._image.provider(number - 2)
+                for number in self._image.agent.providers
+                if number >= 2
+            ]
             row = next((row for row in rows if row[0] == name), None)
             if row is None:
                 raise ProviderError("the image has no such provider")
@@ -221,8 +283,16 @@ class Device:
         info = self._image.agent
         if self._meter is None:
             self._spent = self._gateway.store.spent(self.name, info.name)
-            self._meter = Meter(_clock, lambda: self._spent, info.tokens_per_hour, info.cost_per_day, info.rates)
-        return Services(self._image, self._meter, lambda name: self._gateway.secret(info.name, name), self._spend, self._gateway.note)
+            self._meter = Meter(
+                _clock, lambda: self._spent, info.tokens_per_hour, info.cost_per_day, info.rates
+            )
+        return Services(
+            self._image,
+            self._meter,
+            lambda name: self._gateway.secret(info.name, name),
+            self._spend,
+            self._gateway.note,
+        )
 
     async def _spend(self, entries: list) -> bool:
         """Carry out the effect STORE."""

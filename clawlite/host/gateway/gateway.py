@@ -1,7 +1,8 @@
 """``clawlite gateway``: keys and network for devices that have neither (docs/gateway.md).
 
-A device asks for a provider of its image by name; host, key, limits and the API's format are known here alone.
-"""
+A device asks for a provider of its image by name; host, key, limits and the API's format are known
+here alone."""
+
 import asyncio
 import os
 import signal
@@ -18,7 +19,7 @@ from clawlite.host.gateway.store import Store
 from clawlite.host.serial import ports
 from clawlite.host.sim.sim import registry
 
-MAX_SAID = 4096                 # characters of a question or an answer that the history keeps
+MAX_SAID = 4096  # characters of a question or an answer that the history keeps
 
 
 def folder() -> str:
@@ -43,16 +44,28 @@ async def _serve(projects, port_names, listen, certificate, key, secret) -> int:
     codes = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, lambda number=number: (codes.append(number), over.set()))
-    gateway = Gateway(Images(projects or ["."], note, seen=os.path.join(folder(), "images")), await Store.open(os.path.join(folder(), "gateway.db"), note), secret, note)
+    gateway = Gateway(
+        Images(projects or ["."], note, seen=os.path.join(folder(), "images")),
+        await Store.open(os.path.join(folder(), "gateway.db"), note),
+        secret,
+        note,
+    )
     try:
         gateway.note("agents: " + (", ".join(gateway.images.agents()) or "none that could be read"))
-        entries = [ports.choose(name) for name in port_names] or ([] if listen else [ports.choose()])
+        entries = [ports.choose(name) for name in port_names] or (
+            [] if listen else [ports.choose()]
+        )
         for entry in entries:
             port = gateway.attach(entry)
-            gateway.note(f"serves {entry['port']}; its console: clawlite console --port {port.console}")
+            gateway.note(
+                f"serves {entry['port']}; its console: clawlite console --port {port.console}"
+            )
         if listen:
             where = await gateway.listen(listen, certificate, key)
-            gateway.note(f"listens on {where}{'' if certificate else ', not encrypted: for a LAN that you trust'}")
+            gateway.note(
+                f"listens on "
+                f"{where}{'' if certificate else ', not encrypted: for a LAN that you trust'}"
+            )
         await over.wait()
     finally:
         await gateway.close()
@@ -110,22 +123,39 @@ class Gateway:
     # -- what devices tell
 
     def greeted(self, device: Device, digest: str, refusal) -> None:
-        """*device* runs the image with this *digest*; *refusal*: what it is told, when nobody knows that."""
+        """*device* runs the image with this *digest*; *refusal*: what it is told, when nobody
+        knows that.
+        """
         if refusal:
             self.note(f"{device.name}: runs an image that no project has: {shown(refusal)}")
         else:
             self.images.ran(digest)
-            self.note(f"{device.name}: runs {device.agent}" + ("" if self.images.is_now(digest) else f", as it was before: image {digest[:12]}"))
+            self.note(
+                f"{device.name}: runs {device.agent}"
+                + ("" if self.images.is_now(digest) else f", as it was before: image {digest[:12]}")
+            )
         self.store.seen(device.name, device.agent, digest)
         self.store.event(device.name, "device.greeted", agent=device.agent, image=digest)
 
     def began(self, device: Device, job, messages: list) -> None:
-        job.asked = next((message.text for message in reversed(messages) if message.role == "user"), "")[:MAX_SAID]
+        job.asked = next(
+            (message.text for message in reversed(messages) if message.role == "user"), ""
+        )[:MAX_SAID]
         self.store.event(device.name, "request.began", request=job.id, provider=job.provider)
 
     def ended(self, device: Device, job) -> None:
-        self.store.event(device.name, "request.ended", request=job.id, provider=job.provider, outcome=job.outcome)
-        self.store.asked(device.name, device.agent, job.provider, job.id, job.asked, job.said[:MAX_SAID], job.outcome)
+        self.store.event(
+            device.name, "request.ended", request=job.id, provider=job.provider, outcome=job.outcome
+        )
+        self.store.asked(
+            device.name,
+            device.agent,
+            job.provider,
+            job.id,
+            job.asked,
+            job.said[:MAX_SAID],
+            job.outcome,
+        )
         if job.outcome != "ok":
             self.note(f"{device.name}: {job.provider}: {job.outcome}")
 
@@ -133,6 +163,7 @@ class Gateway:
 def loads(data: bytes):
     """Return the value of strict JSON.  Raises ``ParseError``."""
     import msgspec
+
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:

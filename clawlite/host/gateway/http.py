@@ -1,8 +1,9 @@
 """A gateway's connections to providers: one for each attempt of ``core.exchange``, over asyncio.
 
-The device names no host: it names a provider of its image, and the image says where that is.  Names are looked up here, and no
-answer leads anywhere else: redirects are not followed (core/exchange.py).
-"""
+The device names no host: it names a provider of its image, and the image says where that is.  Names
+are looked up here, and no answer leads anywhere else: redirects are not followed
+(core/exchange.py)."""
+
 import asyncio
 import functools
 import ssl
@@ -35,19 +36,32 @@ class Connection:
                 return True, await self._reader.read(PIECE)
         except TimeoutError:
             silent = self._reader is not None
-            why = f"it said nothing for {timeout_ms // 1000} s" if silent else f"timed out after {self._timeout_s:g} s"
+            why = (
+                f"it said nothing for {timeout_ms // 1000} s"
+                if silent
+                else f"timed out after {self._timeout_s:g} s"
+            )
         except ssl.SSLCertVerificationError as e:
             why = f"certificate of {self._host}: {e.verify_message}"
         except OSError as e:
-            why = f"no connection to {self._host}: {e.strerror or e}" if self._reader is None else f"the connection broke: {e.strerror or e}"
+            why = (
+                f"no connection to {self._host}: {e.strerror or e}"
+                if self._reader is None
+                else f"the connection broke: {e.strerror or e}"
+            )
         return False, ProviderError(why)
 
     async def _open(self) -> None:
-        reader, self._writer = await asyncio.open_connection(self._host, self._port, ssl=self._tls, limit=PIECE,
-                                                             server_hostname=self._host if self._tls else None)
+        reader, self._writer = await asyncio.open_connection(
+            self._host,
+            self._port,
+            ssl=self._tls,
+            limit=PIECE,
+            server_hostname=self._host if self._tls else None,
+        )
         self._writer.writelines(self._parts)
         self._parts = None
-        self._reader = reader           # what stands now
+        self._reader = reader  # what stands now
 
     def close(self) -> None:
         if self._writer:
@@ -56,7 +70,9 @@ class Connection:
 
 @functools.cache
 def context() -> ssl.SSLContext:
-    """Return what checks certificates and host names; $SSL_CERT_FILE and $SSL_CERT_DIR are honoured."""
+    """Return what checks certificates and host names; $SSL_CERT_FILE and $SSL_CERT_DIR are
+    honoured.
+    """
     made = ssl.create_default_context()
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     return made

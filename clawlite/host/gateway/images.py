@@ -1,11 +1,17 @@
-"""The images that a gateway knows: of the projects that it was started with, by the digest that a device tells; a device is held to its own.
+"""The images that a gateway knows: of the projects that it was started with, by the digest that a
+device tells; a device is held to its own.
 
-1. A folder with a claw.yaml is a project; one without is looked into, one level deep; a file is an image.
-2. Of a project counts what its claw.cbor holds, and what its manifest compiles to now: a build is the same bytes on every machine.
-3. An unknown digest has everything read anew, at most every ``_AGAIN_S``: somebody may have built and flashed meanwhile.
-4. What a device was seen to run is kept: when its project has become another since, it goes on under what it runs.  That counts for
-   agents of the projects alone.  What is nowhere is refused: no device gets the rules of another image.
+1. A folder with a claw.yaml is a project; one without is looked into, one level deep; a file is an
+   image.
+2. Of a project counts what its claw.cbor holds, and what its manifest compiles to now: a build is
+   the same bytes on every machine.
+3. An unknown digest has everything read anew, at most every ``_AGAIN_S``: somebody may have built
+   and flashed meanwhile.
+4. What a device was seen to run is kept: when its project has become another since, it goes on
+   under what it runs.  That counts for agents of the projects alone.  What is nowhere is refused:
+   no device gets the rules of another image.
 """
+
 import os
 import re
 import shlex
@@ -19,8 +25,9 @@ from clawlite.host.manifest import manifest
 
 MAX_IMAGE = 16 << 20
 _AGAIN_S = 5
-_KEPT = 64                      # decoded tools and rules of an image that stay in memory
-MAX_IMAGES = 64                 # of those that devices were seen to run; the ones that were seen last
+_KEPT = 64  # decoded tools and rules of an image that stay in memory
+# of those that devices were seen to run; the ones that were seen last
+MAX_IMAGES = 64
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -36,18 +43,22 @@ class Images:
     def __init__(self, paths: list, note, clock=time.monotonic, seen: str = None):
         for path in paths:
             if not os.path.exists(path):
-                raise ClawError(f"{path} does not exist", "name the folder of a project, or a folder of them")
+                raise ClawError(
+                    f"{path} does not exist", "name the folder of a project, or a folder of them"
+                )
         self._paths, self._note, self._clock = paths, note, clock
         self._seen = seen
-        self._found, self._data = {}, {}        # digest -> Image, its bytes
-        self._now = {}                  # where it is -> (agent, digest) of what a project is now
-        self._again_at = None           # before then an unknown digest has nothing read anew
+        self._found, self._data = {}, {}  # digest -> Image, its bytes
+        self._now = {}  # where it is -> (agent, digest) of what a project is now
+        self._again_at = None  # before then an unknown digest has nothing read anew
         self._told = set()
         self.read()
 
     def find(self, digest: str):
         """Return the ``image.Image`` with this digest, 64 hex digits, or None."""
-        if digest not in self._found and (self._again_at is None or self._clock() >= self._again_at):
+        if digest not in self._found and (
+            self._again_at is None or self._clock() >= self._again_at
+        ):
             self._again_at = self._clock() + _AGAIN_S
             self.read()
         if digest not in self._found and self._seen and _DIGEST.fullmatch(digest):
@@ -85,11 +96,18 @@ class Images:
         for path, (name, now) in self._now.items():
             if name == agent:
                 flash = f"clawlite flash {shlex.quote(path)}" + (f" --port {port}" if port else "")
-                return ProviderError(f"this device runs image {digest[:12]} of {name}, and the gateway knows none of {name} but {now[:12]}",
-                                     f"{'end the gateway, and ' if port else ''}{flash}; or name the folder of {digest[:12]} to the gateway")
+                return ProviderError(
+                    f"this device runs image {digest[:12]} of {name}, and the "
+                    f"gateway knows none of {name} but {now[:12]}",
+                    f"{'end the gateway, and ' if port else ''}{flash}; or name "
+                    f"the folder of {digest[:12]} to the gateway",
+                )
         known = ", ".join(sorted({f"{name} {now[:12]}" for name, now in self._now.values()})[:4])
-        return ProviderError(f"the gateway knows no project whose image is {digest[:12]}; it knows {known or 'none'}",
-                             "clawlite gateway FOLDER, with the folder of that image")
+        return ProviderError(
+            f"the gateway knows no project whose image is {digest[:12]}; it "
+            f"knows {known or 'none'}",
+            "clawlite gateway FOLDER, with the folder of that image",
+        )
 
     def agents(self) -> list[str]:
         """Return the names of the agents that are known, sorted."""
@@ -102,7 +120,11 @@ class Images:
                 self._try(path, self._image)
                 continue
             inside = [os.path.join(path, name) for name in sorted(os.listdir(path))]
-            projects = [path] if _is_project(path) else [folder for folder in inside if _is_project(folder)]
+            projects = (
+                [path]
+                if _is_project(path)
+                else [folder for folder in inside if _is_project(folder)]
+            )
             for folder in projects:
                 self._try(folder, self._project)
 
@@ -131,7 +153,9 @@ class Images:
     def _remembered(self, path: str) -> None:
         with open(path, "rb") as file:
             digest, image, data = _opened(file.read(MAX_IMAGE))
-        if digest == os.path.basename(path) and image.agent.name in [name for name, _ in self._now.values()]:
+        if digest == os.path.basename(path) and image.agent.name in [
+            name for name, _ in self._now.values()
+        ]:
             self._found[digest], self._data[digest] = image, data
 
     def _add(self, data: bytes, path: str) -> None:
@@ -142,9 +166,13 @@ class Images:
 
 
 def _opened(data: bytes) -> tuple:
-    """Return (digest, ``image.Image``, data).  Raises ``ClawError``: also when the digest is not that of the rest."""
+    """Return (digest, ``image.Image``, data).  Raises ``ClawError``: also when the digest is not
+    that of the rest.
+    """
+
     def read(offset: int, length: int) -> bytes:
-        return data[offset:offset + length]
+        return data[offset : offset + length]
+
     image = layout.Image(read, len(data), _KEPT)
     image_signature.check(read, len(data), image.seal_at)
     return read(image.seal_at + 7, 32).hex(), image, data

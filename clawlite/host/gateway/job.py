@@ -1,7 +1,9 @@
-"""One request of a device on its way: ``core.provider`` asks, its effects are carried out, what comes becomes records.
+"""One request of a device on its way: ``core.provider`` asks, its effects are carried out, what
+comes becomes records.
 
-Records stay until the request is forgotten: a device whose line broke says how many of them it has, and gets the rest.
-"""
+Records stay until the request is forgotten: a device whose line broke says how many of them it has,
+and gets the rest."""
+
 import asyncio
 import json
 
@@ -11,8 +13,8 @@ from clawlite.core.image import WIRE
 from clawlite.core.ledger import DAY_COST, DAY_TOKENS
 from clawlite.host.gateway.http import Connection
 
-PIECE = 512                     # characters of text in one record
-FLUSH_S = 0.06                  # text is gathered for so long: a record has 75 bytes beside it
+PIECE = 512  # characters of text in one record
+FLUSH_S = 0.06  # text is gathered for so long: a record has 75 bytes beside it
 
 
 class Job:
@@ -23,17 +25,23 @@ class Job:
     services  ``Services``
     moved     function(), called when there are more records
     limit     bytes of one record that the device takes
-    Public, to be read: ``records`` (bytes of each), ``is_done``, ``provider`` (its name), ``said`` (text of the answer), ``outcome`` ("ok" or the error's
-    sentence), ``ended_s`` (the loop's time, or None).  ``asked``: what the person said, by who keeps a history.
-    """
+    Public, to be read: ``records`` (bytes of each), ``is_done``, ``provider`` (its name), ``said``
+    (text of the answer), ``outcome`` ("ok" or the error's sentence), ``ended_s`` (the loop's time,
+    or None).  ``asked``: what the person said, by who keeps a history."""
 
     def __init__(self, id: str, provider, services, moved, limit: int):
-        self.id, self.provider, self.records, self.said, self.outcome = id, provider.name, [], "", None
+        self.id, self.provider, self.records, self.said, self.outcome = (
+            id,
+            provider.name,
+            [],
+            "",
+            None,
+        )
         self.asked = ""
         self._provider, self._services, self._moved, self._limit = provider, services, moved, limit
-        self._text = ""                 # gathered, and in no record yet
+        self._text = ""  # gathered, and in no record yet
         self._timer = None
-        self._spent = []                # for the device's own ledger
+        self._spent = []  # for the device's own ledger
         self._task = None
         self.ended_s = None
 
@@ -64,7 +72,7 @@ class Job:
             self._result(reply)
         except ClawError as e:
             self._failed(e)
-        except Exception as e:          # a bug: the device is told, the gateway goes on
+        except Exception as e:  # a bug: the device is told, the gateway goes on
             self._failed(unexpected(e))
         self.ended_s = asyncio.get_running_loop().time()
         self._moved()
@@ -81,14 +89,17 @@ class Job:
                     return e.value
                 value, kind = None, effect[0]
                 if kind == E.OPEN:
-                    connection = Connection(effect[1], effect[2], effect[3], self._services.parts(effect[4]), effect[5])
+                    connection = Connection(
+                        effect[1], effect[2], effect[3], self._services.parts(effect[4]), effect[5]
+                    )
                 elif kind == E.RECEIVE:
                     value = await connection.receive(effect[1])
                 elif kind == E.CLOSE:
                     connection.close()
                 elif kind == E.WRITE:
                     self._write(effect[1]) if effect[1] else self._void()
-                elif kind == E.TELL and not self.said:      # after an answer: for the device another one would begin
+                # after an answer: for the device another one would begin
+                elif kind == E.TELL and not self.said:
                     self._add("notice", effect[1])
                 else:
                     value = await self._other(effect)
@@ -111,7 +122,9 @@ class Job:
     # -- records
 
     def _void(self) -> None:
-        """The answer broke off: the notice that follows says so, and voids what the device has shown of it."""
+        """The answer broke off: the notice that follows says so, and voids what the device has
+        shown of it.
+        """
         self._flush()
         self.said = ""
 
@@ -129,20 +142,29 @@ class Job:
             self._timer = None
         text, self._text = self._text, ""
         for at in range(0, len(text), PIECE):
-            self._add("text", text[at:at + PIECE])
+            self._add("text", text[at : at + PIECE])
 
     def _add(self, name: str, text: str) -> None:
-        self._keep({"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": {"id": self.id, "text": text}})
+        self._keep(
+            {
+                "jsonrpc": "2.0",
+                "method": "claw.gateway." + name,
+                "params": {"id": self.id, "text": text},
+            }
+        )
 
     def _keep(self, message: dict) -> None:
         self.records.append(dumped(message))
         self._moved()
 
     def _result(self, reply) -> None:
-        if reply.text and not reply.shown:      # what came in one piece goes down in pieces, too
+        if reply.text and not reply.shown:  # what came in one piece goes down in pieces, too
             self._write(reply.text if reply.text.endswith("\n") else reply.text + "\n")
             self._flush()
-        calls = [[id or "", name, raw or ("" if arguments is None else dumped(arguments).decode())] for id, name, arguments, raw in reply.calls]
+        calls = [
+            [id or "", name, raw or ("" if arguments is None else dumped(arguments).decode())]
+            for id, name, arguments, raw in reply.calls
+        ]
         result = {"stop": reply.stop}
         if calls:
             result["calls"] = calls
@@ -151,14 +173,18 @@ class Job:
         message = {"jsonrpc": "2.0", "id": self.id, "result": result}
         size = len(dumped(message))
         if size > self._limit:
-            raise ProviderError(f"the answer's tool calls take {size} bytes, the device {self._limit}")
+            raise ProviderError(
+                f"the answer's tool calls take {size} bytes, the device {self._limit}"
+            )
         self.outcome = "ok"
         self._keep(message)
 
     def _failed(self, e: ClawError) -> None:
         self._flush()
         self.outcome = e.message
-        self._keep({"jsonrpc": "2.0", "id": self.id, "error": {"code": e.code, "message": shown(e)}})
+        self._keep(
+            {"jsonrpc": "2.0", "id": self.id, "error": {"code": e.code, "message": shown(e)}}
+        )
 
 
 class Services:
@@ -172,11 +198,20 @@ class Services:
     """
 
     def __init__(self, image, meter, find, spend, note):
-        self._image, self.meter, self._find, self.spend, self._note = image, meter, find, spend, note
+        self._image, self.meter, self._find, self.spend, self._note = (
+            image,
+            meter,
+            find,
+            spend,
+            note,
+        )
 
     def parts(self, parts: list) -> list[bytes]:
         """Return the bytes of *parts* (effect OPEN)."""
-        return [part if isinstance(part, bytes) else self._image.part(WIRE, part[0], part[1]) for part in parts]
+        return [
+            part if isinstance(part, bytes) else self._image.part(WIRE, part[0], part[1])
+            for part in parts
+        ]
 
     async def secret(self, name: str) -> tuple:
         """Return (True, value), or (False, ``ClawError``)."""
@@ -184,7 +219,9 @@ class Services:
             return True, await asyncio.get_running_loop().run_in_executor(None, self._find, name)
         except ClawError as e:
             self._note(shown(e))
-            return False, ProviderError(f"the gateway has no secret {name} that it could use", "it says more where it runs")
+            return False, ProviderError(
+                f"the gateway has no secret {name} that it could use", "it says more where it runs"
+            )
 
 
 def shown(e: ClawError) -> str:

@@ -1,10 +1,15 @@
-"""Devices that reach a gateway over the LAN: TCP, one token each, records as RFC 7464 has them (0x1E, JSON, LF).
+"""Devices that reach a gateway over the LAN: TCP, one token each, records as RFC 7464 has them
+(0x1E, JSON, LF).
 
-1. The token never goes over the wire: the gateway sends a nonce, the device answers HMAC-SHA256(token, nonce), in hex.
+1. The token never goes over the wire: the gateway sends a nonce, the device answers
+   HMAC-SHA256(token, nonce), in hex.
 2. Without ``--tls-cert`` what follows is not encrypted: for a LAN whose every member is trusted.
-3. Who does not answer in time, or wrongly, is told no reason.  Of one token the newest connection counts.
-4. Strangers are few, in all and of one address; when there are too many the oldest goes: a device that answers is one for a moment alone.
+3. Who does not answer in time, or wrongly, is told no reason.  Of one token the newest connection
+   counts.
+4. Strangers are few, in all and of one address; when there are too many the oldest goes: a device
+   that answers is one for a moment alone.
 """
+
 import asyncio
 import hmac
 import json
@@ -16,12 +21,12 @@ from clawlite.core.errors import ClawError
 from clawlite.core.frame import RECORD, Framer
 from clawlite.host.gateway.job import dumped
 
-MAX_STRANGERS = 256             # connections whose token is not known yet
-MAX_BESIDE = 128                # of those, of one address
-_BACKLOG = 512                  # connections that the kernel holds until they are accepted
+MAX_STRANGERS = 256  # connections whose token is not known yet
+MAX_BESIDE = 128  # of those, of one address
+_BACKLOG = 512  # connections that the kernel holds until they are accepted
 MAX_RECORD = 65536
 _AUTH_S = 10
-_FULL = 262144                  # bytes that wait for a device that does not read: it is let go
+_FULL = 262144  # bytes that wait for a device that does not read: it is let go
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 
 
@@ -32,13 +37,18 @@ class Tokens:
         self._folder = folder
 
     def make(self, name: str) -> str:
-        """Return a new token for the device *name*; an earlier one is no longer good.  Raises ``ClawError``."""
+        """Return a new token for the device *name*; an earlier one is no longer good.  Raises
+        ``ClawError``.
+        """
         if not _NAME.match(name):
-            raise ClawError(f"{name!r} is no name of a device", "letters, digits, dots and hyphens, at most 63")
+            raise ClawError(
+                f"{name!r} is no name of a device", "letters, digits, dots and hyphens, at most 63"
+            )
         token = os.urandom(32).hex()
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         path = os.path.join(self._folder, name)
-        file = os.open(path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)        # no name ends so
+        # no name ends so
+        file = os.open(path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             os.write(file, token.encode())
         finally:
@@ -56,7 +66,11 @@ class Tokens:
             except OSError:
                 pass
         right = hmac.new(token or os.urandom(32), nonce.encode(), "sha256").hexdigest()
-        return isinstance(mac, str) and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace")) and bool(token)
+        return (
+            isinstance(mac, str)
+            and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
+            and bool(token)
+        )
 
 
 class Listener:
@@ -68,15 +82,17 @@ class Listener:
 
     def __init__(self, tokens: Tokens, device, note):
         self.tokens, self.device, self.note = tokens, device, note
-        self.strangers = {}             # Peer -> its address, the oldest first
-        self.peers = {}                 # name -> Peer
+        self.strangers = {}  # Peer -> its address, the oldest first
+        self.peers = {}  # name -> Peer
         self._server = None
 
     async def open(self, address: str, certificate, key) -> str:
         """Listen on HOST:PORT; return the address with its real port.  Raises ``ClawError``."""
         host, _, port = address.rpartition(":")
         if not port.isdigit() or not host:
-            raise ClawError(f"--listen: expected ADDRESS:PORT, found {address}", "such as 192.168.1.2:7420")
+            raise ClawError(
+                f"--listen: expected ADDRESS:PORT, found {address}", "such as 192.168.1.2:7420"
+            )
         tls = None
         try:
             if certificate:
@@ -84,8 +100,14 @@ class Listener:
                 tls.minimum_version = ssl.TLSVersion.TLSv1_2
                 tls.load_cert_chain(certificate, key)
             loop = asyncio.get_running_loop()
-            self._server = await loop.create_server(lambda: Peer(self), host.strip("[]"), int(port), ssl=tls, backlog=_BACKLOG,
-                                                    ssl_handshake_timeout=_AUTH_S if tls else None)
+            self._server = await loop.create_server(
+                lambda: Peer(self),
+                host.strip("[]"),
+                int(port),
+                ssl=tls,
+                backlog=_BACKLOG,
+                ssl_handshake_timeout=_AUTH_S if tls else None,
+            )
         except (OSError, OverflowError) as e:
             raise ClawError(f"{address}: {getattr(e, 'strerror', None) or e}") from None
         return "%s:%d" % self._server.sockets[0].getsockname()[:2]
@@ -129,7 +151,16 @@ class Peer(asyncio.Protocol):
             oldest.end()
         strangers[self] = address
         self._timer = asyncio.get_running_loop().call_later(_AUTH_S, self.end)
-        self.send(dumped({"jsonrpc": "2.0", "id": "auth", "method": "claw.gateway.auth", "params": {"nonce": self._nonce}}))
+        self.send(
+            dumped(
+                {
+                    "jsonrpc": "2.0",
+                    "id": "auth",
+                    "method": "claw.gateway.auth",
+                    "params": {"nonce": self._nonce},
+                }
+            )
+        )
 
     def data_received(self, data: bytes) -> None:
         self._framer.feed(data)
@@ -162,7 +193,10 @@ class Peer(asyncio.Protocol):
         except (ValueError, KeyError, TypeError, RecursionError):
             name = mac = None
         if not self._listener.tokens.is_right(name, self._nonce, mac):
-            self._listener.note(f"somebody at {self._transport.get_extra_info('peername')[0]} has no token that is right")
+            self._listener.note(
+                f"somebody at {self._transport.get_extra_info('peername')[0]} has "
+                f"no token that is right"
+            )
             self.end()
             return
         self._timer.cancel()

@@ -1,4 +1,5 @@
 """What a gateway has kept (store.py), read beside one that may run."""
+
 import json
 import os
 import sqlite3
@@ -9,24 +10,55 @@ from clawlite.host.gateway.gateway import folder
 
 
 def devices() -> list[dict]:
-    """Return the devices by name.  Keys: device, agent, image, first, last (times), spent ({agent: meters})."""
+    """Return the devices by name.  Keys: device, agent, image, first, last (times), spent
+    ({agent: meters}).
+    """
     spent = {}
     for row in _read("SELECT device, agent, meters FROM spent"):
         spent.setdefault(row["device"], {})[row["agent"]] = json.loads(row["meters"])
-    found = _read("SELECT name AS device, agent, image, first_s AS first, last_s AS last FROM devices ORDER BY name")
-    return [{**row, "first": iso8601(row["first"]), "last": iso8601(row["last"]), "spent": spent.get(row["device"], {})} for row in found]
+    found = _read(
+        "SELECT name AS device, agent, image, first_s AS first, last_s AS last FROM "
+        "devices ORDER BY name"
+    )
+    return [
+        {
+            **row,
+            "first": iso8601(row["first"]),
+            "last": iso8601(row["last"]),
+            "spent": spent.get(row["device"], {}),
+        }
+        for row in found
+    ]
 
 
 def history(count: int) -> list[dict]:
-    """Return the last *count* requests, the oldest first.  Keys: time, device, agent, provider, request, asked, said, outcome."""
-    found = _read("SELECT time_s AS time, device, agent, provider, request, asked, said, outcome FROM history ORDER BY id DESC LIMIT ?", count)
+    """Return the last *count* requests, the oldest first.  Keys: time, device, agent, provider,
+    request, asked, said, outcome.
+    """
+    found = _read(
+        "SELECT time_s AS time, device, agent, provider, request, asked, said, outcome "
+        "FROM history ORDER BY id DESC LIMIT ?",
+        count,
+    )
     return [{**row, "time": iso8601(row["time"])} for row in reversed(found)]
 
 
 def audit(count: int) -> list[dict]:
-    """Return the last *count* events, the oldest first.  Keys: time, device, event, and what the event has."""
-    found = _read("SELECT time_s AS time, device, event, detail FROM audit ORDER BY id DESC LIMIT ?", count)
-    return [{"time": iso8601(row["time"]), "device": row["device"], "event": row["event"], **json.loads(row["detail"])} for row in reversed(found)]
+    """Return the last *count* events, the oldest first.  Keys: time, device, event, and what the
+    event has.
+    """
+    found = _read(
+        "SELECT time_s AS time, device, event, detail FROM audit ORDER BY id DESC LIMIT ?", count
+    )
+    return [
+        {
+            "time": iso8601(row["time"]),
+            "device": row["device"],
+            "event": row["event"],
+            **json.loads(row["detail"]),
+        }
+        for row in reversed(found)
+    ]
 
 
 def _read(question: str, *values) -> list[dict]:

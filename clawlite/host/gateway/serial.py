@@ -1,8 +1,10 @@
-"""A serial port of a gateway: the reliable line to one board, and the console that people share it through.
+"""A serial port of a gateway: the reliable line to one board, and the console that people share it
+through.
 
-The port is found again when it was away.  A board that answers no hello (it boots) is greeted again when it has said something,
-else every ``_AGAIN_S``; while its REPL is open nothing is typed into that.
-"""
+The port is found again when it was away.  A board that answers no hello (it boots) is greeted again
+when it has said something, else every ``_AGAIN_S``; while its REPL is open nothing is typed into
+that."""
+
 import asyncio
 import collections
 import os
@@ -18,9 +20,10 @@ from clawlite.host.serial.serial_line import BAUD, Gone, SerialLine
 
 _WINDOW, _MAX_RECORD, _BACKLOG = 4096, 65536, 262144
 _AGAIN_S = 30
-_AWAY_S = 0.5                   # how often a board that went away is looked for
-_HELLO_MS = 4000                # for the answer to one hello
-_REPL, _AGENT = (b"\n>>> ", b"raw REPL;"), (b"soft reboot", b" is ready.")     # what a board says when either begins
+_AWAY_S = 0.5  # how often a board that went away is looked for
+_HELLO_MS = 4000  # for the answer to one hello
+# what a board says when either begins
+_REPL, _AGENT = (b"\n>>> ", b"raw REPL;"), (b"soft reboot", b" is ready.")
 
 
 class SerialPort:
@@ -36,14 +39,22 @@ class SerialPort:
     def __init__(self, entry: dict, device, note, watch=None):
         self._serial = SerialLine(entry)
         self._device, self._note, self._watch = device, note, watch
-        self._line = Line(int.from_bytes(os.urandom(4), "big") or 1, _WINDOW, limit=_MAX_RECORD, backlog=_BACKLOG, baud=BAUD,
-                          patience_ms=10000)
+        self._line = Line(
+            int.from_bytes(os.urandom(4), "big") or 1,
+            _WINDOW,
+            limit=_MAX_RECORD,
+            backlog=_BACKLOG,
+            baud=BAUD,
+            patience_ms=10000,
+        )
         self._beside = TextBeside()
         self._loop = asyncio.get_running_loop()
         self._is_up = self._greets = self._writes = self._is_repl = False
-        self._is_silent = False         # the line is over, for nothing came, and nothing has come since
-        self._sent = collections.deque()        # of each record that is not acknowledged: (bytes, whether people sent it)
-        self._said = b""                # the last of its text
+        # the line is over, for nothing came, and nothing has come since
+        self._is_silent = False
+        # of each record that is not acknowledged: (bytes, whether people sent it)
+        self._sent = collections.deque()
+        self._said = b""  # the last of its text
         self._greeted_ms = 0
         self._timer = None
         self._console = Console(device.name, self._typed)
@@ -62,7 +73,8 @@ class SerialPort:
         return device is self._device
 
     def send(self, record: bytes, is_typed: bool = False) -> None:
-        """Send a record to the board.  One that does not fit ends the session: the device asks again in the next.
+        """Send a record to the board.  One that does not fit ends the session: the device asks
+        again in the next.
 
         is_typed  people sent it, by the console: they are told when it may not have arrived
         """
@@ -189,9 +201,12 @@ class SerialPort:
         """The session is over; *lost*: so many of its last records may not have arrived."""
         if self._is_up and why:
             self._note(f"{self._device.name}: the line is over ({why})")
-        typed = sum(is_typed for _, is_typed in [*self._sent][max(0, len(self._sent) - lost):])
+        typed = sum(is_typed for _, is_typed in [*self._sent][max(0, len(self._sent) - lost) :])
         if typed:
-            self._console.show(b"clawlite: the line broke; of what was typed %d lines may not have arrived\n" % typed)
+            self._console.show(
+                b"clawlite: the line broke; of what was typed %d lines may not "
+                b"have arrived\n" % typed
+            )
         self._sent.clear()
         self._is_up = self._greets = False
         self._device.down()
@@ -233,7 +248,9 @@ class SerialPort:
     # -- from people
 
     def _typed(self, record: bytes, raw: bytes) -> bool:
-        """Send what came from the console: *record*, or *raw* bytes where no line stands; return False when nobody hears it."""
+        """Send what came from the console: *record*, or *raw* bytes where no line stands; return
+        False when nobody hears it.
+        """
         if self._serial.fd is None or self._serial.is_full or self._is_silent and record:
             return False
         if self._is_up and record:

@@ -1,7 +1,9 @@
-"""What a gateway keeps, in one SQLite file: the fleet, what each device has spent, what it asked and was told, and what happened.
+"""What a gateway keeps, in one SQLite file: the fleet, what each device has spent, what it asked
+and was told, and what happened.
 
-Everything is read once, at the start, and written as it changes; the file is the truth after a restart.  Keys are in none of it.
-"""
+Everything is read once, at the start, and written as it changes; the file is the truth after a
+restart.  Keys are in none of it."""
+
 import asyncio
 import errno
 import json
@@ -12,19 +14,21 @@ import time
 from clawlite.core.errors import ClawError
 from clawlite.host.base.problems import disk_hint
 
-KEPT_ROWS = 10000               # of history and of audit, each; older ones go
-_EACH = 256                     # rows between two looks at that
+KEPT_ROWS = 10000  # of history and of audit, each; older ones go
+_EACH = 256  # rows between two looks at that
 _TABLES = """
 CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, agent TEXT, image TEXT, first_s INTEGER, last_s INTEGER);
 CREATE TABLE IF NOT EXISTS spent (device TEXT, agent TEXT, meters TEXT, PRIMARY KEY (device, agent));
 CREATE TABLE IF NOT EXISTS history (id INTEGER PRIMARY KEY, time_s INTEGER, device TEXT, agent TEXT, provider TEXT, request TEXT,
                                     asked TEXT, said TEXT, outcome TEXT);
 CREATE TABLE IF NOT EXISTS audit (id INTEGER PRIMARY KEY, time_s INTEGER, device TEXT, event TEXT, detail TEXT);
-"""
+"""  # noqa: E501
 
 
 class Store:
-    """An open store; ``open`` makes one.  What cannot be written is told once, and counts until the process ends."""
+    """An open store; ``open`` makes one.  What cannot be written is told once, and counts until
+    the process ends.
+    """
 
     def __init__(self, db, spent: dict, note):
         self._db, self._spent, self._note = db, spent, note
@@ -39,15 +43,20 @@ class Store:
         note  function(text) for who runs the gateway
         """
         import aiosqlite
+
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             db = await aiosqlite.connect(path)
-            await db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + _TABLES)
+            await db.executescript(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + _TABLES
+            )
             rows = await db.execute_fetchall("SELECT device, agent, meters FROM spent")
         except (OSError, aiosqlite.Error) as e:
             raise ClawError(f"{path}: {e}", _mend(e)) from None
-        return cls(db, {(device, agent): json.loads(meters) for device, agent, meters in rows}, note)
+        return cls(
+            db, {(device, agent): json.loads(meters) for device, agent, meters in rows}, note
+        )
 
     def spent(self, device: str, agent: str) -> dict:
         """Return what *device* has used as *agent*, to be changed by ``core.ledger.add``."""
@@ -56,23 +65,49 @@ class Store:
     async def spend(self, device: str, agent: str, meters: dict) -> None:
         """Keep *meters*; they are in the file when this returns."""
         self._spent[device, agent] = meters
-        await self._write("INSERT INTO spent VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET meters = excluded.meters", (device, agent, json.dumps(meters)))
+        await self._write(
+            "INSERT INTO spent VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET meters = excluded.meters",
+            (device, agent, json.dumps(meters)),
+        )
 
     def seen(self, device: str, agent: str, image: str) -> None:
         """Note that *device* is here, and runs *image*."""
         now = int(time.time())
-        self._later("INSERT INTO devices VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET agent = excluded.agent, image = excluded.image, "
-                    "last_s = excluded.last_s", (device, agent, image, now, now))
+        self._later(
+            "INSERT INTO devices VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET agent = "
+            "excluded.agent, image = excluded.image, "
+            "last_s = excluded.last_s",
+            (device, agent, image, now, now),
+        )
 
-    def asked(self, device: str, agent: str, provider: str, request: str, asked: str, said: str, outcome: str) -> None:
+    def asked(
+        self,
+        device: str,
+        agent: str,
+        provider: str,
+        request: str,
+        asked: str,
+        said: str,
+        outcome: str,
+    ) -> None:
         """Keep one request and its answer."""
-        self._later("INSERT INTO history (time_s, device, agent, provider, request, asked, said, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (int(time.time()), device, agent, provider, request, asked, said, outcome))
+        self._later(
+            "INSERT INTO history (time_s, device, agent, provider, request, asked, said, "
+            "outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (int(time.time()), device, agent, provider, request, asked, said, outcome),
+        )
 
     def event(self, device: str, event: str, **detail) -> None:
         """Keep one event of the audit."""
-        self._later("INSERT INTO audit (time_s, device, event, detail) VALUES (?, ?, ?, ?)",
-                    (int(time.time()), device, event, json.dumps(detail, ensure_ascii=False, sort_keys=True)))
+        self._later(
+            "INSERT INTO audit (time_s, device, event, detail) VALUES (?, ?, ?, ?)",
+            (
+                int(time.time()),
+                device,
+                event,
+                json.dumps(detail, ensure_ascii=False, sort_keys=True),
+            ),
+        )
 
     async def close(self) -> None:
         """Write what waits, and close the file."""
@@ -82,7 +117,7 @@ class Store:
 
     def _later(self, statement: str, values: tuple) -> None:
         task = asyncio.get_running_loop().create_task(self._write(statement, values))
-        self._tasks.add(task)           # a task that nobody holds may be collected
+        self._tasks.add(task)  # a task that nobody holds may be collected
         task.add_done_callback(self._tasks.discard)
 
     async def _write(self, statement: str, values: tuple) -> None:
@@ -98,7 +133,9 @@ class Store:
         self._written += 1
         if self._written % _EACH == 0:
             for table in ("history", "audit"):
-                await self._db.execute(f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - {KEPT_ROWS}")
+                await self._db.execute(
+                    f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - {KEPT_ROWS}"
+                )
         await self._db.commit()
 
 

@@ -1,4 +1,5 @@
 """What an image holds, for people and for ``--json``."""
+
 from clawlite.core import header, image_signature, memories
 from clawlite.core import image as layout
 from clawlite.core.errors import ImageError
@@ -9,8 +10,9 @@ from clawlite.core.skill import PREFIX, SHAPE, Skill
 from clawlite.core.skill import skills as core_skills
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES
 
-DEFAULT_SIZE_MB = 64            # of an audit, as linux/audit/audit.py has it
-HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ")     # by what answers a tool
+DEFAULT_SIZE_MB = 64  # of an audit, as linux/audit/audit.py has it
+# by what answers a tool
+HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ")
 
 
 def is_image(path: str) -> bool:
@@ -23,12 +25,16 @@ def is_image(path: str) -> bool:
 
 
 def inspect_file(path: str) -> dict:
-    """Return what the image in the file *path* holds (see ``inspect``).  Raises ``ImageError``, which names the file."""
+    """Return what the image in the file *path* holds (see ``inspect``).  Raises ``ImageError``,
+    which names the file.
+    """
     return _named(path, inspect)
 
 
 def opened(path: str) -> layout.Image:
-    """Return the image in the file *path*, its digest checked.  Raises ``ImageError``, which names the file."""
+    """Return the image in the file *path*, its digest checked.  Raises ``ImageError``, which
+    names the file.
+    """
     return _named(path, checked)
 
 
@@ -37,7 +43,9 @@ def _named(path: str, work):
         with open(path, "rb") as file:
             data = file.read(header.MAX_IMAGE + 1)
     except OSError as e:
-        raise ImageError(f"{path}: {e.strerror}", "name an image; make one with: clawlite build") from None
+        raise ImageError(
+            f"{path}: {e.strerror}", "name an image; make one with: clawlite build"
+        ) from None
     try:
         return work(data)
     except ImageError as e:
@@ -46,8 +54,10 @@ def _named(path: str, work):
 
 def checked(data: bytes) -> layout.Image:
     """Return the image *data*, its digest checked.  Raises ``ImageError``."""
+
     def read(offset: int, length: int) -> bytes:
-        return data[offset:offset + length]
+        return data[offset : offset + length]
+
     image = layout.Image(read, len(data), 1024)
     image_signature.check(read, len(data), image.seal_at)
     return image
@@ -56,22 +66,36 @@ def checked(data: bytes) -> layout.Image:
 def inspect(data: bytes) -> dict:
     """Return what the image *data* holds, its digest checked.  Raises ``ImageError``.
 
-    Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute, requires, sections, companions, audit,
-    tools, skills, rules, stores.
+    Keys: agent, version, compiler, format, bytes, signed, autonomy, level, tool_calls_per_minute,
+    requires, sections, companions, audit, tools, skills, rules, stores.
     """
     image = checked(data)
     agent = image.agent
     return {
-        "agent": agent.name, "version": agent.version, "identity": agent.identity, "compiler": image.compiler,
-        "format": header.FORMAT, "bytes": len(data), "signed": len(data) - image.seal_at == image_signature.SIGNED,
-        "autonomy": AUTONOMY[agent.autonomy], "level": f"level-{agent.level}", "sandbox": agent.sandbox or None,
+        "agent": agent.name,
+        "version": agent.version,
+        "identity": agent.identity,
+        "compiler": image.compiler,
+        "format": header.FORMAT,
+        "bytes": len(data),
+        "signed": len(data) - image.seal_at == image_signature.SIGNED,
+        "autonomy": AUTONOMY[agent.autonomy],
+        "level": f"level-{agent.level}",
+        "sandbox": agent.sandbox or None,
         "tool_calls_per_minute": agent.calls_per_minute,
-        "requires": image.requires, "sources": image.sources.hex(),
+        "requires": image.requires,
+        "sources": image.sources.hex(),
         "companions": [{"file": name, "sha256": digest.hex()} for name, digest in image.companions],
-        "sections": [{"name": SECTION_NAMES.get(number, f"section {number}"), "bytes": image.size_of(number)} for number in image.sections()],
-        "stores": [_store(store) for store in memories.stores(image)] if image.size_of(layout.MEMORY) else [],
+        "sections": [
+            {"name": SECTION_NAMES.get(number, f"section {number}"), "bytes": image.size_of(number)}
+            for number in image.sections()
+        ],
+        "stores": [_store(store) for store in memories.stores(image)]
+        if image.size_of(layout.MEMORY)
+        else [],
         "audit": _audit(image),
-        "tools": [_tool(image, name) for name in image.names], "skills": [dict({"name": name}, **skill) for name, skill in skills(image).items()],
+        "tools": [_tool(image, name) for name in image.names],
+        "skills": [dict({"name": name}, **skill) for name, skill in skills(image).items()],
         "rules": [_rule(image.rule(number)) for number in range(_rows(image))],
     }
 
@@ -86,28 +110,54 @@ def _audit(image) -> dict | None:
     found = Guards(image.section(layout.GUARD)).audit if image.size_of(layout.GUARD) else None
     if found is None:
         return None
-    return {"destination": found[4], "retention_s": found[3], "max_size_mb": found[6] if len(found) > 6 else DEFAULT_SIZE_MB}
+    return {
+        "destination": found[4],
+        "retention_s": found[3],
+        "max_size_mb": found[6] if len(found) > 6 else DEFAULT_SIZE_MB,
+    }
 
 
 def _store(store) -> dict:
-    return {"name": store.name, "type": memories.TYPES[store.type], "scope": memories.SCOPES[store.scope], "max_age_s": store.max_age_s,
-            "max_entries": store.max_entries, "compaction": memories.STRATEGIES[store.compaction], "promise": "power-safe" if store.lasting else "kill-safe",
-            "wear_saving": store.saves_wear, "encrypted": store.secret is not None}
+    return {
+        "name": store.name,
+        "type": memories.TYPES[store.type],
+        "scope": memories.SCOPES[store.scope],
+        "max_age_s": store.max_age_s,
+        "max_entries": store.max_entries,
+        "compaction": memories.STRATEGIES[store.compaction],
+        "promise": "power-safe" if store.lasting else "kill-safe",
+        "wear_saving": store.saves_wear,
+        "encrypted": store.secret is not None,
+    }
 
 
 def _tool(image, name: str) -> dict:
     tool = image.tool(name)
-    return {"name": name, "description": image.prose(tool.about), "category": tool.category,
-            "read_only": bool(tool.flags & layout.READ_ONLY), "timeout_ms": tool.timeout_ms or None, "max_attempts": tool.retry[0] if tool.retry else 1,
-            "handler": HANDLERS[tool.handler[0]] + tool.handler[1],
-            "record_bytes": image.row(name)[2], "policy": outlook(image, tool)}
+    return {
+        "name": name,
+        "description": image.prose(tool.about),
+        "category": tool.category,
+        "read_only": bool(tool.flags & layout.READ_ONLY),
+        "timeout_ms": tool.timeout_ms or None,
+        "max_attempts": tool.retry[0] if tool.retry else 1,
+        "handler": HANDLERS[tool.handler[0]] + tool.handler[1],
+        "record_bytes": image.row(name)[2],
+        "policy": outlook(image, tool),
+    }
 
 
 def skills(image) -> dict:
-    """Return {name of its tool: {"uses": [tool], "asks": bool, "estimates": {"tokens", "seconds", "tool_calls"}}} of each skill; None where nobody said."""
-    return {PREFIX + skill.name: {"uses": skill.names, "asks": _asks(image, skill.name),
-                                  "estimates": dict(zip(("tokens", "seconds", "tool_calls"), skill.estimates))}
-            for skill in map(Skill, header.shaped(core_skills(image), SHAPE, "the section of skills"))}
+    """Return {name of its tool: {"uses": [tool], "asks": bool, "estimates": {"tokens",
+    "seconds", "tool_calls"}}} of each skill; None where nobody said.
+    """
+    return {
+        PREFIX + skill.name: {
+            "uses": skill.names,
+            "asks": _asks(image, skill.name),
+            "estimates": dict(zip(("tokens", "seconds", "tool_calls"), skill.estimates)),
+        }
+        for skill in map(Skill, header.shaped(core_skills(image), SHAPE, "the section of skills"))
+    }
 
 
 def _asks(image, name: str) -> bool:
@@ -119,15 +169,27 @@ def _asks(image, name: str) -> bool:
 
 def estimated(skill: dict) -> str:
     """Return what a skill is said to cost: "about 100 tokens, 2 tool calls", or ""."""
-    said = [f"{number} {name.replace('_', ' ')}" for name, number in skill["estimates"].items() if number is not None]
+    said = [
+        f"{number} {name.replace('_', ' ')}"
+        for name, number in skill["estimates"].items()
+        if number is not None
+    ]
     return "about " + ", ".join(said) if said else ""
 
 
 def _rule(rule: list) -> dict:
-    return {"id": rule[0], "action": ACTIONS[rule[1]], "reason": rule[2], "policy": rule[6], "path_within": rule[5],
-            "tokens_per_day": rule[7][0] if rule[7] else None,
-            "cost_per_day_usd": rule[7][1] / 1e9 if rule[7] and rule[7][1] is not None else None,
-            "approval_timeout_s": rule[3] or None, "default_if_timeout": "allow" if rule[4] else "deny", "condition": condition(rule) or None}
+    return {
+        "id": rule[0],
+        "action": ACTIONS[rule[1]],
+        "reason": rule[2],
+        "policy": rule[6],
+        "path_within": rule[5],
+        "tokens_per_day": rule[7][0] if rule[7] else None,
+        "cost_per_day_usd": rule[7][1] / 1e9 if rule[7] and rule[7][1] is not None else None,
+        "approval_timeout_s": rule[3] or None,
+        "default_if_timeout": "allow" if rule[4] else "deny",
+        "condition": condition(rule) or None,
+    }
 
 
 def _of_audit(found: dict) -> list:
@@ -138,13 +200,22 @@ def _of_audit(found: dict) -> list:
 
 def text(found: dict) -> str:
     """Return ``inspect``'s answer for people."""
-    lines = [f"{found['agent']} {found['version']}".rstrip() + f" - {found['bytes']} bytes, format {found['format']}, "
-             f"built by {found['compiler']}, {'signed' if found['signed'] else 'not signed'}",
-             f"  {found['level']}, {found['autonomy']}, sandbox {found['sandbox'] or 'none declared'}, "
-             f"needs: {', '.join(found['requires']) or 'nothing special'}", "sections"]
+    lines = [
+        f"{found['agent']} {found['version']}".rstrip() + f" - {found['bytes']} bytes, "
+        f"format {found['format']}, "
+        f"built by {found['compiler']}, {'signed' if found['signed'] else 'not signed'}",
+        f"  {found['level']}, {found['autonomy']}, sandbox "
+        f"{found['sandbox'] or 'none declared'}, "
+        f"needs: {', '.join(found['requires']) or 'nothing special'}",
+        "sections",
+    ]
     lines += [f"  {part['name']:14}{part['bytes']:7} bytes" for part in found["sections"]]
     lines += ["stores"] if found["stores"] else []
-    lines += [f"  {store['name']:20} {store['type']}, {store['scope']}, {store['promise']}{', wear-saving' if store['wear_saving'] else ''}{', encrypted' if store['encrypted'] else ''}" for store in found["stores"]]
+    lines += [
+        f"  {store['name']:20} {store['type']}, {store['scope']}, "
+        f"{store['promise']}{', wear-saving' if store['wear_saving'] else ''}{', encrypted' if store['encrypted'] else ''}"  # noqa: E501
+        for store in found["stores"]
+    ]
     lines += _of_audit(found["audit"]) if found["audit"] else []
     lines += ["tools"] if found["tools"] else []
     for tool in found["tools"]:
@@ -152,9 +223,15 @@ def text(found: dict) -> str:
         lines.append(f"  {'':20} {tool['handler']}, record of {tool['record_bytes']} bytes")
     lines += ["skills"] if found["skills"] else []
     for skill in found["skills"]:
-        lines.append(f"  {skill['name']:20} uses {', '.join(skill['uses'])}{'; ' * bool(estimated(skill))}{estimated(skill)}")
+        lines.append(
+            f"  {skill['name']:20} uses "
+            f"{', '.join(skill['uses'])}{'; ' * bool(estimated(skill))}{estimated(skill)}"
+        )
     lines += ["rules, first match wins"] if found["rules"] else []
     for rule in found["rules"]:
-        lines.append(f"  {rule['id']:20} {rule['action']}{', ' + rule['condition'] if rule['condition'] else ''}"
-                     f"{': ' + rule['reason'] if rule['reason'] else ''}")
+        lines.append(
+            f"  {rule['id']:20} "
+            f"{rule['action']}{', ' + rule['condition'] if rule['condition'] else ''}"
+            f"{': ' + rule['reason'] if rule['reason'] else ''}"
+        )
     return "\n".join(lines)

@@ -1,9 +1,11 @@
-"""What this runtime declares (CKP 0.2.0, section 11), and what its tests hold it to, clause by clause.
+"""What this runtime declares (CKP 0.2.0, section 11), and what its tests hold it to, clause by
+clause.
 
-The declaration follows from what the compiler builds.  The clauses are in ``clauses.json``, which tests/record_clauses.py writes
-from tests/ckp/clauses.toml: a test run that passes has shown each clause that is "held" there, and that the file is current.
-A checkout has the last test run itself (build/results): there the table says what that one showed.
-"""
+The declaration follows from what the compiler builds.  The clauses are in ``clauses.json``, which
+tests/record_clauses.py writes from tests/ckp/clauses.toml: a test run that passes has shown each
+clause that is "held" there, and that the file is current. A checkout has the last test run itself
+(build/results): there the table says what that one showed."""
+
 import json
 import pathlib
 
@@ -11,18 +13,35 @@ from clawlite import __version__
 from clawlite.core.handshake import SUPPORTED
 from clawlite.host.base.kinds import KINDS, UNBUILT
 
-LEVELS = (                      # section 11: what a level requires
-    ("level-3", ("Identity", "Provider", "Channel", "Tool", "Skill", "Memory", "Sandbox", "Policy", "Swarm")),
+LEVELS = (  # section 11: what a level requires
+    (
+        "level-3",
+        (
+            "Identity",
+            "Provider",
+            "Channel",
+            "Tool",
+            "Skill",
+            "Memory",
+            "Sandbox",
+            "Policy",
+            "Swarm",
+        ),
+    ),
     ("level-2", ("Identity", "Provider", "Channel", "Tool", "Sandbox", "Policy")),
     ("level-1", ("Identity", "Provider")),
 )
-STATES = ("held", "pending", "others")      # a test holds it; it waits for something; it binds others, or is a SHOULD that is not done
+# a test holds it; it waits for something; it binds others, or is a SHOULD that is not done
+STATES = ("held", "pending", "others")
 FILE = pathlib.Path(__file__).with_name("clauses.json")
-LAST_RUN = pathlib.Path(__file__).resolve().parents[3] / "build" / "results" / "clauses.json"      # tests/clause_results.py
+# tests/clause_results.py
+LAST_RUN = pathlib.Path(__file__).resolve().parents[3] / "build" / "results" / "clauses.json"
 
 
 def level(manifest) -> int:
-    """Return the highest level of which *manifest* declares every primitive, and this version builds them."""
+    """Return the highest level of which *manifest* declares every primitive, and this version
+    builds them.
+    """
     declared = {primitive.kind for primitive in manifest.primitives()} - set(UNBUILT)
     return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
 
@@ -32,14 +51,25 @@ def declaration(file: pathlib.Path = FILE, last_run: pathlib.Path = LAST_RUN) ->
 
     runtime   the declaration of section 11
     spoken    versions of the protocol
-    clauses   {"levels": {level: {"MUST" | "SHOULD": {state: count}}}, "pending": [clause], "last_run": None or {"at": ISO 8601,
-              "levels": {level: {"held" | "failed" | "not run": count}}, "failed": [id], "not run": [id]}}, None where the file is missing
+    clauses   {"levels": {level: {"MUST" | "SHOULD": {state: count}}}, "pending": [clause],
+              "last_run": None or {"at": ISO 8601, "levels": {level: {"held" | "failed" | "not run":
+              count}}, "failed": [id], "not run": [id]}}, None where the file is missing
     """
     supported = [kind for kind in KINDS if kind not in UNBUILT]
     level = [name for name, needed in LEVELS if set(needed) <= set(supported)][0]
-    return {"runtime": {"name": "clawlite", "version": __version__,
-                        "clawkernel": {"version": SUPPORTED[-1], "conformance": level, "primitives_supported": supported}},
-            "spoken": list(SUPPORTED), "clauses": _clauses(file, last_run)}
+    return {
+        "runtime": {
+            "name": "clawlite",
+            "version": __version__,
+            "clawkernel": {
+                "version": SUPPORTED[-1],
+                "conformance": level,
+                "primitives_supported": supported,
+            },
+        },
+        "spoken": list(SUPPORTED),
+        "clauses": _clauses(file, last_run),
+    }
 
 
 def _clauses(file: pathlib.Path, last_run: pathlib.Path):
@@ -49,9 +79,15 @@ def _clauses(file: pathlib.Path, last_run: pathlib.Path):
         return None
     levels = {}
     for clause in found["clauses"]:
-        kinds = levels.setdefault(clause["level"], {kind: dict.fromkeys(STATES, 0) for kind in ("MUST", "SHOULD")})
+        kinds = levels.setdefault(
+            clause["level"], {kind: dict.fromkeys(STATES, 0) for kind in ("MUST", "SHOULD")}
+        )
         kinds[clause["kind"]][clause["state"]] += 1
-    pending = [dict(clause, reason=found["pending"][clause["waits_for"]]) for clause in found["clauses"] if clause["state"] == "pending"]
+    pending = [
+        dict(clause, reason=found["pending"][clause["waits_for"]])
+        for clause in found["clauses"]
+        if clause["state"] == "pending"
+    ]
     return {"levels": levels, "pending": pending, "last_run": _shown(found["clauses"], last_run)}
 
 
@@ -76,19 +112,32 @@ def _shown(clauses: list, last_run: pathlib.Path):
 def text(found: dict) -> str:
     """Return a declaration as people read it."""
     runtime, kernel = found["runtime"], found["runtime"]["clawkernel"]
-    lines = [f"{runtime['name']} {runtime['version']}: CKP {kernel['version']} (speaks {' and '.join(found['spoken'])}), {kernel['conformance']}",
-             "primitives: " + ", ".join(kernel["primitives_supported"])]
+    lines = [
+        f"{runtime['name']} {runtime['version']}: CKP {kernel['version']} (speaks "
+        f"{' and '.join(found['spoken'])}), {kernel['conformance']}",
+        "primitives: " + ", ".join(kernel["primitives_supported"]),
+    ]
     if found["clauses"] is None:
         return "\n".join(lines + ["clauses: the table is not part of this installation"])
     lines += ["", "clauses        held by tests   waiting   others' or not done"]
     for level, kinds in sorted(found["clauses"]["levels"].items()):
         for kind, counts in kinds.items():
-            lines.append(f"  {level} {kind:7} {counts['held']:15} {counts['pending']:9} {counts['others']:23}")
+            lines.append(
+                f"  {level} {kind:7} {counts['held']:15} {counts['pending']:9} "
+                f"{counts['others']:23}"
+            )
     lines += _last_run(found["clauses"]["last_run"])
     groups = {}
     for clause in found["clauses"]["pending"]:
         groups.setdefault((clause["waits_for"], clause["reason"]), []).append(clause["id"])
-    return "\n".join(lines + [""] + [f"waiting for {name}: {reason} ({', '.join(ids)})" for (name, reason), ids in sorted(groups.items())])
+    return "\n".join(
+        lines
+        + [""]
+        + [
+            f"waiting for {name}: {reason} ({', '.join(ids)})"
+            for (name, reason), ids in sorted(groups.items())
+        ]
+    )
 
 
 def _last_run(run) -> list:
@@ -96,5 +145,11 @@ def _last_run(run) -> list:
         return ["", "the last test run: not part of this installation"]
     lines = ["", f"the last test run, {run['at']}"]
     for level, counts in sorted(run["levels"].items()):
-        lines.append(f"  {level} " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    return lines + [f"  {verdict}: {', '.join(run[verdict])}" for verdict in ("failed", "not run") if run[verdict]]
+        lines.append(
+            f"  {level} " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        )
+    return lines + [
+        f"  {verdict}: {', '.join(run[verdict])}"
+        for verdict in ("failed", "not run")
+        if run[verdict]
+    ]

@@ -1,10 +1,13 @@
-"""References between primitives: does every name that one primitive gives exist, and does no chain come back?
+"""References between primitives: does every name that one primitive gives exist, and does no chain
+come back?
 
-1. A reference is a bare name, a claw:// URI of the right kind, or the registry URI that a slot lists.
+1. A reference is a bare name, a claw:// URI of the right kind, or the registry URI that a slot
+   lists.
 2. Tools may be named in snake case: ``read_file`` and ``read-file`` are one tool.
 3. A swarm names agents of other manifests too: what it names need not be declared here.
 4. A kind of which some entry could not be read is not blamed for what is missing.
 """
+
 from clawlite.core import uri as claw_uri
 from clawlite.core.errors import InvalidParams
 from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted
@@ -42,7 +45,9 @@ def resolve(kind: str, reference: str, versions: dict, uris: dict) -> str:
     if kind == "Tool" and reference not in names:
         reference = reference.replace("_", "-")
     if reference not in names:
-        raise InvalidParams(f"there is no {kind} {quoted(reference)}", _offer(reference, kind, names))
+        raise InvalidParams(
+            f"there is no {kind} {quoted(reference)}", _offer(reference, kind, names)
+        )
     return reference
 
 
@@ -50,19 +55,32 @@ def _resolve_uri(kind: str, reference: str, versions: dict, uris: dict, names: l
     uri = claw_uri.parse(reference, alias=True)
     if uri.authority == "registry":
         if reference not in uris:
-            raise InvalidParams(f"{quoted(reference)} is not in the manifest", f"list it under spec.{KINDS[kind][0]} too")
+            raise InvalidParams(
+                f"{quoted(reference)} is not in the manifest",
+                f"list it under spec.{KINDS[kind][0]} too",
+            )
         found, name = uris[reference]
         if found != kind:
-            raise InvalidParams(f"{quoted(reference)} is a {found}, not a {kind}", _offer(name, kind, names))
+            raise InvalidParams(
+                f"{quoted(reference)} is a {found}, not a {kind}", _offer(name, kind, names)
+            )
         return name
     if uri.kind != KINDS[kind][1]:
-        raise InvalidParams(f"{quoted(reference)} is no {kind}", f"write claw://local/{KINDS[kind][1]}/NAME")
+        raise InvalidParams(
+            f"{quoted(reference)} is no {kind}", f"write claw://local/{KINDS[kind][1]}/NAME"
+        )
     if uri.name not in names:
-        raise InvalidParams(f"{claw_uri.canonical(uri)} does not exist in this manifest", _offer(uri.name, kind, names))
+        raise InvalidParams(
+            f"{claw_uri.canonical(uri)} does not exist in this manifest",
+            _offer(uri.name, kind, names),
+        )
     has = versions[kind, uri.name]
     if uri.version is not None and uri.version != has:
-        raise InvalidParams(f"{claw_uri.canonical(uri)}: the {kind} here has " +
-                            (f"version {has}" if has else "no version"), "name that version, or leave the @ part out")
+        raise InvalidParams(
+            f"{claw_uri.canonical(uri)}: the {kind} here has "
+            + (f"version {has}" if has else "no version"),
+            "name that version, or leave the @ part out",
+        )
     return uri.name
 
 
@@ -78,7 +96,7 @@ class References:
 
     def __init__(self, raws: Raws, uris: dict, broken: set, problems: Problems):
         self.raws, self.uris, self.broken, self.problems = raws, uris, broken, problems
-        self.edges = {}             # (kind, name) -> [((kind, name), place, path)] of CHAINS
+        self.edges = {}  # (kind, name) -> [((kind, name), place, path)] of CHAINS
 
     def check(self) -> None:
         for kind, name, spec, place in self.raws.specs:
@@ -108,8 +126,12 @@ class References:
 
     def _stores(self) -> list:
         """Return the names of all stores: a world model may name the one store that it reads."""
-        return [value for kind, _, spec, _ in self.raws.specs if kind == "Memory"
-                for _, value in _values(spec, ("stores", EACH, "name"))]
+        return [
+            value
+            for kind, _, spec, _ in self.raws.specs
+            if kind == "Memory"
+            for _, value in _values(spec, ("stores", EACH, "name"))
+        ]
 
     def _backend(self, name: str, spec, place) -> None:
         backend = spec.get("backend") if isinstance(spec, dict) else None
@@ -123,7 +145,7 @@ class References:
         """Report each chain that comes back, once, at the reference that closes it."""
         done = set()
         for start in list(self.edges):
-            chain = []              # iterative depth first: a chain may be as long as the manifest
+            chain = []  # iterative depth first: a chain may be as long as the manifest
             todo = [(start, None, iter(self.edges.get(start, ())))]
             while todo:
                 node, _, edges = todo[-1]
@@ -135,14 +157,18 @@ class References:
                 target, place, path = edge
                 chain = [entry[0] for entry in todo]
                 if target in chain:
-                    names = [name for _, name in chain[chain.index(target):]] + [target[1]]
-                    self.problems.add(place, path, "this chain comes back to its start: " + " -> ".join(names))
+                    names = [name for _, name in chain[chain.index(target) :]] + [target[1]]
+                    self.problems.add(
+                        place, path, "this chain comes back to its start: " + " -> ".join(names)
+                    )
                 elif target not in done:
                     todo.append((target, edge, iter(self.edges.get(target, ()))))
 
 
 def _may_be_elsewhere(target: str, value: str) -> bool:
-    """Return whether *value* names a *target* that another manifest may declare: a swarm has agents of several (5.9, its example)."""
+    """Return whether *value* names a *target* that another manifest may declare: a swarm has
+    agents of several (5.9, its example).
+    """
     if not value.startswith("claw://"):
         return value != ""
     try:
@@ -153,7 +179,9 @@ def _may_be_elsewhere(target: str, value: str) -> bool:
 
 
 def _values(spec, pattern: tuple, path: tuple = ()):
-    """Yield (path, text) of every string that *pattern* reaches in *spec*, whatever else stands there."""
+    """Yield (path, text) of every string that *pattern* reaches in *spec*, whatever else stands
+    there.
+    """
     if not pattern:
         if isinstance(spec, str):
             yield path, spec

@@ -1,11 +1,15 @@
-"""What is valid CKP and cannot be meant: a protection that says nothing, or other than its maker reads.  An error each, when an image is built.
+"""What is valid CKP and cannot be meant: a protection that says nothing, or other than its maker
+reads.  An error each, when an image is built.
 
-hosts     of ``allowed_hosts`` that no host matches: with a scheme, a port, a path, a ``*`` elsewhere than first
+hosts     of ``allowed_hosts`` that no host matches: with a scheme, a port, a path, a ``*``
+          elsewhere than first
 paths     that mean no file (host/base/paths.py); mounts that are relative, or stand twice
-secrets   an injection that a level does not have, a ``secret_ref`` that is a secret itself or more than a name
+secrets   an injection that a level does not have, a ``secret_ref`` that is a secret itself or more
+          than a name
 rules     two of a policy with one id
 What is only odd is a warning: lint_warnings.py.
 """
+
 import re
 
 from clawlite.core.errors import SandboxDenied
@@ -16,7 +20,7 @@ from clawlite.host.base.paths import MOST, mistake
 from clawlite.host.base.problems import quoted
 from clawlite.scan.leaks import find as secrets_in
 
-MOST_MB = 1 << 20               # a tebibyte: more is bytes
+MOST_MB = 1 << 20  # a tebibyte: more is bytes
 _RANGE = re.compile(r"[0-9a-fA-F.:]+/[0-9]+|[0-9.]*\*[0-9.*]*|[0-9.]+-[0-9.]+")
 _SECRET_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -30,8 +34,14 @@ def refuse(manifest) -> None:
         _injection(manifest, capabilities and capabilities.secrets)
         limits = manifest.sandbox.spec.resource_limits
         if limits and (limits.memory_mb or 0) > MOST_MB:
-            manifest.problem(manifest.sandbox, ("resource_limits", "memory_mb"), "that is more than a tebibyte", "a number of MiB", str(limits.memory_mb),
-                             f"{limits.memory_mb >> 20} is as many bytes")
+            manifest.problem(
+                manifest.sandbox,
+                ("resource_limits", "memory_mb"),
+                "that is more than a tebibyte",
+                "a number of MiB",
+                str(limits.memory_mb),
+                f"{limits.memory_mb >> 20} is as many bytes",
+            )
     for policy in manifest.policies:
         _rules(manifest, policy)
     for primitive in [*manifest.providers, *manifest.channels]:
@@ -44,13 +54,23 @@ def _hosts(manifest, network) -> None:
     for index, text in enumerate(network.allowed_hosts or [] if network else []):
         wrong = host_problem(text)
         if wrong:
-            manifest.problem(manifest.sandbox, ("capabilities", "network", "allowed_hosts", index), "no host matches it", "a name, *.NAME or an address",
-                             quoted(text), wrong)
+            manifest.problem(
+                manifest.sandbox,
+                ("capabilities", "network", "allowed_hosts", index),
+                "no host matches it",
+                "a name, *.NAME or an address",
+                quoted(text),
+                wrong,
+            )
 
 
 def host_problem(text: str) -> str:
-    """Return what to write in place of *text* among ``allowed_hosts``, "" when a host can match it."""
-    if address_of(text.strip("[]") if ":" in text else text) is not None or _is_name(text[2:] if text.startswith("*.") else text):
+    """Return what to write in place of *text* among ``allowed_hosts``, "" when a host can match
+    it.
+    """
+    if address_of(text.strip("[]") if ":" in text else text) is not None or _is_name(
+        text[2:] if text.startswith("*.") else text
+    ):
         return ""
     if text.strip() in ("*", "*.*"):
         return "to let tools reach every host: mode: allow-all"
@@ -78,32 +98,74 @@ def _is_name(text: str) -> bool:
 def _paths(manifest, files) -> None:
     """Of a sandbox: mounts, and what is denied in them."""
     at = "capabilities", "filesystem"
-    for field, paths in (("mount_paths", [mount.path for mount in files.mount_paths or []]), ("denied_paths", files.denied_paths or [])) if files else ():
+    for field, paths in (
+        (
+            ("mount_paths", [mount.path for mount in files.mount_paths or []]),
+            ("denied_paths", files.denied_paths or []),
+        )
+        if files
+        else ()
+    ):
         for index, path in enumerate(paths):
             wrong = mistake(path)
             if wrong:
-                manifest.problem(manifest.sandbox, at + (field, index) + ("path",) * (field == "mount_paths"), "", wrong[0], quoted(path), wrong[1])
+                manifest.problem(
+                    manifest.sandbox,
+                    at + (field, index) + ("path",) * (field == "mount_paths"),
+                    "",
+                    wrong[0],
+                    quoted(path),
+                    wrong[1],
+                )
         if len(paths) > MOST:
-            manifest.problem(manifest.sandbox, at + (field,), "", f"at most {MOST} paths", str(len(paths)), "name the folder that they lie in", key=True)
+            manifest.problem(
+                manifest.sandbox,
+                at + (field,),
+                "",
+                f"at most {MOST} paths",
+                str(len(paths)),
+                "name the folder that they lie in",
+                key=True,
+            )
     seen = {}
     for index, mount in enumerate(files.mount_paths or [] if files else []):
         path, where = normalise(mount.path), at + ("mount_paths", index, "path")
         if mistake(mount.path):
             continue
         if not mount.path.startswith("/"):
-            manifest.problem(manifest.sandbox, where, "", "a path from the root", quoted(mount.path),
-                             f"write {quoted(normalise(mount.path, '/'))}, or {quoted(path)} for a folder of the agent's own")
+            manifest.problem(
+                manifest.sandbox,
+                where,
+                "",
+                "a path from the root",
+                quoted(mount.path),
+                f"write {quoted(normalise(mount.path, '/'))}, or {quoted(path)} for "
+                f"a folder of the agent's own",
+            )
         elif path in seen:
-            _, line = manifest.sandbox.where("capabilities", "filesystem", "mount_paths", seen[path])
-            manifest.problem(manifest.sandbox, where, f"{quoted(path)} is mounted already (line {line})", hint="one entry for each path, ro or rw")
+            _, line = manifest.sandbox.where(
+                "capabilities", "filesystem", "mount_paths", seen[path]
+            )
+            manifest.problem(
+                manifest.sandbox,
+                where,
+                f"{quoted(path)} is mounted already (line {line})",
+                hint="one entry for each path, ro or rw",
+            )
         seen.setdefault(path, index)
 
 
 def _injection(manifest, secrets) -> None:
     mode = secrets and secrets.injection
     if mode in ("environment", "file-mount") and manifest.sandbox.spec.level == "none":
-        manifest.problem(manifest.sandbox, ("capabilities", "secrets", "injection"), "at level none a tool has no process of its own, so nobody is given a secret",
-                         '"host-boundary"', quoted(mode), "use level: process, or host-boundary")
+        manifest.problem(
+            manifest.sandbox,
+            ("capabilities", "secrets", "injection"),
+            "at level none a tool has no process of its own, so nobody is given a secret",
+            '"host-boundary"',
+            quoted(mode),
+            "use level: process, or host-boundary",
+        )
 
 
 def _rules(manifest, policy) -> None:
@@ -111,20 +173,45 @@ def _rules(manifest, policy) -> None:
     for index, rule in enumerate(policy.spec.rules):
         if rule.id in seen:
             _, line = policy.where("rules", seen[rule.id], "id")
-            manifest.problem(policy, ("rules", index, "id"), f"this policy has a rule {quoted(rule.id)} already (line {line})",
-                             hint="the log and the audit name rules by their ids: give each its own")
+            manifest.problem(
+                policy,
+                ("rules", index, "id"),
+                f"this policy has a rule {quoted(rule.id)} already (line {line})",
+                hint="the log and the audit name rules by their ids: give each its own",
+            )
         seen.setdefault(rule.id, index)
         within = rule.conditions.path_within if rule.conditions else None
         wrong = None if within is None else mistake(within)
         if wrong:
-            manifest.problem(policy, ("rules", index, "conditions", "path_within"), "", wrong[0], quoted(within), wrong[1])
+            manifest.problem(
+                policy,
+                ("rules", index, "conditions", "path_within"),
+                "",
+                wrong[0],
+                quoted(within),
+                wrong[1],
+            )
 
 
 def _secret(manifest, primitive, text: str) -> None:
     bare = text.strip("${} ")
     if secrets_in(text.encode()):
-        manifest.problem(primitive, ("auth", "secret_ref"), "this is a secret itself; whoever sees the manifest or its image has it", "the name of a secret",
-                         hint="take it out, make it invalid where it came from, and store a new one: clawlite secrets set NAME")
+        manifest.problem(
+            primitive,
+            ("auth", "secret_ref"),
+            "this is a secret itself; whoever sees the manifest or its image has it",
+            "the name of a secret",
+            hint="take it out, make it invalid where it came from, and store a new "
+            "one: clawlite secrets set NAME",
+        )
     elif not _SECRET_NAME.fullmatch(text):
-        manifest.problem(primitive, ("auth", "secret_ref"), "", "the name of a secret, 1 to 128 of A-Z a-z 0-9 _ . -", quoted(text),
-                         f"write {quoted(bare)}: the store and the environment are looked through by that name" if _SECRET_NAME.fullmatch(bare) else "")
+        manifest.problem(
+            primitive,
+            ("auth", "secret_ref"),
+            "",
+            "the name of a secret, 1 to 128 of A-Z a-z 0-9 _ . -",
+            quoted(text),
+            f"write {quoted(bare)}: the store and the environment are looked through by that name"
+            if _SECRET_NAME.fullmatch(bare)
+            else "",
+        )

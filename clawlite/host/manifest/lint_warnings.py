@@ -1,12 +1,15 @@
-"""What is valid in a manifest's policies and yet most likely not meant: for ``clawlite check`` and ``build``.
+"""What is valid in a manifest's policies and yet most likely not meant: for ``clawlite check`` and
+``build``.
 
 dead        a rule that matches no tool
 shadowed    a rule that an earlier one always beats
-warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a permission that rests on what a
-            server says of its own tools; a tool that no rule can allow; hints that choose nothing; an allowed host that the
-            sandbox keeps closed; a built-in tool that it always refuses; fields that another one makes say nothing;
-            a Sandbox that allows more than its maker may want (host/tools/sandbox_warnings.py)
+warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a
+            permission that rests on what a server says of its own tools; a tool that no rule can
+            allow; hints that choose nothing; an allowed host that the sandbox keeps closed; a
+            built-in tool that it always refuses; fields that another one makes say nothing; a
+            Sandbox that allows more than its maker may want (host/tools/sandbox_warnings.py)
 """
+
 import re
 
 from clawlite.core import profile
@@ -17,11 +20,17 @@ from clawlite.host.policy import folding
 from clawlite.host.tools import sandbox_warnings, sandboxes, skills, world_models
 
 _WORD = re.compile(r"[A-Za-z]{2,}(?![A-Za-z]*[|?*{])[^|]*\Z")
-_DECIDES = {"deny": "denies", "require-approval": "asks first for", "audit-only": "allows", "allow": "allows"}
+_DECIDES = {
+    "deny": "denies",
+    "require-approval": "asks first for",
+    "audit-only": "allows",
+    "allow": "allows",
+}
 
 
 def find(manifest) -> dict:
-    """Return {dead, shadowed: [{id, file, line}], warnings: [{file, line, message}]} of *manifest*, each in its order.
+    """Return {dead, shadowed: [{id, file, line}], warnings: [{file, line, message}]} of *manifest*,
+    each in its order.
 
     It need not be one that this version builds.
     """
@@ -32,9 +41,23 @@ def find(manifest) -> dict:
         entries.append(entry)
         reached += [entry] + (bound or [])
     dead, shadowed = folding.unreached(rules, manifest.tools + skills.as_tools(manifest), reached)
-    return {"dead": [_rule(manifest, flat) for flat in dead], "shadowed": [_rule(manifest, flat) for flat in shadowed],
-            "warnings": _general(manifest) + _refused(manifest) + _unmentioned(manifest, rules, entries) + _skills(manifest, rules, entries) + _strangers(manifest, rules) + _hosts(manifest)
-            + [_warning(*note) for note in world_models.notes(manifest)] + [_warning(manifest.sandbox.where(*path), message) for path, message in sandbox_warnings.find(manifest)] + _unused(manifest) + _pathless(manifest, rules, entries)}
+    return {
+        "dead": [_rule(manifest, flat) for flat in dead],
+        "shadowed": [_rule(manifest, flat) for flat in shadowed],
+        "warnings": _general(manifest)
+        + _refused(manifest)
+        + _unmentioned(manifest, rules, entries)
+        + _skills(manifest, rules, entries)
+        + _strangers(manifest, rules)
+        + _hosts(manifest)
+        + [_warning(*note) for note in world_models.notes(manifest)]
+        + [
+            _warning(manifest.sandbox.where(*path), message)
+            for path, message in sandbox_warnings.find(manifest)
+        ]
+        + _unused(manifest)
+        + _pathless(manifest, rules, entries),
+    }
 
 
 def _rule(manifest, flat) -> dict:
@@ -56,8 +79,16 @@ def _general(manifest) -> list[dict]:
     if manifest.tools and not manifest.policies:
         found.append(_warning((manifest.file, 0), "no Policy is declared: every tool is denied"))
     if not manifest.settings.prefer:
-        found += [_warning(provider.where("hints"), f'the hints of {provider.name} choose nothing without prefer = "cost", "speed" or '
-                          '"intelligence" in clawlite.toml') for provider in manifest.providers if provider.spec.hints]
+        found += [
+            _warning(
+                provider.where("hints"),
+                f"the hints of {provider.name} choose nothing "
+                f'without prefer = "cost", "speed" or '
+                '"intelligence" in clawlite.toml',
+            )
+            for provider in manifest.providers
+            if provider.spec.hints
+        ]
     return found
 
 
@@ -68,8 +99,13 @@ def _hosts(manifest) -> list[dict]:
     for index, text in enumerate(network.allowed_hosts or [] if network else []):
         address = address_of(text.strip("[]"))
         if address is not None and not is_public(address) and sandboxes.blocks_private(network):
-            found.append(_warning(manifest.sandbox.where("capabilities", "network", "allowed_hosts", index),
-                                  f"{quoted(text)} is no public address, and ssrf_protection lets tools reach no other (block_private_ips: false does)"))
+            found.append(
+                _warning(
+                    manifest.sandbox.where("capabilities", "network", "allowed_hosts", index),
+                    f"{quoted(text)} is no public address, and ssrf_protection lets "
+                    f"tools reach no other (block_private_ips: false does)",
+                )
+            )
     return found
 
 
@@ -84,102 +120,244 @@ def _unused(manifest) -> list[dict]:
 
     def say(message: str, *path):
         found.append(_warning(manifest.sandbox.where("capabilities", *path), message))
-    network, files, shell = [_capability(manifest, name) for name in ("network", "filesystem", "shell")]
+
+    network, files, shell = [
+        _capability(manifest, name) for name in ("network", "filesystem", "shell")
+    ]
     if network and network.allowed_hosts and network.mode != "allowlist":
-        say(f"allowed_hosts say nothing with mode {network.mode or 'deny, which is what is left out'}: mode: allowlist keeps to them", "network", "allowed_hosts")
+        say(
+            f"allowed_hosts say nothing with mode "
+            f"{network.mode or 'deny, which is what is left out'}: mode: allowlist keeps to them",
+            "network",
+            "allowed_hosts",
+        )
     elif network and network.mode == "allowlist" and not network.allowed_hosts:
         say("mode allowlist without allowed_hosts lets tools reach no host", "network", "mode")
     if shell and (shell.blocked_commands or shell.blocked_patterns) and shell.mode != "restricted":
-        say(f"what is blocked says nothing with mode {shell.mode or 'deny, which is what is left out'}: mode: restricted keeps to it", "shell")
-    for index, pattern in enumerate(shell.blocked_patterns or [] if shell and shell.mode == "restricted" else []):
+        say(
+            f"what is blocked says nothing with mode "
+            f"{shell.mode or 'deny, which is what is left out'}: mode: restricted keeps to it",
+            "shell",
+        )
+    for index, pattern in enumerate(
+        shell.blocked_patterns or [] if shell and shell.mode == "restricted" else []
+    ):
         word = _WORD.match(pattern)
         if word:
-            say(f"{quoted(pattern)} matches inside of longer words too, once their quotation marks are gone: {quoted(chr(92) + 'b' + pattern)} begins at a word",
-                "shell", "blocked_patterns", index)
+            say(
+                f"{quoted(pattern)} matches inside of longer words too, once their quotation "
+                f"marks are gone: {quoted(chr(92) + 'b' + pattern)} begins at a word",
+                "shell",
+                "blocked_patterns",
+                index,
+            )
     mode, mounts, denied = sandboxes.files_of(files)
     if files and files.mount_paths and files.mode in (None, "deny", "full"):
-        say(f"mount_paths say nothing with mode {files.mode or 'deny, which is what is left out'}: mode: scoped keeps to them", "filesystem", "mount_paths")
+        say(
+            f"mount_paths say nothing with mode "
+            f"{files.mode or 'deny, which is what is left out'}: mode: scoped keeps to them",
+            "filesystem",
+            "mount_paths",
+        )
     elif files and mode == profile.SCOPED and mounts:
         for index, path in enumerate(denied):
             if not any(is_within(path, mount) or is_within(mount, path) for mount, _ in mounts):
-                say(f"denied_paths: {quoted(files.denied_paths[index])} lies outside every mount, where nothing can be reached anyway", "filesystem", "denied_paths", index)
-    for index, (path, _) in enumerate(mounts if mode in (profile.SCOPED, profile.READ_ONLY) else ()):
+                say(
+                    f"denied_paths: {quoted(files.denied_paths[index])} lies outside every mount, "
+                    f"where nothing can be reached anyway",
+                    "filesystem",
+                    "denied_paths",
+                    index,
+                )
+    for index, (path, _) in enumerate(
+        mounts if mode in (profile.SCOPED, profile.READ_ONLY) else ()
+    ):
         if (over := next((one for one in denied if is_within(path, one)), None)) is not None:
-            say(f"mount_paths: {quoted(path)} lies in {quoted(over)}, which is denied: no tool sees it", "filesystem", "mount_paths", index)
-    names = [tool.name for tool in manifest.tools + skills.as_tools(manifest)] + [skill.name for skill in manifest.skills]
+            say(
+                f"mount_paths: {quoted(path)} lies in {quoted(over)}, which is denied: no tool "
+                f"sees it",
+                "filesystem",
+                "mount_paths",
+                index,
+            )
+    names = [tool.name for tool in manifest.tools + skills.as_tools(manifest)] + [
+        skill.name for skill in manifest.skills
+    ]
     for policy in manifest.policies:
         for index, rule in enumerate(policy.spec.rules):
             name = rule.match.name if rule.match else None
-            if name and set("*?[.").isdisjoint(name) and "__" not in name and name.replace("_", "-") not in names:
-                found.append(_warning(policy.where("rules", index, "match", "name"), f"rule {rule.id}: there is no tool {quoted(name)} here, so it never matches"
-                                      + (f": {near}" if (near := did_you_mean(name, names)) else "")))
+            if (
+                name
+                and set("*?[.").isdisjoint(name)
+                and "__" not in name
+                and name.replace("_", "-") not in names
+            ):
+                found.append(
+                    _warning(
+                        policy.where("rules", index, "match", "name"),
+                        f"rule "
+                        f"{rule.id}: "
+                        f"there is "
+                        f"no tool "
+                        f"{quoted(name)} "
+                        f"here, so "
+                        f"it never "
+                        f"matches" + (f": {near}" if (near := did_you_mean(name, names)) else ""),
+                    )
+                )
             if rule.approval and rule.action != "require-approval":
-                found.append(_warning(policy.where("rules", index, "approval"), f"approval says nothing with action {rule.action}: action: require-approval asks first"))
+                found.append(
+                    _warning(
+                        policy.where("rules", index, "approval"),
+                        f"approval says "
+                        f"nothing with "
+                        f"action "
+                        f"{rule.action}: "
+                        f"action: "
+                        f"require-approval "
+                        f"asks first",
+                    )
+                )
     return found
 
 
 def _pathless(manifest, rules, entries) -> list[dict]:
-    """Return a warning for each rule with ``path_within`` and each tool that it names and that has no argument with a path."""
+    """Return a warning for each rule with ``path_within`` and each tool that it names and that
+    has no argument with a path.
+    """
     found = []
     for flat in rules:
-        if flat.rule.conditions and flat.rule.conditions.path_within and not folding.is_general(flat.rule):
-            names = [tool.name for tool, entry in zip(manifest.tools, entries) if entry is not None and folding.matches(flat.rule, tool)
-                     and not folding.path_arguments(tool.spec.input_schema or {})]
+        if (
+            flat.rule.conditions
+            and flat.rule.conditions.path_within
+            and not folding.is_general(flat.rule)
+        ):
+            names = [
+                tool.name
+                for tool, entry in zip(manifest.tools, entries)
+                if entry is not None
+                and folding.matches(flat.rule, tool)
+                and not folding.path_arguments(tool.spec.input_schema or {})
+            ]
             if names:
-                found.append(_warning(_where(manifest, flat), f"rule {flat.rule.id} has path_within, and no argument of {_listed(names)} holds a path: it never matches there"))
+                found.append(
+                    _warning(
+                        _where(manifest, flat),
+                        f"rule {flat.rule.id} has "
+                        f"path_within, and no argument of "
+                        f"{_listed(names)} holds a path: it "
+                        f"never matches there",
+                    )
+                )
     return found
 
 
 def _refused(manifest) -> list[dict]:
-    return [_warning(tool.where(), f"the sandbox refuses every call of {tool.name}: capabilities.{block} is deny, which is what is left out, too")
-            for tool, block in [(tool, sandboxes.denies(manifest, tool)) for tool in manifest.tools] if block]
+    return [
+        _warning(
+            tool.where(),
+            f"the sandbox refuses every call of {tool.name}: "
+            f"capabilities.{block} is deny, which is what is left out, too",
+        )
+        for tool, block in [(tool, sandboxes.denies(manifest, tool)) for tool in manifest.tools]
+        if block
+    ]
 
 
 def _unmentioned(manifest, rules, entries) -> list[dict]:
-    """Return a warning for each rule that stands for every tool and decides some that no rule names, and for tools that none decides."""
+    """Return a warning for each rule that stands for every tool and decides some that no rule
+    names, and for tools that none decides.
+    """
     found, general = [], {}
     for tool, entry in zip(manifest.tools, entries):
         matching = [flat for flat in rules if folding.matches(flat.rule, tool)]
         if not matching and rules:
-            found.append(_warning(tool.where(), f"no rule mentions {tool.name}, and none is for every tool: it is always denied"))
+            found.append(
+                _warning(
+                    tool.where(),
+                    f"no rule mentions {tool.name}, and none is for "
+                    f"every tool: it is always denied",
+                )
+            )
         elif entry is None and rules:
-            found.append(_warning(tool.where(), f"no rule can allow {tool.name}: it is always denied"))
+            found.append(
+                _warning(tool.where(), f"no rule can allow {tool.name}: it is always denied")
+            )
         elif matching and all(folding.is_general(flat.rule) for flat in matching):
             general.setdefault(matching[0].number, []).append(tool.name)
     for number, names in general.items():
         flat = rules[number]
-        found.append(_warning(_where(manifest, flat), f"no rule mentions {_listed(names)}: rule {flat.rule.id}, which is for every tool, "
-                             f"{_DECIDES[flat.rule.action]} {'it' if len(names) == 1 else 'them'}"))
+        found.append(
+            _warning(
+                _where(manifest, flat),
+                f"no rule mentions {_listed(names)}: rule "
+                f"{flat.rule.id}, which is for every tool, "
+                f"{_DECIDES[flat.rule.action]} {'it' if len(names) == 1 else 'them'}",
+            )
+        )
     return found
 
 
 def _skills(manifest, rules, entries) -> list[dict]:
-    """Return a warning for each skill that no model can begin, and for each tool of one that policy always denies."""
+    """Return a warning for each skill that no model can begin, and for each tool of one that
+    policy always denies.
+    """
+
     def is_denied(entry) -> bool:
         return entry is None or isinstance(entry, int) and rules[entry].rule.action == "deny"
+
     denied = [tool.name for tool, entry in zip(manifest.tools, entries) if is_denied(entry)]
     found = []
-    for skill, entry in zip(manifest.skills, entries[len(manifest.tools):]):
+    for skill, entry in zip(manifest.skills, entries[len(manifest.tools) :]):
         if manifest.policies and is_denied(entry):
-            found.append(_warning(skill.where(), f"policy lets no model begin the skill {skill.name}: a person can, with /{skill.name} "
-                                 "(a rule of scope skill or all allows it)"))
+            found.append(
+                _warning(
+                    skill.where(),
+                    f"policy lets no model begin the skill "
+                    f"{skill.name}: a person can, with /{skill.name} "
+                    "(a rule of scope skill or all allows it)",
+                )
+            )
         for number, reference in enumerate(skill.spec.tools_required):
             name = manifest.resolve("Tool", reference).name
             if manifest.policies and name in denied:
-                found.append(_warning(skill.where("tools_required", number), f"the skill {skill.name} needs {name}, which policy always denies"))
+                found.append(
+                    _warning(
+                        skill.where("tools_required", number),
+                        f"the skill {skill.name} needs {name}, which policy always denies",
+                    )
+                )
     return found
 
 
 def _strangers(manifest, rules) -> list[dict]:
-    """Return a warning for each permission that a server could give its own tools, by what it says of them."""
+    """Return a warning for each permission that a server could give its own tools, by what it
+    says of them.
+    """
     found = []
     for flat in rules:
         match = flat.rule.match
-        if match and match.annotations and ACTIONS.index(flat.rule.action) >= ACTIONS.index("audit-only"):
-            names = [tool.name for tool in manifest.tools if tool.spec.mcp_source and folding.matches(flat.rule, tool, False)]
+        if (
+            match
+            and match.annotations
+            and ACTIONS.index(flat.rule.action) >= ACTIONS.index("audit-only")
+        ):
+            names = [
+                tool.name
+                for tool in manifest.tools
+                if tool.spec.mcp_source and folding.matches(flat.rule, tool, False)
+            ]
             if names:
-                found.append(_warning(_where(manifest, flat), f"rule {flat.rule.id} would allow {_listed(names)} on the word of an MCP server: "
-                                     "what a stranger says of its tools is no ground for a permission"))
+                found.append(
+                    _warning(
+                        _where(manifest, flat),
+                        f"rule {flat.rule.id} would allow "
+                        f"{_listed(names)} on the word of "
+                        f"an MCP server: "
+                        "what a stranger says of its tools is no ground for a "
+                        "permission",
+                    )
+                )
     return found
 
 

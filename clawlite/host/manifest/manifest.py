@@ -2,9 +2,10 @@
 
 1. ``load`` returns a Manifest without a problem, or raises ManifestErrors with all of them.
 2. Nothing is run, imported or fetched.  The same folder gives the same Manifest on every machine.
-3. What is valid CKP is accepted, whether a device can do it or not: that is for the back end to say, with
-   ``manifest.problem`` and ``manifest.raise_problems``.
+3. What is valid CKP is accepted, whether a device can do it or not: that is for the back end to
+   say, with ``manifest.problem`` and ``manifest.raise_problems``.
 """
+
 import dataclasses
 import os
 
@@ -20,27 +21,32 @@ from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
 from clawlite.host.tools import handlers, pin_uses, signature
 
-NAMES = ("claw.yaml", "claw.yml", "claw.json")      # looked for in a folder, in this order
-HEARTBEAT_MS = 30_000                               # CKP 9.3.1
+NAMES = ("claw.yaml", "claw.yml", "claw.json")  # looked for in a folder, in this order
+HEARTBEAT_MS = 30_000  # CKP 9.3.1
 
 
 @dataclasses.dataclass
 class Manifest:
     """A whole agent, resolved.
 
-    name, version (None when absent), description ("" when absent), labels, annotations   of the root
+    name, version (None when absent), description ("" when absent), labels, annotations   of the
+    root
     heartbeat_interval_ms   >= 1
     identity                Primitive
-    providers, channels, tools, skills, policies, world_models   lists of Primitive, in manifest order;
-                            after the manifest's tools come the functions of tools.py without a Tool of their own
+    providers, channels, tools, skills, policies, world_models   lists of Primitive, in manifest
+    order;
+                            after the manifest's tools come the functions of tools.py without a Tool
+                            of their own
     memory, sandbox, swarm, telemetry   Primitive or None
     settings                ``settings.Settings`` of clawlite.toml, defaults when there is none
     functions               [``signature.Function``] of tools.py, in file order
     sources                 [(name relative to the folder, bytes)] of every file read, sorted
-    facts                   [(kind, path, what was found there)] of all that was looked at: "file" its
-                            bytes, "folder" its entries, "present" and "plain" (a plain file) a bool
+    facts                   [(kind, path, what was found there)] of all that was looked at: "file"
+                            its bytes, "folder" its entries, "present" and "plain" (a plain file) a
+                            bool
     file                    the root document, as the user would open it; folder: where it lies
     """
+
     name: str
     version: str
     description: str
@@ -71,13 +77,25 @@ class Manifest:
     def primitives(self) -> list:
         """Return every primitive, in the order of the kinds in the root's spec."""
         found = [self.identity]
-        for group in (self.providers, self.channels, self.tools, self.skills, self.memory, self.sandbox, self.policies,
-                      self.swarm, self.telemetry, self.world_models):
+        for group in (
+            self.providers,
+            self.channels,
+            self.tools,
+            self.skills,
+            self.memory,
+            self.sandbox,
+            self.policies,
+            self.swarm,
+            self.telemetry,
+            self.world_models,
+        ):
             found += group if isinstance(group, list) else [group] if group else []
         return found
 
     def resolve(self, kind: str, reference: str) -> Primitive:
-        """Return the primitive that a checked *reference* (name or claw:// URI) of another one means."""
+        """Return the primitive that a checked *reference* (name or claw:// URI) of another one
+        means.
+        """
         name = cross_references.resolve(kind, reference, self._versions, self._uris)
         return [p for p in self.primitives() if p.kind == kind and p.name == name][0]
 
@@ -85,14 +103,28 @@ class Manifest:
         """Return (file, line) of the field at *path* in the spec of *primitive*."""
         return primitive.where(*path)
 
-    def problem(self, primitive: Primitive, path: tuple, message: str, expected: str = "", found: str = "",
-                hint: str = "", key: bool = False) -> None:
-        """Add a problem of a later stage at *path* in the spec of *primitive*; ``raise_problems`` raises them together."""
+    def problem(
+        self,
+        primitive: Primitive,
+        path: tuple,
+        message: str,
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+        key: bool = False,
+    ) -> None:
+        """Add a problem of a later stage at *path* in the spec of *primitive*;
+        ``raise_problems`` raises them together.
+        """
         own = primitive.entry is None
-        self.problems.add(primitive.told, path if own else (), message, expected, found, hint, key and own)
+        self.problems.add(
+            primitive.told, path if own else (), message, expected, found, hint, key and own
+        )
 
     def check_handlers(self) -> None:
-        """Add a problem for each tool that no function, registry, MCP server or skill answers: valid CKP, but not buildable."""
+        """Add a problem for each tool that no function, registry, MCP server or skill answers:
+        valid CKP, but not buildable.
+        """
         handlers.missing(self.tools, self.functions, self.problems)
 
     def raise_problems(self) -> None:
@@ -101,7 +133,9 @@ class Manifest:
 
 
 def pin(path, refresh: bool = False, allowed=()) -> list[str]:
-    """Fetch what the manifest at *path* needs of other registries, into clawlite.lock (``registries.pin``); return its URIs."""
+    """Fetch what the manifest at *path* needs of other registries, into clawlite.lock
+    (``registries.pin``); return its URIs.
+    """
     file = locate(os.fspath(path))
     return registries.pin(Sources(os.path.dirname(file), allowed), os.path.basename(file), refresh)
 
@@ -118,23 +152,39 @@ def load(path, allowed=()) -> Manifest:
 def _passed_over(file: str) -> list:
     """Return the names that ``locate`` prefers to *file* in its folder: none of them was there."""
     name = os.path.basename(file)
-    earlier = NAMES[:NAMES.index(name)] if name in NAMES else ()
+    earlier = NAMES[: NAMES.index(name)] if name in NAMES else ()
     return [os.path.join(os.path.dirname(file), one) for one in earlier]
 
 
 def locate(path: str) -> str:
     """Return the file of the manifest at *path*, a file or a folder.  Raises ManifestErrors."""
     if path.endswith(".py"):
-        raise ManifestErrors([Problem((), "expected a manifest, found Python", path,
-                                      hint="name claw.yaml or its folder: tools.py beside it is read by itself")])
+        raise ManifestErrors(
+            [
+                Problem(
+                    (),
+                    "expected a manifest, found Python",
+                    path,
+                    hint="name claw.yaml or its folder: tools.py beside it is read by itself",
+                )
+            ]
+        )
     if not os.path.isdir(path):
         return path
     for name in NAMES:
         if os.path.isfile(os.path.join(path, name)):
             return os.path.join(path, name)
     near = did_you_mean("claw.yaml", sorted(os.listdir(path))[:1000])
-    raise ManifestErrors([Problem((), "there is no claw.yaml in this folder", path,
-                                  hint=near or "name the manifest, or make one with: clawlite new NAME")])
+    raise ManifestErrors(
+        [
+            Problem(
+                (),
+                "there is no claw.yaml in this folder",
+                path,
+                hint=near or "name the manifest, or make one with: clawlite new NAME",
+            )
+        ]
+    )
 
 
 class _Loader:
@@ -143,7 +193,7 @@ class _Loader:
         self.problems = Problems()
         self.sources = Sources(os.path.dirname(file), allowed)
         self.raws = Raws(self.problems)
-        self.readable = False           # tools.py is Python
+        self.readable = False  # tools.py is Python
 
     def load(self) -> Manifest:
         root = Place(self._root())
@@ -154,7 +204,11 @@ class _Loader:
             convert(spec, ClawSpec, self._report(root.below("spec")))
             references.follow(spec, root.below("spec"))
         found = [self.raws.check(raw, metadata) for raw in references.raws]
-        uris = {raw.uri: (made.kind, made.name) for raw, made in zip(references.raws, found) if made and raw.uri}
+        uris = {
+            raw.uri: (made.kind, made.name)
+            for raw, made in zip(references.raws, found)
+            if made and raw.uri
+        }
         found = [primitive for primitive in found if primitive]
         functions = self._functions(found, metadata.version if metadata else None)
         self._cross(references, uris)
@@ -178,24 +232,40 @@ class _Loader:
         self.problems.raise_all()
         if not isinstance(document.data, dict):
             found = "an empty file" if document.data is None else shown(document.data)
-            raise ManifestErrors([Problem((), f"expected a Claw document, found {found}", document.file, 1)])
+            raise ManifestErrors(
+                [Problem((), f"expected a Claw document, found {found}", document.file, 1)]
+            )
         return document
 
     def _envelope(self, root: Place):
         data = root.document.data
         convert(data, Envelope, self._report(root))
         if "kind" in data and data["kind"] != "Claw":
-            self.problems.add(root, ("kind",), "", '"Claw"', shown(data["kind"]), did_you_mean(data["kind"], ["Claw"]) or
-                              "a manifest begins with the root document")
-        return convert(data["metadata"], Metadata, lambda *a, **k: None) if "metadata" in data else None
+            self.problems.add(
+                root,
+                ("kind",),
+                "",
+                '"Claw"',
+                shown(data["kind"]),
+                did_you_mean(data["kind"], ["Claw"]) or "a manifest begins with the root document",
+            )
+        return (
+            convert(data["metadata"], Metadata, lambda *a, **k: None)
+            if "metadata" in data
+            else None
+        )
 
     def _functions(self, found: list, version: str) -> list:
-        """Read tools.py when there is one; bind its functions and append those that are tools of their own to *found*."""
+        """Read tools.py when there is one; bind its functions and append those that are tools of
+        their own to *found*.
+        """
         if not self.sources.exists(signature.FILE):
             return []
         file = self.sources.shown(signature.FILE)
         try:
-            functions, broken = signature.read(self.sources.read(signature.FILE), file, self.problems)
+            functions, broken = signature.read(
+                self.sources.read(signature.FILE), file, self.problems
+            )
         except Refused as e:
             self.problems.add(LinePlace(file), (), e.args[0], hint=e.args[1])
             return []
@@ -203,7 +273,9 @@ class _Loader:
         handlers.bind(tools, functions, self.problems)
         self.readable = broken is not None
         if self.readable:
-            handlers.missing([tool for tool in tools if tool.name not in broken], functions, self.problems)
+            handlers.missing(
+                [tool for tool in tools if tool.name not in broken], functions, self.problems
+            )
         own = handlers.own_tools(functions, self.raws.names["Tool"], file, version)
         for tool in own:
             self.raws.versions["Tool", tool.name] = version
@@ -211,13 +283,17 @@ class _Loader:
         return functions
 
     def _pins(self, extra: settings.Settings) -> None:
-        """Compare the pins that tools.py names with those of clawlite.toml; what is no Python has its problem already."""
+        """Compare the pins that tools.py names with those of clawlite.toml; what is no Python
+        has its problem already.
+        """
         source = self.sources.files.get(signature.FILE)
         if source and b"board" in source and self.readable:
             pin_uses.check(source, self.sources.shown(signature.FILE), extra.pins, self.problems)
 
     def _cross(self, references: References, uris: dict) -> None:
-        check = cross_references.References(self.raws, uris, references.broken | self.raws.broken, self.problems)
+        check = cross_references.References(
+            self.raws, uris, references.broken | self.raws.broken, self.problems
+        )
         for kind, uri, place in references.local:
             check.slot(kind, uri, place)
         check.check()
@@ -225,18 +301,35 @@ class _Loader:
     def _heartbeat(self, root: Place) -> int:
         metadata = root.document.data.get("metadata")
         annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-        value = annotations.get("heartbeat_interval_ms", HEARTBEAT_MS) if isinstance(annotations, dict) else HEARTBEAT_MS
+        value = (
+            annotations.get("heartbeat_interval_ms", HEARTBEAT_MS)
+            if isinstance(annotations, dict)
+            else HEARTBEAT_MS
+        )
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            self.problems.add(root, ("metadata", "annotations", "heartbeat_interval_ms"), "", "a whole number, at least 1",
-                              shown(value), "remove the quotes" if isinstance(value, str) and value.isdigit() else "")
+            self.problems.add(
+                root,
+                ("metadata", "annotations", "heartbeat_interval_ms"),
+                "",
+                "a whole number, at least 1",
+                shown(value),
+                "remove the quotes" if isinstance(value, str) and value.isdigit() else "",
+            )
         return value
 
     def _facts(self) -> list:
         facts = [(kind, path, found) for (kind, path), found in self.sources.facts.items()]
         return facts + [("plain", path, os.path.isfile(path)) for path in _passed_over(self.file)]
 
-    def _manifest(self, metadata: Metadata, heartbeat: int, found: list, extra: settings.Settings,
-                  functions: list, uris: dict) -> Manifest:
+    def _manifest(
+        self,
+        metadata: Metadata,
+        heartbeat: int,
+        found: list,
+        extra: settings.Settings,
+        functions: list,
+        uris: dict,
+    ) -> Manifest:
         def of(kind):
             return [primitive for primitive in found if primitive.kind == kind]
 
@@ -244,8 +337,30 @@ class _Loader:
             return (of(kind) or [None])[0]
 
         return Manifest(
-            metadata.name, metadata.version, metadata.description or "", metadata.labels or {}, metadata.annotations or {},
-            heartbeat, one("Identity"), of("Provider"), of("Channel"), of("Tool"), of("Skill"), one("Memory"),
-            one("Sandbox"), of("Policy"), one("Swarm"), one("Telemetry"), of("WorldModel"), extra, functions,
-            sorted(self.sources.files.items()), self._facts(), self.sources.shown(os.path.basename(self.file)),
-            self.sources.folder, self.problems, self.raws.versions, uris)
+            metadata.name,
+            metadata.version,
+            metadata.description or "",
+            metadata.labels or {},
+            metadata.annotations or {},
+            heartbeat,
+            one("Identity"),
+            of("Provider"),
+            of("Channel"),
+            of("Tool"),
+            of("Skill"),
+            one("Memory"),
+            one("Sandbox"),
+            of("Policy"),
+            one("Swarm"),
+            one("Telemetry"),
+            of("WorldModel"),
+            extra,
+            functions,
+            sorted(self.sources.files.items()),
+            self._facts(),
+            self.sources.shown(os.path.basename(self.file)),
+            self.sources.folder,
+            self.problems,
+            self.raws.versions,
+            uris,
+        )

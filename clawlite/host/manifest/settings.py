@@ -1,9 +1,12 @@
 """clawlite.toml: what is clawlite's own and has no place in a CKP document.
 
-1. The schema is the Structs below, checked by the same walker as the manifest; TOML's lines are found by a scan of its keys.
-2. Sections of the design that this version does not build are refused by name.  Secrets are refused wherever they stand.
+1. The schema is the Structs below, checked by the same walker as the manifest; TOML's lines are
+   found by a scan of its keys.
+2. Sections of the design that this version does not build are refused by name.  Secrets are refused
+   wherever they stand.
 3. The files that ``reflex`` and ``replay`` name are read here and compiled elsewhere.
 """
+
 import dataclasses
 import re
 from typing import Annotated, Literal
@@ -32,15 +35,20 @@ from clawlite.host.tools.credentials import Credential
 from clawlite.host.tools.search_settings import Search
 
 FILE = "clawlite.toml"
-MAX_TEXT = 256 * 1024               # bytes of a reflex or replay file
+MAX_TEXT = 256 * 1024  # bytes of a reflex or replay file
 NOT_BUILT = ("mcp", "logs")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
-_SECRET = re.compile(r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])")
+_SECRET = re.compile(
+    r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])"
+)
 
 
 class Simulate(Strict):
-    """How a pin behaves on a virtual board: it starts at *start*; while it is on, the ADC pin *raises* gains *per_second*."""
+    """How a pin behaves on a virtual board: it starts at *start*; while it is on, the ADC pin
+    *raises* gains *per_second*.
+    """
+
     start: Annotated[int, Meta(ge=0, le=65535)] = 0
     raises: Name | None = None
     per_second: Annotated[int, Meta(ge=-65535, le=65535)] = 0
@@ -56,7 +64,7 @@ class Pin(Strict):
     @staticmethod
     def more(value: dict, report) -> None:
         if "pull" in value and value.get("kind") != "input":
-            report(("pull",), "a pin of kind \"input\" alone has a pull resistor", key=True)
+            report(("pull",), 'a pin of kind "input" alone has a pull resistor', key=True)
 
 
 class Console(Strict):
@@ -65,32 +73,43 @@ class Console(Strict):
 
 
 class Answer(Strict):
-    """How long a provider may take: to the first byte of an answer, and to its end, with all attempts and pauses."""
+    """How long a provider may take: to the first byte of an answer, and to its end, with all
+    attempts and pauses.
+    """
+
     first_byte_ms: Annotated[int, Meta(ge=1000, le=3600000)] = 60000
     total_ms: Annotated[int, Meta(ge=1000, le=3600000)] = 180000
 
 
 class Reflex(Strict):
     """The rules, and whether one that fits answers before any provider is asked."""
+
     file: Text = "reflex.toml"
     first: bool = False
 
 
 class Price(Strict):
     """What a model costs, in US dollars for a million tokens."""
+
     input: Money
     output: Money
 
 
 class OAuth2(Strict):
-    """Where the tokens of a provider with auth.type "oauth2" come from; the client's secret is what its secret_ref names."""
+    """Where the tokens of a provider with auth.type "oauth2" come from; the client's secret is
+    what its secret_ref names.
+    """
+
     endpoint: URI
     client_id: Text
     scope: Text | None = None
 
 
 class Boot(Strict):
-    """How a MicroPython board starts: a flash makes /boot.json of it (firmware-host/micropython/boot)."""
+    """How a MicroPython board starts: a flash makes /boot.json of it
+    (firmware-host/micropython/boot).
+    """
+
     window_ms: Annotated[int, Meta(ge=100, le=60000)] | None = None
     safe_pin: Annotated[int, Meta(ge=0, le=255)] | None = None
     watchdog_ms: Annotated[int, Meta(ge=1000, le=8388)] | None = None
@@ -98,6 +117,7 @@ class Boot(Strict):
 
 class Budget(Strict):
     """The budgets of one turn."""
+
     max_rounds: Annotated[int, Meta(ge=1, le=20)] | None = None
     total_timeout_ms: Annotated[int, Meta(ge=1000, le=86400000)] | None = None
     timeout_per_tool_ms: Annotated[int, Meta(ge=1, le=86400000)] | None = None
@@ -107,25 +127,41 @@ class Budget(Strict):
 class Sandbox(Strict):
     """What this machine adds to the manifest's Sandbox of level process.
 
-    relaxed      limits that may be kept in part, where the kernel cannot keep them whole; one that the manifest leaves out has no default
+    relaxed      limits that may be kept in part, where the kernel cannot keep them whole; one that
+                 the manifest leaves out has no default
     environment  variables of the agent that its tools get too
     writable     files and folders, beside the manifest's mounts; "$NAME" is what that variable says
     namespaces   "bubblewrap": bwrap makes them
     """
-    relaxed: list[Literal["memory_mb", "cpu_shares", "max_processes", "max_open_files"]] | None = None
+
+    relaxed: list[Literal["memory_mb", "cpu_shares", "max_processes", "max_open_files"]] | None = (
+        None
+    )
     environment: list[Text] | None = None
     writable: list[Text] | None = None
     namespaces: Literal["bubblewrap"] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
-        for field, form, wanted in (("environment", _VARIABLE, "the name of a variable"), ("writable", _PLACE, "an absolute path, or $NAME")):
-            for index, text in enumerate(value[field] if isinstance(value.get(field), list) else ()):
+        for field, form, wanted in (
+            ("environment", _VARIABLE, "the name of a variable"),
+            ("writable", _PLACE, "an absolute path, or $NAME"),
+        ):
+            for index, text in enumerate(
+                value[field] if isinstance(value.get(field), list) else ()
+            ):
                 if isinstance(text, str) and text and not form.fullmatch(text):
                     report((field, index), "", wanted, quoted(text))
 
 
-Registry = Annotated[str, text_like(r"^https://[^\s?#@/]+(/[^\s?#]*)?\Z", "an https:// URL without a query", "https://claw.example.com/registry")]
+Registry = Annotated[
+    str,
+    text_like(
+        r"^https://[^\s?#@/]+(/[^\s?#]*)?\Z",
+        "an https:// URL without a query",
+        "https://claw.example.com/registry",
+    ),
+]
 
 
 class File(Strict):
@@ -153,12 +189,18 @@ class File(Strict):
     webhook: Webhook | None = None
     telegram: Telegram | None = None
     mqtt: Mqtt | None = None
-    registries: dict[str, Registry] | None = None       # namespace: base URL (host/documents/registries.py reads them before all else)
+    # namespace: base URL (host/documents/registries.py reads them before all else)
+    registries: dict[str, Registry] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
         if isinstance(value.get("registries"), dict) and "clawlite" in value["registries"]:
-            report(("registries", "clawlite"), "this registry is inside the package", key=True, hint="give yours another name")
+            report(
+                ("registries", "clawlite"),
+                "this registry is inside the package",
+                key=True,
+                hint="give yours another name",
+            )
 
 
 @dataclasses.dataclass
@@ -167,7 +209,8 @@ class Settings:
 
     reflex_first              rules that fit answer before any provider is asked
     reflex, replay            file names relative to the folder, or None
-    reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would open them, or None
+    reflex_text, replay_text  their contents, or None; reflex_file, replay_file: as the user would
+                              open them, or None
     console                   Console
     pins                      [Pin], in file order, names unique
     buses                     [Bus], in file order
@@ -187,8 +230,10 @@ class Settings:
     tenant_id                 what {tenant_id} stands for, or None
     time_zone, cron           of schedules: an IANA name or None, Cron
     webhook, telegram, mqtt   of channels of these types, the last of type queue
-    place                     where problems of later stages are reported: ``where("pins", 0, "kind")`` gives (file, line)
+    place                     where problems of later stages are reported: ``where("pins", 0,
+                              "kind")`` gives (file, line)
     """
+
     reflex: str = None
     reflex_first: bool = False
     reflex_text: str = None
@@ -225,7 +270,9 @@ class Settings:
 
 
 def load(sources: Sources, problems: Problems) -> Settings:
-    """Return the Settings beside the manifest, defaults when there is no file; mistakes go to *problems*."""
+    """Return the Settings beside the manifest, defaults when there is no file; mistakes go to
+    *problems*.
+    """
     file_name = sources.shown(FILE)
     if not sources.exists(FILE):
         return Settings(place=LinePlace(file_name))
@@ -238,19 +285,38 @@ def load(sources: Sources, problems: Problems) -> Settings:
         problems.extend(e)
         return Settings(place=LinePlace(file_name))
     place = Place(document)
-    known = {key: value for key, value in document.data.items() if key not in NOT_BUILT and not _SECRET.search(key)}
+    known = {
+        key: value
+        for key, value in document.data.items()
+        if key not in NOT_BUILT and not _SECRET.search(key)
+    }
     rules = known.pop("reflex") if isinstance(known.get("reflex"), dict) else None
-    file = convert(known, File, lambda path, *args, **named: _report(problems, place, path, *args, **named))
+    file = convert(
+        known, File, lambda path, *args, **named: _report(problems, place, path, *args, **named)
+    )
     _refuse_by_name(document.data, place, problems)
     settings = Settings(place=place)
     if rules is not None:
-        reflex = convert(rules, Reflex, lambda path, *args, **named: _report(problems, place, ("reflex", *path), *args, **named)) or Reflex()
+        reflex = (
+            convert(
+                rules,
+                Reflex,
+                lambda path, *args, **named: _report(
+                    problems, place, ("reflex", *path), *args, **named
+                ),
+            )
+            or Reflex()
+        )
         known["reflex"], settings.reflex_first = reflex.file, reflex.first
     for key in ("reflex", "replay"):
         if isinstance(known.get(key), str) and known[key]:
             setattr(settings, key, known[key])
             setattr(settings, key + "_file", sources.shown(known[key]))
-            setattr(settings, key + "_text", _text(sources, known[key], _named(place, key, rules), problems))
+            setattr(
+                settings,
+                key + "_text",
+                _text(sources, known[key], _named(place, key, rules), problems),
+            )
     if file is not None:
         settings.console = file.console or Console()
         settings.pins = file.pins or []
@@ -261,7 +327,9 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.budget = file.budget or Budget()
         settings.boot = file.boot
         settings.gateway = file.gateway
-        settings.authorities = authorities(sources, file.tls.ca, place, problems) if file.tls else []
+        settings.authorities = (
+            authorities(sources, file.tls.ca, place, problems) if file.tls else []
+        )
         settings.prefer = file.prefer
         settings.sandbox = file.sandbox or Sandbox()
         settings.search = file.search
@@ -270,7 +338,12 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.audit = file.audit or AuditSettings()
         settings.tenant_id = file.tenant_id
         settings.time_zone = file.time_zone
-        for key, made in (("cron", Cron), ("webhook", Webhook), ("telegram", Telegram), ("mqtt", Mqtt)):
+        for key, made in (
+            ("cron", Cron),
+            ("webhook", Webhook),
+            ("telegram", Telegram),
+            ("mqtt", Mqtt),
+        ):
             setattr(settings, key, getattr(file, key) or made())
     _check_pins(known.get("pins"), place, problems)
     return settings
@@ -283,11 +356,23 @@ def _report(problems: Problems, place: Place, path: tuple, message: str, *args, 
 
 
 def _refuse_by_name(value, place: Place, problems: Problems, path: tuple = ()) -> None:
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, item in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         if isinstance(key, str) and _SECRET.search(key):
-            problems.add(place, path + (key,), "a secret has no place here", key=True,
-                         hint="settings are compiled into images; the manifest names a secret with secret_ref, "
-                              "its value stays on the device or the gateway")
+            problems.add(
+                place,
+                path + (key,),
+                "a secret has no place here",
+                key=True,
+                hint="settings are compiled into images; the manifest names a secret "
+                "with secret_ref, "
+                "its value stays on the device or the gateway",
+            )
             continue
         if not path and key in NOT_BUILT:
             problems.add(place, (key,), "not supported by this version", key=True, hint="remove it")
@@ -296,7 +381,11 @@ def _refuse_by_name(value, place: Place, problems: Problems, path: tuple = ()) -
 
 def _named(place: Place, key: str, rules) -> Place:
     """Return the place of the name of a file: of reflex it may stand in a table."""
-    return place.below(key).below("file") if key == "reflex" and rules and "file" in rules else place.below(key)
+    return (
+        place.below(key).below("file")
+        if key == "reflex" and rules and "file" in rules
+        else place.below(key)
+    )
 
 
 def _text(sources: Sources, name: str, place: Place, problems: Problems) -> str:
@@ -323,12 +412,24 @@ def _check_pins(pins, place: Place, problems: Problems) -> None:
         elif isinstance(name, str):
             kinds[name] = pin.get("kind")
     if any("name" not in pin or "kind" not in pin for pin in pins):
-        return                          # which of them is meant is not known; what they lack is reported elsewhere
+        # which of them is meant is not known; what they lack is reported elsewhere
+        return
     inputs = [name for name, kind in kinds.items() if kind == "adc"]
     for index, pin in enumerate(pins):
         simulate = pin.get("simulate")
         raises = simulate.get("raises") if isinstance(simulate, dict) else None
         if isinstance(raises, str) and raises not in inputs:
-            found = f"{quoted(raises)} is no pin" if raises not in kinds else f"{quoted(raises)} is of kind {shown(kinds[raises])}"
-            hint = did_you_mean(raises, inputs) or ("ADC pins here: " + one_of(inputs) if inputs else 'declare a pin of kind "adc"')
-            problems.add(place, ("pins", index, "simulate", "raises"), f"expected the name of an ADC pin; {found}", hint=hint)
+            found = (
+                f"{quoted(raises)} is no pin"
+                if raises not in kinds
+                else f"{quoted(raises)} is of kind {shown(kinds[raises])}"
+            )
+            hint = did_you_mean(raises, inputs) or (
+                "ADC pins here: " + one_of(inputs) if inputs else 'declare a pin of kind "adc"'
+            )
+            problems.add(
+                place,
+                ("pins", index, "simulate", "raises"),
+                f"expected the name of an ADC pin; {found}",
+                hint=hint,
+            )

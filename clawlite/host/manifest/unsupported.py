@@ -1,9 +1,11 @@
-"""What CKP has and this version does not do yet: refused when an image is built, by field, line and way out.
+"""What CKP has and this version does not do yet: refused when an image is built, by field, line and
+way out.
 
-``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An entry goes when
-the thing is built.  An operator's agent (``serve`` over a manifest) is built all the same where an answer at use can say it:
-methods of swarms answer -32601, built-in tools without what they need -32010.
-"""
+``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An
+entry goes when the thing is built.  An operator's agent (``serve`` over a manifest) is built all
+the same where an answer at use can say it: methods of swarms answer -32601, built-in tools without
+what they need -32010."""
+
 from clawlite.core.profile import NONE
 from clawlite.host.base.kinds import UNBUILT
 from clawlite.host.boards import boards
@@ -17,7 +19,10 @@ from clawlite.host.tools import sandboxes, world_models
 
 LATER = "not supported by this version of clawlite"
 
-MENDS = "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or remove this"
+MENDS = (
+    "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or "
+    "remove this"
+)
 
 SAID_AT_USE = ("Swarm",)
 
@@ -42,55 +47,111 @@ def refuse(manifest, at_use: bool = False) -> None:
     world_models.refuse(manifest)
     for primitive in manifest.primitives():
         if primitive.kind in UNBUILT and not (at_use and primitive.kind in SAID_AT_USE):
-            manifest.problem(primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest")
+            manifest.problem(
+                primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest"
+            )
 
 
 def _provider(manifest, provider) -> None:
     spec = provider.spec
     builtin = spec.endpoint.startswith("builtin:")
     if spec.protocol == "custom" and spec.endpoint not in BUILTIN_ENDPOINTS:
-        manifest.problem(provider, ("endpoint",), f"other custom providers are {LATER}", '"builtin:reflex" or "builtin:replay"', f'"{spec.endpoint}"')
+        manifest.problem(
+            provider,
+            ("endpoint",),
+            f"other custom providers are {LATER}",
+            '"builtin:reflex" or "builtin:replay"',
+            f'"{spec.endpoint}"',
+        )
     elif spec.protocol != "custom" and builtin:
-        manifest.problem(provider, ("protocol",), "", 'protocol "custom" for a built-in provider', f'"{spec.protocol}"')
+        manifest.problem(
+            provider,
+            ("protocol",),
+            "",
+            'protocol "custom" for a built-in provider',
+            f'"{spec.protocol}"',
+        )
     elif not builtin:
         wrong = remotes.endpoint_problem(spec.endpoint)
         if wrong:
             manifest.problem(provider, ("endpoint",), wrong)
     if builtin and spec.auth.type != "none":
-        manifest.problem(provider, ("auth", "type"), "a built-in provider needs no key", '"none"', f'"{spec.auth.type}"')
+        manifest.problem(
+            provider,
+            ("auth", "type"),
+            "a built-in provider needs no key",
+            '"none"',
+            f'"{spec.auth.type}"',
+        )
     if spec.auth.type == "oauth2" and provider.name not in manifest.settings.oauth2:
-        manifest.problem(provider, ("auth", "type"), "nothing says where its tokens come from",
-                         hint=f"add [oauth2.{provider.name}] with endpoint and client_id to clawlite.toml")
+        manifest.problem(
+            provider,
+            ("auth", "type"),
+            "nothing says where its tokens come from",
+            hint=f"add [oauth2.{provider.name}] with endpoint and client_id to clawlite.toml",
+        )
     if spec.transport != "http":
-        manifest.problem(provider, ("transport",), f'transport "{spec.transport}" is {LATER}', '"http"')
+        manifest.problem(
+            provider, ("transport",), f'transport "{spec.transport}" is {LATER}', '"http"'
+        )
     for index, modality in enumerate(spec.capabilities or ()):
         if modality != "text":
-            manifest.problem(provider, ("capabilities", index), f'"{modality}" is {LATER}', '"text"')
+            manifest.problem(
+                provider, ("capabilities", index), f'"{modality}" is {LATER}', '"text"'
+            )
 
 
 def _tool(manifest, tool) -> None:
     spec = tool.spec
     if spec.mcp_source is not None:
-        manifest.problem(tool, ("mcp_source",), f"MCP servers are {LATER}",
-                         hint="remove it, and write the tool in tools.py", key=True)
+        manifest.problem(
+            tool,
+            ("mcp_source",),
+            f"MCP servers are {LATER}",
+            hint="remove it, and write the tool in tools.py",
+            key=True,
+        )
     if spec.timeout_ms and not can_end(manifest, tool):
-        manifest.problem(tool, ("timeout_ms",), f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time", hint=MENDS, key=True)
+        manifest.problem(
+            tool,
+            ("timeout_ms",),
+            f"{tool.function.name} in tools.py runs in one piece, so nothing could end it in time",
+            hint=MENDS,
+            key=True,
+        )
 
 
 def _builtin(manifest, tool) -> None:
     """A built-in tool that would refuse every call: -32010 at use."""
     if tool.name == "message" and not channels.written_to(manifest):
-        manifest.problem(tool, (), "no channel carries what message would send",
-                         hint="declare a Channel of type cli or telegram, or of type queue with a topic in [mqtt] replies")
+        manifest.problem(
+            tool,
+            (),
+            "no channel carries what message would send",
+            hint="declare a Channel of type cli or telegram, or of type queue with a "
+            "topic in [mqtt] replies",
+        )
     if tool.name == "web-search" and manifest.settings.search is None:
-        manifest.problem(tool, (), "nothing says where web-search searches", hint="add [search] with endpoint to clawlite.toml")
+        manifest.problem(
+            tool,
+            (),
+            "nothing says where web-search searches",
+            hint="add [search] with endpoint to clawlite.toml",
+        )
     if registry.ability(tool.name) == "shell" and sandboxes.level(manifest) == NONE:
-        manifest.problem(tool, (), f"{tool.name} needs a sandbox of level process: at level none nothing would contain what it runs",
-                         hint="declare a Sandbox of level process with capabilities.shell")
+        manifest.problem(
+            tool,
+            (),
+            f"{tool.name} needs a sandbox of level process: at level none "
+            f"nothing would contain what it runs",
+            hint="declare a Sandbox of level process with capabilities.shell",
+        )
 
 
 def can_end(manifest, tool) -> bool:
-    """Return whether something can end *tool* in time: what runs in one piece in the agent's own process cannot be ended."""
+    """Return whether something can end *tool* in time: what runs in one piece in the agent's own
+    process cannot be ended.
+    """
     return not tool.function or tool.function.is_generator or sandboxes.level(manifest) != NONE
 
 
@@ -98,20 +159,53 @@ def _sandbox(manifest, sandbox) -> None:
     spec = sandbox.spec
     if spec.level not in ("none", "process"):
         able = [board.name for board in boards.load_all() if "process" in board.sandbox.levels]
-        manifest.problem(sandbox, ("level",), f'level "{spec.level}" is {LATER}', '"none" or "process"',
-                         hint=f"process works on {', '.join(able)}, none on every board")
+        manifest.problem(
+            sandbox,
+            ("level",),
+            f'level "{spec.level}" is {LATER}',
+            '"none" or "process"',
+            hint=f"process works on {', '.join(able)}, none on every board",
+        )
     elif spec.runtime != "native":
-        manifest.problem(sandbox, ("runtime",), f'runtime "{spec.runtime}" at level {spec.level} is {LATER}', '"native"', hint="leave it out")
+        manifest.problem(
+            sandbox,
+            ("runtime",),
+            f'runtime "{spec.runtime}" at level {spec.level} is {LATER}',
+            '"native"',
+            hint="leave it out",
+        )
     limits = spec.resource_limits
     for field in sandboxes.LIMITS if limits is not None else ():
         if getattr(limits, field) == 0:
-            manifest.problem(sandbox, ("resource_limits", field), "", "a limit of at least 1", "0", hint="leave it out for no limit", key=True)
+            manifest.problem(
+                sandbox,
+                ("resource_limits", field),
+                "",
+                "a limit of at least 1",
+                "0",
+                hint="leave it out for no limit",
+                key=True,
+            )
     if spec.level != "none":
         return
     if spec.capabilities is not None and any(tool.function for tool in manifest.tools):
-        manifest.problem(sandbox, ("capabilities",), "at level none the functions of tools.py run in the agent's own process: these cannot be kept there",
-                        hint="use level: process, or remove them", key=True)
+        manifest.problem(
+            sandbox,
+            ("capabilities",),
+            "at level none the functions of tools.py run "
+            "in the agent's own process: these cannot be "
+            "kept there",
+            hint="use level: process, or remove them",
+            key=True,
+        )
     for field in sandboxes.LIMITS[:-1]:
         if limits is not None and getattr(limits, field):
-            manifest.problem(sandbox, ("resource_limits", field), "at level none this limit cannot be kept",
-                            hint="use level: process" if field != "timeout_ms" else "set timeout_ms on the tools that need one", key=True)
+            manifest.problem(
+                sandbox,
+                ("resource_limits", field),
+                "at level none this limit cannot be kept",
+                hint="use level: process"
+                if field != "timeout_ms"
+                else "set timeout_ms on the tools that need one",
+                key=True,
+            )

@@ -1,10 +1,13 @@
-"""The Memory of a manifest (CKP 0.2.0, 5.6) to the section of the image that core/memories.py reads.
+"""The Memory of a manifest (CKP 0.2.0, 5.6) to the section of the image that core/memories.py
+reads.
 
-1. What this version keeps: conversation, semantic, key-value and checkpoint stores in SQLite, workspaces as files.  Anything else is
-   refused by name.
-2. The fields of 0.3.0 that speak of cognition (role, lifecycle, forgetting, salience, confidence) are accepted; they choose a
-   compaction and a search where none is declared, and nothing else here.
+1. What this version keeps: conversation, semantic, key-value and checkpoint stores in SQLite,
+   workspaces as files.  Anything else is refused by name.
+2. The fields of 0.3.0 that speak of cognition (role, lifecycle, forgetting, salience, confidence)
+   are accepted; they choose a compaction and a search where none is declared, and nothing else
+   here.
 """
+
 from clawlite.core import memories
 from clawlite.core.memory_methods import MAX_NUMBERS
 from clawlite.core.policy import is_within, normalise
@@ -13,41 +16,85 @@ from clawlite.host.providers import provider_order, remotes
 from clawlite.host.tools import sandboxes
 
 LATER = "not supported by this version of clawlite"
-SCOPES = {None: memories.GLOBAL, "global": memories.GLOBAL, "shared": memories.GLOBAL, "per-identity": memories.PER_IDENTITY,
-          "per-channel": memories.PER_CHANNEL}
-SEARCHES = {None: memories.HYBRID, "fts-only": memories.FTS, "vector-only": memories.VECTOR, "hybrid": memories.HYBRID}
-FUSIONS = {None: memories.RECIPROCAL, "reciprocal-rank": memories.RECIPROCAL, "linear-combination": memories.LINEAR}
-BACKENDS = {"workspace": ("filesystem",), "conversation": ("sqlite", "filesystem"), "semantic": ("sqlite", "sqlite-vec")}     # of the others: sqlite
+SCOPES = {
+    None: memories.GLOBAL,
+    "global": memories.GLOBAL,
+    "shared": memories.GLOBAL,
+    "per-identity": memories.PER_IDENTITY,
+    "per-channel": memories.PER_CHANNEL,
+}
+SEARCHES = {
+    None: memories.HYBRID,
+    "fts-only": memories.FTS,
+    "vector-only": memories.VECTOR,
+    "hybrid": memories.HYBRID,
+}
+FUSIONS = {
+    None: memories.RECIPROCAL,
+    "reciprocal-rank": memories.RECIPROCAL,
+    "linear-combination": memories.LINEAR,
+}
+# of the others: sqlite
+BACKENDS = {
+    "workspace": ("filesystem",),
+    "conversation": ("sqlite", "filesystem"),
+    "semantic": ("sqlite", "sqlite-vec"),
+}
 TOP_K = 10
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _VARIABLES = ("identity_name", "tenant_id")
 
 
 def refuse(manifest) -> None:
-    """Add a problem for every part of the Memory of *manifest* that this version does not keep, and every setting that fits no store."""
+    """Add a problem for every part of the Memory of *manifest* that this version does not keep,
+    and every setting that fits no store.
+    """
     for name, path in (manifest.identity.spec.context_files or {}).items():
         steps = path.removeprefix("./").split("/")
         if "\0" in path or any(step in ("", ".", "..") for step in steps):
-            manifest.problem(manifest.identity, ("context_files", name), "", "a path from the manifest's folder, without \"..\"", quoted(path))
+            manifest.problem(
+                manifest.identity,
+                ("context_files", name),
+                "",
+                'a path from the manifest\'s folder, without ".."',
+                quoted(path),
+            )
     stores = manifest.memory.spec.stores if manifest.memory else []
     for index, store in enumerate(stores):
+
         def problem(field, *args, **named):
             manifest.problem(manifest.memory, ("stores", index, *field), *args, **named)
+
         _store(store, manifest.settings.memory.encryption, problem)
         _path(manifest, store, problem)
         if store.embedding is not None:
             _embedding(manifest, store, problem)
     if manifest.settings.memory.encryption and not any(store.encryption for store in stores):
-        manifest.problems.add(manifest.settings.place, ("memory", "encryption"), "no store says encryption: true", hint="remove it, or encrypt one", key=True)
+        manifest.problems.add(
+            manifest.settings.place,
+            ("memory", "encryption"),
+            "no store says encryption: true",
+            hint="remove it, or encrypt one",
+            key=True,
+        )
     names = [store.name for store in stores]
     files = [store.name for store in stores if store.type == "workspace" or in_files(store)]
     for promise in ("power_safe", "wear_saving"):
         for number, name in enumerate(getattr(manifest.settings.memory, promise) or ()):
             if name not in names:
-                manifest.problems.add(manifest.settings.place, ("memory", promise, number), f"there is no store {quoted(name)}",
-                                      hint=did_you_mean(name, names))
+                manifest.problems.add(
+                    manifest.settings.place,
+                    ("memory", promise, number),
+                    f"there is no store {quoted(name)}",
+                    hint=did_you_mean(name, names),
+                )
             elif promise == "wear_saving" and name in files:
-                manifest.problems.add(manifest.settings.place, ("memory", promise, number), "what lies in files has no journal", hint="remove it")
+                manifest.problems.add(
+                    manifest.settings.place,
+                    ("memory", promise, number),
+                    "what lies in files has no journal",
+                    hint="remove it",
+                )
 
 
 def in_files(store) -> bool:
@@ -58,43 +105,125 @@ def in_files(store) -> bool:
 def _store(store, key: str | None, problem) -> None:
     taken = BACKENDS.get(store.type, ("sqlite",))
     if store.backend is not None and store.backend not in taken:
-        problem(("backend",), f'backend "{store.backend}" of a {store.type} store is {LATER}', " or ".join(map(quoted, taken)))
+        problem(
+            ("backend",),
+            f'backend "{store.backend}" of a {store.type} store is {LATER}',
+            " or ".join(map(quoted, taken)),
+        )
     if store.encryption and store.type == "workspace":
-        problem(("encryption",), "files of a workspace are not encrypted", hint="remove it, and keep the workspace on an encrypted disk")
+        problem(
+            ("encryption",),
+            "files of a workspace are not encrypted",
+            hint="remove it, and keep the workspace on an encrypted disk",
+        )
     elif store.encryption and in_files(store):
-        problem(("encryption",), "a conversation in files is not encrypted", hint="remove it, or use backend: sqlite")
+        problem(
+            ("encryption",),
+            "a conversation in files is not encrypted",
+            hint="remove it, or use backend: sqlite",
+        )
     elif store.encryption and not key:
-        problem(("encryption",), "it needs a key", hint='name a secret in clawlite.toml: [memory] encryption = "NAME"')
+        problem(
+            ("encryption",),
+            "it needs a key",
+            hint='name a secret in clawlite.toml: [memory] encryption = "NAME"',
+        )
     if store.search is not None and store.type not in ("semantic", "conversation"):
-        problem(("search",), f"a {store.type} store is not searched", key=True, hint="remove it, or use type: semantic")
-    if store.compaction is not None and store.type not in ("semantic", "conversation") and store.compaction.enabled is not False:
-        problem(("compaction",), f"a {store.type} store has nothing to compact: a new entry replaces the old one", key=True, hint="remove it")
-    if store.scope is not None and store.isolation is not None and SCOPES[store.scope] != SCOPES[store.isolation]:
-        problem(("isolation",), f"it contradicts scope: {store.scope}", hint="leave one of them out", key=True)
+        problem(
+            ("search",),
+            f"a {store.type} store is not searched",
+            key=True,
+            hint="remove it, or use type: semantic",
+        )
+    if (
+        store.compaction is not None
+        and store.type not in ("semantic", "conversation")
+        and store.compaction.enabled is not False
+    ):
+        problem(
+            ("compaction",),
+            f"a {store.type} store has nothing to compact: a new entry replaces the old one",
+            key=True,
+            hint="remove it",
+        )
+    if (
+        store.scope is not None
+        and store.isolation is not None
+        and SCOPES[store.scope] != SCOPES[store.isolation]
+    ):
+        problem(
+            ("isolation",),
+            f"it contradicts scope: {store.scope}",
+            hint="leave one of them out",
+            key=True,
+        )
     if store.checkpoint is not None and store.type != "checkpoint":
-        problem(("checkpoint",), f"a {store.type} store has no checkpoints", hint="use type: checkpoint, or remove it", key=True)
+        problem(
+            ("checkpoint",),
+            f"a {store.type} store has no checkpoints",
+            hint="use type: checkpoint, or remove it",
+            key=True,
+        )
     if store.retention is not None and store.type == "workspace":
-        problem(("retention",), "files of a workspace are not forgotten by themselves", hint="use max_size_mb, or remove it", key=True)
+        problem(
+            ("retention",),
+            "files of a workspace are not forgotten by themselves",
+            hint="use max_size_mb, or remove it",
+            key=True,
+        )
     if store.max_size_mb is not None and store.type != "workspace" and not in_files(store):
-        problem(("max_size_mb",), f"the size of a {store.type} store is {LATER}", hint="use retention.max_entries", key=True)
+        problem(
+            ("max_size_mb",),
+            f"the size of a {store.type} store is {LATER}",
+            hint="use retention.max_entries",
+            key=True,
+        )
 
 
 def _embedding(manifest, store, problem) -> None:
     """Check ``embedding``: of a semantic store, by a provider whose API makes some."""
     provider = manifest.resolve("Provider", store.embedding.provider_ref)
     if store.type != "semantic":
-        problem(("embedding",), f"a {store.type} store has no embeddings", hint="use type: semantic, or remove it", key=True)
+        problem(
+            ("embedding",),
+            f"a {store.type} store has no embeddings",
+            hint="use type: semantic, or remove it",
+            key=True,
+        )
     elif store.search is not None and store.search.strategy == "fts-only":
-        problem(("embedding",), "search.strategy is fts-only, and looks at no vector", hint="use hybrid or vector-only, or remove it", key=True)
+        problem(
+            ("embedding",),
+            "search.strategy is fts-only, and looks at no vector",
+            hint="use hybrid or vector-only, or remove it",
+            key=True,
+        )
     if provider.spec.protocol != "openai-compatible":
-        problem(("embedding", "provider_ref"), f"protocol {quoted(provider.spec.protocol)} makes no embeddings", "a provider with protocol \"openai-compatible\"",
-                quoted(provider.name))
+        problem(
+            ("embedding", "provider_ref"),
+            f"protocol {quoted(provider.spec.protocol)} makes no embeddings",
+            'a provider with protocol "openai-compatible"',
+            quoted(provider.name),
+        )
     elif remotes.endpoint_problem(provider.spec.endpoint):
-        problem(("embedding", "provider_ref"), f"the endpoint of {quoted(provider.name)}: {remotes.endpoint_problem(provider.spec.endpoint)}")
+        problem(
+            ("embedding", "provider_ref"),
+            f"the endpoint of {quoted(provider.name)}: "
+            f"{remotes.endpoint_problem(provider.spec.endpoint)}",
+        )
     if store.embedding.dimensions > MAX_NUMBERS:
-        problem(("embedding", "dimensions"), "", f"at most {MAX_NUMBERS}", str(store.embedding.dimensions))
+        problem(
+            ("embedding", "dimensions"),
+            "",
+            f"at most {MAX_NUMBERS}",
+            str(store.embedding.dimensions),
+        )
     if manifest.settings.gateway:
-        problem(("embedding",), f"embeddings through a gateway are {LATER}", hint="remove [gateway] from clawlite.toml, or the embedding", key=True)
+        problem(
+            ("embedding",),
+            f"embeddings through a gateway are {LATER}",
+            hint="remove [gateway] from clawlite.toml, or the embedding",
+            key=True,
+        )
 
 
 def _path(manifest, store, problem) -> None:
@@ -102,30 +231,76 @@ def _path(manifest, store, problem) -> None:
     if store.path is None:
         return
     if store.type != "workspace" and not in_files(store):
-        problem(("path",), f"a path of a {store.type} store is {LATER}", hint="remove it: it lies in the agent's state folder", key=True)
+        problem(
+            ("path",),
+            f"a path of a {store.type} store is {LATER}",
+            hint="remove it: it lies in the agent's state folder",
+            key=True,
+        )
         return
     for part in store.path.split("{")[1:]:
         name, closed, _ = part.partition("}")
         if not closed or name not in _VARIABLES:
-            problem(("path",), f"there is no variable {quoted('{' + name + closed)}", " or ".join("{%s}" % one for one in _VARIABLES))
+            problem(
+                ("path",),
+                f"there is no variable {quoted('{' + name + closed)}",
+                " or ".join("{%s}" % one for one in _VARIABLES),
+            )
         elif name == "tenant_id" and not manifest.settings.tenant_id:
-            problem(("path",), "{tenant_id} has no value", hint='add tenant_id = "..." to clawlite.toml')
-    if "\0" in store.path or not store.path.startswith(("/", "~/")) or ".." in store.path.split("/"):
-        problem(("path",), "", 'a path that begins with "/" or "~/", without ".."', quoted(store.path))
+            problem(
+                ("path",), "{tenant_id} has no value", hint='add tenant_id = "..." to clawlite.toml'
+            )
+    if (
+        "\0" in store.path
+        or not store.path.startswith(("/", "~/"))
+        or ".." in store.path.split("/")
+    ):
+        problem(
+            ("path",), "", 'a path that begins with "/" or "~/", without ".."', quoted(store.path)
+        )
     elif store.max_size_mb is not None and _is_written_by_tools(manifest, store):
-        problem(("max_size_mb",), "tools write there too (mount_paths), and nothing counts what they write", key=True,
-                hint="mount /workspace in place of it: the first workspace that all share is the tools' own; or remove the limit")
-    elif in_files(store) and any(writable and is_within(normalise(store.path.partition("{")[0]), mount) for mount, writable in _mounts(manifest)):
-        problem(("path",), "tools may write there (mount_paths): they could change what is remembered", "a folder outside of the sandbox's mounts",
-                quoted(store.path))
+        problem(
+            ("max_size_mb",),
+            "tools write there too (mount_paths), and nothing counts what they write",
+            key=True,
+            hint="mount /workspace in place of it: the first workspace that all share is the "
+            "tools' own; or remove the limit",
+        )
+    elif in_files(store) and any(
+        writable and is_within(normalise(store.path.partition("{")[0]), mount)
+        for mount, writable in _mounts(manifest)
+    ):
+        problem(
+            ("path",),
+            "tools may write there (mount_paths): they could change what is remembered",
+            "a folder outside of the sandbox's mounts",
+            quoted(store.path),
+        )
 
 
 def _is_written_by_tools(manifest, store) -> bool:
-    """Return whether tools write into a workspace that is not their own (linux/files/workspace.py)."""
+    """Return whether tools write into a workspace that is not their own
+    (linux/files/workspace.py).
+    """
     path = normalise(_filled(manifest, store.path))
-    taken = [mount for mount, writable in _mounts(manifest) if writable and mount != path and (is_within(path, mount) or is_within(mount, path))]
-    own = next((one for one in manifest.memory.spec.stores if one.type == "workspace" and not (SCOPES[one.scope] or SCOPES[one.isolation])), None)
-    return bool(taken) or own is not store and any(mount == path and writable for mount, writable in _mounts(manifest))
+    taken = [
+        mount
+        for mount, writable in _mounts(manifest)
+        if writable and mount != path and (is_within(path, mount) or is_within(mount, path))
+    ]
+    own = next(
+        (
+            one
+            for one in manifest.memory.spec.stores
+            if one.type == "workspace" and not (SCOPES[one.scope] or SCOPES[one.isolation])
+        ),
+        None,
+    )
+    return (
+        bool(taken)
+        or own is not store
+        and any(mount == path and writable for mount, writable in _mounts(manifest))
+    )
 
 
 def _filled(manifest, path: str) -> str:
@@ -141,8 +316,13 @@ def _mounts(manifest) -> list:
 
 
 def context(manifest) -> list | None:
-    """Return [[name, path], ...] of the files whose text comes before a conversation; None without any."""
-    return [[name, path.removeprefix("./")] for name, path in (manifest.identity.spec.context_files or {}).items()] or None
+    """Return [[name, path], ...] of the files whose text comes before a conversation; None
+    without any.
+    """
+    return [
+        [name, path.removeprefix("./")]
+        for name, path in (manifest.identity.spec.context_files or {}).items()
+    ] or None
 
 
 def section(manifest) -> list | None:
@@ -156,15 +336,29 @@ def _record(manifest, store) -> list:
     keep, search, shots = store.retention, store.search, store.checkpoint
     compacts, strategy = compaction(store)
     path = store.path or "" if in_files(store) else store.path
-    most = (1 << 32) - 1              # as the image counts
-    ages = [min(most, _seconds(text)) for text in (keep and keep.max_age, shots and shots.ttl) if text]
-    return [store.name, memories.TYPES.index(store.type), SCOPES[store.scope] or SCOPES[store.isolation], min(ages, default=None),
-            min(most, keep.max_entries) if keep and keep.max_entries else None, strategy, compacts,
-            _search(store), FUSIONS[search and search.fusion], min(search and search.top_k or TOP_K, memories.MAX_TOP),
-            store.name in (manifest.settings.memory.power_safe or ()), path and _filled(manifest, path), store.max_size_mb and store.max_size_mb << 20,
-            min(most, shots.max_snapshots) if shots and shots.max_snapshots else None,
-            store.name in (manifest.settings.memory.wear_saving or ()), manifest.settings.memory.encryption if store.encryption else None,
-            provider_order.embedding(manifest, store)]
+    most = (1 << 32) - 1  # as the image counts
+    ages = [
+        min(most, _seconds(text)) for text in (keep and keep.max_age, shots and shots.ttl) if text
+    ]
+    return [
+        store.name,
+        memories.TYPES.index(store.type),
+        SCOPES[store.scope] or SCOPES[store.isolation],
+        min(ages, default=None),
+        min(most, keep.max_entries) if keep and keep.max_entries else None,
+        strategy,
+        compacts,
+        _search(store),
+        FUSIONS[search and search.fusion],
+        min(search and search.top_k or TOP_K, memories.MAX_TOP),
+        store.name in (manifest.settings.memory.power_safe or ()),
+        path and _filled(manifest, path),
+        store.max_size_mb and store.max_size_mb << 20,
+        min(most, shots.max_snapshots) if shots and shots.max_snapshots else None,
+        store.name in (manifest.settings.memory.wear_saving or ()),
+        manifest.settings.memory.encryption if store.encryption else None,
+        provider_order.embedding(manifest, store),
+    ]
 
 
 def _search(store) -> int:
@@ -183,10 +377,15 @@ def compaction(store) -> tuple:
     declared = store.compaction
     if declared is not None and declared.enabled is not False:
         return True, memories.STRATEGIES.index(declared.strategy or "sliding-window")
-    means = (store.lifecycle and store.lifecycle.consolidation, store.forgetting and store.forgetting.strategy)
+    means = (
+        store.lifecycle and store.lifecycle.consolidation,
+        store.forgetting and store.forgetting.strategy,
+    )
     if declared is None and store.type in ("conversation", "semantic") and "summarize" in means:
         return True, memories.SUMMARIZE
-    return False, memories.STRATEGIES.index(declared.strategy) if declared and declared.strategy else memories.NEVER
+    return False, memories.STRATEGIES.index(
+        declared.strategy
+    ) if declared and declared.strategy else memories.NEVER
 
 
 def _seconds(text: str) -> int | None:

@@ -1,4 +1,7 @@
-"""``[memory]`` of clawlite.toml: what the Memory's stores promise beyond what CKP has fields for (docs/memory.md)."""
+"""``[memory]`` of clawlite.toml: what the Memory's stores promise beyond what CKP has fields for
+(docs/memory.md).
+"""
+
 import re
 
 from clawlite.host.base.problems import quoted
@@ -15,6 +18,7 @@ class Memory(Strict):
 
     encryption   the name of the secret that is the key of stores with ``encryption: true``
     """
+
     power_safe: list[Text] | None = None
     wear_saving: list[Text] | None = None
     encryption: Text | None = None
@@ -23,4 +27,9 @@ class Memory(Strict):
     def more(value: dict, report) -> None:
         name = value.get("encryption")
         if isinstance(name, str) and not _NAME.fullmatch(name):
-            report(("encryption",), "expected the name of a secret", "1 to 128 of A-Z a-z 0-9 _ . -", quoted(name))
+            report(
+                ("encryption",),
+                "expected the name of a secret",
+                "1 to 128 of A-Z a-z 0-9 _ . -",
+                quoted(name),
+            )

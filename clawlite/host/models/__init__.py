@@ -3,6 +3,7 @@
 Imports: base, schema.
 Used by: bench, boards, channels, documents, manifest, memory, policy, providers, tools.
 """
+
 from clawlite.host.base import kinds
 from clawlite.host.models.channel import ChannelSpec
 from clawlite.host.models.identity import IdentitySpec
@@ -16,8 +17,18 @@ from clawlite.host.models.telemetry import TelemetrySpec
 from clawlite.host.models.tool import ToolSpec
 from clawlite.host.models.world_model import WorldModelSpec
 
-_SPECS = {"Identity": IdentitySpec, "Provider": ProviderSpec, "Channel": ChannelSpec, "Tool": ToolSpec, "Skill": SkillSpec,
-          "Memory": MemorySpec, "Sandbox": SandboxSpec, "Policy": PolicySpec, "Swarm": SwarmSpec, "Telemetry": TelemetrySpec,
-          "WorldModel": WorldModelSpec}
+_SPECS = {
+    "Identity": IdentitySpec,
+    "Provider": ProviderSpec,
+    "Channel": ChannelSpec,
+    "Tool": ToolSpec,
+    "Skill": SkillSpec,
+    "Memory": MemorySpec,
+    "Sandbox": SandboxSpec,
+    "Policy": PolicySpec,
+    "Swarm": SwarmSpec,
+    "Telemetry": TelemetrySpec,
+    "WorldModel": WorldModelSpec,
+}
 # kind -> (slot in the root's spec, word in a URI, spec)
 KINDS = {kind: (*words, _SPECS[kind]) for kind, words in kinds.KINDS.items()}

@@ -1,4 +1,5 @@
 """Channel (CKP 5.3): how people and events reach the agent."""
+
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -6,10 +7,17 @@ from msgspec import Meta
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Count, Strict, Text
 
-# the one field that each access control mode takes (5.3, normative: a field of another mode is an error)
+# the one field that each access control mode takes (5.3, normative: a field of another mode is an
+# error)
 MODE_FIELD = {"open": None, "allowlist": "allowed_ids", "pairing": "pairing", "role-based": "roles"}
-# the trigger field that an event-driven type needs, when the channel has a trigger block (which is a SHOULD)
-TRIGGER_FIELD = {"cron": "schedule", "queue": "queue_name", "imap": "mailbox", "db-trigger": "table"}
+# the trigger field that an event-driven type needs, when the channel has a trigger block (which is
+# a SHOULD)
+TRIGGER_FIELD = {
+    "cron": "schedule",
+    "queue": "queue_name",
+    "imap": "mailbox",
+    "db-trigger": "table",
+}
 
 
 class ChannelAuth(Strict):
@@ -43,8 +51,12 @@ class AccessControl(Strict):
         for other in ("allowed_ids", "pairing", "roles"):
             if other in value and other != own:
                 fits = [name for name, field in MODE_FIELD.items() if field == other][0]
-                report((other,), f'this field is for mode "{fits}"; the mode here is "{mode}"', key=True,
-                       hint=f"remove it, or write mode: {fits}")
+                report(
+                    (other,),
+                    f'this field is for mode "{fits}"; the mode here is "{mode}"',
+                    key=True,
+                    hint=f"remove it, or write mode: {fits}",
+                )
 
 
 class ChannelRate(Strict):
@@ -78,8 +90,28 @@ class Trigger(Strict):
 
 
 class ChannelSpec(Strict):
-    type: Literal["telegram", "discord", "whatsapp", "slack", "email", "webhook", "cli", "voice", "web", "lark", "matrix",
-                  "line", "wechat", "qq", "dingtalk", "cron", "queue", "imap", "db-trigger", "custom"]
+    type: Literal[
+        "telegram",
+        "discord",
+        "whatsapp",
+        "slack",
+        "email",
+        "webhook",
+        "cli",
+        "voice",
+        "web",
+        "lark",
+        "matrix",
+        "line",
+        "wechat",
+        "qq",
+        "dingtalk",
+        "cron",
+        "queue",
+        "imap",
+        "db-trigger",
+        "custom",
+    ]
     transport: Literal["polling", "webhook", "websocket", "stdio"]
     auth: ChannelAuth
     access_control: AccessControl | None = None

@@ -1,4 +1,5 @@
 """Claw (CKP 6): the root document, and the envelope that every document has."""
+
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -7,7 +8,10 @@ from clawlite.host.models.common import Metadata, ProtocolVersion, Strict
 
 
 class Envelope(Strict):
-    """The four fields of every document.  *kind* and *spec* are checked by the caller, who knows which it wants."""
+    """The four fields of every document.  *kind* and *spec* are checked by the caller, who knows
+    which it wants.
+    """
+
     claw: ProtocolVersion
     kind: Any
     metadata: Metadata
@@ -15,7 +19,10 @@ class Envelope(Strict):
 
 
 class ClawSpec(Strict):
-    """References, in the order of the dependency graph (4.2); an entry is text or {"inline": {...}}."""
+    """References, in the order of the dependency graph (4.2); an entry is text or {"inline":
+    {...}}.
+    """
+
     identity: Any
     providers: Annotated[list[Any], Meta(min_length=1)]
     channels: list[Any] | None = None
@@ -27,4 +34,3 @@ class ClawSpec(Strict):
     swarm: Any = None
     telemetry: Any = None
     world_models: list[Any] | None = None
-

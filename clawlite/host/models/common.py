@@ -1,10 +1,12 @@
 """Types that several CKP primitives share.
 
-1. A Struct here is exactly one object of the 0.3.0 JSON Schemas; ``Strict`` is "additionalProperties": false.
+1. A Struct here is exactly one object of the 0.3.0 JSON Schemas; ``Strict`` is
+   "additionalProperties": false.
 2. ``None`` means absent: an explicit null is refused by ``walk``, as the schemas do.
-3. A rule that a type cannot say is a static ``more(value, report)``: *value* is the raw mapping, whose fields may still
-   be of a wrong type; ``report(path, message, ...)`` adds a problem.
+3. A rule that a type cannot say is a static ``more(value, report)``: *value* is the raw mapping,
+   whose fields may still be of a wrong type; ``report(path, message, ...)`` adds a problem.
 """
+
 import re
 from typing import Annotated, Any
 
@@ -16,8 +18,12 @@ class Strict(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def text_like(pattern: str, expected: str, example: str = "", suggest=None):
-    """Return the Meta of a string that must match *pattern* whole; *suggest(text)* gives a hint or ""."""
-    return Meta(pattern=pattern, extra={"expected": expected, "example": example, "suggest": suggest})
+    """Return the Meta of a string that must match *pattern* whole; *suggest(text)* gives a hint
+    or "".
+    """
+    return Meta(
+        pattern=pattern, extra={"expected": expected, "example": example, "suggest": suggest}
+    )
 
 
 def suggest_name(text: str) -> str:
@@ -30,15 +36,39 @@ def suggest_uri(text: str) -> str:
     """Return the URI that *text* lacks the beginning of, as a hint."""
     if text.lower() in ("reflex", "replay"):
         return f'did you mean "builtin:{text.lower()}"?'
-    return f'did you mean "https://{text}"?' if re.fullmatch(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[^\s]*)?", text) else ""
+    return (
+        f'did you mean "https://{text}"?'
+        if re.fullmatch(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[^\s]*)?", text)
+        else ""
+    )
 
 
 Text = Annotated[str, Meta(min_length=1)]
-Name = Annotated[str, text_like(r"^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z", "1 to 63 letters, digits and hyphens", suggest=suggest_name)]
-SemVer = Annotated[str, text_like(r"^[0-9]+\.[0-9]+\.[0-9]+(-.+)?\Z", 'a version such as "1.0.0"', "1.0.0")]
-ProtocolVersion = Annotated[str, text_like(r"^0\.[23]\.[0-9]+\Z", 'a protocol version, "0.2.x" or "0.3.x"', "0.3.0")]
-Duration = Annotated[str, text_like(r"^[0-9]+[smhd]\Z", 'a whole number with s, m, h or d, such as "30d"', "30d")]
-URI = Annotated[str, text_like(r"^[A-Za-z][A-Za-z0-9+.-]*:[^\s]+\Z", 'a URI such as "https://api.example.com/v1"', suggest=suggest_uri)]
+Name = Annotated[
+    str,
+    text_like(
+        r"^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z",
+        "1 to 63 letters, digits and hyphens",
+        suggest=suggest_name,
+    ),
+]
+SemVer = Annotated[
+    str, text_like(r"^[0-9]+\.[0-9]+\.[0-9]+(-.+)?\Z", 'a version such as "1.0.0"', "1.0.0")
+]
+ProtocolVersion = Annotated[
+    str, text_like(r"^0\.[23]\.[0-9]+\Z", 'a protocol version, "0.2.x" or "0.3.x"', "0.3.0")
+]
+Duration = Annotated[
+    str, text_like(r"^[0-9]+[smhd]\Z", 'a whole number with s, m, h or d, such as "30d"', "30d")
+]
+URI = Annotated[
+    str,
+    text_like(
+        r"^[A-Za-z][A-Za-z0-9+.-]*:[^\s]+\Z",
+        'a URI such as "https://api.example.com/v1"',
+        suggest=suggest_uri,
+    ),
+]
 Count = Annotated[int, Meta(ge=1)]
 Amount = Annotated[int, Meta(ge=0)]
 Ratio = Annotated[float, Meta(ge=0, le=1)]
@@ -46,10 +76,12 @@ Money = Annotated[float, Meta(ge=0)]
 
 
 class Metadata(Struct, omit_defaults=True):
-    """``metadata`` of every document.  The schema admits more fields; they are ignored, near misses are refused."""
+    """``metadata`` of every document.  The schema admits more fields; they are ignored, near
+    misses are refused.
+    """
+
     name: Name
     version: SemVer | None = None
     description: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, Any] | None = None
-

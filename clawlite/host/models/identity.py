@@ -1,4 +1,5 @@
 """Identity (CKP 5.1): who the agent is."""
+
 from typing import Literal
 
 from clawlite.host.models.common import Strict, Text

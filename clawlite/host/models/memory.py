@@ -1,4 +1,5 @@
 """Memory (CKP 5.6): what the agent keeps between sessions."""
+
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -58,7 +59,10 @@ class Confidence(Strict):
 class Store(Strict):
     name: Text
     type: Literal["conversation", "semantic", "key-value", "workspace", "checkpoint"]
-    backend: Literal["sqlite", "postgresql", "filesystem", "sqlite-vec", "pgvector", "qdrant", "custom"] | None = None
+    backend: (
+        Literal["sqlite", "postgresql", "filesystem", "sqlite-vec", "pgvector", "qdrant", "custom"]
+        | None
+    ) = None
     retention: Retention | None = None
     compaction: Compaction | None = None
     embedding: Embedding | None = None

@@ -1,8 +1,9 @@
 """Policy (CKP 5.8): what is allowed, what needs a person, what is denied.
 
-Beyond the schema, as documented extensions: ``match.name`` (exact or glob), ``match.labels``, scope ``skill``.
-Stricter than the schema: a condition that is not known here rejects the manifest, since it could never be evaluated.
-"""
+Beyond the schema, as documented extensions: ``match.name`` (exact or glob), ``match.labels``, scope
+``skill``. Stricter than the schema: a condition that is not known here rejects the manifest, since
+it could never be evaluated."""
+
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -23,7 +24,12 @@ class Match(Strict):
         hints = value.get("annotations")
         for name, hint in hints.items() if isinstance(hints, dict) else ():
             if name in HINTS and not isinstance(hint, bool):
-                report(("annotations", name), "such a rule could never match", "true or false", shown(hint))
+                report(
+                    ("annotations", name),
+                    "such a rule could never match",
+                    "true or false",
+                    shown(hint),
+                )
 
 
 class Approval(Strict):

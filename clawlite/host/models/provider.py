@@ -1,4 +1,5 @@
 """Provider (CKP 5.2): where completions come from."""
+
 from typing import Literal
 
 from clawlite.host.base.problems import shown
@@ -15,8 +16,11 @@ class ProviderAuth(Strict):
     def more(value: dict, report) -> None:
         kind = value.get("type")
         if kind in ("bearer", "api-key-header", "oauth2") and "secret_ref" not in value:
-            report((), f'"secret_ref" is missing; auth.type "{kind}" needs it',
-                   hint="name the secret; its value never stands in a manifest")
+            report(
+                (),
+                f'"secret_ref" is missing; auth.type "{kind}" needs it',
+                hint="name the secret; its value never stands in a manifest",
+            )
 
 
 class Hints(Strict):

@@ -1,4 +1,5 @@
 """Sandbox (CKP 5.7): where tools run."""
+
 from typing import Literal
 
 from clawlite.host.base.problems import quoted
@@ -6,7 +7,13 @@ from clawlite.host.models.common import Amount, Strict
 from clawlite.host.schema.validity import pattern_error
 
 # the runtime that a level implies when none is named (0.3.0: SHOULD be inferred)
-RUNTIME = {"none": "native", "process": "native", "wasm": "wasmtime", "container": "docker", "vm": "firecracker"}
+RUNTIME = {
+    "none": "native",
+    "process": "native",
+    "wasm": "wasmtime",
+    "container": "docker",
+    "vm": "firecracker",
+}
 
 
 class SSRFProtection(Strict):
@@ -54,7 +61,10 @@ class Shell(Strict):
         for index, pattern in enumerate(patterns if isinstance(patterns, list) else ()):
             wrong = pattern_error(pattern) if isinstance(pattern, str) else ""
             if wrong:
-                report(("blocked_patterns", index), f"{quoted(pattern)} is no regular expression: {wrong}")
+                report(
+                    ("blocked_patterns", index),
+                    f"{quoted(pattern)} is no regular expression: {wrong}",
+                )
 
 
 class Capabilities(Strict):
@@ -75,7 +85,9 @@ class ResourceLimits(Strict):
 
 class SandboxSpec(Strict):
     level: Literal["none", "process", "wasm", "container", "vm"]
-    runtime: Literal["docker", "apple-container", "wasmtime", "firecracker", "gvisor", "native"] | None = None
+    runtime: (
+        Literal["docker", "apple-container", "wasmtime", "firecracker", "gvisor", "native"] | None
+    ) = None
     capabilities: Capabilities | None = None
     resource_limits: ResourceLimits | None = None
 

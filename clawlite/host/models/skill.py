@@ -1,4 +1,5 @@
 """Skill (CKP 5.5): a workflow of several tools, in words."""
+
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta

@@ -1,4 +1,5 @@
 """Swarm (CKP 5.9): agents that work together."""
+
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,4 +1,5 @@
 """Telemetry (CKP 5.10): what is observed, and where it goes."""
+
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,4 +1,5 @@
 """Tool (CKP 5.4): a function that the agent can call."""
+
 import re
 from typing import Any, Literal
 
@@ -19,12 +20,20 @@ class MCPSource(Strict):
         if not isinstance(uri, str) or _TRANSPORT.match(uri):
             return
         if uri.startswith("mcp://"):
-            report(("uri",), "the mcp:// scheme is reserved and must not be used",
-                   hint="remove mcp_source, and write the tool in tools.py")
+            report(
+                ("uri",),
+                "the mcp:// scheme is reserved and must not be used",
+                hint="remove mcp_source, and write the tool in tools.py",
+            )
         elif uri:
             why = "http:// is for this machine only" if uri.startswith("http://") else ""
-            report(("uri",), why, "stdio:///PATH or https://HOST/...", quoted(uri),
-                   "remove mcp_source, and write the tool in tools.py")
+            report(
+                ("uri",),
+                why,
+                "stdio:///PATH or https://HOST/...",
+                quoted(uri),
+                "remove mcp_source, and write the tool in tools.py",
+            )
 
 
 class ToolRetry(Strict):
@@ -58,4 +67,6 @@ class ToolSpec(Strict):
             if name in HINTS and not isinstance(hint, bool):
                 report(("annotations", name), "", "true or false", shown(hint))
             elif name not in HINTS and name.lower() in [known.lower() for known in HINTS]:
-                report(("annotations", name), "unknown hint", hint=did_you_mean(name, HINTS), key=True)
+                report(
+                    ("annotations", name), "unknown hint", hint=did_you_mean(name, HINTS), key=True
+                )

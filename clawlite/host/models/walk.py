@@ -1,8 +1,9 @@
 """Check plain data against a Struct, and say everything that is wrong with it.
 
-``msgspec.convert`` stops at the first mistake; this walks the same type information and reports all of them, each with its
-path.  What it returns always converts: integral floats have become integers (5.0 is an integer in JSON Schema).
-"""
+``msgspec.convert`` stops at the first mistake; this walks the same type information and reports all
+of them, each with its path.  What it returns always converts: integral floats have become integers
+(5.0 is an integer in JSON Schema)."""
+
 import functools
 import re
 
@@ -15,8 +16,8 @@ from clawlite.host.base.problems import did_you_mean, one_of, quoted, shown
 def convert(value: object, struct: type, report):
     """Return *value* as a *struct*, or None when it has a mistake.
 
-    report(path, message, expected="", found="", hint="", key=False) is called for every mistake; path is a tuple below *value*.
-    """
+    report(path, message, expected="", found="", hint="", key=False) is called for every mistake;
+    path is a tuple below *value*."""
     wrong = []
 
     def note(path, message, expected="", found="", hint="", key=False):
@@ -36,7 +37,8 @@ def _walk(value, info, path: tuple, report):
     extra = {}
     if isinstance(info, inspect.Metadata):
         info, extra = info.type, info.extra or {}
-    if isinstance(info, inspect.UnionType):         # only X | None is used: None means absent, never null
+    # only X | None is used: None means absent, never null
+    if isinstance(info, inspect.UnionType):
         info = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)][0]
         return _walk(value, info, path, report)
     return _CHECKS[type(info)](value, info, path, report, extra)
@@ -54,17 +56,23 @@ def _struct(value, info, path, report, extra):
         else:
             meant.add(_unknown(key, fields, value, info.forbid_unknown_fields, path, report))
     for name, field in fields.items():
-        if field.required and name not in value and f"did you mean {quoted(name)}?" not in meant:      # misspelt, which has been said
+        # misspelt, which has been said
+        if field.required and name not in value and f"did you mean {quoted(name)}?" not in meant:
             report(path, f"the field {quoted(name)} is missing")
     more = getattr(info.cls, "more", None)
-    if more and not any(hint.startswith("did you mean") for hint in meant):     # of a field that is misspelt it would say that it is absent
+    # of a field that is misspelt it would say that it is absent
+    if more and not any(hint.startswith("did you mean") for hint in meant):
         more(value, lambda below, *args, **named: report(path + below, *args, **named))
     return clean
 
 
 def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, report) -> str:
-    """An unknown field is an error where the schema is closed; elsewhere only a near miss of an absent field is.  Return the hint."""
-    hint = did_you_mean(key, [name for name in fields if name not in value] if not strict else fields)
+    """An unknown field is an error where the schema is closed; elsewhere only a near miss of an
+    absent field is.  Return the hint.
+    """
+    hint = did_you_mean(
+        key, [name for name in fields if name not in value] if not strict else fields
+    )
     called = _CALLED.get(key.replace("-", "_").lower(), "")
     if strict and called in fields and called not in value:
         hint = f"did you mean {quoted(called)}?"
@@ -78,28 +86,81 @@ def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, rep
 def _literal(value, info, path, report, extra):
     known = [name for name in info.values if type(name) is type(value) and name == value]
     if not known:
-        meant = [name for name in _MEANT.get(value.lower() if isinstance(value, str) else "", ()) if name in info.values]
-        report(path, "", one_of(info.values), shown(value), f"did you mean {quoted(meant[0])}?" if meant else did_you_mean(value, info.values))
+        meant = [
+            name
+            for name in _MEANT.get(value.lower() if isinstance(value, str) else "", ())
+            if name in info.values
+        ]
+        report(
+            path,
+            "",
+            one_of(info.values),
+            shown(value),
+            f"did you mean {quoted(meant[0])}?" if meant else did_you_mean(value, info.values),
+        )
     return value
 
 
 # What other programs call a field, and a value.
-_CALLED = {"apiversion": "claw", "system_prompt": "personality", "prompt": "personality", "instructions": "personality", "url": "endpoint", "base_url": "endpoint",
-           "api_base": "endpoint", "api_key": "secret_ref", "apikey": "secret_ref", "key": "secret_ref", "parameters": "input_schema", "schema": "input_schema", "timeout": "timeout_ms",
-           "memory": "memory_mb", "hosts": "allowed_hosts", "allow": "allowed_hosts", "mounts": "mount_paths", "paths": "mount_paths", "effect": "action", "name": "id"}
-_MEANT = {word: meant for words, *meant in (
-    ("docker podman", "container"), ("off disabled no false", "none", "deny"), ("sandbox isolated", "process"), ("openai ollama llama.cpp vllm", "openai-compatible"),
-    ("anthropic claude", "anthropic-native"), ("auto full full-auto yolo", "autonomous"), ("manual ask confirm", "supervised", "require-approval"),
-    ("read-only readonly", "observer", "read-only", "ro"), ("write read-write readwrite rwx w", "rw"), ("read r", "ro"), ("token api_key apikey key", "bearer"),
-    ("console terminal tty", "cli"), ("block forbid reject refuse", "deny"), ("approve approval prompt", "require-approval"), ("permit accept yes", "allow"),
-    ("log audit", "audit-only"), ("any everything", "all", "allow-all"), ("whitelist allow-list", "allowlist")) for word in words.split()}
+_CALLED = {
+    "apiversion": "claw",
+    "system_prompt": "personality",
+    "prompt": "personality",
+    "instructions": "personality",
+    "url": "endpoint",
+    "base_url": "endpoint",
+    "api_base": "endpoint",
+    "api_key": "secret_ref",
+    "apikey": "secret_ref",
+    "key": "secret_ref",
+    "parameters": "input_schema",
+    "schema": "input_schema",
+    "timeout": "timeout_ms",
+    "memory": "memory_mb",
+    "hosts": "allowed_hosts",
+    "allow": "allowed_hosts",
+    "mounts": "mount_paths",
+    "paths": "mount_paths",
+    "effect": "action",
+    "name": "id",
+}
+_MEANT = {
+    word: meant
+    for words, *meant in (
+        ("docker podman", "container"),
+        ("off disabled no false", "none", "deny"),
+        ("sandbox isolated", "process"),
+        ("openai ollama llama.cpp vllm", "openai-compatible"),
+        ("anthropic claude", "anthropic-native"),
+        ("auto full full-auto yolo", "autonomous"),
+        ("manual ask confirm", "supervised", "require-approval"),
+        ("read-only readonly", "observer", "read-only", "ro"),
+        ("write read-write readwrite rwx w", "rw"),
+        ("read r", "ro"),
+        ("token api_key apikey key", "bearer"),
+        ("console terminal tty", "cli"),
+        ("block forbid reject refuse", "deny"),
+        ("approve approval prompt", "require-approval"),
+        ("permit accept yes", "allow"),
+        ("log audit", "audit-only"),
+        ("any everything", "all", "allow-all"),
+        ("whitelist allow-list", "allowlist"),
+    )
+    for word in words.split()
+}
 
 
 def _str(value, info, path, report, extra):
     if not isinstance(value, str):
         plain = isinstance(value, (int, float))
         example = extra.get("example") or (str(value) if plain else "")
-        report(path, "", extra.get("expected", "text"), shown(value), f'put it in quotes: "{example}"' if plain else "")
+        report(
+            path,
+            "",
+            extra.get("expected", "text"),
+            shown(value),
+            f'put it in quotes: "{example}"' if plain else "",
+        )
     elif info.min_length and len(value) < info.min_length:
         report(path, "", extra.get("expected", "text that is not empty"), '""')
     elif info.pattern and not re.search(info.pattern, value):
@@ -111,8 +172,13 @@ def _str(value, info, path, report, extra):
 def _number(value, info, path, report, extra):
     whole = isinstance(info, inspect.IntType)
     expected = _range("a whole number" if whole else "a number", info)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or \
-            whole and isinstance(value, float) and not value.is_integer():
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or whole
+        and isinstance(value, float)
+        and not value.is_integer()
+    ):
         hint = _number_hint(value, path) if isinstance(value, str) else ""
         report(path, "", expected, shown(value), hint)
         return value
@@ -122,18 +188,44 @@ def _number(value, info, path, report, extra):
 
 
 _UNITS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60000, "min": 60000, "h": 3600000}
-_SIZES = {"b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "mib": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "gib": 1 << 30}
+_SIZES = {
+    "b": 1,
+    "k": 1 << 10,
+    "kb": 1 << 10,
+    "kib": 1 << 10,
+    "m": 1 << 20,
+    "mb": 1 << 20,
+    "mib": 1 << 20,
+    "g": 1 << 30,
+    "gb": 1 << 30,
+    "gib": 1 << 30,
+}
 
 
 def _number_hint(text: str, path: tuple) -> str:
-    """Return what to write in place of *text*, which should be a number: the field's name has the unit."""
+    """Return what to write in place of *text*, which should be a number: the field's name has
+    the unit.
+    """
     if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
         return "remove the quotes"
     amount = re.fullmatch(r"([0-9]+) ?([A-Za-z]+)", text)
     field = path[-1] if path and isinstance(path[-1], str) else ""
-    for end, units, one in (("_ms", _UNITS, 1), ("_seconds", _UNITS, 1000), ("_mb", _SIZES, 1 << 20), ("_bytes", _SIZES, 1)):
-        if amount and field.endswith(end) and amount[2].lower() in units and int(amount[1]) * units[amount[2].lower()] % one == 0:
-            return f"write {int(amount[1]) * units[amount[2].lower()] // one}: the number alone, the field's name has the unit"
+    for end, units, one in (
+        ("_ms", _UNITS, 1),
+        ("_seconds", _UNITS, 1000),
+        ("_mb", _SIZES, 1 << 20),
+        ("_bytes", _SIZES, 1),
+    ):
+        if (
+            amount
+            and field.endswith(end)
+            and amount[2].lower() in units
+            and int(amount[1]) * units[amount[2].lower()] % one == 0
+        ):
+            return (
+                f"write {int(amount[1]) * units[amount[2].lower()] // one}: the number alone, "
+                f"the field's name has the unit"
+            )
     return "write the number alone" if amount or re.match(r"[0-9]+ ?/", text) else ""
 
 
@@ -149,17 +241,28 @@ def _bool(value, info, path, report, extra):
     return value
 
 
-_BOOL_WORDS = {word: f"write {meant}" for meant, words in (("true", "yes on true"), ("false", "no off false"))
-               for word in words.split()}
+_BOOL_WORDS = {
+    word: f"write {meant}"
+    for meant, words in (("true", "yes on true"), ("false", "no off false"))
+    for word in words.split()
+}
 
 
 def _list(value, info, path, report, extra):
     if not isinstance(value, list):
-        report(path, "", "a list", shown(value), "write it as a list item: - ..." if isinstance(value, (str, dict)) else "")
+        report(
+            path,
+            "",
+            "a list",
+            shown(value),
+            "write it as a list item: - ..." if isinstance(value, (str, dict)) else "",
+        )
         return value
     if info.min_length and len(value) < info.min_length:
         report(path, "the list is empty", hint="at least one entry is needed")
-    return [_walk(item, info.item_type, path + (index,), report) for index, item in enumerate(value)]
+    return [
+        _walk(item, info.item_type, path + (index,), report) for index, item in enumerate(value)
+    ]
 
 
 def _dict(value, info, path, report, extra):
@@ -177,6 +280,14 @@ def _any(value, info, path, report, extra):
     return value
 
 
-_CHECKS = {inspect.StructType: _struct, inspect.LiteralType: _literal, inspect.StrType: _str, inspect.IntType: _number,
-           inspect.FloatType: _number, inspect.BoolType: _bool, inspect.ListType: _list, inspect.DictType: _dict,
-           inspect.AnyType: _any}
+_CHECKS = {
+    inspect.StructType: _struct,
+    inspect.LiteralType: _literal,
+    inspect.StrType: _str,
+    inspect.IntType: _number,
+    inspect.FloatType: _number,
+    inspect.BoolType: _bool,
+    inspect.ListType: _list,
+    inspect.DictType: _dict,
+    inspect.AnyType: _any,
+}

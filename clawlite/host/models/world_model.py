@@ -1,4 +1,5 @@
 """WorldModel (CKP 0.3.0): a predictive planning surface."""
+
 from typing import Literal
 
 from clawlite.host.models.common import Strict, Text

@@ -1,13 +1,18 @@
-"""The audit of policies (CKP 0.2.0, 5.8) to its part of the section GUARD, and ``[audit]`` of clawlite.toml: where copies of it go.
+"""The audit of policies (CKP 0.2.0, 5.8) to its part of the section GUARD, and ``[audit]`` of
+clawlite.toml: where copies of it go.
 
-A policy says ``destination: webhook`` or ``syslog`` and has no field for an address: that is the maker's machine's business.
+A policy says ``destination: webhook`` or ``syslog`` and has no field for an address: that is the
+maker's machine's business.
 
-    webhook     the URL that gets the records; over https when a credential goes with it, or on this machine
+    webhook     the URL that gets the records; over https when a credential goes with it, or on this
+                machine
     credential  name of the secret that goes there as "Authorization: Bearer ..."
     syslog      "/dev/log" (the default), another socket's path, or "udp://HOST:PORT"
 
-    max_size_mb MiB that the audit may have on Linux: its oldest records go then; 0: no bound; 64 when it is left out (linux/audit/audit.py)
+    max_size_mb MiB that the audit may have on Linux: its oldest records go then; 0: no bound; 64
+    when it is left out (linux/audit/audit.py)
 """
+
 from typing import Annotated
 
 from msgspec import Meta
@@ -18,7 +23,7 @@ from clawlite.core.netrules import parse_url
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Strict, Text
 
-LEAST_SIZE_MB, MOST_SIZE_MB = 8, 1 << 20        # two segments; 1 TiB
+LEAST_SIZE_MB, MOST_SIZE_MB = 8, 1 << 20  # two segments; 1 TiB
 DESTINATIONS = ("file", "sqlite", "webhook", "syslog")
 SYSLOG = "/dev/log"
 _SYSLOG_PORT = 514
@@ -41,8 +46,16 @@ class AuditSettings(Strict):
             parsed = _url(url)
             if parsed is None:
                 report(("webhook",), "", "an http or https URL", quoted(url))
-            elif "credential" in value and parsed[0] != "https" and not is_loopback(address_of(parsed[1])):
-                report(("credential",), "a credential goes over https alone, or to this machine", key=True)
+            elif (
+                "credential" in value
+                and parsed[0] != "https"
+                and not is_loopback(address_of(parsed[1]))
+            ):
+                report(
+                    ("credential",),
+                    "a credential goes over https alone, or to this machine",
+                    key=True,
+                )
         if "credential" in value and "webhook" not in value:
             report(("credential",), "it is for the webhook, and there is none", key=True)
         if isinstance(place, str) and not place.startswith("/") and udp(place) is None:
@@ -50,11 +63,15 @@ class AuditSettings(Strict):
 
 
 def udp(place: str) -> tuple | None:
-    """Return (host, port) of "udp://HOST:PORT" (the port may be left out: 514), None for anything else."""
+    """Return (host, port) of "udp://HOST:PORT" (the port may be left out: 514), None for
+    anything else.
+    """
     if not place.startswith("udp://"):
         return None
     rest = place[6:]
-    parsed = _url("http://" + (rest if ":" in rest.rpartition("]")[2] else "%s:%d" % (rest, _SYSLOG_PORT)))
+    parsed = _url(
+        "http://" + (rest if ":" in rest.rpartition("]")[2] else "%s:%d" % (rest, _SYSLOG_PORT))
+    )
     return parsed[1:3] if parsed and parsed[3] == "/" else None
 
 
@@ -66,8 +83,8 @@ def _url(text: str) -> tuple | None:
 
 
 def record(manifest, blocks: list) -> list | None:
-    """Return [inputs, outputs, approvals, seconds that records are kept or None, destination, [target, credential] or None],
-    and at its end ``max_size_mb`` where clawlite.toml has it.
+    """Return [inputs, outputs, approvals, seconds that records are kept or None, destination,
+    [target, credential] or None], and at its end ``max_size_mb`` where clawlite.toml has it.
 
     blocks  [(policy, its audit), ...]; what cannot be is a problem of *manifest*
     """
@@ -76,21 +93,36 @@ def record(manifest, blocks: list) -> list | None:
     first = blocks[0][1].destination or "file"
     for policy, block in blocks:
         if (block.destination or "file") != first:
-            manifest.problem(policy, ("audit", "destination"), f"an agent has one audit, and policy {blocks[0][0].name} wants another destination")
+            manifest.problem(
+                policy,
+                ("audit", "destination"),
+                f"an agent has one audit, and policy {blocks[0][0].name} wants another destination",
+            )
     target = _target(manifest, blocks[0][0], first)
     blocks = [block for _, block in blocks]
     kept = [_seconds(block.retention) for block in blocks]
     size = manifest.settings.audit.max_size_mb
-    return [any(block.log_inputs is not False for block in blocks), any(block.log_outputs is True for block in blocks),
-            any(block.log_approvals is not False for block in blocks), None if None in kept else max(kept), first, target,
-            *([] if size is None else [size])]
+    return [
+        any(block.log_inputs is not False for block in blocks),
+        any(block.log_outputs is True for block in blocks),
+        any(block.log_approvals is not False for block in blocks),
+        None if None in kept else max(kept),
+        first,
+        target,
+        *([] if size is None else [size]),
+    ]
 
 
 def _target(manifest, policy, destination: str) -> list | None:
     said = manifest.settings.audit
     if destination == "webhook":
         if said.webhook is None:
-            manifest.problem(policy, ("audit", "destination"), "nothing says where that is", hint='add [audit] and webhook = "https://..." to clawlite.toml')
+            manifest.problem(
+                policy,
+                ("audit", "destination"),
+                "nothing says where that is",
+                hint='add [audit] and webhook = "https://..." to clawlite.toml',
+            )
         return [said.webhook or "", said.credential or ""]
     if destination != "syslog":
         return None

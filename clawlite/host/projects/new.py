@@ -1,4 +1,5 @@
 """Make a project from a template: a folder that builds and runs as it is."""
+
 import contextlib
 import os
 import re
@@ -11,7 +12,8 @@ from clawlite.host.providers.remotes import endpoint_problem
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
 DEFAULT = "greenhouse"
-ENDPOINT, MODEL = "http://127.0.0.1:11434/v1", "llama3.2"       # of a template that wants a model, when nobody names one
+# of a template that wants a model, when nobody names one
+ENDPOINT, MODEL = "http://127.0.0.1:11434/v1", "llama3.2"
 WITH_MODEL = ("chat", "greenhouse")
 RULES = """\
     - inline:                           # rules instead of a model: works without a network (reflex.toml)
@@ -19,7 +21,7 @@ RULES = """\
         protocol: "custom"
         endpoint: "builtin:reflex"
         model: "reflex"
-        auth: { type: "none" }"""
+        auth: { type: "none" }"""  # noqa: E501
 REMOTE = """\
     - inline:                           # asked first; a key would be named with auth.secret_ref, and never stand here
         name: "model"
@@ -30,15 +32,17 @@ REMOTE = """\
         retry: { max_attempts: 1 }      # the rules answer at once instead
         limits: { max_context_window: 4096, tokens_per_request: 2048 }     # request and answer: a small model may run on
         fallback: [ { provider_ref: "reflex" } ]
-"""
-RULES_FIRST = ("greenhouse",)           # a small model invents what a sensor says; the rules of chat are for when none is there
+"""  # noqa: E501
+# a small model invents what a sensor says; the rules of chat are for when none is there
+RULES_FIRST = ("greenhouse",)
 _RULES = 'reflex = "reflex.toml"\n'
 _RULES_FIRST = """\
 [reflex]
 file = "reflex.toml"
 first = true                            # a rule that fits answers at once; without one the model is asked
-"""
-_DIGITAL = ".digital."          # NAME.digital.EXT takes the place of NAME.EXT for a board without an ADC
+"""  # noqa: E501
+# NAME.digital.EXT takes the place of NAME.EXT for a board without an ADC
+_DIGITAL = ".digital."
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9-]{0,62}\Z")
 
 
@@ -47,11 +51,19 @@ def templates() -> list[str]:
     return sorted(os.listdir(FOLDER))
 
 
-def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = None, offline: bool = False,
-        board: str = None) -> list[str]:
-    """Write a project into the folder *path*, which must not exist or be empty; return the files, relative to it.
+def new(
+    path: str,
+    template: str = DEFAULT,
+    endpoint: str = None,
+    model: str = None,
+    offline: bool = False,
+    board: str = None,
+) -> list[str]:
+    """Write a project into the folder *path*, which must not exist or be empty; return the files,
+    relative to it.
 
-    endpoint, model  of a server with an OpenAI-compatible API, asked before the rules; None: ENDPOINT and MODEL
+    endpoint, model  of a server with an OpenAI-compatible API, asked before the rules; None:
+                     ENDPOINT and MODEL
     offline          True: no model is asked, the rules alone answer
     board            name of one whose pins and network the settings are to fit
     The agent is called as the folder is.  Raises ``ClawError``.
@@ -60,34 +72,63 @@ def new(path: str, template: str = DEFAULT, endpoint: str = None, model: str = N
     if wrong:
         raise ClawError(f"--endpoint {endpoint}: {wrong}")
     if (endpoint or model) and template not in WITH_MODEL:
-        raise ClawError(f"the template {template} takes no model", f"templates that do: {', '.join(WITH_MODEL)}")
+        raise ClawError(
+            f"the template {template} takes no model", f"templates that do: {', '.join(WITH_MODEL)}"
+        )
     if (endpoint or model) and offline:
-        raise ClawError("--offline asks no model, --endpoint and --model name one", "leave one of them out")
+        raise ClawError(
+            "--offline asks no model, --endpoint and --model name one", "leave one of them out"
+        )
     name = os.path.basename(os.path.abspath(path))
     if not _NAME.match(name):
         near = re.sub(r"[_. ]+", "-", name)
-        raise ClawError(f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens",
-                        f"did you mean {near}?" if _NAME.match(near) else "choose another folder name")
+        raise ClawError(
+            f"{name!r} cannot name an agent: expected 1 to 63 letters, digits and hyphens",
+            f"did you mean {near}?" if _NAME.match(near) else "choose another folder name",
+        )
     if template not in templates():
-        raise ClawError(f"unknown template {template!r}; there are: {', '.join(templates())}", did_you_mean(template, templates()))
+        raise ClawError(
+            f"unknown template {template!r}; there are: {', '.join(templates())}",
+            did_you_mean(template, templates()),
+        )
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
-        raise ClawError(f"{path} exists and is not empty", "choose another name: nothing of yours is overwritten")
+        raise ClawError(
+            f"{path} exists and is not empty",
+            "choose another name: nothing of yours is overwritten",
+        )
     remote = template in WITH_MODEL and not offline
     source = os.path.join(FOLDER, template)
     profile = boards.profile(board) if board else None
     digital = profile is not None and not profile.pins.adc
     settings = _settings(source, profile, digital, remote)
     written = []
-    providers = "  providers:\n" + (REMOTE.replace("{endpoint}", endpoint or ENDPOINT).replace("{model}", model or MODEL) if remote else "") + RULES
+    providers = (
+        "  providers:\n"
+        + (
+            REMOTE.replace("{endpoint}", endpoint or ENDPOINT).replace("{model}", model or MODEL)
+            if remote
+            else ""
+        )
+        + RULES
+    )
     for folder, folders, files in os.walk(source):
         folders[:] = sorted(f for f in folders if f != "__pycache__")
         for file in sorted(file for file in files if _DIGITAL not in file):
             relative = os.path.relpath(os.path.join(folder, file), source)
             try:
-                _copy(_variant(os.path.join(folder, file), digital), os.path.join(path, relative), name, providers, settings, digital)
+                _copy(
+                    _variant(os.path.join(folder, file), digital),
+                    os.path.join(path, relative),
+                    name,
+                    providers,
+                    settings,
+                    digital,
+                )
             except OSError as e:
                 _take_back(path, [*written, relative])
-                raise unwritten(os.path.join(path, relative), e, "choose a folder that you may write to") from None
+                raise unwritten(
+                    os.path.join(path, relative), e, "choose a folder that you may write to"
+                ) from None
             written.append(relative)
     return written
 
@@ -97,32 +138,45 @@ def _take_back(path: str, files: list) -> None:
     for file in files:
         with contextlib.suppress(OSError):
             os.remove(os.path.join(path, file))
-    for folder in sorted({os.path.dirname(os.path.join(path, file)) for file in files} | {path}, key=len, reverse=True):
+    for folder in sorted(
+        {os.path.dirname(os.path.join(path, file)) for file in files} | {path},
+        key=len,
+        reverse=True,
+    ):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
 
 
 def _variant(file: str, digital: bool) -> str:
-    """Return the path of what stands for the template's *file* on a board without an ADC, when *digital*, or *file*."""
+    """Return the path of what stands for the template's *file* on a board without an ADC, when
+    *digital*, or *file*.
+    """
     stem, extension = os.path.splitext(file)
     other = stem + _DIGITAL + extension[1:]
     return other if digital and os.path.exists(other) else file
 
 
 def _settings(source: str, board, digital: bool, remote: bool) -> str:
-    """Return the clawlite.toml of the template in the folder *source* for *board*, a profile or None."""
+    """Return the clawlite.toml of the template in the folder *source* for *board*, a profile or
+    None.
+    """
     with open(_variant(os.path.join(source, "clawlite.toml"), digital), encoding="utf-8") as file:
         text = file.read()
     if remote:
-        text = text.replace(_RULES, _RULES_FIRST) if os.path.basename(source) in RULES_FIRST else text
+        text = (
+            text.replace(_RULES, _RULES_FIRST) if os.path.basename(source) in RULES_FIRST else text
+        )
     return new_board.fitted(text, board, remote) if board else text
 
 
-def _copy(source: str, target: str, name: str, providers: str, settings: str, digital: bool) -> None:
+def _copy(
+    source: str, target: str, name: str, providers: str, settings: str, digital: bool
+) -> None:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(source, encoding="utf-8") as file:
         text = file.read()
-    if target.endswith("claw.yaml"):            # only the root names the agent; braces elsewhere are slots
+    # only the root names the agent; braces elsewhere are slots
+    if target.endswith("claw.yaml"):
         text = text.replace("{name}", name).replace("{providers}", providers)
         if digital:
             text = text.replace("clawlite/adc-read@", "clawlite/digital-read@")

@@ -1,4 +1,5 @@
 """A template's clawlite.toml, made to fit a board: ``clawlite new --board``."""
+
 import re
 import tomllib
 
@@ -9,11 +10,12 @@ from clawlite.host.fit.pins import able_to
 _PIN = re.compile(r"^pin = (\d+)$", re.MULTILINE)
 _GATEWAY = """
 [gateway]                               # {board} has no network: clawlite gateway, on a computer at its line, asks the model
-"""
+"""  # noqa: E501
 
 
 def fitted(text: str, board: Profile, asks_model: bool) -> str:
-    """Return clawlite.toml *text* with pins that *board* has, and with a gateway when *asks_model* and it has no network.
+    """Return clawlite.toml *text* with pins that *board* has, and with a gateway when *asks_model*
+    and it has no network.
 
     Raises ``ClawError`` when the board has no pin of a kind.
     """
@@ -24,19 +26,33 @@ def fitted(text: str, board: Profile, asks_model: bool) -> str:
         pin = _choose(board, next(kinds), int(found[1]), taken)
         taken.add(pin)
         return f"pin = {pin}"
+
     text = _PIN.sub(chosen, text)
-    return text + _GATEWAY.format(board=board.name) if asks_model and not board.network.links else text
+    return (
+        text + _GATEWAY.format(board=board.name) if asks_model and not board.network.links else text
+    )
 
 
 def _choose(board: Profile, kind: str, wanted: int, taken: set) -> int:
     """Return *wanted*, or where the board cannot do that the first pin that it can.
 
-    What drives something keeps off the pins of the ADC, for sensors to come, and off pin 0, which on ESP32s says how they boot.
-    """
+    What drives something keeps off the pins of the ADC, for sensors to come, and off pin 0, which
+    on ESP32s says how they boot."""
     able = able_to(board, kind)
-    free = [pin for first, last in map(span, able) for pin in range(first, last + 1)
-            if pin not in taken and not (kind != "adc" and has(board.pins.input_only, pin))]
+    free = [
+        pin
+        for first, last in map(span, able)
+        for pin in range(first, last + 1)
+        if pin not in taken and not (kind != "adc" and has(board.pins.input_only, pin))
+    ]
     if not free:
-        raise ClawError(f"{board.name} has no pin of kind {kind}, and the template wants one",
-                        "choose another --template, or leave --board out: where there are no such pins they are simulated")
-    return wanted if wanted in free else min(free, key=lambda pin: (pin == 0, has(board.pins.adc, pin) and kind != "adc", pin))
+        raise ClawError(
+            f"{board.name} has no pin of kind {kind}, and the template wants one",
+            "choose another --template, or leave --board out: where there are no such "
+            "pins they are simulated",
+        )
+    return (
+        wanted
+        if wanted in free
+        else min(free, key=lambda pin: (pin == 0, has(board.pins.adc, pin) and kind != "adc", pin))
+    )

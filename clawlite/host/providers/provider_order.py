@@ -1,9 +1,12 @@
-"""Which providers an agent asks, in which order, and what all of them together may use (CKP 5.2, 5.8).
+"""Which providers an agent asks, in which order, and what all of them together may use (CKP 5.2,
+5.8).
 
-1. The first provider is asked, then its fallbacks as declared.  ``prefer`` in clawlite.toml makes the one first whose
+1. The first provider is asked, then its fallbacks as declared.  ``prefer`` in clawlite.toml makes
+   the one first whose
 hint for that is the highest; of equals, the one that is declared first.
 2. A limit that could not be kept (a provider whose price nobody knows) is refused here.
 """
+
 from clawlite.core.ledger import COST
 from clawlite.core.provider_order import RULES
 from clawlite.host.base.problems import did_you_mean, quoted
@@ -21,13 +24,22 @@ def is_builtin(provider) -> bool:
 def providers(manifest) -> list:
     """Return the providers that *manifest* asks, in that order."""
     first = max(manifest.providers, key=lambda provider: _hint(provider, manifest.settings.prefer))
-    return [first] + [manifest.resolve("Provider", fallback.provider_ref) for fallback in first.spec.fallback or ()]
+    return [first] + [
+        manifest.resolve("Provider", fallback.provider_ref)
+        for fallback in first.spec.fallback or ()
+    ]
 
 
 def embedders(manifest) -> list:
-    """Return [(provider, model), ...] of the embeddings of *manifest*'s stores, each once; their rows stand behind those of the chain."""
+    """Return [(provider, model), ...] of the embeddings of *manifest*'s stores, each once; their
+    rows stand behind those of the chain.
+    """
     stores = manifest.memory.spec.stores if manifest.memory else ()
-    found = [(manifest.resolve("Provider", store.embedding.provider_ref), store.embedding.model) for store in stores if store.embedding]
+    found = [
+        (manifest.resolve("Provider", store.embedding.provider_ref), store.embedding.model)
+        for store in stores
+        if store.embedding
+    ]
     return [each for number, each in enumerate(found) if each not in found[:number]]
 
 
@@ -48,42 +60,80 @@ def _hint(provider, prefer: str) -> float:
 
 
 def check(manifest) -> None:
-    """Add a problem for each setting that fits no provider, and each provider that lacks its setting."""
+    """Add a problem for each setting that fits no provider, and each provider that lacks its
+    setting.
+    """
     settings = manifest.settings
-    if settings.prefer and all(_hint(provider, settings.prefer) < 0 for provider in manifest.providers):
-        manifest.problems.add(settings.place, ("prefer",), f"no provider has hints.{settings.prefer}_priority")
+    if settings.prefer and all(
+        _hint(provider, settings.prefer) < 0 for provider in manifest.providers
+    ):
+        manifest.problems.add(
+            settings.place, ("prefer",), f"no provider has hints.{settings.prefer}_priority"
+        )
     if settings.gateway and all(is_builtin(provider) for provider in providers(manifest)):
-        manifest.problems.add(settings.place, ("gateway",), "no provider here is a remote one", hint="remove it", key=True)
-    wanting = [provider.name for provider in manifest.providers if provider.spec.auth.type == "oauth2"]
+        manifest.problems.add(
+            settings.place,
+            ("gateway",),
+            "no provider here is a remote one",
+            hint="remove it",
+            key=True,
+        )
+    wanting = [
+        provider.name for provider in manifest.providers if provider.spec.auth.type == "oauth2"
+    ]
     for name, server in settings.oauth2.items():
         if name not in wanting:
-            manifest.problems.add(settings.place, ("oauth2", name), f'no provider {quoted(name)} has auth.type "oauth2"',
-                                  hint=did_you_mean(name, wanting), key=True)
+            manifest.problems.add(
+                settings.place,
+                ("oauth2", name),
+                f'no provider {quoted(name)} has auth.type "oauth2"',
+                hint=did_you_mean(name, wanting),
+                key=True,
+            )
         wrong = remotes.endpoint_problem(server.endpoint)
         if wrong:
             manifest.problems.add(settings.place, ("oauth2", name, "endpoint"), wrong)
     if limits(manifest)[1] is not None or folding.rates(manifest.policies) & COST:
-        for provider, model in [(provider, provider.spec.model) for provider in providers(manifest)] + embedders(manifest):
+        for provider, model in [
+            (provider, provider.spec.model) for provider in providers(manifest)
+        ] + embedders(manifest):
             if not is_builtin(provider) and model not in settings.prices:
-                manifest.problem(provider, ("model",), f"cost_per_day_usd is limited, and nobody knows what {quoted(model)} costs",
-                                 hint=f"add [prices.{quoted(model)}] with input and output to clawlite.toml "
-                                      "(dollars for a million tokens, 0 where it is free)")
+                manifest.problem(
+                    provider,
+                    ("model",),
+                    f"cost_per_day_usd is limited, and nobody knows what {quoted(model)} costs",
+                    hint=f"add [prices.{quoted(model)}] with input and output to "
+                    f"clawlite.toml "
+                    "(dollars for a million tokens, 0 where it is free)",
+                )
 
 
 def limits(manifest) -> list:
-    """Return [tokens of an hour, nano-dollars of a day] of all providers, None where nothing limits them."""
+    """Return [tokens of an hour, nano-dollars of a day] of all providers, None where nothing
+    limits them.
+    """
     declared = [policy.spec.rate_limits for policy in manifest.policies if policy.spec.rate_limits]
     tokens = [limit.tokens_per_hour for limit in declared if limit.tokens_per_hour is not None]
-    cost = [remotes.nano(limit.cost_per_day_usd) for limit in declared if limit.cost_per_day_usd is not None]
+    cost = [
+        remotes.nano(limit.cost_per_day_usd)
+        for limit in declared
+        if limit.cost_per_day_usd is not None
+    ]
     return [min(tokens, default=None), min(cost, default=None)]
 
 
 def numbers(manifest) -> list[int]:
-    """Return the chain as the agent record has it: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS; -1 at the end: rules first."""
+    """Return the chain as the agent record has it: 0 reflex, 1 replay, n >= 2 row n - 2 of
+    PROVIDERS; -1 at the end: rules first.
+    """
     asked = providers(manifest)
     remote = [provider for provider in asked if not is_builtin(provider)]
-    return [BUILTIN_ENDPOINTS.index(provider.spec.endpoint) if is_builtin(provider) else 2 + remote.index(provider) for provider in asked] \
-        + ([RULES] if manifest.settings.reflex_first else [])
+    return [
+        BUILTIN_ENDPOINTS.index(provider.spec.endpoint)
+        if is_builtin(provider)
+        else 2 + remote.index(provider)
+        for provider in asked
+    ] + ([RULES] if manifest.settings.reflex_first else [])
 
 
 def tables(manifest, tools: list, entries: list, system) -> tuple:
@@ -93,7 +143,11 @@ def tables(manifest, tools: list, entries: list, system) -> tuple:
     system   function(manifest, tools that are offered) -> system prompt
     entries  what policy says of each: those that it always denies are not offered to a model
     """
-    offered = [tool for tool, entry in zip(tools, entries) if entry is not None and not _denies(manifest, entry)]
+    offered = [
+        tool
+        for tool, entry in zip(tools, entries)
+        if entry is not None and not _denies(manifest, entry)
+    ]
     rows, wire = [], b""
     for provider in providers(manifest):
         if not is_builtin(provider):
@@ -104,7 +158,10 @@ def tables(manifest, tools: list, entries: list, system) -> tuple:
                     spans.append([len(wire), len(begin)])
                     wire += begin
             rows.append(encode(remotes.row(provider, manifest.settings, spans[0], spans[-1])))
-    rows += [encode(remotes.embedding_row(provider, model, manifest.settings)) for provider, model in embedders(manifest)]
+    rows += [
+        encode(remotes.embedding_row(provider, model, manifest.settings))
+        for provider, model in embedders(manifest)
+    ]
     return (table(rows), wire) if rows else (None, None)
 
 

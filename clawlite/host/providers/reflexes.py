@@ -1,18 +1,20 @@
-"""Compile a reflex file (TOML, named by ``reflex`` in clawlite.toml) to the lists of clawlite/core/reflex.py.
+"""Compile a reflex file (TOML, named by ``reflex`` in clawlite.toml) to the lists of
+clawlite/core/reflex.py.
 
     [[rule]]
     when = ["is the soil dry", "water [the] plants for {seconds:int} seconds"]
     call = "read-soil"                      # optional; with arguments = {...}
     say = "Let me look."                    # optional, shown before the call
 
-      [[rule.then]]                         # what follows the tool's answer; the first that holds goes on
-      if = "percent < 30"                   # or "failed"; without it, always when the call went well
-      say = "It is dry: {percent} %."
+      [[rule.then]]                         # what follows the tool's answer; the first that holds
+      goes on if = "percent < 30"                   # or "failed"; without it, always when the call
+      went well say = "It is dry: {percent} %."
 
-Patterns: words, ``a|b`` alternatives, ``[the]`` may be left out, ``*`` any words, ``{name}`` one word, ``{name:int}``,
-``{name:number}``, ``{name:text}`` one or more words.  ``{name}`` in ``say`` and as a whole argument is a slot or a field
-of the last result; ``{result}`` is the result itself.
+Patterns: words, ``a|b`` alternatives, ``[the]`` may be left out, ``*`` any words, ``{name}`` one
+word, ``{name:int}``, ``{name:number}``, ``{name:text}`` one or more words.  ``{name}`` in ``say``
+and as a whole argument is a slot or a field of the last result; ``{result}`` is the result itself.
 """
+
 import re
 import tomllib
 
@@ -45,7 +47,11 @@ class _Compiler:
     def __init__(self, text: str, file: str, tools: list[str]):
         self.text, self.file, self.tools = text, file, tools
         self.problems = []
-        self.lines = [number for number, line in enumerate(text.splitlines(), 1) if line.split("#")[0].strip() == "[[rule]]"]
+        self.lines = [
+            number
+            for number, line in enumerate(text.splitlines(), 1)
+            if line.split("#")[0].strip() == "[[rule]]"
+        ]
         self.rule = 0
 
     def run(self) -> tuple[list, list[Problem]]:
@@ -56,20 +62,40 @@ class _Compiler:
             return [], self.problems
         for key in data:
             if key != "rule":
-                self.report((key,), "unknown field", hint=did_you_mean(key, ["rule"]) or "reflex rules are [[rule]] tables")
+                self.report(
+                    (key,),
+                    "unknown field",
+                    hint=did_you_mean(key, ["rule"]) or "reflex rules are [[rule]] tables",
+                )
         rules = data.get("rule", [])
-        if not isinstance(rules, list) or not rules or not all(isinstance(rule, dict) for rule in rules):
+        if (
+            not isinstance(rules, list)
+            or not rules
+            or not all(isinstance(rule, dict) for rule in rules)
+        ):
             if "rule" in data or not _misspelt(data, "rule", ("rule",)):
-                self.report(("rule",), "", "one or more [[rule]] tables", shown(rules) if "rule" in data else "none")
+                self.report(
+                    ("rule",),
+                    "",
+                    "one or more [[rule]] tables",
+                    shown(rules) if "rule" in data else "none",
+                )
             return [], self.problems
         if len(rules) > MAX_RULES:
             self.report(("rule",), "", f"at most {MAX_RULES} rules", str(len(rules)))
         compiled = []
         for self.rule, rule in enumerate(rules[:MAX_RULES]):
-            compiled.append([self.patterns(("rule", self.rule), rule), self.step(("rule", self.rule), rule, RULE_KEYS, 0)])
+            compiled.append(
+                [
+                    self.patterns(("rule", self.rule), rule),
+                    self.step(("rule", self.rule), rule, RULE_KEYS, 0),
+                ]
+            )
         return compiled, self.problems
 
-    def report(self, path: tuple, message: str, expected: str = "", found: str = "", hint: str = ""):
+    def report(
+        self, path: tuple, message: str, expected: str = "", found: str = "", hint: str = ""
+    ):
         line = self.lines[self.rule] if self.rule < len(self.lines) else 0
         self.problems.append(Problem(path, message, self.file, line, expected, found, hint))
 
@@ -77,9 +103,18 @@ class _Compiler:
         when = rule.get("when")
         if isinstance(when, str):
             when = [when]
-        if not isinstance(when, list) or not when or not all(isinstance(text, str) for text in when):
+        if (
+            not isinstance(when, list)
+            or not when
+            or not all(isinstance(text, str) for text in when)
+        ):
             if "when" in rule or not _misspelt(rule, "when", RULE_KEYS):
-                self.report(path + ("when",), "", "one or more patterns", shown(when) if "when" in rule else "none")
+                self.report(
+                    path + ("when",),
+                    "",
+                    "one or more patterns",
+                    shown(when) if "when" in rule else "none",
+                )
             return []
         return [self.pattern(path + ("when", index), text) for index, text in enumerate(when)]
 
@@ -89,7 +124,12 @@ class _Compiler:
             tokens += self.token(path, token)
         opened = sum(token == ANY or token[0] == 0 and token[2] == TEXT for token in tokens)
         if not tokens or len(tokens) > MAX_TOKENS or opened > MAX_OPEN:
-            self.report(path, "", f"1 to {MAX_TOKENS} words, at most {MAX_OPEN} of them * or text slots", quoted(text))
+            self.report(
+                path,
+                "",
+                f"1 to {MAX_TOKENS} words, at most {MAX_OPEN} of them * or text slots",
+                quoted(text),
+            )
         return tokens
 
     def token(self, path: tuple, token: str) -> list:
@@ -98,7 +138,12 @@ class _Compiler:
         if token.startswith("{"):
             slot = _SLOT.match(token)
             if not slot or slot[2] and slot[2] not in TYPES:
-                self.report(path, "", "a slot such as {seconds:int}; types: " + ", ".join(TYPES), quoted(token))
+                self.report(
+                    path,
+                    "",
+                    "a slot such as {seconds:int}; types: " + ", ".join(TYPES),
+                    quoted(token),
+                )
                 return []
             return [[0, slot[1], TYPES[slot[2] or "word"]]]
         optional = token.startswith("[") and token.endswith("]")
@@ -115,7 +160,11 @@ class _Compiler:
             if key not in keys:
                 self.report(path + (key,), "unknown field", hint=did_you_mean(key, keys))
         say, call, then = step.get("say"), step.get("call"), step.get("then", [])
-        if say is None and call is None and not (_misspelt(step, "say", keys) or _misspelt(step, "call", keys)):
+        if (
+            say is None
+            and call is None
+            and not (_misspelt(step, "say", keys) or _misspelt(step, "call", keys))
+        ):
             self.report(path, "says nothing and calls nothing", hint="add say or call")
         if say is not None and not isinstance(say, str):
             self.report(path + ("say",), "", "text", shown(say))
@@ -123,17 +172,29 @@ class _Compiler:
         if call is not None and call not in self.tools:
             known = call.replace("_", "-") if isinstance(call, str) else None
             if known not in self.tools:
-                self.report(path + ("call",), f"unknown tool {shown(call)}",
-                            hint=did_you_mean(call, self.tools) or "tools here: " + (", ".join(self.tools) or "none"))
+                self.report(
+                    path + ("call",),
+                    f"unknown tool {shown(call)}",
+                    hint=did_you_mean(call, self.tools)
+                    or "tools here: " + (", ".join(self.tools) or "none"),
+                )
             call = known
         if not isinstance(then, list) or not all(isinstance(branch, dict) for branch in then):
             self.report(path + ("then",), "", "[[...then]] tables", shown(then))
             then = []
         if then and (call is None or depth >= MAX_DEPTH):
-            self.report(path + ("then",), "follows a call; there is none" if call is None else f"deeper than {MAX_DEPTH}")
+            self.report(
+                path + ("then",),
+                "follows a call; there is none" if call is None else f"deeper than {MAX_DEPTH}",
+            )
             then = []
-        branches = [[self.condition(path + ("then", index), branch), self.step(path + ("then", index), branch, STEP_KEYS, depth + 1)]
-                    for index, branch in enumerate(then)]
+        branches = [
+            [
+                self.condition(path + ("then", index), branch),
+                self.step(path + ("then", index), branch, STEP_KEYS, depth + 1),
+            ]
+            for index, branch in enumerate(then)
+        ]
         return [_parts(say), call, self.arguments(path, step, call), branches]
 
     def arguments(self, path: tuple, step: dict, call) -> list:
@@ -145,8 +206,14 @@ class _Compiler:
         for name in sorted(arguments):
             value = arguments[name]
             slot = _PART.fullmatch(value) if isinstance(value, str) else None
-            if not slot and (not isinstance(value, (str, int, float, bool)) or isinstance(value, str) and _PART.search(value)):
-                self.report(path + ("arguments", name), "", "a constant, or one {slot} alone", shown(value))
+            if not slot and (
+                not isinstance(value, (str, int, float, bool))
+                or isinstance(value, str)
+                and _PART.search(value)
+            ):
+                self.report(
+                    path + ("arguments", name), "", "a constant, or one {slot} alone", shown(value)
+                )
             pairs.append([name, [slot[1]] if slot else value])
         return pairs
 
@@ -158,8 +225,15 @@ class _Compiler:
             return [FAILED]
         parts = _CONDITION.match(text) if isinstance(text, str) else None
         value = _constant(parts[3].strip()) if parts else None
-        if value is None or parts[2] not in OPERATORS or parts[2] not in ("==", "!=") and isinstance(value, (str, bool)):
-            self.report(path + ("if",), "", '"failed" or a comparison such as "percent < 30"', shown(text))
+        if (
+            value is None
+            or parts[2] not in OPERATORS
+            or parts[2] not in ("==", "!=")
+            and isinstance(value, (str, bool))
+        ):
+            self.report(
+                path + ("if",), "", '"failed" or a comparison such as "percent < 30"', shown(text)
+            )
             return None
         return [parts[1], parts[2], value]
 
@@ -179,11 +253,17 @@ def _parts(say):
         return None
     parts, at = [], 0
     for slot in _PART.finditer(say):
-        parts += [say[at:slot.start()], [slot[1]]]
+        parts += [say[at : slot.start()], [slot[1]]]
         at = slot.end()
     return [part for part in parts + [say[at:]] if part]
 
 
 def _misspelt(table: dict, name: str, keys: tuple) -> bool:
-    """Return whether a key of *table* that is none of *keys* means *name*: that has been said, and its absence need not be."""
-    return any(did_you_mean(key, keys) == f"did you mean {quoted(name)}?" for key in table if key not in keys)
+    """Return whether a key of *table* that is none of *keys* means *name*: that has been said,
+    and its absence need not be.
+    """
+    return any(
+        did_you_mean(key, keys) == f"did you mean {quoted(name)}?"
+        for key in table
+        if key not in keys
+    )

@@ -1,8 +1,10 @@
-"""Remote providers (CKP 5.2): a row for the device, and the part of every request that never changes.
+"""Remote providers (CKP 5.2): a row for the device, and the part of every request that never
+changes.
 
-What a device would only forward (model, tools with their schemas, the system prompt) is written as JSON here, once; the
-device adds the conversation (core/provider.py).  Tools that policy always denies are not offered to a model.
-"""
+What a device would only forward (model, tools with their schemas, the system prompt) is written as
+JSON here, once; the device adds the conversation (core/provider.py).  Tools that policy always
+denies are not offered to a model."""
+
 import dataclasses
 import json
 import urllib.parse
@@ -28,33 +30,54 @@ AUTH = {"none": NONE, "bearer": BEARER, "api-key-header": KEY_HEADER, "oauth2": 
 BACKOFF = {"exponential": EXPONENTIAL, "linear": LINEAR, "constant": CONSTANT}
 PATHS = {OPENAI: "/chat/completions", ANTHROPIC: "/messages"}
 EMBEDDINGS = "/embeddings"
-MAX_ATTEMPTS, DELAY_MS = 3, 1000        # without a retry block
+MAX_ATTEMPTS, DELAY_MS = 3, 1000  # without a retry block
 
 
 def row(provider, settings, prefix: list, bare: list) -> list:
-    """Return the record of *provider* (a Provider primitive, its endpoint checked), as ``core.provider.Provider`` reads it.
+    """Return the record of *provider* (a Provider primitive, its endpoint checked), as
+    ``core.provider.Provider`` reads it.
 
     settings  of clawlite.toml: prices, and the server of tokens
-    prefix    [offset, length] in the section WIRE of what every request to it begins with; bare: the same without tools
+    prefix    [offset, length] in the section WIRE of what every request to it begins with; bare:
+              the same without tools
     """
     spec = provider.spec
     kind = KINDS[spec.protocol]
     limits, retry = spec.limits, spec.retry
     price = settings.prices.get(spec.model)
-    return [provider.name, kind, *_where(spec.endpoint, PATHS[kind]), spec.model,
-            AUTH[spec.auth.type], spec.auth.secret_ref or "",
-            _oauth2(settings.oauth2[provider.name]) if spec.auth.type == "oauth2" else None, spec.streaming is not False,
-            retry.max_attempts if retry and retry.max_attempts else MAX_ATTEMPTS,
-            BACKOFF[retry.backoff or "exponential"] if retry else EXPONENTIAL,
-            retry.initial_delay_ms if retry and retry.initial_delay_ms is not None else DELAY_MS,
-            *[getattr(limits, name) if limits else None
-              for name in ("tokens_per_day", "tokens_per_request", "requests_per_minute", "max_context_window")],
-            settings.answer.first_byte_ms, settings.answer.total_ms,
-            [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0], prefix, bare]
+    return [
+        provider.name,
+        kind,
+        *_where(spec.endpoint, PATHS[kind]),
+        spec.model,
+        AUTH[spec.auth.type],
+        spec.auth.secret_ref or "",
+        _oauth2(settings.oauth2[provider.name]) if spec.auth.type == "oauth2" else None,
+        spec.streaming is not False,
+        retry.max_attempts if retry and retry.max_attempts else MAX_ATTEMPTS,
+        BACKOFF[retry.backoff or "exponential"] if retry else EXPONENTIAL,
+        retry.initial_delay_ms if retry and retry.initial_delay_ms is not None else DELAY_MS,
+        *[
+            getattr(limits, name) if limits else None
+            for name in (
+                "tokens_per_day",
+                "tokens_per_request",
+                "requests_per_minute",
+                "max_context_window",
+            )
+        ],
+        settings.answer.first_byte_ms,
+        settings.answer.total_ms,
+        [-(-nano(price.input) // 1000000), -(-nano(price.output) // 1000000)] if price else [0, 0],
+        prefix,
+        bare,
+    ]
 
 
 def embedding_row(provider, model: str, settings) -> list:
-    """Return the record of *provider* as one that makes embeddings with *model*: nothing of its requests is prepared."""
+    """Return the record of *provider* as one that makes embeddings with *model*: nothing of its
+    requests is prepared.
+    """
     spec = structs.replace(provider.spec, model=model)
     found = row(dataclasses.replace(provider, spec=spec), settings, [0, 0], [0, 0])
     found[2:6] = _where(spec.endpoint, EMBEDDINGS)
@@ -64,7 +87,12 @@ def embedding_row(provider, model: str, settings) -> list:
 def _where(endpoint: str, path: str) -> list:
     url = urllib.parse.urlsplit(endpoint)
     tls = url.scheme == "https"
-    return [tls, url.hostname, url.port or (443 if tls else 80), (url.path.rstrip("/") + path) or "/"]
+    return [
+        tls,
+        url.hostname,
+        url.port or (443 if tls else 80),
+        (url.path.rstrip("/") + path) or "/",
+    ]
 
 
 def _oauth2(server) -> list:
@@ -83,13 +111,28 @@ def wire(provider, system: str, tools: list) -> bytes:
         if body["stream"]:
             body["stream_options"] = {"include_usage": True}
         if tools:
-            body["tools"] = [{"type": "function", "function": {"name": tool.name, "description": tool.spec.description or "",
-                                                              "parameters": tool.spec.input_schema or {"type": "object"}}} for tool in tools]
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.spec.description or "",
+                        "parameters": tool.spec.input_schema or {"type": "object"},
+                    },
+                }
+                for tool in tools
+            ]
         return _open(body) + b',"messages":[' + _json({"role": "system", "content": system})
     body["system"] = system
     if tools:
-        body["tools"] = [{"name": tool.name, "description": tool.spec.description or "",
-                          "input_schema": tool.spec.input_schema or {"type": "object"}} for tool in tools]
+        body["tools"] = [
+            {
+                "name": tool.name,
+                "description": tool.spec.description or "",
+                "input_schema": tool.spec.input_schema or {"type": "object"},
+            }
+            for tool in tools
+        ]
     return _open(body) + b',"messages":['
 
 

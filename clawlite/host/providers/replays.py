@@ -1,20 +1,26 @@
-"""Compile a transcript (JSON Lines, named by ``replay`` in clawlite.toml) to the lists of clawlite/core/replay.py.
+"""Compile a transcript (JSON Lines, named by ``replay`` in clawlite.toml) to the lists of
+clawlite/core/replay.py.
 
-    {"user": "water the plants"}                                     begins a turn; "user" may be null: any text fits
-    {"say": "", "call": [{"tool": "water", "arguments": {"seconds": 5}}]}      one reply of the provider, a round
-    {"say": "Done."}                                                 a reply without a call ends the turn
+    {"user": "water the plants"}                                     begins a turn; "user" may be
+    null: any text fits {"say": "", "call": [{"tool": "water", "arguments": {"seconds": 5}}]}
+    one reply of the provider, a round {"say": "Done."}
+    a reply without a call ends the turn
 """
+
 import json
 
 from clawlite.host.base.problems import Problem, did_you_mean, shown
 
 
 def compile_replay(text: str, file: str, tools: list[str]) -> tuple[list, list[Problem]]:
-    """Return (turns, problems).  A call of an unknown tool is no problem: a transcript may hold a model's mistakes."""
+    """Return (turns, problems).  A call of an unknown tool is no problem: a transcript may hold
+    a model's mistakes.
+    """
     turns, problems = [], []
 
     def report(line: int, message: str, expected: str = "", found: str = "", hint: str = ""):
         problems.append(Problem((), message, file, line, expected, found, hint))
+
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -30,7 +36,7 @@ def compile_replay(text: str, file: str, tools: list[str]) -> tuple[list, list[P
                 report(number, "", '{"user": text or null} alone')
             turns.append([entry["user"], []])
         elif not turns:
-            report(number, 'the first line begins a turn', '{"user": ...}')
+            report(number, "the first line begins a turn", '{"user": ...}')
         else:
             turns[-1][1].append(_round(entry, lambda *said, **more: report(number, *said, **more)))
     if not turns:
@@ -49,8 +55,12 @@ def _round(entry: dict, report) -> list:
     if not isinstance(say, str):
         report("say", "text", shown(say))
     if not isinstance(calls, list) or not all(
-            isinstance(call, dict) and set(call) == {"tool", "arguments"} and isinstance(call["tool"], str)
-            and isinstance(call["arguments"], dict) for call in calls):
+        isinstance(call, dict)
+        and set(call) == {"tool", "arguments"}
+        and isinstance(call["tool"], str)
+        and isinstance(call["arguments"], dict)
+        for call in calls
+    ):
         report("call", '[{"tool": name, "arguments": {...}}, ...]', shown(calls))
         calls = []
     return [say, [[call["tool"], call["arguments"]] for call in calls]]

@@ -1,9 +1,13 @@
-"""What a device connects to, and by whose word: ``[gateway]`` and ``[tls]`` of clawlite.toml, section 21 of an image.
+"""What a device connects to, and by whose word: ``[gateway]`` and ``[tls]`` of clawlite.toml,
+section 21 of an image.
 
-1. A board has no list of certificate authorities.  ``[tls] ca`` names files with those whose signature counts for this device's providers, or for
+1. A board has no list of certificate authorities.  ``[tls] ca`` names files with those whose
+   signature counts for this device's providers, or for
 its gateway on the LAN; a Linux machine goes by them in place of its own list then.
-2. A file holds certificates as PEM, or one as DER.  A private key in it is refused: settings are compiled into images.
+2. A file holds certificates as PEM, or one as DER.  A private key in it is refused: settings are
+   compiled into images.
 """
+
 import binascii
 import re
 from typing import Annotated, Literal
@@ -15,15 +19,20 @@ from clawlite.host.documents.sources import Refused
 from clawlite.host.models.common import Strict, Text
 from clawlite.host.providers import provider_order
 
-MAX_FILE = 65536                # bytes
-MAX_AUTHORITIES, MAX_BYTES = 8, 16384           # of all, as DER: a board reads them at each connection
-HANDSHAKE_MS = 8000             # a watchdog must wait so long for a board with TLS: in one step it does sums for seconds
+MAX_FILE = 65536  # bytes
+# of all, as DER: a board reads them at each connection
+MAX_AUTHORITIES, MAX_BYTES = 8, 16384
+# a watchdog must wait so long for a board with TLS: in one step it does sums for seconds
+HANDSHAKE_MS = 8000
 _PEM = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\s*([A-Za-z0-9+/=\s]*?)-----END \1-----")
 _ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 
 
 class Gateway(Strict):
-    """Who asks the remote providers for this device, which then holds no key: whoever is at its line, or a gateway on the LAN."""
+    """Who asks the remote providers for this device, which then holds no key: whoever is at its
+    line, or a gateway on the LAN.
+    """
+
     wire: Literal["line", "tcp"] = "line"
     address: Text | None = None
     tls: bool | None = None
@@ -33,16 +42,25 @@ class Gateway(Strict):
         is_tcp = value.get("wire") == "tcp"
         address = value.get("address")
         if is_tcp and address is None:
-            report((), 'the field "address" is missing', hint='where clawlite gateway --listen listens: address = "192.168.1.2:7420"')
+            report(
+                (),
+                'the field "address" is missing',
+                hint='where clawlite gateway --listen listens: address = "192.168.1.2:7420"',
+            )
         for field in ("address", "tls"):
             if field in value and not is_tcp:
                 report((field,), 'a gateway with wire = "tcp" alone has this', key=True)
-        if isinstance(address, str) and address and not (_ADDRESS.fullmatch(address) and 0 < int(address.rpartition(":")[2]) < 65536):
+        if (
+            isinstance(address, str)
+            and address
+            and not (_ADDRESS.fullmatch(address) and 0 < int(address.rpartition(":")[2]) < 65536)
+        ):
             report(("address",), "", "HOST:PORT, such as 192.168.1.2:7420", quoted(address))
 
 
 class TLS(Strict):
     """ca: files with the certificate authorities of what this device connects to."""
+
     ca: Annotated[list[Text], Meta(min_length=1)]
 
 
@@ -60,24 +78,37 @@ def authorities(sources, names: list, place, problems) -> list:
             continue
         found += [der for der in ders if der not in found]
     if len(found) > MAX_AUTHORITIES or sum(map(len, found)) > MAX_BYTES:
-        problems.add(place, ("tls", "ca"), f"{len(found)} certificates of {sum(map(len, found)):,} bytes", f"at most {MAX_AUTHORITIES}, of {MAX_BYTES:,} bytes in all",
-                     hint="name those alone that sign for the hosts of this agent")
+        problems.add(
+            place,
+            ("tls", "ca"),
+            f"{len(found)} certificates of {sum(map(len, found)):,} bytes",
+            f"at most {MAX_AUTHORITIES}, of {MAX_BYTES:,} bytes in all",
+            hint="name those alone that sign for the hosts of this agent",
+        )
     return found
 
 
 def certificates(data: bytes) -> list:
-    """Return the certificates (DER) in *data*, PEM or DER.  Raises ``ValueError`` that says what is wrong."""
+    """Return the certificates (DER) in *data*, PEM or DER.  Raises ``ValueError`` that says what
+    is wrong.
+    """
     if b"PRIVATE KEY" in data:
         raise ValueError("a private key has no place here; name the certificate alone")
     if data[:1] == b"\x30":
         found = [data]
     else:
         try:
-            found = [binascii.a2b_base64(body, strict_mode=False) for label, body in _PEM.findall(data) if label == b"CERTIFICATE"]
+            found = [
+                binascii.a2b_base64(body, strict_mode=False)
+                for label, body in _PEM.findall(data)
+                if label == b"CERTIFICATE"
+            ]
         except binascii.Error:
             found = []
     if not found or any(_length(der) != len(der) for der in found):
-        raise ValueError("expected certificates, as PEM (-----BEGIN CERTIFICATE-----) or one as DER")
+        raise ValueError(
+            "expected certificates, as PEM (-----BEGIN CERTIFICATE-----) or one as DER"
+        )
     return found
 
 
@@ -86,28 +117,57 @@ def _length(der: bytes) -> int:
     if len(der) < 4 or der[0] != 0x30 or not 0x81 <= der[1] <= 0x83:
         return -1
     count = der[1] - 0x80
-    return 2 + count + int.from_bytes(der[2:2 + count], "big")
+    return 2 + count + int.from_bytes(der[2 : 2 + count], "big")
 
 
 def hosts(manifest) -> list:
     """Return [(place, path, endpoint)] of what this device itself reaches by https."""
     settings = manifest.settings
     if settings.gateway:
-        return [(settings.place, ("gateway", "tls"), settings.gateway.address)] if settings.gateway.tls else []
-    found = [(provider.place, ("endpoint",), provider.spec.endpoint) for provider in provider_order.providers(manifest) if not provider_order.is_builtin(provider)]
-    found += [(settings.place, ("oauth2", name, "endpoint"), server.endpoint) for name, server in settings.oauth2.items()]
-    return [(place, path, endpoint) for place, path, endpoint in found if endpoint.partition(":")[0].lower() == "https"]
+        return (
+            [(settings.place, ("gateway", "tls"), settings.gateway.address)]
+            if settings.gateway.tls
+            else []
+        )
+    found = [
+        (provider.place, ("endpoint",), provider.spec.endpoint)
+        for provider in provider_order.providers(manifest)
+        if not provider_order.is_builtin(provider)
+    ]
+    found += [
+        (settings.place, ("oauth2", name, "endpoint"), server.endpoint)
+        for name, server in settings.oauth2.items()
+    ]
+    return [
+        (place, path, endpoint)
+        for place, path, endpoint in found
+        if endpoint.partition(":")[0].lower() == "https"
+    ]
 
 
 def section(manifest):
-    """Return section 21: [where the gateway is or None, [DER]]; None when there is nothing to say.  Mistakes go to the manifest's problems."""
+    """Return section 21: [where the gateway is or None, [DER]]; None when there is nothing to
+    say.  Mistakes go to the manifest's problems.
+    """
     settings = manifest.settings
     gateway, ders = settings.gateway, settings.authorities
     if ders and not hosts(manifest):
-        manifest.problems.add(settings.place, ("tls",), "nothing that this agent connects to speaks TLS", hint="remove it", key=True)
+        manifest.problems.add(
+            settings.place,
+            ("tls",),
+            "nothing that this agent connects to speaks TLS",
+            hint="remove it",
+            key=True,
+        )
     if gateway and gateway.tls and not ders:
-        manifest.problems.add(settings.place, ("gateway", "tls"), "nobody is named whose signature counts",
-                              hint='name the certificate of the gateway, or its authority: [tls] ca = ["gateway.pem"]', key=True)
+        manifest.problems.add(
+            settings.place,
+            ("gateway", "tls"),
+            "nobody is named whose signature counts",
+            hint="name the certificate of the gateway, or its authority: [tls] "
+            'ca = ["gateway.pem"]',
+            key=True,
+        )
     where = None
     if gateway and gateway.wire == "tcp":
         host, _, port = gateway.address.rpartition(":")

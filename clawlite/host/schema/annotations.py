@@ -1,13 +1,21 @@
 """Annotations and defaults of a tool's parameters, as syntax trees, to JSON Schema.
 
-Only forms that mean the same to a model, to JSON and to Python are taken: there is no guess and no import.
-"""
+Only forms that mean the same to a model, to JSON and to Python are taken: there is no guess and no
+import."""
+
 import ast
 import math
 
 from clawlite.host.base.problems import quoted
 
-_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean", "list": "array", "dict": "object"}
+_TYPES = {
+    "int": "integer",
+    "float": "number",
+    "str": "string",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+}
 _KNOWN = "int, float, str, bool, list, list[T], dict, dict[str, T], T | None or Literal[...]"
 
 
@@ -22,21 +30,39 @@ def annotation_schema(node: ast.expr) -> dict:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _optional(node)
     if isinstance(node, ast.Subscript):
-        word = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        word = (
+            node.value.attr
+            if isinstance(node.value, ast.Attribute)
+            else getattr(node.value, "id", "")
+        )
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if word == "Literal":
             return _literal(items)
         if word == "list" and len(items) == 1:
             return {"type": "array", "items": annotation_schema(items[0])}
-        if word == "dict" and len(items) == 2 and isinstance(items[0], ast.Name) and items[0].id == "str":
+        if (
+            word == "dict"
+            and len(items) == 2
+            and isinstance(items[0], ast.Name)
+            and items[0].id == "str"
+        ):
             return {"type": "object", "additionalProperties": annotation_schema(items[1])}
-    raise Unsupported(f"the annotation {quoted(ast.unparse(node))} has no JSON Schema here", f"use {_KNOWN}")
+    raise Unsupported(
+        f"the annotation {quoted(ast.unparse(node))} has no JSON Schema here", f"use {_KNOWN}"
+    )
 
 
 def _optional(node: ast.BinOp) -> dict:
-    sides = [side for side in (node.left, node.right) if not (isinstance(side, ast.Constant) and side.value is None)]
+    sides = [
+        side
+        for side in (node.left, node.right)
+        if not (isinstance(side, ast.Constant) and side.value is None)
+    ]
     if len(sides) != 1:
-        raise Unsupported(f"the annotation {quoted(ast.unparse(node))} is a union of types", "use one type, or T | None")
+        raise Unsupported(
+            f"the annotation {quoted(ast.unparse(node))} is a union of types",
+            "use one type, or T | None",
+        )
     found = annotation_schema(sides[0])
     if isinstance(found["type"], str):
         found["type"] = [found["type"], "null"]
@@ -50,19 +76,27 @@ def _literal(items: list) -> dict:
     kinds = {type(value) for value in values}
     names = {str: "string", int: "integer", bool: "boolean"}
     if len(kinds) != 1 or kinds.isdisjoint(names):
-        raise Unsupported("Literal takes texts, or whole numbers, or True and False, of one kind", "")
+        raise Unsupported(
+            "Literal takes texts, or whole numbers, or True and False, of one kind", ""
+        )
     return {"type": names[kinds.pop()], "enum": list(dict.fromkeys(values))}
 
 
 def default_value(node: ast.expr, schema: dict):
-    """Return the value of a default, which is a literal of the annotated type; raises Unsupported."""
+    """Return the value of a default, which is a literal of the annotated type; raises
+    Unsupported.
+    """
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        raise Unsupported(f"the default {quoted(ast.unparse(node))} is no literal", "write the value itself") from None
+        raise Unsupported(
+            f"the default {quoted(ast.unparse(node))} is no literal", "write the value itself"
+        ) from None
     if not _fits(value, schema):
         hint = "write the type as T | None" if value is None else ""
-        raise Unsupported(f"the default {quoted(ast.unparse(node))} is not of the annotated type", hint)
+        raise Unsupported(
+            f"the default {quoted(ast.unparse(node))} is not of the annotated type", hint
+        )
     return value
 
 
@@ -78,7 +112,13 @@ def _fits(value, schema: dict) -> bool:
             return False
         whole = all(_fits(item, inner) for item in items) if inner else _is_json(value)
         return whole and ("array" if isinstance(value, list) else "object") in kinds
-    word = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string"}.get(type(value))
+    word = {
+        type(None): "null",
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+    }.get(type(value))
     return (word in kinds or word == "integer" and "number" in kinds) and _is_json(value)
 
 
@@ -90,5 +130,5 @@ def _is_json(value) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):
-        return -(1 << 63) <= value < 1 << 63        # what an image holds
+        return -(1 << 63) <= value < 1 << 63  # what an image holds
     return value is None or isinstance(value, str)

@@ -1,20 +1,21 @@
 """Regular expressions to the tables of ``clawlite.core.automaton``.
 
-The standard library's own parser reads the pattern, ``automata_nfa`` turns its tree into states over UTF-8 bytes,
-``automata_dfa`` makes them deterministic and small.
+The standard library's own parser reads the pattern, ``automata_nfa`` turns its tree into states
+over UTF-8 bytes, ``automata_dfa`` makes them deterministic and small.
 
-Rules: 1. What has no automaton (back-references, look-around, possessive, atomic and conditional groups) is refused by
-name and position, never approximated.  2. Lazy repeats have the language of greedy ones.  3. ``\\d \\w \\s \\b`` and
-``(?i)`` are ASCII, as in ECMA 262 and ``re.ASCII``.  4. Time and size are bounded by counts, not by a clock, so a
-pattern is refused on every machine or on none.
-"""
+Rules: 1. What has no automaton (back-references, look-around, possessive, atomic and conditional
+groups) is refused by name and position, never approximated.  2. Lazy repeats have the language of
+greedy ones.  3. ``\\d \\w \\s \\b`` and ``(?i)`` are ASCII, as in ECMA 262 and ``re.ASCII``.  4.
+Time and size are bounded by counts, not by a clock, so a pattern is refused on every machine or on
+none."""
+
 import re
 import warnings
 from re import _parser
 
 from clawlite.core.errors import ClawError
 
-MAX_LENGTH = 4096               # characters of a pattern
+MAX_LENGTH = 4096  # characters of a pattern
 # What the tree cannot say: where a construct that it holds begins.
 _PLACES = {
     "a back-reference": r"\\[1-9]|\(\?P=",
@@ -44,21 +45,28 @@ class PatternError(ClawError):
 def compile_pattern(pattern: str, dollar: str = "end") -> bytes:
     """Return the table that finds *pattern* anywhere in a text.
 
-    dollar  "end": ``$`` is the end of the text (ECMA 262, for JSON Schema); "python": also before a final newline
-            (for patterns that deny).  ``^`` is the start of the text in both.
+    dollar  "end": ``$`` is the end of the text (ECMA 262, for JSON Schema); "python": also before a
+            final newline (for patterns that deny).  ``^`` is the start of the text in both.
     Raises PatternError.
     Cost    milliseconds; at most about two seconds, for patterns that are then refused.
     """
     from clawlite.host.schema.automata_dfa import table
     from clawlite.host.schema.automata_nfa import Refusal, build
+
     if dollar not in ("end", "python"):
         raise ValueError("dollar is %r" % dollar)
     if len(pattern) > MAX_LENGTH:
-        raise PatternError("the pattern has %d characters, at most %d are allowed" % (len(pattern), MAX_LENGTH), MAX_LENGTH)
+        raise PatternError(
+            "the pattern has %d characters, at most %d are allowed" % (len(pattern), MAX_LENGTH),
+            MAX_LENGTH,
+        )
     if dollar == "end":
         for token in _TOKEN.finditer(pattern):
             if token[0].startswith(("[]", "[^]")):
-                raise PatternError("a class that begins with \"]\" differs between dialects; write \"\\]\"", token.start())
+                raise PatternError(
+                    'a class that begins with "]" differs between dialects; write "\\]"',
+                    token.start(),
+                )
     try:
         return table(build(_parse(pattern), dollar == "python"))
     except Refusal as refusal:
@@ -71,7 +79,7 @@ def compile_pattern(pattern: str, dollar: str = "end") -> bytes:
 def _parse(pattern):
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")             # "possible nested set": it is none today
+            warnings.simplefilter("ignore")  # "possible nested set": it is none today
             return _parser.parse(pattern, re.ASCII)
     except re.error as error:
         raise PatternError(error.msg, error.pos or 0) from None
@@ -80,7 +88,9 @@ def _parse(pattern):
 
 
 def _position(pattern, what):
-    """Return where the construct *what* begins: the first place outside classes and escapes that looks like it."""
+    """Return where the construct *what* begins: the first place outside classes and escapes that
+    looks like it.
+    """
     if what in _PLACES:
         looks = re.compile(_PLACES[what])
         for token in _TOKEN.finditer(pattern):

@@ -1,9 +1,11 @@
-"""States over bytes to the smallest deterministic table (subset construction, then Hopcroft's minimisation).
+"""States over bytes to the smallest deterministic table (subset construction, then Hopcroft's
+minimisation).
 
-A *thread* is a state and what it still needs of the text behind it, so that ``$`` and ``\\b`` are decided by the byte
-that follows, without looking ahead.  Needs: 0 nothing; 1 a word byte; 2 another byte or the end; 3 the same, but no
-continuation byte (``\\B`` may not hold within a character); 4 a newline and then the end; 5 the end.
-"""
+A *thread* is a state and what it still needs of the text behind it, so that ``$`` and ``\\b`` are
+decided by the byte that follows, without looking ahead.  Needs: 0 nothing; 1 a word byte; 2 another
+byte or the end; 3 the same, but no continuation byte (``\\B`` may not hold within a character); 4 a
+newline and then the end; 5 the end."""
+
 from clawlite.host.schema.automata_nfa import (
     ALWAYS,
     AT_BOUNDARY,
@@ -14,15 +16,17 @@ from clawlite.host.schema.automata_nfa import (
 )
 
 MAX_STATES = 2048
-_MAX_RAW = 4096                 # states before minimising
-_MAX_WORK = 4000000             # steps: about two seconds
+_MAX_RAW = 4096  # states before minimising
+_MAX_WORK = 4000000  # steps: about two seconds
 _NOTHING, _WORD, _OTHER, _OTHER_WHOLE, _NEWLINE, _END = range(6)
 _WORDS = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
-_ACCEPT = 0                     # deterministic state 0: matched, whatever follows
+_ACCEPT = 0  # deterministic state 0: matched, whatever follows
 
 
 def table(states) -> bytes:
-    """Return the table of an unanchored search for *states*; layout in ``clawlite.core.automaton``."""
+    """Return the table of an unanchored search for *states*; layout in
+    ``clawlite.core.automaton``.
+    """
     rows, final, start, cuts = _Subsets(states).determine()
     block = _minimise(rows, final)
     return _pack(*_order(rows, final, start, block), cuts)
@@ -43,9 +47,10 @@ class _Subsets:
     def __init__(self, states):
         self.states = states
         self.work = 0
-        self.ids = {}           # thread -> its bit
+        self.ids = {}  # thread -> its bit
         self.threads = []
-        self.moves = []         # per thread: [(first interval, after the last, bits)], made when first asked for
+        # per thread: [(first interval, after the last, bits)], made when first asked for
+        self.moves = []
         self.closures = {}
         used = {condition for jumps in states.jumps for condition, _ in jumps}
         self.boundaries = any(condition >= AT_BOUNDARY for condition in used)
@@ -54,7 +59,10 @@ class _Subsets:
             for low, high, _ in edges:
                 cuts |= {low, high + 1}
         if self.boundaries:
-            cuts |= {byte for byte in range(1, 256) if (byte in _WORDS) != (byte - 1 in _WORDS)} | {0x80, 0xC0}
+            cuts |= {byte for byte in range(1, 256) if (byte in _WORDS) != (byte - 1 in _WORDS)} | {
+                0x80,
+                0xC0,
+            }
         if AT_LAST_NEWLINE in used:
             cuts |= {10, 11}
         self.cuts = sorted(cuts - {256})
@@ -98,7 +106,7 @@ class _Subsets:
     def moves_of(self, bit):
         if self.moves[bit] is None:
             state, need = self.threads[bit]
-            edges = self.states.edges[state] or [(0, 255, state)]       # accepted, but for its need
+            edges = self.states.edges[state] or [(0, 255, state)]  # accepted, but for its need
             after = _END if need == _NEWLINE else _NOTHING
             moves = []
             for low, high, target in edges:
@@ -118,7 +126,9 @@ class _Subsets:
         return byte == 10 if need == _NEWLINE else need == _NOTHING
 
     def determine(self):
-        """Return rows (state -> interval -> state), the states that accept at the end, the start, the intervals."""
+        """Return rows (state -> interval -> state), the states that accept at the end, the
+        start, the intervals.
+        """
         restart = [self.closure(self.states.start, _NOTHING, word) for word in self.words]
         known = {}
         rows = [[_ACCEPT] * len(self.cuts)]
@@ -145,7 +155,7 @@ class _Subsets:
         return rows, final, start, self.cuts
 
     def known(self, bits, known, todo):
-        if bits & 1:            # the first thread is: accepted, no need
+        if bits & 1:  # the first thread is: accepted, no need
             return _ACCEPT
         if bits not in known:
             if len(known) == _MAX_RAW:
@@ -155,7 +165,9 @@ class _Subsets:
         return known[bits]
 
 
-_ADVICE = "use smaller repeat counts, fewer \".*\" and classes like [^x], or split it into several patterns"
+_ADVICE = (
+    'use smaller repeat counts, fewer ".*" and classes like [^x], or split it into several patterns'
+)
 
 
 def _need(condition, after_word, at_start):
@@ -201,13 +213,15 @@ def _minimise(rows, final):
 
 
 def _order(rows, final, start, block):
-    """Return rows over blocks, numbered from the start on, those that accept last; the start; the first accepting."""
+    """Return rows over blocks, numbered from the start on, those that accept last; the start;
+    the first accepting.
+    """
     first = {}
     for state, number in enumerate(block):
         first.setdefault(number, state)
     order = [block[start]]
     seen = {block[start]}
-    for number in order:                # grows while it is walked
+    for number in order:  # grows while it is walked
         for target in rows[first[number]]:
             if block[target] not in seen:
                 seen.add(block[target])
@@ -215,13 +229,20 @@ def _order(rows, final, start, block):
     order.sort(key=lambda number: first[number] in final)
     place = {number: at for at, number in enumerate(order)}
     accepting = sum(first[number] not in final for number in order)
-    return [[place[block[target]] for target in rows[first[number]]] for number in order], place[block[start]], accepting
+    return (
+        [[place[block[target]] for target in rows[first[number]]] for number in order],
+        place[block[start]],
+        accepting,
+    )
 
 
 def _pack(rows, start, accepting, cuts):
     if len(rows) > MAX_STATES:
-        raise Refusal("the pattern", "needs %d states, at most %d are allowed; %s" % (len(rows), MAX_STATES, _ADVICE))
-    columns = {}                        # what a byte does in every state -> its class
+        raise Refusal(
+            "the pattern",
+            "needs %d states, at most %d are allowed; %s" % (len(rows), MAX_STATES, _ADVICE),
+        )
+    columns = {}  # what a byte does in every state -> its class
     classes = bytearray()
     for at, column in enumerate(zip(*rows)):
         number = columns.setdefault(column, len(columns))

@@ -1,14 +1,15 @@
 """The tree of a regular expression to states over UTF-8 bytes (Thompson's construction, backwards).
 
-A state is an index; ``edges[s]`` are (low, high, target) byte ranges, ``jumps[s]`` are (condition, target) without a
-byte.  Conditions are those below; ``automata_dfa`` decides them.
+A state is an index; ``edges[s]`` are (low, high, target) byte ranges, ``jumps[s]`` are (condition,
+target) without a byte.  Conditions are those below; ``automata_dfa`` decides them.
 """
+
 import re
 from re import _constants as sre
 
 ALWAYS, AT_START, AT_END, AT_LAST_NEWLINE, AT_BOUNDARY, NOT_AT_BOUNDARY = range(6)
 MAX_REPEAT = 1000
-_MAX_STATES = 20000             # before they are made deterministic
+_MAX_STATES = 20000  # before they are made deterministic
 _LAST = 0x10FFFF
 _WORD = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
 _CLASSES = {
@@ -33,7 +34,9 @@ _REFUSED = {
 
 
 class Refusal(Exception):
-    """What states cannot be built for: the construct (a key of automata._PLACES or not) and the rest of the sentence."""
+    """What states cannot be built for: the construct (a key of automata._PLACES or not) and the
+    rest of the sentence.
+    """
 
 
 class States:
@@ -46,7 +49,9 @@ class States:
     def new(self, edges=(), jumps=()) -> int:
         """Return a new state."""
         if len(self.edges) == _MAX_STATES:
-            raise Refusal("the pattern", "needs more than %d states; use smaller repeat counts" % _MAX_STATES)
+            raise Refusal(
+                "the pattern", "needs more than %d states; use smaller repeat counts" % _MAX_STATES
+            )
         self.edges.append(list(edges))
         self.jumps.append(list(jumps))
         return len(self.edges) - 1
@@ -63,7 +68,9 @@ def build(tree, python_dollar: bool) -> States:
 
 
 class _Builder:
-    """Each method takes part of the tree and the state that follows it, and returns the state before it."""
+    """Each method takes part of the tree and the state that follows it, and returns the state
+    before it.
+    """
 
     def __init__(self, states, ends):
         self.states = states
@@ -79,7 +86,7 @@ class _Builder:
     def flags(self, old, added, removed):
         flags = (old | added) & ~removed
         if flags & re.MULTILINE:
-            raise Refusal("the flag m", "is not supported; write \"(^|\\n)\" or \"(\\n|$)\"")
+            raise Refusal("the flag m", 'is not supported; write "(^|\\n)" or "(\\n|$)"')
         if flags & re.UNICODE:
             raise Refusal("the flag u", "is not supported: classes are ASCII")
         return flags
@@ -94,7 +101,9 @@ class _Builder:
         if ranges is not None:
             return self.characters(ranges, out)
         if op is sre.BRANCH:
-            return self.states.new(jumps=[(ALWAYS, self.sequence(way, out, flags)) for way in arg[1]])
+            return self.states.new(
+                jumps=[(ALWAYS, self.sequence(way, out, flags)) for way in arg[1]]
+            )
         if op is sre.SUBPATTERN:
             return self.sequence(arg[3], out, self.flags(flags, arg[1], arg[2]))
         if op is sre.MAX_REPEAT or op is sre.MIN_REPEAT:
@@ -112,14 +121,17 @@ class _Builder:
             before = self.states.new(jumps=[(ALWAYS, out)])
             ranges = _ranges(*tree[0], flags) if len(tree) == 1 else None
             if ranges and ranges[-1][0] <= 0x80 and ranges[-1][1] == _LAST:
-                # All that is not ASCII, any number of times: byte by byte, with no states within a character
+                # All that is not ASCII, any number of times: byte by byte, with no states within a
+                # character
                 for low, high in ranges:
                     self.states.edges[before].append((low, min(high, 255), before))
             else:
                 self.states.jumps[before].append((ALWAYS, self.sequence(tree, before, flags)))
         else:
             for _ in range(most - least):
-                before = self.states.new(jumps=[(ALWAYS, out), (ALWAYS, self.sequence(tree, before, flags))])
+                before = self.states.new(
+                    jumps=[(ALWAYS, out), (ALWAYS, self.sequence(tree, before, flags))]
+                )
         for _ in range(least):
             before = self.sequence(tree, before, flags)
         return before
@@ -140,7 +152,9 @@ class _Builder:
 
 
 def _ranges(op, arg, flags):
-    """Return the code points of an item that is one character, sorted and apart; None for other items."""
+    """Return the code points of an item that is one character, sorted and apart; None for other
+    items.
+    """
     if op is sre.LITERAL or op is sre.NOT_LITERAL:
         return _set([(sre.LITERAL, arg)], flags, op is sre.NOT_LITERAL)
     if op is sre.ANY:
@@ -186,7 +200,13 @@ def _complement(ranges):
 def _utf8(low, high):
     """Return the code points low .. high as runs of byte ranges (RFC 3629; no surrogates)."""
     runs = []
-    for first, last in ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x10000, _LAST)):
+    for first, last in (
+        (0, 0x7F),
+        (0x80, 0x7FF),
+        (0x800, 0xD7FF),
+        (0xE000, 0xFFFF),
+        (0x10000, _LAST),
+    ):
         if max(low, first) <= min(high, last):
             runs += _runs(chr(max(low, first)).encode(), chr(min(high, last)).encode())
     return runs

@@ -1,15 +1,20 @@
 """Keywords that combine schemas, folded into the node of the schema that they stand in.
 
-Where masks of kinds say it all there is no operation: kinds divide all values, so alternatives of masks are one mask.
-"""
+Where masks of kinds say it all there is no operation: kinds divide all values, so alternatives of
+masks are one mask."""
+
 from clawlite.host.schema.operations import ALL, AN_OBJECT, ANY, ANYTHING, IF, NOT, ONE, REQUIRED
 from clawlite.host.schema.values import SchemaError, strings
 
 
 def combine(work) -> None:
-    """Add what the combining keywords of a schema say to *work*, a ``schemas_node.Node``; raises SchemaError."""
+    """Add what the combining keywords of a schema say to *work*, a ``schemas_node.Node``; raises
+    SchemaError.
+    """
     if "$ref" in work.schema:
-        work.add(ALL, [work.compiler.reference(work.schema["$ref"], work.path + ["$ref"], work.here)])
+        work.add(
+            ALL, [work.compiler.reference(work.schema["$ref"], work.path + ["$ref"], work.here)]
+        )
     _all_of(work, _several(work, "allOf"))
     if "anyOf" in work.schema:
         _any_of(work, _several(work, "anyOf"))
@@ -23,11 +28,15 @@ def combine(work) -> None:
             work.add(NOT, node)
     for name in work.names("dependentSchemas"):
         _when_present(work, name, work.same("dependentSchemas", name))
-    for name, others in (work.get("dependentRequired", dict, "an object of arrays of names") or {}).items():
+    for name, others in (
+        work.get("dependentRequired", dict, "an object of arrays of names") or {}
+    ).items():
         others = strings(others, work.path + ["dependentRequired", name])
         if others:
             _when_present(work, name, [ANYTHING, REQUIRED, others])
-    branches = [work.same(word) if word in work.schema else ANYTHING for word in ("if", "then", "else")]
+    branches = [
+        work.same(word) if word in work.schema else ANYTHING for word in ("if", "then", "else")
+    ]
     if "if" in work.schema and branches[1:] != [ANYTHING, ANYTHING]:
         work.add(IF, branches)
 
@@ -42,7 +51,7 @@ def _several(work, word):
 def _all_of(work, nodes):
     rest = []
     for node in nodes:
-        if type(node) is list:              # its checks are as good as this schema's own
+        if type(node) is list:  # its checks are as good as this schema's own
             work.mask &= node[0]
             for at in range(1, len(node), 2):
                 work.add(node[at], node[at + 1])

@@ -1,10 +1,15 @@
 """JSON Schema 2020-12 to the check programs of ``clawlite.core.schema``.
 
-Rules: 1. What a JSON value can be asked without a network is compiled; the rest is refused by name, with its path.
-2. Annotations are dropped, also ``x-...``; any other unknown keyword is an error, since a misspelt one would check nothing.
-3. Formats that ``schemas_words`` knows are asserted, others are annotations (2020-12 allows both).  4. The program holds ints, floats, text, lists and, within ENUM, maps: it survives CBOR.  It nests at most 11
-lists, whatever the schema: deeper nodes move to its table.  5. The same schema gives the same program.
-"""
+Rules: 1. What a JSON value can be asked without a network is compiled; the rest is refused by name,
+with its path.
+2. Annotations are dropped, also ``x-...``; any other unknown keyword is an error, since a misspelt
+   one would check nothing.
+3. Formats that ``schemas_words`` knows are asserted, others are annotations (2020-12 allows both).
+   4. The program holds ints, floats, text, lists and, within ENUM, maps: it survives CBOR.  It
+      nests at most 11
+lists, whatever the schema: deeper nodes move to its table.  5. The same schema gives the same
+program."""
+
 import difflib
 from urllib.parse import unquote
 
@@ -13,9 +18,10 @@ from clawlite.host.schema.node import Node
 from clawlite.host.schema.operations import ANYTHING
 from clawlite.host.schema.values import SchemaError, height, plain
 
-_DEPTH = 64             # nesting of a schema
-_NODES = 5000           # nodes of a schema: a manifest has tens, one built from YAML aliases has no end
-_HEIGHT = 6             # lists within a node before it moves to the table
+_DEPTH = 64  # nesting of a schema
+# nodes of a schema: a manifest has tens, one built from YAML aliases has no end
+_NODES = 5000
+_HEIGHT = 6  # lists within a node before it moves to the table
 
 
 def compile_schema(schema, pool):
@@ -33,8 +39,8 @@ class _Compiler:
         self.pool = pool
         self.table = [None, None]
         self.targets = {(): 1}  # path of a $ref's target -> index in the table
-        self.waiting = []       # (index, path, schema) still to compile
-        self.loops = {}         # index -> [(index, path of the $ref)]: reached with the same value
+        self.waiting = []  # (index, path, schema) still to compile
+        self.loops = {}  # index -> [(index, path of the $ref)]: reached with the same value
         self.recursive = False  # a $ref leads to the root
         self.nodes = 0
 
@@ -51,22 +57,29 @@ class _Compiler:
     def refuse_loops(self, index, trail, done):
         for target, path in self.loops.get(index, ()) if index not in done else ():
             if target == index or target in trail:
-                raise SchemaError(path, "this $ref leads back to itself without looking into the value")
+                raise SchemaError(
+                    path, "this $ref leads back to itself without looking into the value"
+                )
             self.refuse_loops(target, trail + [index], done)
         done.add(index)
 
-    # One schema.  *here* is the index in the table whose value this one still is, None below a member or an item.
+    # One schema.  *here* is the index in the table whose value this one still is, None below a
+    # member or an item.
 
     def node(self, schema, path, here):
         self.nodes += 1
         if self.nodes > _NODES or len(path) > 2 * _DEPTH:
-            raise SchemaError(path[:8], "the schema is too large (at most %d parts, %d deep)" % (_NODES, _DEPTH))
+            raise SchemaError(
+                path[:8], "the schema is too large (at most %d parts, %d deep)" % (_NODES, _DEPTH)
+            )
         if schema is True:
             return ANYTHING
         if schema is False:
             return 0
         if type(schema) is not dict:
-            raise SchemaError(path, "expected a schema (an object, true or false), got %s" % plain(schema))
+            raise SchemaError(
+                path, "expected a schema (an object, true or false), got %s" % plain(schema)
+            )
         self.refuse_words(schema, path)
         node = Node(self, schema, path, here).compile()
         if height(node) > _HEIGHT:
@@ -78,15 +91,29 @@ class _Compiler:
         for word in schema:
             if word in words.REFUSED:
                 raise SchemaError(path + [word], words.REFUSED[word])
-            if word in words.ANNOTATIONS or word in words.CHECKS or type(word) is str and word.startswith("x-"):
+            if (
+                word in words.ANNOTATIONS
+                or word in words.CHECKS
+                or type(word) is str
+                and word.startswith("x-")
+            ):
                 continue
-            close = difflib.get_close_matches(str(word), list(words.CHECKS) + list(words.ANNOTATIONS), 1)
-            raise SchemaError(path + [word], "unknown keyword" + (" - did you mean \"%s\"?" % close[0] if close else ""))
+            close = difflib.get_close_matches(
+                str(word), list(words.CHECKS) + list(words.ANNOTATIONS), 1
+            )
+            raise SchemaError(
+                path + [word],
+                "unknown keyword" + (' - did you mean "%s"?' % close[0] if close else ""),
+            )
         if "$id" in schema and path:
-            raise SchemaError(path + ["$id"], "only the root of a schema may have one; a $ref here is \"#/...\"")
+            raise SchemaError(
+                path + ["$id"], 'only the root of a schema may have one; a $ref here is "#/..."'
+            )
         dialect = schema.get("$schema", words.DIALECTS[0])
         if type(dialect) is not str or dialect.rstrip("#") not in words.DIALECTS:
-            raise SchemaError(path + ["$schema"], "expected %s, got %s" % (words.DIALECTS[0], plain(dialect)))
+            raise SchemaError(
+                path + ["$schema"], "expected %s, got %s" % (words.DIALECTS[0], plain(dialect))
+            )
 
     def reference(self, ref, path, here):
         """Return the node for a ``$ref`` found at *path*; its target is compiled once."""
@@ -103,13 +130,17 @@ class _Compiler:
         return -self.targets[key]
 
     def resolve(self, ref, path):
-        """Return path and schema that a ``$ref`` leads to, by JSON Pointer (RFC 6901) within the document."""
+        """Return path and schema that a ``$ref`` leads to, by JSON Pointer (RFC 6901) within the
+        document.
+        """
         home = self.root.get("$id")
         if type(ref) is not str:
             raise SchemaError(path, "expected text, got %s" % plain(ref))
-        local = ref[len(home):] if type(home) is str and ref.startswith(home) else ref
+        local = ref[len(home) :] if type(home) is str and ref.startswith(home) else ref
         if local not in ("", "#") and not local.startswith("#/"):
-            raise SchemaError(path, "expected \"#\" or \"#/...\", got %s: other documents are not read" % plain(ref))
+            raise SchemaError(
+                path, 'expected "#" or "#/...", got %s: other documents are not read' % plain(ref)
+            )
         target = []
         schema = self.root
         for part in local.split("/")[1:]:

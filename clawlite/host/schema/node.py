@@ -1,4 +1,7 @@
-"""One schema object to one node of a check program; ``clawlite.core.schema`` has the table of operations."""
+"""One schema object to one node of a check program; ``clawlite.core.schema`` has the table of
+operations.
+"""
+
 import difflib
 
 from clawlite.host.schema.automata import PatternError
@@ -53,7 +56,8 @@ class Node:
     """The work on one schema: the mask of kinds and the operations found so far.
 
     compiler  has node(schema, path, here), reference(ref, path, here) and the pool of automata
-    here      index of the table's entry whose value this schema still looks at, None below a member or an item
+    here      index of the table's entry whose value this schema still looks at, None below a member
+              or an item
     """
 
     def __init__(self, compiler, schema: dict, path: list, here):
@@ -65,7 +69,9 @@ class Node:
         self.ops = []
 
     def compile(self):
-        """Return the node: a mask where that says it all, the shared node where that does, else a list."""
+        """Return the node: a mask where that says it all, the shared node where that does, else
+        a list.
+        """
         self.type()
         self.enum()
         for word, op, kinds, read in _SIMPLE:
@@ -114,9 +120,13 @@ class Node:
             return
         kinds = self.schema["type"]
         self.mask = 0
-        for at, kind in enumerate(strings(kinds, self.path + ["type"]) if type(kinds) is list else [kinds]):
+        for at, kind in enumerate(
+            strings(kinds, self.path + ["type"]) if type(kinds) is list else [kinds]
+        ):
             if type(kind) is not str or kind not in KINDS:
-                raise SchemaError(self.path + ["type"] + ([at] if type(kinds) is list else []), _no_kind(kind))
+                raise SchemaError(
+                    self.path + ["type"] + ([at] if type(kinds) is list else []), _no_kind(kind)
+                )
             self.mask |= KINDS[kind]
         if not self.mask:
             raise SchemaError(self.path + ["type"], "expected at least one type")
@@ -133,7 +143,11 @@ class Node:
     def text(self):
         pattern = self.get("pattern", str, "a regular expression")
         if pattern is not None:
-            self.add(MATCH, [self.automaton(pattern, ["pattern"]), "text like " + _clip(pattern)], A_STRING)
+            self.add(
+                MATCH,
+                [self.automaton(pattern, ["pattern"]), "text like " + _clip(pattern)],
+                A_STRING,
+            )
         name = self.get("format", str, "the name of a format")
         if name in FORMATS:
             expression, what, longest = FORMATS[name]
@@ -152,13 +166,18 @@ class Node:
         if first == []:
             raise SchemaError(self.path + ["prefixItems"], "expected at least one schema")
         if type(self.schema.get("items")) is list:
-            raise SchemaError(self.path + ["items"], "expected a schema, got an array; in 2020-12 that is \"prefixItems\"")
+            raise SchemaError(
+                self.path + ["items"],
+                'expected a schema, got an array; in 2020-12 that is "prefixItems"',
+            )
         nodes = [self.child("items") if "items" in self.schema else ANYTHING]
         nodes += [self.child("prefixItems", at) for at in range(len(first or ()))]
         if nodes != [ANYTHING]:
             self.add(ITEMS, nodes, AN_ARRAY)
-        lowest, highest = (count(self.schema[word], self.path + [word]) if word in self.schema else default
-                           for word, default in (("minContains", 1), ("maxContains", -1)))
+        lowest, highest = (
+            count(self.schema[word], self.path + [word]) if word in self.schema else default
+            for word, default in (("minContains", 1), ("maxContains", -1))
+        )
         if "contains" in self.schema:
             self.add(CONTAINS, [lowest, highest, self.child("contains")], AN_ARRAY)
         if self.get("uniqueItems", bool, "true or false"):
@@ -168,11 +187,22 @@ class Node:
         members = {name: self.child("properties", name) for name in self.names("properties")}
         patterns = []
         for pattern in self.names("patternProperties"):
-            patterns += [self.automaton(pattern, ["patternProperties", pattern]), self.child("patternProperties", pattern)]
-        others = self.child("additionalProperties") if "additionalProperties" in self.schema else ANYTHING
+            patterns += [
+                self.automaton(pattern, ["patternProperties", pattern]),
+                self.child("patternProperties", pattern),
+            ]
+        others = (
+            self.child("additionalProperties")
+            if "additionalProperties" in self.schema
+            else ANYTHING
+        )
         required = strings(self.schema.get("required", []), self.path + ["required"])
         first = [name for name in members if name in required]
-        last = [name for name in members if name not in first and (members[name] != ANYTHING or others != ANYTHING)]
+        last = [
+            name
+            for name in members
+            if name not in first and (members[name] != ANYTHING or others != ANYTHING)
+        ]
         if first or last or patterns or others != ANYTHING:
             arg = [len(first), others, patterns or 0]
             for name in first + last:
@@ -190,7 +220,9 @@ class Node:
         members = self.get(word, dict, "an object of schemas")
         for name in members or ():
             if type(name) is not str:
-                raise SchemaError(self.path + [word], "expected text as a name, got %s" % plain(name))
+                raise SchemaError(
+                    self.path + [word], "expected text as a name, got %s" % plain(name)
+                )
         return list(members or ())
 
 
@@ -202,5 +234,8 @@ def _clip(pattern):
 
 def _no_kind(kind):
     close = difflib.get_close_matches(str(kind), list(KINDS), 1)
-    return "expected one of %s, got %s%s" % (", ".join(KINDS), plain(kind),
-                                            " - did you mean \"%s\"?" % close[0] if close else "")
+    return "expected one of %s, got %s%s" % (
+        ", ".join(KINDS),
+        plain(kind),
+        ' - did you mean "%s"?' % close[0] if close else "",
+    )

@@ -1,19 +1,39 @@
 """Is this a JSON Schema at all?  (CKP 5.4: input_schema MUST be a valid JSON Schema object.)
 
-Only well-formedness, of the 2020-12 vocabulary: which keywords this version can enforce is the schema compiler's answer.
-Unknown keywords are annotations, as the standard says.
+Only well-formedness, of the 2020-12 vocabulary: which keywords this version can enforce is the
+schema compiler's answer. Unknown keywords are annotations, as the standard says.
 """
+
 import re
 import warnings
 
 from clawlite.host.base.problems import did_you_mean, one_of, quoted, shown
 
 TYPES = ("object", "string", "number", "integer", "boolean", "array", "null")
-_SCHEMA = ("additionalProperties", "items", "contains", "propertyNames", "not", "if", "then", "else",
-           "unevaluatedItems", "unevaluatedProperties")
+_SCHEMA = (
+    "additionalProperties",
+    "items",
+    "contains",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+)
 _SCHEMA_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
 _SCHEMA_MAP = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_COUNT = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains")
+_COUNT = (
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+)
 _NUMBER = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _TEXT = ("title", "description", "format", "$ref", "$id", "$schema", "$anchor", "$comment")
 _FLAG = ("uniqueItems", "deprecated", "readOnly", "writeOnly")
@@ -31,13 +51,20 @@ def pattern_error(pattern: str) -> str:
 
 
 def check_arguments(schema: dict, report) -> None:
-    """Report what is wrong with the schema of a tool's or skill's arguments, which are always an object.
+    """Report what is wrong with the schema of a tool's or skill's arguments, which are always an
+    object.
 
     report(path, message, expected="", found="", hint="", key=False), path below *schema*
     """
     kind = schema.get("type", "object")
     if isinstance(kind, str) and kind in TYPES and kind != "object":
-        report(("type",), "", '"object"', quoted(kind), "arguments are always an object; put this below properties")
+        report(
+            ("type",),
+            "",
+            '"object"',
+            quoted(kind),
+            "arguments are always an object; put this below properties",
+        )
     check(schema, report)
 
 
@@ -79,7 +106,12 @@ def _is_number(value) -> bool:
 
 def _each(value, path, report) -> None:
     if not isinstance(value, list) or not value:
-        report(path, "", "a list of at least one schema", shown(value) if value != [] else "an empty list")
+        report(
+            path,
+            "",
+            "a list of at least one schema",
+            shown(value) if value != [] else "an empty list",
+        )
         return
     for index, item in enumerate(value):
         check(item, report, path + (index,))
@@ -104,14 +136,24 @@ def _type(value, path, report) -> None:
         if not isinstance(name, str) or name not in TYPES:
             spot = path + (index,) if isinstance(value, list) else path
             near = did_you_mean(name, TYPES)
-            report(spot, "", near[len("did you mean "):-1] if near else one_of(TYPES), shown(name), near)
+            report(
+                spot,
+                "",
+                near[len("did you mean ") : -1] if near else one_of(TYPES),
+                shown(name),
+                near,
+            )
         elif name in names[:index]:
             report(path + (index,), f"{quoted(name)} is in the list twice")
 
 
 def _names(value, path, report) -> None:
     if not isinstance(value, list):
-        hint = "in JSON Schema, required is a list beside properties" if isinstance(value, bool) else ""
+        hint = (
+            "in JSON Schema, required is a list beside properties"
+            if isinstance(value, bool)
+            else ""
+        )
         report(path, "", "a list of names", shown(value), hint)
         return
     for index, name in enumerate(value):
@@ -131,7 +173,12 @@ def _name_lists(value, path, report) -> None:
 
 def _values(value, path, report) -> None:
     if not isinstance(value, list) or not value and path[-1] == "enum":
-        report(path, "", "a list of at least one value" if path[-1] == "enum" else "a list", shown(value))
+        report(
+            path,
+            "",
+            "a list of at least one value" if path[-1] == "enum" else "a list",
+            shown(value),
+        )
 
 
 def _pattern(value, path, report) -> None:
@@ -142,4 +189,10 @@ def _pattern(value, path, report) -> None:
         report(path, f"{quoted(value)} is no regular expression: {wrong}")
 
 
-_ENTRIES = {"required": _names, "enum": _values, "examples": _values, "dependentRequired": _name_lists, "pattern": _pattern}
+_ENTRIES = {
+    "required": _names,
+    "enum": _values,
+    "examples": _values,
+    "dependentRequired": _name_lists,
+    "pattern": _pattern,
+}

@@ -1,11 +1,14 @@
-"""Values within a JSON Schema: what a keyword demands of its own value, as numbers and names that survive CBOR."""
+"""Values within a JSON Schema: what a keyword demands of its own value, as numbers and names
+that survive CBOR.
+"""
+
 from decimal import Decimal
 
 from clawlite.core.errors import ClawError
 from clawlite.core.jsonvalue import show
 
-_VALUE_DEPTH = 8        # arrays and objects within one value of `enum` or `const`
-_PLACES = 15            # decimal places of `multipleOf`: ten to this power is exact in a double
+_VALUE_DEPTH = 8  # arrays and objects within one value of `enum` or `const`
+_PLACES = 15  # decimal places of `multipleOf`: ten to this power is exact in a double
 
 
 class SchemaError(ClawError):
@@ -68,7 +71,9 @@ def step(value, path: list):
     _, digits, exponent = Decimal(repr(found)).as_tuple()
     mantissa = int("".join(map(str, digits)))
     if not -_PLACES <= exponent < 0:
-        raise SchemaError(path, "expected at most %d decimal places and 15 digits, got %r" % (_PLACES, value))
+        raise SchemaError(
+            path, "expected at most %d decimal places and 15 digits, got %r" % (_PLACES, value)
+        )
     return [mantissa, -exponent]
 
 

@@ -1,7 +1,9 @@
-"""What stands beside frames and records on a board's wire: text for people, handed on as it comes (docs/line.md).
+"""What stands beside frames and records on a board's wire: text for people, handed on as it comes
+(docs/line.md).
 
 The line itself hands text on by whole lines, and a prompt has no end.
 """
+
 _MARK, _LF = b"\x1e", b"\n"
 
 
@@ -9,7 +11,7 @@ class TextBeside:
     """Takes out of what comes all that 0x1E begins and LF, or the next 0x1E, ends."""
 
     def __init__(self):
-        self._is_marked = False         # inside such an item
+        self._is_marked = False  # inside such an item
 
     def take(self, data: bytes) -> bytes:
         """Return the text in *data*, in any portion."""
@@ -20,6 +22,7 @@ class TextBeside:
                 found.append(text)
                 self._is_marked = bool(mark)
                 continue
-            _, end, data = data.partition(_LF)      # another 0x1E in it begins another item, which the same LF ends
+            # another 0x1E in it begins another item, which the same LF ends
+            _, end, data = data.partition(_LF)
             self._is_marked = not end
         return b"".join(found)

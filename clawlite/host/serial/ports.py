@@ -1,9 +1,13 @@
-"""Serial ports: what is attached, which board it is, who has it open; and the one that a command means.
+"""Serial ports: what is attached, which board it is, who has it open; and the one that a command
+means.
 
-1. Nothing is opened to find out: opening a port resets some boards.  Only where no /proc tells who has it open is it tried.
-2. Nothing is ever chosen between two boards; what has no USB ids (a Pi's own UART) is taken only when it is named.
+1. Nothing is opened to find out: opening a port resets some boards.  Only where no /proc tells who
+   has it open is it tried.
+2. Nothing is ever chosen between two boards; what has no USB ids (a Pi's own UART) is taken only
+   when it is named.
 3. ``id`` stays the same when a board is unplugged and comes back as another device.
 """
+
 import functools
 import os
 import time
@@ -23,25 +27,30 @@ _WATCH_S = 0.5
 
 class NoPort(ClawError):
     """No board, or more than one.  ``data`` lists the candidates."""
+
     exit_code = 3
 
 
 class PortRefused(ClawError):
     """The port is busy, or this person may not open it."""
+
     exit_code = 4
 
 
 def ports() -> list[dict]:
     """Return every serial port, USB bootloader and virtual board, by port.
 
-    Keys: port (None: a bootloader without one), boards (names of the profiles with these USB ids), usb ("VID:PID" or None),
-    serial, state ("free", "busy", "bootloader", "not permitted"), holders ([{pid, name}]), id, virtual.
-    """
+    Keys: port (None: a bootloader without one), boards (names of the profiles with these USB ids),
+    usb ("VID:PID" or None), serial, state ("free", "busy", "bootloader", "not permitted"), holders
+    ([{pid, name}]), id, virtual."""
     known = profiles()
-    found = [_virtual(facts) for facts in sim.running() if os.path.exists(facts["port"])]       # not one that is just ending
+    # not one that is just ending
+    found = [_virtual(facts) for facts in sim.running() if os.path.exists(facts["port"])]
     found += [_attached(info, known) for info in _comports()]
     seen = {(port["usb"], port["serial"]) for port in found}
-    found += [port for port in _bootloaders(USB_DEVICES) if (port["usb"], port["serial"]) not in seen]
+    found += [
+        port for port in _bootloaders(USB_DEVICES) if (port["usb"], port["serial"]) not in seen
+    ]
     _see_state(found)
     return sorted(found, key=lambda port: (port["port"] is None, port["port"] or "", port["id"]))
 
@@ -57,25 +66,36 @@ def profiles() -> dict[str, list[str]]:
 
 
 def choose(port: str = None) -> dict:
-    """Return the port that a command means: the one named (a device, a link to one, or an id), or the only one that there is.
+    """Return the port that a command means: the one named (a device, a link to one, or an id), or
+    the only one that there is.
 
     Raises ``NoPort``; ``PortRefused`` when somebody else has it open or it may not be opened.
     """
     found = ports()
     if port:
         return _may_open(_named(port, found))
-    candidates = [entry for entry in found if entry["port"] and (entry["usb"] or entry["virtual"]) and entry["state"] != "bootloader"]
+    candidates = [
+        entry
+        for entry in found
+        if entry["port"] and (entry["usb"] or entry["virtual"]) and entry["state"] != "bootloader"
+    ]
     if len(candidates) == 1:
         return _may_open(candidates[0])
     if candidates:
-        raise NoPort("more than one board is attached: " + ", ".join(describe(entry) for entry in candidates), "choose one with --port",
-                     {"ports": candidates})
+        raise NoPort(
+            "more than one board is attached: "
+            + ", ".join(describe(entry) for entry in candidates),
+            "choose one with --port",
+            {"ports": candidates},
+        )
     raise NoPort("no board is attached", next_step(found), {"ports": []})
 
 
 def _named(port: str, found: list) -> dict:
     for entry in found:
-        if entry["port"] and (port == entry["id"] or os.path.realpath(port) == os.path.realpath(entry["port"])):
+        if entry["port"] and (
+            port == entry["id"] or os.path.realpath(port) == os.path.realpath(entry["port"])
+        ):
             return {**entry, "port": port if os.path.exists(port) else entry["port"]}
     if not os.path.exists(port):
         raise NoPort(f"{port} does not exist", next_step(found))
@@ -112,7 +132,9 @@ def changes(before: list, now: list) -> list[tuple[str, dict]]:
     old, new = ({entry["id"]: entry for entry in entries} for entries in (before, now))
     found = [("removed", entry) for id, entry in old.items() if id not in new]
     found += [("added", entry) for id, entry in new.items() if id not in old]
-    return found + [("changed", entry) for id, entry in new.items() if id in old and old[id] != entry]
+    return found + [
+        ("changed", entry) for id, entry in new.items() if id in old and old[id] != entry
+    ]
 
 
 def watch():
@@ -126,16 +148,22 @@ def watch():
 
 
 def refused(path: str) -> PortRefused:
-    """Return the error for the port *path*, which could not be opened: who holds it, or the group to join."""
+    """Return the error for the port *path*, which could not be opened: who holds it, or the
+    group to join.
+    """
     if not os.access(path, os.R_OK | os.W_OK):
         return PortRefused(f"{path}: permission denied", _group(path))
     held = ", ".join(f"{name} (pid {pid})" for pid, name in holders([path])[path])
-    return PortRefused(f"{path} is in use{' by ' + held if held else ''}", "end that program, or name another port with --port")
+    return PortRefused(
+        f"{path} is in use{' by ' + held if held else ''}",
+        "end that program, or name another port with --port",
+    )
 
 
 def _group(path: str) -> str:
     try:
         import grp
+
         name = grp.getgrgid(os.stat(path).st_gid).gr_name
     except (ImportError, KeyError, OSError):
         return "ask who administers this machine for the right to open it"
@@ -151,9 +179,19 @@ def _may_open(entry: dict) -> dict:
 
 
 def _entry(port, names, usb, serial, id, owner=None) -> dict:
-    """Return the record of a port; *owner*: the process of a virtual board, which has it open by design."""
-    return {"port": port, "boards": names, "usb": usb, "serial": serial, "state": "bootloader" if usb in BOOTLOADERS else "free",
-            "holders": [owner] if owner else [], "id": id, "virtual": owner is not None}
+    """Return the record of a port; *owner*: the process of a virtual board, which has it open by
+    design.
+    """
+    return {
+        "port": port,
+        "boards": names,
+        "usb": usb,
+        "serial": serial,
+        "state": "bootloader" if usb in BOOTLOADERS else "free",
+        "holders": [owner] if owner else [],
+        "id": id,
+        "virtual": owner is not None,
+    }
 
 
 def _see_state(found: list):
@@ -161,7 +199,9 @@ def _see_state(found: list):
     held = holders([entry["port"] for entry in found if entry["port"]])
     for entry in found:
         path, owners = entry["port"], entry["holders"]
-        entry["holders"] = [{"pid": pid, "name": name} for pid, name in held.get(path, ()) if pid not in owners]
+        entry["holders"] = [
+            {"pid": pid, "name": name} for pid, name in held.get(path, ()) if pid not in owners
+        ]
         if path and entry["state"] == "free":
             if not os.access(path, os.R_OK | os.W_OK):
                 entry["state"] = "not permitted"
@@ -171,9 +211,10 @@ def _see_state(found: list):
 
 def _opens(port: str) -> bool:
     import serial
+
     try:
         serial.Serial(port, exclusive=True).close()
-    except (OSError, ValueError):       # SerialException is an OSError
+    except (OSError, ValueError):  # SerialException is an OSError
         return False
     return True
 
@@ -184,6 +225,7 @@ def _virtual(facts: dict) -> dict:
 
 def _comports() -> list:
     from serial.tools import list_ports
+
     return list_ports.comports()
 
 
@@ -192,22 +234,29 @@ def _attached(info, known: dict) -> dict:
     if info.vid is None:
         return _entry(info.device, [], None, None, info.device)
     usb = f"{info.vid:04X}:{info.pid:04X}"
-    # boards without a serial number of their own are told apart by the socket that they are plugged into
+    # boards without a serial number of their own are told apart by the socket that they are plugged
+    # into
     where = info.serial_number or f"at {info.location or info.device}"
     return _entry(info.device, known.get(usb, []), usb, info.serial_number, f"usb:{usb}:{where}")
 
 
 def _bootloaders(folder: Path) -> list[dict]:
-    """Return the boards in a bootloader that has no serial port (a drive, on RP2), where Linux tells of USB devices."""
+    """Return the boards in a bootloader that has no serial port (a drive, on RP2), where Linux
+    tells of USB devices.
+    """
+
     def read(device, name):
         try:
             return (device / name).read_text().strip()
         except OSError:
             return None
+
     found = []
     for device in sorted(folder.glob("*")) if folder.is_dir() else ():
         usb = f"{read(device, 'idVendor')}:{read(device, 'idProduct')}".upper()
         if usb in BOOTLOADERS:
             serial = read(device, "serial")
-            found.append(_entry(None, [], usb, serial, f"usb:{usb}:{serial or 'at ' + device.name}"))
+            found.append(
+                _entry(None, [], usb, serial, f"usb:{usb}:{serial or 'at ' + device.name}")
+            )
     return found

@@ -1,4 +1,7 @@
-"""One open serial port: bytes in and out without waiting, and the same board found again after it was away."""
+"""One open serial port: bytes in and out without waiting, and the same board found again after
+it was away.
+"""
+
 import os
 import select
 import termios
@@ -6,28 +9,30 @@ import termios
 from clawlite.core.errors import ClawError
 from clawlite.host.serial import ports
 
-BAUD = 115200                   # of a UART; USB and a pseudo-terminal have none
+BAUD = 115200  # of a UART; USB and a pseudo-terminal have none
 _PIECE = 4096
-_FULL = 65536                   # bytes that wait for the board
+_FULL = 65536  # bytes that wait for the board
 
 
 class Gone(ClawError):
     """The port went away: unplugged, or a reset that made it anew."""
+
     exit_code = 3
 
 
 def open_port(path: str):
     """Return *path* as ``serial.Serial``, locked for this process.
 
-    Raises ``NoPort`` (3) when it does not exist, ``PortRefused`` (4) when it is busy or not permitted.
-    """
+    Raises ``NoPort`` (3) when it does not exist, ``PortRefused`` (4) when it is busy or not
+    permitted."""
     import serial
+
     try:
         return serial.Serial(path, BAUD, timeout=0, exclusive=True)
-    except (OSError, ValueError, termios.error) as e:       # SerialException is an OSError
+    except (OSError, ValueError, termios.error) as e:  # SerialException is an OSError
         if not os.path.exists(path):
             raise ports.NoPort(f"{path} does not exist", ports.next_step([])) from None
-        if getattr(e, "errno", None) in (None, 11, 13, 16):     # EAGAIN (locked), EACCES, EBUSY
+        if getattr(e, "errno", None) in (None, 11, 13, 16):  # EAGAIN (locked), EACCES, EBUSY
             raise ports.refused(path) from None
         raise ports.PortRefused(f"{path}: {e.strerror or e}", "is it a serial port?") from None
 
@@ -42,7 +47,7 @@ class SerialLine:
     def __init__(self, entry: dict):
         self.path, self._id = entry["port"], entry["id"]
         self._port = open_port(self.path)
-        self._waiting = b""             # bytes for the board
+        self._waiting = b""  # bytes for the board
 
     @property
     def fd(self):
@@ -73,7 +78,7 @@ class SerialLine:
     def flush(self):
         """Write what the port takes now.  Raises ``Gone``."""
         try:
-            self._waiting = self._waiting[os.write(self.fd, self._waiting[:_PIECE]):]
+            self._waiting = self._waiting[os.write(self.fd, self._waiting[:_PIECE]) :]
         except BlockingIOError:
             pass
         except OSError:
@@ -96,7 +101,7 @@ class SerialLine:
         if path:
             try:
                 self._port = open_port(path)
-            except ClawError:           # not yet: udev sets its rights a moment later
+            except ClawError:  # not yet: udev sets its rights a moment later
                 return False
             self.path = path
         return bool(path)

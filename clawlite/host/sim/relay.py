@@ -1,12 +1,18 @@
-"""What stands between a virtual board's pseudo-terminal and its MicroPython process: a soft reset and Ctrl-C, as on a board.
+"""What stands between a virtual board's pseudo-terminal and its MicroPython process: a soft reset
+and Ctrl-C, as on a board.
 
-1. stdin is a pipe, not a terminal: the unix port changes a terminal's modes around each run with TCSAFLUSH, and what had
-   been typed ahead would be lost.  A board's ring keeps it, and so does a pipe.
-2. 0x03 interrupts what runs and is a character at a prompt.  MicroPython catches SIGINT exactly while it runs code that
-   may be interrupted (also after ``micropython.kbd_intr(-1)``), and the kernel tells (proc(5), SigCgt).
-3. When the process ends, that was a soft reset: another one runs boot.py and, unless the raw REPL was open, main.py.
-4. A client that is there and does not read holds the board's output back; with none, it is dropped (USB does so too).
+1. stdin is a pipe, not a terminal: the unix port changes a terminal's modes around each run with
+   TCSAFLUSH, and what had been typed ahead would be lost.  A board's ring keeps it, and so does a
+   pipe.
+2. 0x03 interrupts what runs and is a character at a prompt.  MicroPython catches SIGINT exactly
+   while it runs code that may be interrupted (also after ``micropython.kbd_intr(-1)``), and the
+   kernel tells (proc(5), SigCgt).
+3. When the process ends, that was a soft reset: another one runs boot.py and, unless the raw REPL
+   was open, main.py.
+4. A client that is there and does not read holds the board's output back; with none, it is dropped
+   (USB does so too).
 """
+
 import fcntl
 import os
 import select
@@ -21,9 +27,9 @@ from clawlite.host.base.holders import openings
 from clawlite.host.fit.stack import FUNCTIONS
 
 _PIECE = 4096
-_AHEAD = 65536                  # bytes of a client's that wait for the board
-_PATIENCE_S = 0.1               # after that it is asked whether there is a client that might read
-_AGAIN_MS = 20                  # how often is asked what nothing tells of
+_AHEAD = 65536  # bytes of a client's that wait for the board
+_PATIENCE_S = 0.1  # after that it is asked whether there is a client that might read
+_AGAIN_MS = 20  # how often is asked what nothing tells of
 _RAW, _FRIENDLY = b"raw REPL; CTRL-B to exit\r\n>", b'"help()" for more information.\r\n>>> '
 _START = """
 def _start(folder, mark, files, free):
@@ -68,7 +74,7 @@ def _start(folder, mark, files, free):
     else:
         run()
 _start(%r, %r, %r, %r)
-"""
+"""  # noqa: E501
 
 
 class Relay:
@@ -83,7 +89,17 @@ class Relay:
     started  function(error or None), called once: MicroPython runs, or cannot
     """
 
-    def __init__(self, command: str, folder: str, options: list, master: int, slave: int, wake: int, started, stack=None):
+    def __init__(
+        self,
+        command: str,
+        folder: str,
+        options: list,
+        master: int,
+        slave: int,
+        wake: int,
+        started,
+        stack=None,
+    ):
         self._stack = stack
         self._command, self._folder, self._options = command, folder, options
         self._master, self._slave, self._wake, self._started = master, slave, wake, started
@@ -91,31 +107,45 @@ class Relay:
         for fd in (master, self._feed):
             os.set_blocking(fd, False)
         self._process = self._stdout = None
-        self._typed = bytearray()       # of the client's, for the board
-        self._out = b""                 # of the board's, for the client
-        self._stuck = None              # since when the client takes nothing, seconds
-        self._alone_until = 0           # until then there is no client
-        self._raw = False               # the raw REPL is open
-        self._tail = b""                # the last bytes that the board wrote
-        self._late = False              # a 0x03 went in as a character, and has not been read
+        self._typed = bytearray()  # of the client's, for the board
+        self._out = b""  # of the board's, for the client
+        self._stuck = None  # since when the client takes nothing, seconds
+        self._alone_until = 0  # until then there is no client
+        self._raw = False  # the raw REPL is open
+        self._tail = b""  # the last bytes that the board wrote
+        self._late = False  # a 0x03 went in as a character, and has not been read
 
     # -- the process
 
     def _spawn(self, files: list):
         self._mark = b"\0%s\0" % os.urandom(8).hex().encode()
-        self._held = b""                # output that may be the beginning of the mark
-        self._struck = False            # a SIGINT was sent to it
-        self._phase = 0                 # 0 starting, 1 boot.py and main.py run, 2 a banner is passed over, 3 REPL, 4 ending
+        self._held = b""  # output that may be the beginning of the mark
+        self._struck = False  # a SIGINT was sent to it
+        # 0 starting, 1 boot.py and main.py run, 2 a banner is passed over, 3 REPL, 4 ending
+        self._phase = 0
         unread = struct.unpack("i", fcntl.ioctl(self._stdin, termios.FIONREAD, b"\0" * 4))[0]
-        if unread:                      # typed ahead of the reset
+        if unread:  # typed ahead of the reset
             self._typed[:0] = os.read(self._stdin, unread)
         self._stdout, theirs = os.pipe()
-        start = (FUNCTIONS if self._stack else "") + _START % (self._folder, self._mark.decode(), files, self._stack)
+        start = (FUNCTIONS if self._stack else "") + _START % (
+            self._folder,
+            self._mark.decode(),
+            files,
+            self._stack,
+        )
         try:
-            self._process = subprocess.Popen([self._command, "-i", *self._options, "-c", start], stdin=self._stdin, stdout=theirs,
-                                             stderr=theirs, env={"MICROPYPATH": ".frozen:/lib"}, cwd=self._folder)
+            self._process = subprocess.Popen(
+                [self._command, "-i", *self._options, "-c", start],
+                stdin=self._stdin,
+                stdout=theirs,
+                stderr=theirs,
+                env={"MICROPYPATH": ".frozen:/lib"},
+                cwd=self._folder,
+            )
         except OSError as e:
-            raise ClawError(f"{self._command}: {e.strerror}", "pip install 'clawlite[sim]'") from None
+            raise ClawError(
+                f"{self._command}: {e.strerror}", "pip install 'clawlite[sim]'"
+            ) from None
         finally:
             os.close(theirs)
 
@@ -126,8 +156,10 @@ class Relay:
         self._stdout = None
         if self._phase == 0:
             raise self._no_start(f"exit code {code}")
-        if self._struck and code in (-signal.SIGINT, 1):    # where no code ran any more, or in the middle of a collection, which the
-            # unix port does not survive (nor a second one before it took note of the first): a board would be at its prompt
+        # where no code ran any more, or in the middle of a collection, which the
+        if self._struck and code in (-signal.SIGINT, 1):
+            # unix port does not survive (nor a second one before it took note of the first): a
+            # board would be at its prompt
             self._spawn([])
             return
         self._show(b"MPY: soft reboot\r\n")
@@ -135,7 +167,10 @@ class Relay:
 
     def _no_start(self, why: str) -> ClawError:
         said = self._held.decode(errors="replace").strip().splitlines()
-        return ClawError(f"MicroPython does not start: {said[0] if said else why}", "give it more memory with --heap")
+        return ClawError(
+            f"MicroPython does not start: {said[0] if said else why}",
+            "give it more memory with --heap",
+        )
 
     def _is_running(self) -> bool:
         """Return whether code runs that Ctrl-C may interrupt."""
@@ -152,9 +187,9 @@ class Relay:
             return
         self._held += data
         if self._phase == 0 and self._held.startswith(self._mark):
-            self._held, self._phase = self._held[len(self._mark):], 1
+            self._held, self._phase = self._held[len(self._mark) :], 1
             self._started(None)
-        elif self._phase == 0 and self._held.endswith(b">>> "):     # it could not even run that
+        elif self._phase == 0 and self._held.endswith(b">>> "):  # it could not even run that
             raise self._no_start("")
         if self._phase == 1:
             self._pass_on_until_mark()
@@ -166,17 +201,24 @@ class Relay:
             self._held = b""
 
     def _pass_on_until_mark(self):
-        """boot.py and main.py run: what they write, up to the mark and the letter that says how they ended."""
+        """boot.py and main.py run: what they write, up to the mark and the letter that says how
+        they ended.
+        """
         before, mark, after = self._held.partition(self._mark)
         if mark and not after:
             return
-        start = before.rfind(b"\0")     # of what may be a mark whose end has not come
-        keep = len(before) - start if not mark and start >= 0 and self._mark.startswith(before[start:]) else 0
-        self._show(before[:len(before) - keep])
-        self._held = after[1:] if mark else before[len(before) - keep:]
+        start = before.rfind(b"\0")  # of what may be a mark whose end has not come
+        keep = (
+            len(before) - start
+            if not mark and start >= 0 and self._mark.startswith(before[start:])
+            else 0
+        )
+        self._show(before[: len(before) - keep])
+        self._held = after[1:] if mark else before[len(before) - keep :]
         if mark:
             self._phase = 2 if self._raw else 3
-        if after[:1] == b"!":           # sys.exit() there is a soft reset; the unix port would show its prompt
+        # sys.exit() there is a soft reset; the unix port would show its prompt
+        if after[:1] == b"!":
             self._process.kill()
             self._phase = 4
 
@@ -185,7 +227,7 @@ class Relay:
         seen = self._tail + data
         if _RAW in seen or _FRIENDLY in seen:
             self._raw = seen.rfind(_RAW) > seen.rfind(_FRIENDLY)
-        self._tail = seen[-max(len(_RAW), len(_FRIENDLY)) + 1:]
+        self._tail = seen[-max(len(_RAW), len(_FRIENDLY)) + 1 :]
 
     def _write_client(self):
         now = time.monotonic()
@@ -193,7 +235,7 @@ class Relay:
             self._out, self._stuck = b"", None
             return
         try:
-            self._out = self._out[os.write(self._master, self._out[:_PIECE]):]
+            self._out = self._out[os.write(self._master, self._out[:_PIECE]) :]
             self._stuck = None
         except BlockingIOError:
             self._stuck = self._stuck or now
@@ -212,14 +254,18 @@ class Relay:
         """Hand on what the client typed; return whether the board's ring is full."""
         if self._late:
             self._look_after_interrupt()
-        while self._typed and self._phase and (self._phase == 3 or not self._raw or self._typed[0] == 3):
+        while (
+            self._typed
+            and self._phase
+            and (self._phase == 3 or not self._raw or self._typed[0] == 3)
+        ):
             if self._typed[0] == 3:
                 del self._typed[0]
                 self._interrupt()
                 continue
             end = self._typed.find(3)
             try:
-                del self._typed[:os.write(self._feed, self._typed[:end if end > 0 else _PIECE])]
+                del self._typed[: os.write(self._feed, self._typed[: end if end > 0 else _PIECE])]
             except BlockingIOError:
                 return True
         return False
@@ -233,7 +279,7 @@ class Relay:
             try:
                 os.write(self._feed, b"\x03")
                 self._late = True
-            except BlockingIOError:     # a full ring has no room for it on a board either
+            except BlockingIOError:  # a full ring has no room for it on a board either
                 pass
 
     def _strike(self):
@@ -242,7 +288,9 @@ class Relay:
 
     def _look_after_interrupt(self):
         """A 0x03 that no prompt has read: a program began meanwhile, and is meant."""
-        self._late = struct.unpack("i", fcntl.ioctl(self._stdin, termios.FIONREAD, b"\0" * 4))[0] > 0
+        self._late = (
+            struct.unpack("i", fcntl.ioctl(self._stdin, termios.FIONREAD, b"\0" * 4))[0] > 0
+        )
         if self._late and self._process.poll() is None and self._is_running():
             os.read(self._stdin, 1)
             self._strike()
@@ -274,8 +322,11 @@ class Relay:
         poll.register(self._wake, select.POLLIN)
         if not self._out:
             poll.register(self._stdout, select.POLLIN)
-        poll.register(self._master, (select.POLLIN if len(self._typed) < _AHEAD else 0)
-                      | (select.POLLOUT if self._out and self._stuck is None else 0))
+        poll.register(
+            self._master,
+            (select.POLLIN if len(self._typed) < _AHEAD else 0)
+            | (select.POLLOUT if self._out and self._stuck is None else 0),
+        )
         if is_full:
             poll.register(self._feed, select.POLLOUT)
         for fd, events in poll.poll(_AGAIN_MS if self._late or self._out else None):

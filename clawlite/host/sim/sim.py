@@ -1,8 +1,10 @@
-"""``clawlite sim``: a virtual board, real MicroPython on a pseudo-terminal, with a folder for its flash.
+"""``clawlite sim``: a virtual board, real MicroPython on a pseudo-terminal, with a folder for its
+flash.
 
-While it runs it is registered: one file below the state folder, locked as long as its board lives, so that ``clawlite
-ports`` shows it and whatever a killed one left behind counts for nothing.
+While it runs it is registered: one file below the state folder, locked as long as its board lives,
+so that ``clawlite ports`` shows it and whatever a killed one left behind counts for nothing.
 """
+
 import fcntl
 import json
 import os
@@ -25,13 +27,19 @@ _START_S = 10
 
 
 def registry() -> str:
-    """Return the folder with one file a virtual board; a name that no agent's state folder can have."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    """Return the folder with one file a virtual board; a name that no agent's state folder can
+    have.
+    """
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(
+        os.path.expanduser("~"), ".local", "state"
+    )
     return os.path.join(os.environ.get("CLAWLITE_STATE") or os.path.join(base, "clawlite"), ".sims")
 
 
 def running() -> list[dict]:
-    """Return what each running virtual board told about itself (``Sim.facts``), by its id; stale files are removed."""
+    """Return what each running virtual board told about itself (``Sim.facts``), by its id; stale
+    files are removed.
+    """
     found = []
     for name in sorted(os.listdir(registry())) if os.path.isdir(registry()) else ():
         path = os.path.join(registry(), name)
@@ -43,17 +51,19 @@ def running() -> list[dict]:
                     os.remove(path)
                     continue
                 found.append(json.load(file))
-        except (OSError, ValueError):   # it went away meanwhile
+        except (OSError, ValueError):  # it went away meanwhile
             continue
     return sorted(found, key=lambda facts: facts["id"])
 
 
 def register(facts: dict):
-    """Let ``running`` find *facts* for as long as the file that is returned is open; ``forget`` ends that."""
+    """Let ``running`` find *facts* for as long as the file that is returned is open; ``forget``
+    ends that.
+    """
     os.makedirs(registry(), mode=0o700, exist_ok=True)
     path = os.path.join(registry(), f"{os.getpid()}-{os.path.basename(facts['port'])}")
     file = open(path + ".new", "w")
-    _lock(file)                         # before anybody may take it for a stale one
+    _lock(file)  # before anybody may take it for a stale one
     json.dump(facts, file)
     file.flush()
     os.rename(path + ".new", path)
@@ -82,9 +92,10 @@ def serve(board: str, heap, link, folder, told) -> int:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def end(number, frame):
-        for other in numbers:           # a second one must not interrupt the clearing away
+        for other in numbers:  # a second one must not interrupt the clearing away
             signal.signal(other, signal.SIG_IGN)
         raise _Ended(number)
+
     for number in numbers:
         signal.signal(number, end)
     try:
@@ -102,8 +113,9 @@ class _Ended(BaseException):
 class Sim:
     """One virtual board: ``with Sim() as board:`` it runs, and ``board.path`` is its port.
 
-    board   a profile whose runtime is micropython; its ``heap_bytes``, if it has one, is the heap's size
-            its ``stack_bytes``, less a quarter, is what boot.py and main.py have of stack, else all that the unix port has
+    board   a profile whose runtime is micropython; its ``heap_bytes``, if it has one, is the heap's
+            size its ``stack_bytes``, less a quarter, is what boot.py and main.py have of stack,
+            else all that the unix port has
     heap    size of the heap, "96k" or "2M", or None; a word has 64 bits here, on a board 32
     link    path of a symbolic link to the port, the same over runs, or None
     folder  the board's file system, kept; None: a temporary one, removed at the end
@@ -113,8 +125,11 @@ class Sim:
     def __init__(self, board: str = "sim", heap: str = None, link: str = None, folder: str = None):
         profile = boards.load(board)
         if profile["runtime"] != "micropython":
-            raise ClawError(f"the board {board} runs {profile['runtime']}, which clawlite sim does not simulate",
-                            "choose a board with MicroPython, or talk to the agent here: clawlite run")
+            raise ClawError(
+                f"the board {board} runs {profile['runtime']}, which clawlite sim "
+                f"does not simulate",
+                "choose a board with MicroPython, or talk to the agent here: clawlite run",
+            )
         if heap is not None and not _HEAP.match(heap):
             raise ClawError(f"--heap: expected a size as 96k or 2M, got {heap}")
         size = heap or profile.get("heap_bytes")
@@ -125,15 +140,27 @@ class Sim:
         self.folder = os.path.abspath(folder) if folder else None
         self._is_kept = bool(folder)
         self.path = ""
-        self.error = None               # why it ended by itself
+        self.error = None  # why it ended by itself
         self._thread = self._file = None
 
     @property
     def facts(self) -> dict:
-        """What ``clawlite sim --json`` shows and the registry holds: port, link, board, id, folder, pid."""
-        name = self.link or self.folder if self._is_kept or self.link else f"{os.getpid()}-{os.path.basename(self.path)}"
-        return {"port": self.path, "link": self.link, "board": self.board, "id": "sim:" + name, "folder": self.folder,
-                "pid": os.getpid()}
+        """What ``clawlite sim --json`` shows and the registry holds: port, link, board, id,
+        folder, pid.
+        """
+        name = (
+            self.link or self.folder
+            if self._is_kept or self.link
+            else f"{os.getpid()}-{os.path.basename(self.path)}"
+        )
+        return {
+            "port": self.path,
+            "link": self.link,
+            "board": self.board,
+            "id": "sim:" + name,
+            "folder": self.folder,
+            "pid": os.getpid(),
+        }
 
     def __enter__(self):
         self._check_free()
@@ -149,7 +176,15 @@ class Sim:
             else:
                 self.folder = tempfile.mkdtemp(prefix="clawlite-sim-")
             self._file = register(self.facts)
-            relay = Relay(self._command, self.folder, self._options, *self._ends, self._wake[0], self._on_start, self._stack)
+            relay = Relay(
+                self._command,
+                self.folder,
+                self._options,
+                *self._ends,
+                self._wake[0],
+                self._on_start,
+                self._stack,
+            )
             self._thread = threading.Thread(target=self._serve, args=(relay,), daemon=True)
             self._thread.start()
             if not self._up.wait(_START_S):
@@ -159,7 +194,10 @@ class Sim:
             self._make_link()
         except OSError as e:
             self.__exit__()
-            raise ClawError(f"{self.link if e.filename2 else e.filename or 'the virtual board'}: {e.strerror}", "name a place where this user may make one") from None
+            raise ClawError(
+                f"{self.link if e.filename2 else e.filename or 'the virtual board'}: {e.strerror}",
+                "name a place where this user may make one",
+            ) from None
         except BaseException:
             self.__exit__()
             raise
@@ -198,11 +236,19 @@ class Sim:
     def _check_free(self):
         for other in running():
             if self.link and other["link"] == self.link:
-                raise ClawError(f"{self.link} is the port of another virtual board (pid {other['pid']})", "end it, or name another link")
+                raise ClawError(
+                    f"{self.link} is the port of another virtual board (pid {other['pid']})",
+                    "end it, or name another link",
+                )
             if self.folder and other["folder"] == self.folder:
-                raise ClawError(f"{self.folder} is the flash of another virtual board (pid {other['pid']})", "end it, or name another folder")
+                raise ClawError(
+                    f"{self.folder} is the flash of another virtual board (pid {other['pid']})",
+                    "end it, or name another folder",
+                )
         if self.link and os.path.lexists(self.link) and not os.path.islink(self.link):
-            raise ClawError(f"{self.link} exists and is no link", "name another one with --pty-link")
+            raise ClawError(
+                f"{self.link} exists and is no link", "name another one with --pty-link"
+            )
 
     def _make_link(self):
         if self.link:

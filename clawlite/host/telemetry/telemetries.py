@@ -1,24 +1,57 @@
-"""The Telemetry of a manifest (CKP 5.10) to the section of the image that linux/telemetry/telemetry.py reads."""
+"""The Telemetry of a manifest (CKP 5.10) to the section of the image that
+linux/telemetry/telemetry.py reads.
+"""
+
 from clawlite.host.providers import remotes
 from clawlite.host.tools import world_models
 
 TYPES = ("console", "file", "sqlite", "webhook", "otlp")
-CATEGORIES = ("tool_calls", "memory_ops", "swarm_ops", "lifecycle", "errors", "world_model_ops", "planning_ops")
+CATEGORIES = (
+    "tool_calls",
+    "memory_ops",
+    "swarm_ops",
+    "lifecycle",
+    "errors",
+    "world_model_ops",
+    "planning_ops",
+)
 METRICS = ("token_usage", "cost_usd", "latency_histogram")
-BATCH = 100                     # where an exporter says nothing
-HERE_MS, AWAY_MS = 1000, 5000   # so long an event waits: on this machine, for a server
-_OF_WORLD_MODELS = ("world_model_ops", "planning_ops", "prediction_error", "retrieval_hit_rate", "plan_revision_count")
+BATCH = 100  # where an exporter says nothing
+HERE_MS, AWAY_MS = 1000, 5000  # so long an event waits: on this machine, for a server
+_OF_WORLD_MODELS = (
+    "world_model_ops",
+    "planning_ops",
+    "prediction_error",
+    "retrieval_hit_rate",
+    "plan_revision_count",
+)
 
 
 def refuse(manifest) -> None:
-    """Add a problem for what this version cannot tell: operations of parts that it does not have."""
+    """Add a problem for what this version cannot tell: operations of parts that it does not
+    have.
+    """
     telemetry = manifest.telemetry
     for block in ("events", "metrics"):
         for name in _OF_WORLD_MODELS[2:] if world_models.named(manifest) else _OF_WORLD_MODELS:
             if getattr(getattr(telemetry.spec, block), name, False):
-                manifest.problem(telemetry, (block, name), "nothing here does what this would tell", "false", "true", key=True)
+                manifest.problem(
+                    telemetry,
+                    (block, name),
+                    "nothing here does what this would tell",
+                    "false",
+                    "true",
+                    key=True,
+                )
     if telemetry.spec.events is not None and telemetry.spec.events.swarm_ops:
-        manifest.problem(telemetry, ("events", "swarm_ops"), "there are no swarms, so nothing does what this would tell", "false", "true", key=True)
+        manifest.problem(
+            telemetry,
+            ("events", "swarm_ops"),
+            "there are no swarms, so nothing does what this would tell",
+            "false",
+            "true",
+            key=True,
+        )
     for index, exporter in enumerate(telemetry.spec.exporters):
         if exporter.type in ("otlp", "webhook"):
             wrong = remotes.endpoint_problem(exporter.endpoint)
@@ -35,15 +68,25 @@ def section(manifest) -> list | None:
     if not rate:
         return None
     redaction = spec.redaction
-    return [[_exporter(one) for one in spec.exporters], _on(spec.events, CATEGORIES, ("tool_calls", "lifecycle", "errors")),
-            _on(spec.metrics, METRICS, ("token_usage", "latency_histogram")), rate,
-            redaction is not None and redaction.strip_arguments, redaction is not None and redaction.strip_results]
+    return [
+        [_exporter(one) for one in spec.exporters],
+        _on(spec.events, CATEGORIES, ("tool_calls", "lifecycle", "errors")),
+        _on(spec.metrics, METRICS, ("token_usage", "latency_histogram")),
+        rate,
+        redaction is not None and redaction.strip_arguments,
+        redaction is not None and redaction.strip_results,
+    ]
 
 
 def _exporter(one) -> list:
     batch, away = one.batch, one.type in ("otlp", "webhook")
-    return [TYPES.index(one.type), one.endpoint if away else one.path or "",
-            one.auth.secret_ref or "" if one.auth else "", batch and batch.max_size or BATCH, batch and batch.flush_interval_ms or (AWAY_MS if away else HERE_MS)]
+    return [
+        TYPES.index(one.type),
+        one.endpoint if away else one.path or "",
+        one.auth.secret_ref or "" if one.auth else "",
+        batch and batch.max_size or BATCH,
+        batch and batch.flush_interval_ms or (AWAY_MS if away else HERE_MS),
+    ]
 
 
 def _on(block, names: tuple, default: tuple) -> list:

@@ -1,10 +1,13 @@
-"""Secrets that tools use: the tables ``[[credentials]]`` of clawlite.toml.  CKP names a mode (``secrets.injection``) and no way to say which
-tool uses which secret; docs/adr/0023.
+"""Secrets that tools use: the tables ``[[credentials]]`` of clawlite.toml.  CKP names a mode
+(``secrets.injection``) and no way to say which tool uses which secret; docs/adr/0023.
 
     name     of the secret, as secret_ref would give it
-    tools    who gets it, in the environment of their process or as a file: the sandbox says ``injection: environment`` or ``file-mount``
-    hosts    for whom web-fetch puts it on the wire, in *header* ("Authorization"), as *format* says ("Bearer {}")
+    tools    who gets it, in the environment of their process or as a file: the sandbox says
+             ``injection: environment`` or ``file-mount``
+    hosts    for whom web-fetch puts it on the wire, in *header* ("Authorization"), as *format* says
+             ("Bearer {}")
 """
+
 import re
 
 from clawlite.host.base.problems import one_of, quoted
@@ -25,21 +28,37 @@ class Credential(Strict):
 
     @staticmethod
     def more(value: dict, report) -> None:
-        for field, form, wanted in (("name", _NAME, "1 to 128 of A-Z a-z 0-9 _ . -"), ("header", _HEADER, "the name of a header"),
-                                    ("format", _FORMAT, "a text with {} in it")):
+        for field, form, wanted in (
+            ("name", _NAME, "1 to 128 of A-Z a-z 0-9 _ . -"),
+            ("header", _HEADER, "the name of a header"),
+            ("format", _FORMAT, "a text with {} in it"),
+        ):
             if isinstance(value.get(field), str) and not form.fullmatch(value[field]):
                 report((field,), "", wanted, quoted(value[field]))
-        for index, host in enumerate(value["hosts"] if isinstance(value.get("hosts"), list) else ()):
+        for index, host in enumerate(
+            value["hosts"] if isinstance(value.get("hosts"), list) else ()
+        ):
             if isinstance(host, str) and not _HOST.fullmatch(host):
-                report(("hosts", index), "a credential belongs to one host", "a name in lower case, no pattern", quoted(host))
+                report(
+                    ("hosts", index),
+                    "a credential belongs to one host",
+                    "a name in lower case, no pattern",
+                    quoted(host),
+                )
         if "hosts" not in value and "tools" not in value:
             report((), "nobody uses it", hint="add tools = [...] or hosts = [...]")
         if ("header" in value or "format" in value) and "hosts" not in value:
-            report(("header" if "header" in value else "format",), "it is for hosts, and there are none", key=True)
+            report(
+                ("header" if "header" in value else "format",),
+                "it is for hosts, and there are none",
+                key=True,
+            )
 
 
 def records(manifest) -> list:
-    """Return [[name, [tool, ...], [host, ...], header, format], ...]; what cannot be done is a problem of *manifest*."""
+    """Return [[name, [tool, ...], [host, ...], header, format], ...]; what cannot be done is a
+    problem of *manifest*.
+    """
     found = []
     can = manifest.sandbox and manifest.sandbox.spec.capabilities
     mode = can and can.secrets and can.secrets.injection or "host-boundary"
@@ -48,15 +67,47 @@ def records(manifest) -> list:
         for at, tool in enumerate(credential.tools or ()):
             path = ("credentials", index, "tools", at)
             if tool not in names:
-                manifest.problems.add(manifest.settings.place, path, f"{quoted(tool)} is no tool of this agent", hint=f"tools here: {one_of(names)}")
+                manifest.problems.add(
+                    manifest.settings.place,
+                    path,
+                    f"{quoted(tool)} is no tool of this agent",
+                    hint=f"tools here: {one_of(names)}",
+                )
             elif mode == "host-boundary":
-                manifest.problems.add(manifest.settings.place, path, "the sandbox says injection: host-boundary, and that gives no secret to a process",
-                                      hint="say injection: environment or file-mount under capabilities.secrets of the Sandbox, or name hosts")
+                manifest.problems.add(
+                    manifest.settings.place,
+                    path,
+                    "the sandbox says injection: "
+                    "host-boundary, and that "
+                    "gives no secret to a process",
+                    hint="say injection: environment or file-mount under "
+                    "capabilities.secrets of the Sandbox, or name hosts",
+                )
             elif mode == "file-mount" and manifest.sandbox.spec.level == "none":
-                manifest.problems.add(manifest.settings.place, path, "injection: file-mount gives a file to a process, and at level none a tool has none of its own",
-                                      hint="declare a Sandbox of level process")
+                manifest.problems.add(
+                    manifest.settings.place,
+                    path,
+                    "injection: file-mount gives "
+                    "a file to a process, and at "
+                    "level none a tool has none "
+                    "of its own",
+                    hint="declare a Sandbox of level process",
+                )
             elif at == 0 and credential.name.strip(".") == "":
-                manifest.problems.add(manifest.settings.place, ("credentials", index, "name"), "", "a name that a file can have", quoted(credential.name))
-        found.append([credential.name, list(credential.tools or []), list(credential.hosts or []), credential.header or "Authorization",
-                      credential.format or "Bearer {}"])
+                manifest.problems.add(
+                    manifest.settings.place,
+                    ("credentials", index, "name"),
+                    "",
+                    "a name that a file can have",
+                    quoted(credential.name),
+                )
+        found.append(
+            [
+                credential.name,
+                list(credential.tools or []),
+                list(credential.hosts or []),
+                credential.header or "Authorization",
+                credential.format or "Bearer {}",
+            ]
+        )
     return found

@@ -1,9 +1,13 @@
-"""Pins that tools.py names: ``board.read("soil")`` and ``board.write("pump", 1)``, compared with clawlite.toml.
+"""Pins that tools.py names: ``board.read("soil")`` and ``board.write("pump", 1)``, compared with
+clawlite.toml.
 
-1. The file is read with ``ast`` and never run.  Only a name that is a text, or a constant of the module that is assigned once, is compared.
-2. ``board`` is the parameter of that name of a function, or of one around it, as long as the function assigns nothing to it.
+1. The file is read with ``ast`` and never run.  Only a name that is a text, or a constant of the
+   module that is assigned once, is compared.
+2. ``board`` is the parameter of that name of a function, or of one around it, as long as the
+   function assigns nothing to it.
 3. What is found would be refused on every call (core/pins.py), so it is a problem and no warning.
 """
+
 import ast
 import warnings
 
@@ -15,10 +19,11 @@ _MOST = {"output": 1, "pwm": FULL}
 
 
 def check(source: bytes, file: str, pins: list, problems: Problems) -> None:
-    """Add a problem for each use of a pin in the text of tools.py that *pins* ([``settings.Pin``]) does not allow.
+    """Add a problem for each use of a pin in the text of tools.py that *pins* ([``settings.Pin``])
+    does not allow.
 
-    *source* must be Python (``signature.read`` has said so otherwise); *file* is its name for messages.
-    """
+    *source* must be Python (``signature.read`` has said so otherwise); *file* is its name for
+    messages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
@@ -29,16 +34,31 @@ class _Uses(ast.NodeVisitor):
     def __init__(self, tree: ast.Module, file: str, pins: dict, problems: Problems):
         self._file, self._pins, self._problems = file, pins, problems
         self._has_board = False
-        stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
+        stored = [
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        ]
         stored += [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
-        self._constants = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign) and len(node.targets) == 1
-                           and isinstance(node.targets[0], ast.Name) and stored.count(node.targets[0].id) == 1}
+        self._constants = {
+            node.targets[0].id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Name)
+            and stored.count(node.targets[0].id) == 1
+        }
 
     def _visit_function(self, node) -> None:
         outer = self._has_board
         arguments = [*node.args.args, *node.args.kwonlyargs]
-        assigned = any(isinstance(inner, ast.Name) and inner.id == "board" and isinstance(inner.ctx, ast.Store) for inner in ast.walk(node))
-        self._has_board = not assigned and (outer or any(one.arg == "board" and one.annotation is None for one in arguments))
+        assigned = any(
+            isinstance(inner, ast.Name) and inner.id == "board" and isinstance(inner.ctx, ast.Store)
+            for inner in ast.walk(node)
+        )
+        self._has_board = not assigned and (
+            outer or any(one.arg == "board" and one.annotation is None for one in arguments)
+        )
         self.generic_visit(node)
         self._has_board = outer
 
@@ -47,15 +67,29 @@ class _Uses(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         called = node.func
-        if self._has_board and isinstance(called, ast.Attribute) and called.attr in ("read", "write") \
-                and isinstance(called.value, ast.Name) and called.value.id == "board":
-            self._compare(node, called.attr == "write", self._argument(node, 0, "name"), self._argument(node, 1, "value"))
+        if (
+            self._has_board
+            and isinstance(called, ast.Attribute)
+            and called.attr in ("read", "write")
+            and isinstance(called.value, ast.Name)
+            and called.value.id == "board"
+        ):
+            self._compare(
+                node,
+                called.attr == "write",
+                self._argument(node, 0, "name"),
+                self._argument(node, 1, "value"),
+            )
 
     def _argument(self, call: ast.Call, index: int, keyword: str):
         """Return the constant that *call* is given there, or None."""
         if any(isinstance(one, ast.Starred) for one in call.args):
             return None
-        found = call.args[index] if index < len(call.args) else next((one.value for one in call.keywords if one.arg == keyword), None)
+        found = (
+            call.args[index]
+            if index < len(call.args)
+            else next((one.value for one in call.keywords if one.arg == keyword), None)
+        )
         found = self._constants.get(found.id) if isinstance(found, ast.Name) else found
         return found.value if isinstance(found, ast.Constant) else None
 
@@ -65,10 +99,29 @@ class _Uses(ast.NodeVisitor):
         place, pin = LinePlace(self._file, node.lineno), self._pins.get(name)
         if pin is None:
             able = [one.name for one in self._pins.values() if not writes or one.kind in _MOST]
-            self._problems.add(place, (), f"no pin is called {quoted(name)}", hint=did_you_mean(name, able) or (
-                f"clawlite.toml has {one_of(self._pins)}" if self._pins else "declare it in clawlite.toml under [[pins]]"))
+            self._problems.add(
+                place,
+                (),
+                f"no pin is called {quoted(name)}",
+                hint=did_you_mean(name, able)
+                or (
+                    f"clawlite.toml has {one_of(self._pins)}"
+                    if self._pins
+                    else "declare it in clawlite.toml under [[pins]]"
+                ),
+            )
         elif writes and pin.kind not in _MOST:
-            self._problems.add(place, (), f"the pin {quoted(name)} is of kind {quoted(pin.kind)} and cannot be written",
-                               hint='kind = "output" or "pwm" in clawlite.toml can')
+            self._problems.add(
+                place,
+                (),
+                f"the pin {quoted(name)} is of kind {quoted(pin.kind)} and cannot be written",
+                hint='kind = "output" or "pwm" in clawlite.toml can',
+            )
         elif writes and isinstance(value, (int, float)) and not 0 <= int(value) <= _MOST[pin.kind]:
-            self._problems.add(place, (), f"the pin {quoted(name)} of kind {quoted(pin.kind)}", f"0 to {_MOST[pin.kind]}", str(value))
+            self._problems.add(
+                place,
+                (),
+                f"the pin {quoted(name)} of kind {quoted(pin.kind)}",
+                f"0 to {_MOST[pin.kind]}",
+                str(value),
+            )

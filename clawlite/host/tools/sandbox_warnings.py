@@ -1,7 +1,9 @@
-"""What a Sandbox of level process allows that is more than its maker may want: warnings of ``clawlite check`` and ``build``.
+"""What a Sandbox of level process allows that is more than its maker may want: warnings of
+``clawlite check`` and ``build``.
 
-Each is valid, and each was the way in of an attack on an agent, or of a tool that took its machine down by accident.
-"""
+Each is valid, and each was the way in of an attack on an agent, or of a tool that took its machine
+down by accident."""
+
 from clawlite.core import defaults, profile
 from clawlite.core.policy import is_within
 from clawlite.host.base.problems import quoted
@@ -10,7 +12,11 @@ from clawlite.host.tools import sandboxes
 
 def find(manifest) -> list[tuple]:
     """Return (path in the Sandbox's spec, message) for each caution about *manifest*."""
-    if manifest.sandbox is None or not manifest.tools or sandboxes.level(manifest) != profile.PROCESS:
+    if (
+        manifest.sandbox is None
+        or not manifest.tools
+        or sandboxes.level(manifest) != profile.PROCESS
+    ):
         return []
     can = manifest.sandbox.spec.capabilities
     found = _limits(manifest)
@@ -18,9 +24,15 @@ def find(manifest) -> list[tuple]:
         found += _files(can.filesystem) + _network(can.network)
     runs = any(sandboxes.block_of(tool.name) == "shell" for tool in manifest.tools)
     if runs and can and can.shell and can.shell.mode == "full":
-        found.append((("capabilities", "shell", "mode"),
-                      "exec-shell may run every command: mode: restricted keeps a model from running what "
-                      "blocked_commands name by accident, and a rule with require-approval asks a person first"))
+        found.append(
+            (
+                ("capabilities", "shell", "mode"),
+                "exec-shell may run every command: mode: restricted keeps a model from "
+                "running what "
+                "blocked_commands name by accident, and a rule with require-approval asks a "
+                "person first",
+            )
+        )
     return found
 
 
@@ -30,8 +42,14 @@ def _limits(manifest) -> list[tuple]:
         return []
     relaxed = manifest.settings.sandbox.relaxed or []
     default = {name: value for name, value in defaults.DEFAULTS.items() if name not in relaxed}
-    return [((), f"no resource_limits: each call has {defaults.sentence(default)}, as far as the kernel keeps it; "
-                 "resource_limits declare others")]
+    return [
+        (
+            (),
+            f"no resource_limits: each call has {defaults.sentence(default)}, as far as the "
+            f"kernel keeps it; "
+            "resource_limits declare others",
+        )
+    ]
 
 
 def _files(files) -> list[tuple]:
@@ -39,14 +57,24 @@ def _files(files) -> list[tuple]:
     at = "capabilities", "filesystem"
     found, writable = [], [path for path, may in mounts if may and mode == profile.SCOPED]
     if mode == profile.FULL:
-        found = [(at + ("mode",), "tools may write wherever the agent's user may: "
-                                  "mode: scoped keeps them to mount_paths")]
+        found = [
+            (
+                at + ("mode",),
+                "tools may write wherever the agent's user may: "
+                "mode: scoped keeps them to mount_paths",
+            )
+        ]
         mounts, writable = [], ["/"]
     for index, (path, may) in enumerate(mounts):
         if path == "/" and may:
-            found.append((at + ("mount_paths", index),
-                          "tools may write wherever the agent's user may: mount the folders that they need, "
-                          'and "/" with permissions: ro'))
+            found.append(
+                (
+                    at + ("mount_paths", index),
+                    "tools may write wherever the agent's user may: mount the folders that "
+                    "they need, "
+                    'and "/" with permissions: ro',
+                )
+            )
     if mode == profile.SCOPED and not mounts:
         writable = ["/workspace"]
     for index, path in enumerate(denied):
@@ -70,13 +98,25 @@ def _closed_above(at: tuple, path: str, what: str, writable: list) -> list[tuple
     mend = "keep it outside of " + quoted(above[0])
     if above[0] == "/":
         mend = "mount the folders that tools need"
-    return [(at, f"{what} lies in {quoted(above[0])}, which tools may write to: where a kernel has "
-                 "Landlock and no user namespaces (profile L), commands and functions can make "
-                 f"nothing in the folders above it; {mend}")]
+    return [
+        (
+            at,
+            f"{what} lies in {quoted(above[0])}, which tools may write to: where a kernel has "
+            "Landlock and no user namespaces (profile L), commands and functions can make "
+            f"nothing in the folders above it; {mend}",
+        )
+    ]
 
 
 def _network(network) -> list[tuple]:
     hosts = network.allowed_hosts or [] if network and network.mode == "allowlist" else []
-    return [(("capabilities", "network", "allowed_hosts", index),
-             f"{quoted(host)} is every name below a top-level domain, strangers' too: name the domain, "
-             "as in *.example.com") for index, host in enumerate(hosts) if host.startswith("*.") and "." not in host[2:].rstrip(".")]
+    return [
+        (
+            ("capabilities", "network", "allowed_hosts", index),
+            f"{quoted(host)} is every name below a top-level domain, strangers' too: name the "
+            f"domain, "
+            "as in *.example.com",
+        )
+        for index, host in enumerate(hosts)
+        if host.startswith("*.") and "." not in host[2:].rstrip(".")
+    ]

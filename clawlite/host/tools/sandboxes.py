@@ -1,7 +1,8 @@
 """The Sandbox of a manifest to the section of the image that core/profile.py reads.
 
-No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): level process, every capability denied.
-"""
+No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): level process, every
+capability denied."""
+
 from clawlite.core import profile
 from clawlite.core.automaton import search
 from clawlite.core.policy import normalise
@@ -11,15 +12,40 @@ from clawlite.host.documents import registry
 from clawlite.host.schema.automata import PatternError
 from clawlite.host.tools import buses, credentials
 
-NETWORK = {None: profile.DENY, "deny": profile.DENY, "allowlist": profile.ALLOWLIST, "allow-all": profile.ALLOW_ALL}
-FILES = {None: profile.DENY, "deny": profile.DENY, "read-only": profile.READ_ONLY, "scoped": profile.SCOPED, "full": profile.FULL}
-INJECTION = {None: profile.BOUNDARY, "host-boundary": profile.BOUNDARY, "environment": profile.ENVIRONMENT, "file-mount": profile.FILE}
-SHELL = {None: profile.DENY, "deny": profile.DENY, "restricted": profile.RESTRICTED, "full": profile.UNRESTRICTED}
+NETWORK = {
+    None: profile.DENY,
+    "deny": profile.DENY,
+    "allowlist": profile.ALLOWLIST,
+    "allow-all": profile.ALLOW_ALL,
+}
+FILES = {
+    None: profile.DENY,
+    "deny": profile.DENY,
+    "read-only": profile.READ_ONLY,
+    "scoped": profile.SCOPED,
+    "full": profile.FULL,
+}
+INJECTION = {
+    None: profile.BOUNDARY,
+    "host-boundary": profile.BOUNDARY,
+    "environment": profile.ENVIRONMENT,
+    "file-mount": profile.FILE,
+}
+SHELL = {
+    None: profile.DENY,
+    "deny": profile.DENY,
+    "restricted": profile.RESTRICTED,
+    "full": profile.UNRESTRICTED,
+}
 
 
 def level(manifest) -> int:
     """Return the level of the sandbox that the tools of *manifest* run in."""
-    return profile.NONE if manifest.sandbox and manifest.sandbox.spec.level == "none" else profile.PROCESS
+    return (
+        profile.NONE
+        if manifest.sandbox and manifest.sandbox.spec.level == "none"
+        else profile.PROCESS
+    )
 
 
 def block_of(name: str) -> str | None:
@@ -37,7 +63,9 @@ def denies(manifest, tool) -> str | None:
 
 
 def workspace(manifest) -> str | None:
-    """Return the mount that /workspace means, normalised, or None when it is the agent's own folder."""
+    """Return the mount that /workspace means, normalised, or None when it is the agent's own
+    folder.
+    """
     spec = manifest.sandbox.spec if manifest.sandbox else None
     files = spec.capabilities.filesystem if spec and spec.capabilities else None
     mode, mounts, _ = files_of(files)
@@ -53,23 +81,42 @@ def section(manifest, pool) -> list | None:
     if not manifest.tools:
         return None
     if manifest.sandbox is None:
-        return ["", profile.PROCESS, [profile.DENY, [], True], [profile.DENY, [], []], [profile.BOUNDARY, False],
-                [profile.DENY, [], []], [None] * len(LIMITS)]
+        return [
+            "",
+            profile.PROCESS,
+            [profile.DENY, [], True],
+            [profile.DENY, [], []],
+            [profile.BOUNDARY, False],
+            [profile.DENY, [], []],
+            [None] * len(LIMITS),
+        ]
     spec = manifest.sandbox.spec
     can = spec.capabilities
-    return [manifest.sandbox.name, level(manifest), _network(can and can.network), files_of(can and can.filesystem),
-            _secrets(can and can.secrets), _shell(manifest, can and can.shell, pool),
-            [spec.resource_limits and getattr(spec.resource_limits, name) or None for name in LIMITS]]
+    return [
+        manifest.sandbox.name,
+        level(manifest),
+        _network(can and can.network),
+        files_of(can and can.filesystem),
+        _secrets(can and can.secrets),
+        _shell(manifest, can and can.shell, pool),
+        [spec.resource_limits and getattr(spec.resource_limits, name) or None for name in LIMITS],
+    ]
 
 
 def _network(network) -> list:
     if network is None:
         return [profile.DENY, [], True]
-    return [NETWORK[network.mode], [host.lower() for host in network.allowed_hosts or []], blocks_private(network)]
+    return [
+        NETWORK[network.mode],
+        [host.lower() for host in network.allowed_hosts or []],
+        blocks_private(network),
+    ]
 
 
 def blocks_private(network) -> bool:
-    """Return whether tools are kept from addresses that are not public: they are, unless *network* switches that off."""
+    """Return whether tools are kept from addresses that are not public: they are, unless
+    *network* switches that off.
+    """
     guard = network.ssrf_protection
     return guard is None or (guard.enabled is not False and guard.block_private_ips is not False)
 
@@ -78,8 +125,12 @@ def files_of(files) -> list:
     if files is None:
         return [profile.DENY, [], []]
     mode = FILES[files.mode]
-    mounts = [[normalise(mount.path) or "", mount.permissions == "rw" and mode != profile.READ_ONLY] for mount in files.mount_paths or []]
-    return [mode, mounts, [normalise(path) or "" for path in files.denied_paths or []]]         # a relative one is below /workspace
+    mounts = [
+        [normalise(mount.path) or "", mount.permissions == "rw" and mode != profile.READ_ONLY]
+        for mount in files.mount_paths or []
+    ]
+    # a relative one is below /workspace
+    return [mode, mounts, [normalise(path) or "" for path in files.denied_paths or []]]
 
 
 def _secrets(secrets) -> list:
@@ -97,23 +148,42 @@ def _shell(manifest, shell, pool) -> list:
         try:
             patterns.append(pool.add(pattern, "python"))
         except PatternError as e:
-            manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_patterns", index), str(e), hint="say it without that, or block the command's name")
+            manifest.problem(
+                manifest.sandbox,
+                ("capabilities", "shell", "blocked_patterns", index),
+                str(e),
+                hint="say it without that, or block the command's name",
+            )
         else:
             if search(pool.tables[patterns[-1]], b""):
-                manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_patterns", index), "it matches every command", "an expression that matches some",
-                                 quoted(pattern), "to block every command: mode: deny")
+                manifest.problem(
+                    manifest.sandbox,
+                    ("capabilities", "shell", "blocked_patterns", index),
+                    "it matches every command",
+                    "an expression that matches some",
+                    quoted(pattern),
+                    "to block every command: mode: deny",
+                )
     for index, command in enumerate(shell.blocked_commands or []):
         if not command.replace("*", "").strip():
-            manifest.problem(manifest.sandbox, ("capabilities", "shell", "blocked_commands", index), "expected words of a command, and * between them",
-                             hint="to block every command: mode: deny")
+            manifest.problem(
+                manifest.sandbox,
+                ("capabilities", "shell", "blocked_commands", index),
+                "expected words of a command, and * between them",
+                hint="to block every command: mode: deny",
+            )
     return [SHELL[shell.mode], list(shell.blocked_commands or []), patterns]
 
 
 def local(manifest) -> list | None:
-    """Return what clawlite.toml adds to the tools of this machine: [relaxed, environment, writable, search, credentials, buses, namespaces]; None for nothing."""
+    """Return what clawlite.toml adds to the tools of this machine: [relaxed, environment,
+    writable, search, credentials, buses, namespaces]; None for nothing.
+    """
     sandbox, search = manifest.settings.sandbox, manifest.settings.search
     record = [list(getattr(sandbox, name) or []) for name in ("relaxed", "environment", "writable")]
-    record.append(None if search is None else [search.endpoint, search.header or "", search.credential or ""])
+    record.append(
+        None if search is None else [search.endpoint, search.header or "", search.credential or ""]
+    )
     record.append(credentials.records(manifest))
     record.append(buses.records(manifest))
     record.append(sandbox.namespaces or "")

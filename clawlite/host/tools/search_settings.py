@@ -1,4 +1,5 @@
 """What clawlite.toml says of web-search: the section [search]."""
+
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.netaddress import address_of, is_loopback
 from clawlite.core.netrules import parse_url
@@ -7,7 +8,10 @@ from clawlite.host.models.common import Strict, Text
 
 
 class Search(Strict):
-    """Where web-search asks: a URL with {query} in its path or query; header and credential: the name of a header and of the secret that it holds."""
+    """Where web-search asks: a URL with {query} in its path or query; header and credential: the
+    name of a header and of the secret that it holds.
+    """
+
     endpoint: Text
     header: Text | None = None
     credential: Text | None = None
@@ -21,8 +25,21 @@ class Search(Strict):
             except SandboxDenied:
                 scheme = host = target = ""
             if "{query}" not in target:
-                report(("endpoint",), "", "an http or https URL with {query} in its path or query", quoted(endpoint))
+                report(
+                    ("endpoint",),
+                    "",
+                    "an http or https URL with {query} in its path or query",
+                    quoted(endpoint),
+                )
             elif "credential" in value and scheme != "https" and not is_loopback(address_of(host)):
-                report(("credential",), "a credential goes over https alone, or to this machine", key=True)
+                report(
+                    ("credential",),
+                    "a credential goes over https alone, or to this machine",
+                    key=True,
+                )
         if ("header" in value) != ("credential" in value):
-            report(("header" if "header" in value else "credential",), "header and credential go together", key=True)
+            report(
+                ("header" if "header" in value else "credential",),
+                "header and credential go together",
+                key=True,
+            )

@@ -1,9 +1,12 @@
-"""tools.py beside claw.yaml: every public function in it is a tool.  Read with ``ast``, never imported.
+"""tools.py beside claw.yaml: every public function in it is a tool.  Read with ``ast``, never
+imported.
 
-1. A tool is a top-level ``def`` without a leading underscore.  Its docstring is the description, its annotations the schema.
+1. A tool is a top-level ``def`` without a leading underscore.  Its docstring is the description,
+   its annotations the schema.
 2. The file runs on MicroPython too, so what is a SyntaxError there is refused here.
 3. ``board`` without an annotation is given by the runtime and no argument of the tool.
 """
+
 import ast
 import dataclasses
 import re
@@ -16,7 +19,11 @@ from clawlite.host.schema.annotations import Unsupported, annotation_schema, def
 FILE = "tools.py"
 MAX_TOOLS = 256
 _NOT_ON_BOARDS = (
-    (ast.AsyncFunctionDef, "async def", "write a plain def; a tool that waits is a generator that yields between its steps"),
+    (
+        ast.AsyncFunctionDef,
+        "async def",
+        "write a plain def; a tool that waits is a generator that yields between its steps",
+    ),
     (ast.Match, "match", "use if and elif"),
     (ast.TryStar, "except*", "use except"),
 )
@@ -35,6 +42,7 @@ class Function:
     is_generator  it has a yield, so that a timeout can end it between steps
     has_board     its parameter ``board`` is given by the runtime
     """
+
     name: str
     function: str
     line: int
@@ -45,10 +53,11 @@ class Function:
 
 
 def read(source: bytes, file: str, problems: Problems) -> tuple:
-    """Return ([Function] of the text of tools.py, in file order, names of those left out); mistakes go to *problems*.
+    """Return ([Function] of the text of tools.py, in file order, names of those left out); mistakes
+    go to *problems*.
 
-    *file* is the name for messages.  Functions with a mistake are left out: their tools are not missing.  Of a text that is no
-    Python nothing is known: the names are None.
+    *file* is the name for messages.  Functions with a mistake are left out: their tools are not
+    missing.  Of a text that is no Python nothing is known: the names are None.
     """
     tree = _parse(source, file, problems)
     if tree is None:
@@ -56,17 +65,30 @@ def read(source: bytes, file: str, problems: Problems) -> tuple:
     for node in ast.walk(tree):
         for kind, word, hint in _NOT_ON_BOARDS:
             if isinstance(node, kind):
-                problems.add(LinePlace(file, node.lineno), (), f"{word} does not run on a MicroPython board", hint=hint)
+                problems.add(
+                    LinePlace(file, node.lineno),
+                    (),
+                    f"{word} does not run on a MicroPython board",
+                    hint=hint,
+                )
         if isinstance(node, ast.arguments) and node.posonlyargs:
-            problems.add(LinePlace(file, node.posonlyargs[0].lineno), (),
-                         'positional-only parameters ("/") do not run on a MicroPython board', hint='remove the "/"')
+            problems.add(
+                LinePlace(file, node.posonlyargs[0].lineno),
+                (),
+                'positional-only parameters ("/") do not run on a MicroPython board',
+                hint='remove the "/"',
+            )
     functions, broken, seen = [], set(), {}
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
             continue
         if node.name in seen:
-            problems.add(LinePlace(file, node.lineno), (node.name,), f"this name is already defined on line {seen[node.name]}",
-                         hint="rename one of them")
+            problems.add(
+                LinePlace(file, node.lineno),
+                (node.name,),
+                f"this name is already defined on line {seen[node.name]}",
+                hint="rename one of them",
+            )
             continue
         seen[node.name] = node.lineno
         function = _Reader(node, file, problems).function()
@@ -75,8 +97,12 @@ def read(source: bytes, file: str, problems: Problems) -> tuple:
         else:
             functions.append(function)
     if len(functions) > MAX_TOOLS:
-        problems.add(LinePlace(file), (), f"{len(functions)} public functions; at most {MAX_TOOLS} can be tools",
-                     hint="begin the names of helpers with an underscore")
+        problems.add(
+            LinePlace(file),
+            (),
+            f"{len(functions)} public functions; at most {MAX_TOOLS} can be tools",
+            hint="begin the names of helpers with an underscore",
+        )
     return functions, broken
 
 
@@ -86,7 +112,8 @@ def _parse(source: bytes, file: str, problems: Problems):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text, feature_version=(3, 11))
-            compile(tree, file, "exec", dont_inherit=True)  # it may parse and be no program: a stray break
+            # it may parse and be no program: a stray break
+            compile(tree, file, "exec", dont_inherit=True)
             return tree
     except ManifestErrors as e:
         problems.extend(e)
@@ -113,39 +140,66 @@ class _Reader:
         node = self.node
         name = node.name.replace("_", "-")
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}", name):
-            self._problem(node.lineno, "a tool's name has 1 to 63 letters, digits and underscores", "rename the function")
+            self._problem(
+                node.lineno,
+                "a tool's name has 1 to 63 letters, digits and underscores",
+                "rename the function",
+            )
         doc = ast.get_docstring(node) or ""
-        told = [doc] + [part.value for part in ast.walk(node.args) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        told = [doc] + [
+            part.value
+            for part in ast.walk(node.args)
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        ]
         lone = _SURROGATE.search("".join(told))
         if lone:
-            self._problem(node.lineno, f"its docstring or a parameter has the half of a character, U+{ord(lone[0]):04X}, which no text holds",
-                          "write the whole character, or \\U and its eight digits")
+            self._problem(
+                node.lineno,
+                f"its docstring or a parameter has the half of a "
+                f"character, U+{ord(lone[0]):04X}, which no text holds",
+                "write the whole character, or \\U and its eight digits",
+            )
             return None
         paragraphs = doc.split("\n\n", 1)
         description = " ".join(paragraphs[0].split())
         if not description:
-            self._problem(node.lineno, "a public function is a tool and needs a docstring: the model reads it",
-                          "describe it, or begin its name with an underscore")
-        schema, has_board = self._schema(_parameter_docs(paragraphs[1] if len(paragraphs) > 1 else ""))
+            self._problem(
+                node.lineno,
+                "a public function is a tool and needs a docstring: the model reads it",
+                "describe it, or begin its name with an underscore",
+            )
+        schema, has_board = self._schema(
+            _parameter_docs(paragraphs[1] if len(paragraphs) > 1 else "")
+        )
         if self.failed:
             return None
-        return Function(name, node.name, node.lineno, description, schema, _has_yield(node), has_board)
+        return Function(
+            name, node.name, node.lineno, description, schema, _has_yield(node), has_board
+        )
 
     def _schema(self, docs: dict) -> tuple:
         arguments = self.node.args
         for extra, stars in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
             if extra:
-                self._problem(extra.lineno, f"{stars}{extra.arg}: a tool's parameters are known by name", "name each parameter")
+                self._problem(
+                    extra.lineno,
+                    f"{stars}{extra.arg}: a tool's parameters are known by name",
+                    "name each parameter",
+                )
         if arguments.posonlyargs:
-            self.failed = True      # the whole-file check has said so
+            self.failed = True  # the whole-file check has said so
         missing = [None] * (len(arguments.args) - len(arguments.defaults))
-        pairs = list(zip(arguments.args, missing + arguments.defaults)) + list(zip(arguments.kwonlyargs, arguments.kw_defaults))
+        pairs = list(zip(arguments.args, missing + arguments.defaults)) + list(
+            zip(arguments.kwonlyargs, arguments.kw_defaults)
+        )
         properties, required, has_board = {}, [], False
         for parameter, default in pairs:
             if parameter.arg == "board" and parameter.annotation is None:
                 has_board = True
                 continue
-            properties[parameter.arg] = self._property(parameter, default, docs.get(parameter.arg, ""))
+            properties[parameter.arg] = self._property(
+                parameter, default, docs.get(parameter.arg, "")
+            )
             if default is None:
                 required.append(parameter.arg)
         schema = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -156,7 +210,12 @@ class _Reader:
     def _property(self, parameter: ast.arg, default, doc: str) -> dict:
         name = parameter.arg
         if parameter.annotation is None:
-            self._problem(parameter.lineno, "this parameter has no annotation", f"write its type: {name}: int", name)
+            self._problem(
+                parameter.lineno,
+                "this parameter has no annotation",
+                f"write its type: {name}: int",
+                name,
+            )
             return {}
         try:
             found = annotation_schema(parameter.annotation)

@@ -1,10 +1,14 @@
-"""The Skills of a manifest (CKP 0.2.0, 5.5) to the section of the image that core/skill.py reads (docs/skills.md).
+"""The Skills of a manifest (CKP 0.2.0, 5.5) to the section of the image that core/skill.py reads
+(docs/skills.md).
 
-1. A model begins a skill by a tool ``skill__NAME``, which only reads: rules of scope ``skill`` and ``all`` decide about it.
-2. While a skill is under way, its tools may be called, composite ones among them, and skills that use no other tools.
-3. ``permissions`` that a required tool exceeds are refused here, as far as anybody knows what a tool does: its category, its hints, and
-   what the sandbox gives it.
+1. A model begins a skill by a tool ``skill__NAME``, which only reads: rules of scope ``skill`` and
+   ``all`` decide about it.
+2. While a skill is under way, its tools may be called, composite ones among them, and skills that
+   use no other tools.
+3. ``permissions`` that a required tool exceeds are refused here, as far as anybody knows what a
+   tool does: its category, its hints, and what the sandbox gives it.
 """
+
 import dataclasses
 import json
 
@@ -17,18 +21,36 @@ from clawlite.host.models.tool import ToolSpec
 from clawlite.host.providers import provider_order
 from clawlite.host.tools import sandboxes
 
-MAX_NAME = 64 - len(PREFIX)     # providers take names of 64 characters
-MAX_TEXT = 32768                # bytes of an instruction
-_ANY_INPUT = {"type": "object", "properties": {"input": {"type": "string", "description": "What it is about, in words"}}}
-_FRAME = "Follow this instruction for the input below it (skill %s). Call no tools but these: %s.\n\n%s\n\n"
-_OUTPUT = "End with an answer that is one JSON value, without any other text, and fits this JSON Schema: %s\n\n"
+MAX_NAME = 64 - len(PREFIX)  # providers take names of 64 characters
+MAX_TEXT = 32768  # bytes of an instruction
+_ANY_INPUT = {
+    "type": "object",
+    "properties": {"input": {"type": "string", "description": "What it is about, in words"}},
+}
+_FRAME = (
+    "Follow this instruction for the input below it (skill %s). Call no tools but these: "
+    "%s.\n\n%s\n\n"
+)
+_OUTPUT = (
+    "End with an answer that is one JSON value, without any other text, and fits this JSON "
+    "Schema: %s\n\n"
+)
 
 
 def as_tools(manifest) -> list:
-    """Return the skills of *manifest* as Tool specs, each under its own name: what policy and providers see of them."""
+    """Return the skills of *manifest* as Tool specs, each under its own name: what policy and
+    providers see of them.
+    """
     hints = {"readOnlyHint": True, "idempotentHint": True}
-    return [dataclasses.replace(skill, spec=ToolSpec(description=skill.spec.description, input_schema=_schema(skill), annotations=hints))
-            for skill in manifest.skills]
+    return [
+        dataclasses.replace(
+            skill,
+            spec=ToolSpec(
+                description=skill.spec.description, input_schema=_schema(skill), annotations=hints
+            ),
+        )
+        for skill in manifest.skills
+    ]
 
 
 def called(tool) -> str:
@@ -37,10 +59,16 @@ def called(tool) -> str:
 
 
 def handler(manifest, tool) -> list | None:
-    """Return the handler of a skill or a composite tool, as its record has it; None for other tools."""
+    """Return the handler of a skill or a composite tool, as its record has it; None for other
+    tools.
+    """
     if tool.kind == "Skill":
         return [SKILL, tool.name]
-    return [COMPOSITE, manifest.resolve("Skill", tool.spec.skill_ref).name] if tool.spec.composite else None
+    return (
+        [COMPOSITE, manifest.resolve("Skill", tool.spec.skill_ref).name]
+        if tool.spec.composite
+        else None
+    )
 
 
 def asks(manifest, tool) -> bool:
@@ -62,9 +90,22 @@ def section(manifest, compiled, prose) -> list | None:
         if spec.output_schema is not None:
             text += _OUTPUT % json.dumps(spec.output_schema, ensure_ascii=False)
         estimates = spec.estimates
-        rows.append([skill.name, prose.add(text + "Input: "), names, field(_schema(skill)), _defaults(_schema(skill)),
-                     None if spec.output_schema is None else compiled(skill, "output_schema", spec.output_schema),
-                     [estimates and getattr(estimates, name) for name in ("avg_tokens", "avg_duration_seconds", "avg_tool_calls")]])
+        rows.append(
+            [
+                skill.name,
+                prose.add(text + "Input: "),
+                names,
+                field(_schema(skill)),
+                _defaults(_schema(skill)),
+                None
+                if spec.output_schema is None
+                else compiled(skill, "output_schema", spec.output_schema),
+                [
+                    estimates and getattr(estimates, name)
+                    for name in ("avg_tokens", "avg_duration_seconds", "avg_tool_calls")
+                ],
+            ]
+        )
     return rows or None
 
 
@@ -81,12 +122,18 @@ def required(manifest, skill) -> list:
 def fence(manifest, skill) -> list[str]:
     """Return the names that may be called while *skill* is under way."""
     names = [tool.name for tool in required(manifest, skill)]
-    return names + [called(other) for other in manifest.skills
-                    if other.name != skill.name and {tool.name for tool in required(manifest, other)} <= set(names)]
+    return names + [
+        called(other)
+        for other in manifest.skills
+        if other.name != skill.name
+        and {tool.name for tool in required(manifest, other)} <= set(names)
+    ]
 
 
 def field(schema: dict) -> str | None:
-    """Return the argument that plain text becomes: the only one that is required, or the only one at all, when it may be a string."""
+    """Return the argument that plain text becomes: the only one that is required, or the only
+    one at all, when it may be a string.
+    """
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     names = schema.get("required") or list(properties)
@@ -106,49 +153,105 @@ def _schema(skill) -> dict:
 
 def _defaults(schema: dict) -> list:
     properties = schema.get("properties")
-    return [[name, part["default"]] for name, part in (properties if isinstance(properties, dict) else {}).items()
-            if isinstance(part, dict) and "default" in part]
+    return [
+        [name, part["default"]]
+        for name, part in (properties if isinstance(properties, dict) else {}).items()
+        if isinstance(part, dict) and "default" in part
+    ]
 
 
 def system(manifest, offered: list) -> str:
-    """Return the system prompt: the personality, its locale, and the skills among the *offered* tools (under the names
-    by which they are called), which a model may begin."""
+    """Return the system prompt: the personality, its locale, and the skills among the *offered*
+    tools (under the names by which they are called), which a model may begin."""
     identity = manifest.identity.spec
     text = identity.personality
     if identity.locale:
-        text = "%s\n\nThe locale is %s: answer in its language, unless you are spoken to in another." % (text.rstrip(), identity.locale)
-    lines = ["- %s: %s" % (tool.name, " ".join((tool.spec.description or "").split())) for tool in offered if tool.kind == "Skill"]
+        text = (
+            "%s\n\nThe locale is %s: answer in its language, unless you are spoken to in another."
+            % (text.rstrip(), identity.locale)
+        )
+    lines = [
+        "- %s: %s" % (tool.name, " ".join((tool.spec.description or "").split()))
+        for tool in offered
+        if tool.kind == "Skill"
+    ]
     if lines:
-        text = "%s\n\nSkills: call one to get its instruction, before you do yourself what it is for.\n%s" % (text.rstrip(), "\n".join(lines))
+        text = (
+            "%s\n\nSkills: call one to get its instruction, before you do yourself what it is "
+            "for.\n%s" % (text.rstrip(), "\n".join(lines))
+        )
     return text
 
 
 # -- what is refused
 
+
 def check(manifest) -> None:
     """Add a problem for each skill, and each composite tool, that could not be what it says."""
     for skill in manifest.skills:
         if len(skill.name) > MAX_NAME:
-            manifest.problem(skill, (), f"the name of a skill has at most {MAX_NAME} characters: a model calls it {PREFIX}NAME", hint="give it a shorter one")
+            manifest.problem(
+                skill,
+                (),
+                f"the name of a skill has at most {MAX_NAME} characters: "
+                f"a model calls it {PREFIX}NAME",
+                hint="give it a shorter one",
+            )
         if len(skill.spec.instruction.encode()) > MAX_TEXT:
-            manifest.problem(skill, ("instruction",), "", f"at most {MAX_TEXT} bytes", f"{len(skill.spec.instruction.encode())}")
+            manifest.problem(
+                skill,
+                ("instruction",),
+                "",
+                f"at most {MAX_TEXT} bytes",
+                f"{len(skill.spec.instruction.encode())}",
+            )
         for number, reference in enumerate(skill.spec.tools_required):
-            for said, tool in _exceeding(manifest, skill.spec.permissions, manifest.resolve("Tool", reference)):
-                manifest.problem(skill, ("tools_required", number), f"permissions.{said}, and {tool} does more", hint="grant it, or leave the tool out")
-    models = any(not provider_order.is_builtin(provider) for provider in provider_order.providers(manifest))
+            for said, tool in _exceeding(
+                manifest, skill.spec.permissions, manifest.resolve("Tool", reference)
+            ):
+                manifest.problem(
+                    skill,
+                    ("tools_required", number),
+                    f"permissions.{said}, and {tool} does more",
+                    hint="grant it, or leave the tool out",
+                )
+    models = any(
+        not provider_order.is_builtin(provider) for provider in provider_order.providers(manifest)
+    )
     for tool in manifest.tools:
         spec = tool.spec
         if spec.skill_ref is not None and not spec.composite:
-            manifest.problem(tool, ("skill_ref",), "only a composite tool runs a skill", hint="add composite: true, or remove it", key=True)
+            manifest.problem(
+                tool,
+                ("skill_ref",),
+                "only a composite tool runs a skill",
+                hint="add composite: true, or remove it",
+                key=True,
+            )
         if spec.composite and not models:
-            manifest.problem(tool, ("composite",), "no provider here is a model: built-in ones cannot follow the instruction of a skill", key=True)
+            manifest.problem(
+                tool,
+                ("composite",),
+                "no provider here is a model: built-in ones "
+                "cannot follow the instruction of a skill",
+                key=True,
+            )
         for name in ("retry", "sandbox_ref", "mcp_source") if spec.composite else ():
             if getattr(spec, name) is not None:
-                manifest.problem(tool, (name,), "a composite tool is a turn of a model: the tools that it calls have this, not it", hint="remove it", key=True)
+                manifest.problem(
+                    tool,
+                    (name,),
+                    "a composite tool is a turn of a model: the tools "
+                    "that it calls have this, not it",
+                    hint="remove it",
+                    key=True,
+                )
 
 
 def _exceeding(manifest, permissions, tool):
-    """Yield (permission, name of a tool) of what *tool* does beyond *permissions*; a composite tool does what its skill's tools do."""
+    """Yield (permission, name of a tool) of what *tool* does beyond *permissions*; a composite
+    tool does what its skill's tools do.
+    """
     if permissions is None:
         return
     if tool.spec.composite:
@@ -158,12 +261,26 @@ def _exceeding(manifest, permissions, tool):
     hints, category = tool.spec.annotations or {}, (tool.labels or {}).get("category")
     ability = registry.ability(tool.name) if tool.origin == "registry" else ""
     can = manifest.sandbox.spec.capabilities if manifest.sandbox else None
-    if permissions.network is False and (category == "network" or ability == "web" or hints.get("openWorldHint") is True
-                                         or ability == "shell" and can and can.network and can.network.mode != "deny"):
+    if permissions.network is False and (
+        category == "network"
+        or ability == "web"
+        or hints.get("openWorldHint") is True
+        or ability == "shell"
+        and can
+        and can.network
+        and can.network.mode != "deny"
+    ):
         yield "network is false", tool.name
     files, writes = permissions.filesystem, hints.get("readOnlyHint") is not True
     touches = category == "filesystem" or ability == "shell"
     mode, mounts, _ = sandboxes.files_of(can and can.filesystem)
     beyond = mode == FULL or any(writable and path != "/workspace" for path, writable in mounts)
-    if touches and (files == "none" or files == "read-only" and writes or files == "write-workspace" and writes and beyond):
+    if touches and (
+        files == "none"
+        or files == "read-only"
+        and writes
+        or files == "write-workspace"
+        and writes
+        and beyond
+    ):
         yield f"filesystem is {quoted(files)}", tool.name

@@ -1,26 +1,40 @@
-"""The WorldModels of a manifest (CKP 0.3.0) to the section of the image that linux/tools/world_model.py reads (docs/skills.md).
+"""The WorldModels of a manifest (CKP 0.3.0) to the section of the image that
+linux/tools/world_model.py reads (docs/skills.md).
 
-1. Only what a skill names is asked, and only on Linux: boards go on without, and a build for one says so.
+1. Only what a skill names is asked, and only on Linux: boards go on without, and a build for one
+   says so.
 2. A model that could never answer is refused here; one that may fail falls back when it does.
 """
+
 from clawlite.host.base.problems import quoted
 from clawlite.host.providers import provider_order
 from clawlite.host.tools import skills
 
 LATER = "not supported by this version of clawlite"
-GIVEN = {"tool": "string", "arguments": "object", "skill": "string", "predicts": "array", "horizon": "string"}
+GIVEN = {
+    "tool": "string",
+    "arguments": "object",
+    "skill": "string",
+    "predicts": "array",
+    "horizon": "string",
+}
 PREDICTS = ("state", "observation", "risk", "cost")
-FALLBACKS = ("conservative", "retry", "escalate")       # the place of each is its number in the image
+# the place of each is its number in the image
+FALLBACKS = ("conservative", "retry", "escalate")
 UNCERTAINTIES = ("none", "bounded", "calibrated")
 _HORIZON = {None: 0, "adaptive": 0, "bounded": 1, "fixed": 2}
 
 
 def named(manifest) -> list[tuple]:
-    """Return (WorldModel, names of the skills that name it) of each that some skill does, in the manifest's order."""
+    """Return (WorldModel, names of the skills that name it) of each that some skill does, in the
+    manifest's order.
+    """
     of = {}
     for skill in manifest.skills:
         if skill.spec.world_model_ref is not None:
-            of.setdefault(manifest.resolve("WorldModel", skill.spec.world_model_ref).name, []).append(skill.name)
+            of.setdefault(
+                manifest.resolve("WorldModel", skill.spec.world_model_ref).name, []
+            ).append(skill.name)
     return [(model, of[model.name]) for model in manifest.world_models if model.name in of]
 
 
@@ -29,7 +43,13 @@ def refuse(manifest) -> None:
     for model, _ in named(manifest):
         backend = model.spec.backend
         if backend.type == "custom":
-            manifest.problem(model, ("backend", "type"), f"custom backends are {LATER}", '"tool" or "provider"', '"custom"')
+            manifest.problem(
+                model,
+                ("backend", "type"),
+                f"custom backends are {LATER}",
+                '"tool" or "provider"',
+                '"custom"',
+            )
         elif backend.type == "provider":
             _provider(manifest, model, manifest.resolve("Provider", backend.ref))
         else:
@@ -38,20 +58,40 @@ def refuse(manifest) -> None:
 
 def _provider(manifest, model, provider) -> None:
     if provider_order.is_builtin(provider):
-        manifest.problem(model, ("backend", "ref"), f"{provider.name} is a built-in provider, and those predict nothing", hint="name one that is a model")
+        manifest.problem(
+            model,
+            ("backend", "ref"),
+            f"{provider.name} is a built-in provider, and those predict nothing",
+            hint="name one that is a model",
+        )
     elif provider not in provider_order.providers(manifest):
-        manifest.problem(model, ("backend", "ref"), f"this agent never asks {provider.name}",
-                         hint=f"add {{ provider_ref: {provider.name} }} to the fallback of {provider_order.providers(manifest)[0].name}")
+        manifest.problem(
+            model,
+            ("backend", "ref"),
+            f"this agent never asks {provider.name}",
+            hint=f"add {{ provider_ref: {provider.name} }} to the fallback of "
+            f"{provider_order.providers(manifest)[0].name}",
+        )
 
 
 def _tool(manifest, model, tool) -> None:
     spec = tool.spec
     if (spec.annotations or {}).get("readOnlyHint") is not True:
-        manifest.problem(model, ("backend", "ref"), f"{tool.name} may have side effects, which would have to be predicted first",
-                         hint="add annotations: { readOnlyHint: true } to it if it has none")
+        manifest.problem(
+            model,
+            ("backend", "ref"),
+            f"{tool.name} may have side effects, which would have to be predicted first",
+            hint="add annotations: { readOnlyHint: true } to it if it has none",
+        )
     if spec.composite or spec.mcp_source is not None:
-        manifest.problem(model, ("backend", "ref"), f"{tool.name} is a {'composite' if spec.composite else 'server'}'s tool".replace("composite's", "composite"),
-                         "a tool of tools.py or of the registry")
+        manifest.problem(
+            model,
+            ("backend", "ref"),
+            f"{tool.name} is a {'composite' if spec.composite else 'server'}'s tool".replace(
+                "composite's", "composite"
+            ),
+            "a tool of tools.py or of the registry",
+        )
     schema = spec.input_schema or {}
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
@@ -59,12 +99,28 @@ def _tool(manifest, model, tool) -> None:
     for name, kind in GIVEN.items():
         part = properties.get(name)
         if part is None and name in ("tool", "arguments") and strict:
-            manifest.problem(model, ("backend", "ref"), f"{tool.name} takes no argument {quoted(name)}", f"its input_schema to take {_listed()}")
+            manifest.problem(
+                model,
+                ("backend", "ref"),
+                f"{tool.name} takes no argument {quoted(name)}",
+                f"its input_schema to take {_listed()}",
+            )
         elif isinstance(part, dict) and kind not in skills.types(part, kind):
-            manifest.problem(model, ("backend", "ref"), f"{tool.name} takes another kind of {quoted(name)} than it is given", quoted(kind), quoted(str(part.get("type"))))
+            manifest.problem(
+                model,
+                ("backend", "ref"),
+                f"{tool.name} takes another kind of {quoted(name)} than it is given",
+                quoted(kind),
+                quoted(str(part.get("type"))),
+            )
     for name in schema.get("required") or ():
         if name not in GIVEN:
-            manifest.problem(model, ("backend", "ref"), f"{tool.name} requires {quoted(name)}, which a world model is not given", _listed())
+            manifest.problem(
+                model,
+                ("backend", "ref"),
+                f"{tool.name} requires {quoted(name)}, which a world model is not given",
+                _listed(),
+            )
 
 
 def _listed() -> str:
@@ -72,7 +128,9 @@ def _listed() -> str:
 
 
 def section(manifest) -> list | None:
-    """Return the rows of ``linux.worldmodel.Model``; None where no skill names a model that could answer."""
+    """Return the rows of ``linux.worldmodel.Model``; None where no skill names a model that
+    could answer.
+    """
     rows, asked = [], [provider.name for provider in provider_order.providers(manifest)]
     for model, names in named(manifest):
         spec = model.spec
@@ -83,20 +141,43 @@ def section(manifest) -> list | None:
         ref = manifest.resolve(backend.type.capitalize(), backend.ref)
         if backend.type == "tool":
             properties = (ref.spec.input_schema or {}).get("properties") or {}
-            takes = [name for name in GIVEN if name in properties and name not in ("tool", "arguments")]
+            takes = [
+                name for name in GIVEN if name in properties and name not in ("tool", "arguments")
+            ]
         elif ref.name in asked:
             place = asked.index(ref.name)
-        rows.append([model.name, ("tool", "provider").index(backend.type), ref.name, place, predicts(spec), _HORIZON[planning and planning.horizon],
-                     UNCERTAINTIES.index(planning and planning.uncertainty_mode or "none"),
-                     FALLBACKS.index(planning and planning.fallback or "conservative"),
-                     policy and manifest.resolve("Policy", policy).name, takes, names])
+        rows.append(
+            [
+                model.name,
+                ("tool", "provider").index(backend.type),
+                ref.name,
+                place,
+                predicts(spec),
+                _HORIZON[planning and planning.horizon],
+                UNCERTAINTIES.index(planning and planning.uncertainty_mode or "none"),
+                FALLBACKS.index(planning and planning.fallback or "conservative"),
+                policy and manifest.resolve("Policy", policy).name,
+                takes,
+                names,
+            ]
+        )
     return rows or None
 
 
 def predicts(spec) -> list[str]:
-    """Return what an answer must hold: what is declared, risk where nothing is, and uncertainty where that has a mode."""
-    found = ["risk"] if spec.predicts is None else [name for name in PREDICTS if getattr(spec.predicts, name)]
-    return found + (["uncertainty"] if spec.planning and spec.planning.uncertainty_mode in ("bounded", "calibrated") else [])
+    """Return what an answer must hold: what is declared, risk where nothing is, and uncertainty
+    where that has a mode.
+    """
+    found = (
+        ["risk"]
+        if spec.predicts is None
+        else [name for name in PREDICTS if getattr(spec.predicts, name)]
+    )
+    return found + (
+        ["uncertainty"]
+        if spec.planning and spec.planning.uncertainty_mode in ("bounded", "calibrated")
+        else []
+    )
 
 
 def notes(manifest) -> list[tuple]:
@@ -105,11 +186,32 @@ def notes(manifest) -> list[tuple]:
     found = []
     for model in manifest.world_models:
         if model.name not in asked:
-            found.append((model.where(), f"no skill names the world model {model.name}: it is never asked (world_model_ref in a Skill)"))
+            found.append(
+                (
+                    model.where(),
+                    f"no skill names the world model {model.name}: it is "
+                    f"never asked (world_model_ref in a Skill)",
+                )
+            )
             continue
         if not {"risk", "uncertainty"} & set(predicts(model.spec)):
-            found.append((model.where("predicts"), f"{model.name} predicts neither risk nor, with planning.uncertainty_mode, uncertainty: only no answer makes it doubt"))
-        for field, said in (("memory_ref", "reads no store by itself"), ("update", "is told of no outcomes")):
+            found.append(
+                (
+                    model.where("predicts"),
+                    f"{model.name} predicts neither risk nor, with "
+                    f"planning.uncertainty_mode, uncertainty: only "
+                    f"no answer makes it doubt",
+                )
+            )
+        for field, said in (
+            ("memory_ref", "reads no store by itself"),
+            ("update", "is told of no outcomes"),
+        ):
             if getattr(model.spec, field) is not None:
-                found.append((model.where(field), f"{field} changes nothing: in this version a world model {said}"))
+                found.append(
+                    (
+                        model.where(field),
+                        f"{field} changes nothing: in this version a world model {said}",
+                    )
+                )
     return found

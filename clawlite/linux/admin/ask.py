@@ -1,8 +1,9 @@
 """``clawlite ask``: one turn without a conversation.
 
-What asks first is put to the person when there is a terminal; without one it is denied at once, and the message names
-the flag that answers it.
+What asks first is put to the person when there is a terminal; without one it is denied at once, and
+the message names the flag that answers it.
 """
+
 import gc
 import os
 
@@ -12,20 +13,24 @@ from clawlite.linux.runtime.shell import now_ms
 
 
 def ask(shell, text: str, approve: bool) -> int:
-    """Return the exit code: 0 done, 1 failed, or a provider cannot work as it is configured, 5 a tool or policy said no, 130 interrupted, 128 + n after signal n.
+    """Return the exit code: 0 done, 1 failed, or a provider cannot work as it is configured, 5 a
+    tool or policy said no, 130 interrupted, 128 + n after signal n.
 
     Raises ``ClawError`` for a text that is too long.
     """
     limit = shell.agent.image.agent.max_message
     if len(text) > limit:
-        raise ClawError("the text has %d characters; a message has at most %d" % (len(text), limit), "ask in fewer words")
+        raise ClawError(
+            "the text has %d characters; a message has at most %d" % (len(text), limit),
+            "ask in fewer words",
+        )
     shell.terminal = os.isatty(0)
     shell.answer_only = True
     console, agent = shell.console, shell.agent
     if not os.isatty(1):
         shell.people.waits = ""
     if not shell.terminal:
-        shell.wire.at_end = True        # stdin is not ours to read: `ask` has its text already
+        shell.wire.at_end = True  # stdin is not ours to read: `ask` has its text already
 
     def wait(task, at_ms):
         if task is None or shell.terminal and not approve:
@@ -33,7 +38,10 @@ def ask(shell, text: str, approve: bool) -> int:
         elif approve:
             agent.answer(task, True, "", at_ms)
         else:
-            agent.answer(task, False, "it asks first; answer with --approve, or ask on a terminal", at_ms)
+            agent.answer(
+                task, False, "it asks first; answer with --approve, or ask on a terminal", at_ms
+            )
+
     ask_person, agent.on_wait = agent.on_wait, wait
     try:
         agent.start(now_ms())
@@ -49,7 +57,7 @@ def ask(shell, text: str, approve: bool) -> int:
         shell.leave()
     if signals.terminated():
         return 128 + signals.terminated()
-    if shell.code or shell.wire.broken:         # nobody has read the answer
+    if shell.code or shell.wire.broken:  # nobody has read the answer
         return shell.code or 1
     failed = console.failed or agent.providers is not None and agent.providers.broken
     return 130 if console.interrupted else 1 if failed else 0 if console.clean else 5

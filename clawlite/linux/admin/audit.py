@@ -1,4 +1,7 @@
-"""``clawlite audit``: what is on record of an agent, and whether all of it is; with the standard library alone."""
+"""``clawlite audit``: what is on record of an agent, and whether all of it is; with the standard
+library alone.
+"""
+
 import os
 
 from clawlite.core.errors import ClawError
@@ -11,19 +14,23 @@ from clawlite.linux.audit.chain import Head, verify
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps, loads
 
-USAGE = "usage: clawlite audit [verify | take] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--last N] [--anchor N:HASH] [--json]"
+USAGE = (
+    "usage: clawlite audit [verify | take] [MANIFEST | IMAGE] [--port PORT | --dir DIR] "
+    "[--last N] [--anchor N:HASH] [--json]"
+)
 HELP = """The audit of an agent: each call, what decided and what came of it.  --last N shows the last N records (20; 0: all).
 verify looks whether records were changed, removed, moved or cut off; with --anchor N:HASH also that record N is the one that was
 noted earlier (verify prints the last one's).  It exits with 1 when something is wrong.
 --port PORT (alone at the end: the only board) is the audit of a MicroPython board, which is reset for it; --dir a folder in its place.  take
-verifies it, writes all its records to the new file AGENT-audit-FIRST-LAST.jsonl here, and then removes them from the board, to make room."""
+verifies it, writes all its records to the new file AGENT-audit-FIRST-LAST.jsonl here, and then removes them from the board, to make room."""  # noqa: E501
 _LAST = 20
 
 
 def main(args: list, board=None) -> int:
     """Run the verb; return the exit code.
 
-    board  what fetches the audit of a board (host/console/board_records.py), or None: that of an agent here
+    board  what fetches the audit of a board (host/console/board_records.py), or None: that of an
+           agent here
     """
     if "--help" in args or "-h" in args:
         print(USAGE + "\n\n" + HELP)
@@ -38,7 +45,11 @@ def main(args: list, board=None) -> int:
     if len(words) > 1 or words and words[0].startswith("-"):
         return failed("unexpected %s\n%s" % (words[-1], USAGE))
     try:
-        image = files.open_image(image_of(words[0] if words else ".")) if words or board is None else None
+        image = (
+            files.open_image(image_of(words[0] if words else "."))
+            if words or board is None
+            else None
+        )
     except ClawError as e:
         return _refused(e, as_json, 2)
     try:
@@ -49,12 +60,26 @@ def main(args: list, board=None) -> int:
         if verb == "take":
             return _taken(list(lines), head, agent, anchor, board, as_json)
         if verb:
-            return _verified(dict(verify(lines, head, agent, anchor), **_copies(image, folder) if board is None else {}), folder, as_json)
+            return _verified(
+                dict(
+                    verify(lines, head, agent, anchor),
+                    **_copies(image, folder) if board is None else {},
+                ),
+                folder,
+                as_json,
+            )
         return _shown(lines, last, as_json)
-    except BrokenPipeError:             # nobody reads what is shown: command.py knows what then
+    except BrokenPipeError:  # nobody reads what is shown: command.py knows what then
         raise
     except OSError as e:
-        return _refused(ClawError("the audit cannot be read, or taken: %s%s" % (e.filename + ": " if e.filename else "", e.strerror)), as_json, 1)
+        return _refused(
+            ClawError(
+                "the audit cannot be read, or taken: %s%s"
+                % (e.filename + ": " if e.filename else "", e.strerror)
+            ),
+            as_json,
+            1,
+        )
     except ClawError as e:
         return _refused(e, as_json, 1)
 
@@ -74,7 +99,9 @@ def _parsed(args: list) -> tuple:
         elif arg == "--anchor":
             n, _, hash = next(rest, "").partition(":")
             if not n.isdigit() or len(hash) != 64:
-                raise ClawError("--anchor: expected the number of a record, a colon and 64 hexadecimal digits")
+                raise ClawError(
+                    "--anchor: expected the number of a record, a colon and 64 hexadecimal digits"
+                )
             anchor = (int(n), hash.lower())
         else:
             words.append(arg)
@@ -82,11 +109,15 @@ def _parsed(args: list) -> tuple:
 
 
 def opened(image) -> tuple:
-    """Return (lines, head, folder) of the audit of *image*.  Raises ``ClawError`` when there is none."""
+    """Return (lines, head, folder) of the audit of *image*.  Raises ``ClawError`` when there is
+    none.
+    """
     record = image.section(GUARD)
     audit = Guards(record).audit if record else None
     if audit is None:
-        raise ClawError("%s keeps no audit" % image.agent.name, "add audit: { destination: file } to a policy")
+        raise ClawError(
+            "%s keeps no audit" % image.agent.name, "add audit: { destination: file } to a policy"
+        )
     if audit[4] == "sqlite":
         from clawlite.linux.audit.sqlite import read
     else:
@@ -94,22 +125,33 @@ def opened(image) -> tuple:
     folder = files.state_folder(image.agent.name)
     lines, head, is_there = read(folder)
     if not is_there:
-        raise ClawError("there is no audit in %s" % folder, "let the agent call a tool first; if it has, somebody removed it")
+        raise ClawError(
+            "there is no audit in %s" % folder,
+            "let the agent call a tool first; if it has, somebody removed it",
+        )
     return lines, head, folder
 
 
 def fetched(board, image) -> tuple:
-    """Return (lines, head, where they come from, the agent's name) of a board's audit.  Raises ``ClawError`` when there is none."""
+    """Return (lines, head, where they come from, the agent's name) of a board's audit.  Raises
+    ``ClawError`` when there is none.
+    """
     from clawlite.linux.audit.files import read
+
     folder, agent = board.fetch(image.agent.name if image else None)
     lines, head, is_there = read(folder)
     if not is_there:
-        raise ClawError("the board has no audit of %s" % agent, "let the agent start first; if it has, somebody removed it")
+        raise ClawError(
+            "the board has no audit of %s" % agent,
+            "let the agent start first; if it has, somebody removed it",
+        )
     return lines, head, "audit-" + agent, agent
 
 
 def _taken(lines: list, head, agent: str, anchor, board, as_json: bool) -> int:
-    """Write *lines* to a file here, and let the board forget them; nothing of that where they are not as they were written."""
+    """Write *lines* to a file here, and let the board forget them; nothing of that where they
+    are not as they were written.
+    """
     found = verify(lines, head, agent, anchor)
     if not found["ok"] or not lines:
         return _verified(found, "audit-" + agent, as_json)
@@ -118,21 +160,33 @@ def _taken(lines: list, head, agent: str, anchor, board, as_json: bool) -> int:
         file.write(b"".join([line + b"\n" for line in lines]))
         file.flush()
         os.fsync(file.fileno())
-    board.forget(Head(found["last"] + 1, found["hash"], found["last"], found["hash"]).text().encode().ljust(255) + b"\n")
+    board.forget(
+        Head(found["last"] + 1, found["hash"], found["last"], found["hash"])
+        .text()
+        .encode()
+        .ljust(255)
+        + b"\n"
+    )
     if as_json:
         print(dumps(dict(found, file=path)))
         return 0
-    print("%d records, %s to %s, all as they were written, are in %s and no longer on the board" % (found["records"], found["first"], found["last"], path))
+    print(
+        "%d records, %s to %s, all as they were written, are in %s and no longer on the board"
+        % (found["records"], found["first"], found["last"], path)
+    )
     print("to note elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
     return 0
 
 
 def _copies(image, folder: str) -> dict:
-    """Return {"sent_to", "sent"}: who gets copies, and the last record that was taken; {} when nobody does."""
+    """Return {"sent_to", "sent"}: who gets copies, and the last record that was taken; {} when
+    nobody does.
+    """
     target = Guards(image.section(GUARD)).audit[5]
     if target is None:
         return {}
     from clawlite.linux.audit.forwarding import marked
+
     return {"sent_to": target[0], "sent": marked(folder)[0]}
 
 
@@ -140,8 +194,12 @@ def _verified(found: dict, folder: str, as_json: bool) -> int:
     if as_json:
         print(dumps(found))
     elif found["ok"]:
-        print("%d records, %s to %s, all as they were written" % (found["records"], found["first"], found["last"]) if found["records"]
-              else "no records yet")
+        print(
+            "%d records, %s to %s, all as they were written"
+            % (found["records"], found["first"], found["last"])
+            if found["records"]
+            else "no records yet"
+        )
         if found["records"]:
             print("to note elsewhere: --anchor %d:%s" % (found["last"], found["hash"]))
     else:
@@ -157,6 +215,7 @@ def _verified(found: dict, folder: str, as_json: bool) -> int:
 
 def _shown(lines, last: int, as_json: bool) -> int:
     from collections import deque
+
     kept = deque(lines, last or None)
     records = []
     for data in kept:
@@ -181,21 +240,31 @@ def _line(record: dict) -> str:
         said.append(str(record["arguments"])[:80])
     decided = record.get("action")
     if decided:
-        said.append("%s by %s" % (decided, "rule %s" % record["rule_id"] if record.get("rule_id") else "no rule"))
+        said.append(
+            "%s by %s"
+            % (decided, "rule %s" % record["rule_id"] if record.get("rule_id") else "no rule")
+        )
     for name in ("approval", "answer", "limit", "reason", "status"):
         if record.get(name):
-            said.append("%s" % record[name] if name == "status" else "%s: %s" % (name, record[name]))
+            said.append(
+                "%s" % record[name] if name == "status" else "%s: %s" % (name, record[name])
+            )
     if record.get("code"):
         said.append("(%s)" % record["code"])
     if record.get("found"):
         said.append("found: " + ", ".join(map(str, record["found"])))
     if record.get("duration_ms") is not None:
         said.append("%s ms" % record["duration_ms"])
-    return "%4d %s %-13s %s" % (record["n"], record.get("time", "-"), record.get("event", "?"), "  ".join(said))
+    return "%4d %s %-13s %s" % (
+        record["n"],
+        record.get("time", "-"),
+        record.get("event", "?"),
+        "  ".join(said),
+    )
 
 
 def _refused(e, as_json: bool, code: int) -> int:
     if as_json:
         print(dumps({"error": e.to_json()}))
     failed(e.message + (" - " + e.hint if e.hint else ""))
-    return getattr(e, "exit_code", code)        # of a port: 3, 4
+    return getattr(e, "exit_code", code)  # of a port: 3, 4

@@ -1,4 +1,7 @@
-"""The calls of a board for ``clawlite trace --port``: a board has a log only where a policy demands one, so its audit becomes one here."""
+"""The calls of a board for ``clawlite trace --port``: a board has a log only where a policy
+demands one, so its audit becomes one here.
+"""
+
 import os
 import struct
 
@@ -10,17 +13,22 @@ from clawlite.linux.io.jsontext import dumps, loads
 
 
 def fetched(board, image) -> str:
-    """Return a folder with the log of a board that runs *image*, as a Pi has it.  board: as ``auditshow.main``."""
+    """Return a folder with the log of a board that runs *image*, as a Pi has it.  board: as
+    ``auditshow.main``.
+    """
     folder = board.fetch(image.agent.name)[0]
     path = os.path.join(folder, "log.jsonl")
     if not os.path.exists(path):
-        rules = [image.rule(number) for number in range(struct.unpack(">I", image.part(RULES, 0, 4))[0] // 4 - 1)]
+        rules = [
+            image.rule(number)
+            for number in range(struct.unpack(">I", image.part(RULES, 0, 4))[0] // 4 - 1)
+        ]
         with open(path, "w", encoding="utf-8") as file:
             for line in read(folder)[0]:
                 try:
                     event = event_of(loads(line), rules, image.id)
                 except (ClawError, KeyError, TypeError, ValueError):
-                    continue            # damaged: audit verify tells
+                    continue  # damaged: audit verify tells
                 if event:
                     file.write(dumps(event) + "\n")
     return folder
@@ -33,25 +41,41 @@ def event_of(record: dict, rules: list, image_id: str):
     """
     if record["event"] != "tool.call":
         return None
-    event = dict(record, timestamp=record["time"], arguments=_arguments(record.get("arguments")), caller=record.get("caller", ""))
+    event = dict(
+        record,
+        timestamp=record["time"],
+        arguments=_arguments(record.get("arguments")),
+        caller=record.get("caller", ""),
+    )
     if "trace" in record and record.get("image") == image_id:
         ids = [name for name, _ in record["trace"]]
-        event["trace"] = [[number, matched] for number, (_, matched) in zip(_numbers(ids, record.get("action"), rules), record["trace"])]
+        event["trace"] = [
+            [number, matched]
+            for number, (_, matched) in zip(
+                _numbers(ids, record.get("action"), rules), record["trace"]
+            )
+        ]
     return event
 
 
 def _numbers(ids: list, action: str, rules: list) -> list:
-    """Return the numbers of the rules *ids*, which are those of one policy if one has them all, and its last one this action."""
+    """Return the numbers of the rules *ids*, which are those of one policy if one has them all,
+    and its last one this action.
+    """
     for policy in dict.fromkeys(rule[6] for rule in rules):
         of = {rule[0]: number for number, rule in enumerate(rules) if rule[6] == policy}
-        if all(name in of for name in ids) and (not ids or ACTIONS[rules[of[ids[-1]]][1]] == action):
+        if all(name in of for name in ids) and (
+            not ids or ACTIONS[rules[of[ids[-1]]][1]] == action
+        ):
             return [of[name] for name in ids]
     of = {rule[0]: number for number, rule in reversed(list(enumerate(rules)))}
     return [of[name] for name in ids]
 
 
 def _arguments(text) -> dict:
-    """Return the arguments that a record has; one that was cut has the beginning of them, and a policy may want none."""
+    """Return the arguments that a record has; one that was cut has the beginning of them, and a
+    policy may want none.
+    """
     try:
         value = loads(text.encode()) if text is not None else {}
         return value if isinstance(value, dict) else {"...": text}

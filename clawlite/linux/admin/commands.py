@@ -1,4 +1,5 @@
 """The device verbs: ``run``, ``ask`` and ``serve``, with the standard library alone."""
+
 import gc
 import os
 import sys
@@ -12,13 +13,16 @@ USAGE = {
     "serve": "usage: clawlite serve [MANIFEST | IMAGE] --stdio",
 }
 HELP = {
-    "run": "Talk to an agent on this terminal. /help there lists its commands.\nWith --port PORT on a board, where it is flashed first.\n"
-           "--record FILE appends each turn, as the provider builtin:replay plays it.",
-    "ask": "One turn, then exit: 5 when policy, a sandbox or a person said no. --approve answers yes to what asks first.\n"
-           "With --port PORT of the agent that runs on a board.\n"
-           "--record FILE appends the turn, as the provider builtin:replay plays it.",
+    "run": "Talk to an agent on this terminal. /help there lists its commands.\nWith --port PORT "
+    "on a board, where it is flashed first.\n"
+    "--record FILE appends each turn, as the provider builtin:replay plays it.",
+    "ask": "One turn, then exit: 5 when policy, a sandbox or a person said no. --approve answers "
+    "yes to what asks first.\n"
+    "With --port PORT of the agent that runs on a board.\n"
+    "--record FILE appends the turn, as the provider builtin:replay plays it.",
     "serve": "CKP JSON-RPC on stdin and stdout, one JSON document a line.\n"
-             "In a folder without an agent: the one of the manifest in claw.initialize, with inline primitives only.",
+    "In a folder without an agent: the one of the manifest in claw.initialize, with "
+    "inline primitives only.",
 }
 IMAGE = "claw.cbor"
 MANIFESTS = ("claw.yaml", "claw.yml", "claw.json")
@@ -48,12 +52,24 @@ class Command:
 
     @property
     def is_vacant(self) -> bool:
-        """Whether no agent is named or lies here: an operator brings one (linux/runtime/bootstrap_session.py)."""
-        return self.verb == "serve" and self.name == "." and not any(os.path.lexists(name) for name in MANIFESTS)
+        """Whether no agent is named or lies here: an operator brings one
+        (linux/runtime/bootstrap_session.py).
+        """
+        return (
+            self.verb == "serve"
+            and self.name == "."
+            and not any(os.path.lexists(name) for name in MANIFESTS)
+        )
 
     def with_image(self, image: str) -> list:
         """Return the arguments of the same command over *image*."""
-        return [self.verb] + ([self.text] if self.text is not None else []) + [image] + self.flags + (["--record", self.record] if self.record else [])
+        return (
+            [self.verb]
+            + ([self.text] if self.text is not None else [])
+            + [image]
+            + self.flags
+            + (["--record", self.record] if self.record else [])
+        )
 
 
 def parse(verb: str, args: list):
@@ -64,10 +80,10 @@ def parse(verb: str, args: list):
     record = None
     if "--record" in args and "--record" in FLAGS[verb]:
         at = args.index("--record")
-        record = "".join(args[at + 1:at + 2])
+        record = "".join(args[at + 1 : at + 2])
         if not record or record.startswith("--"):
             return failed("--record: expected a file\n%s" % USAGE[verb])
-        args = args[:at] + args[at + 2:]
+        args = args[:at] + args[at + 2 :]
     flags = [arg for arg in args if arg.startswith("--")]
     names = [arg for arg in args if not arg.startswith("--")]
     unknown = [flag for flag in flags if flag not in FLAGS[verb]]
@@ -88,26 +104,32 @@ def parse(verb: str, args: list):
 
 def run(command: Command) -> int:
     """Run a command over an image; return the exit code."""
-    gc.disable()                        # until READY (Shell.start): a collection on the way there finds nothing, for 1 ms
+    # until READY (Shell.start): a collection on the way there finds nothing, for 1 ms
+    gc.disable()
     from clawlite.linux.io import signals
     from clawlite.linux.runtime.shell import Shell
+
     try:
         image = files.open_image(command.name)
         wake = signals.catch()
         try:
-            shell = Shell(image, os.path.dirname(os.path.abspath(command.name)), command.verb == "serve", wake)
+            shell = Shell(
+                image, os.path.dirname(os.path.abspath(command.name)), command.verb == "serve", wake
+            )
             if command.record:
                 from clawlite.linux.runtime.recording import Recording
+
                 shell.console.on_turn = Recording(command.record, shell.console.tell).turn
             if command.verb == "ask":
                 from clawlite.linux.admin.ask import ask
+
                 code = ask(shell, command.text, "--approve" in command.flags)
             else:
                 code = shell.run()
             if shell.wire.fault:
                 failed("stdout cannot be written: " + shell.wire.fault)
             return code or int(shell.wire.fault != "")
-        except KeyboardInterrupt:       # while tools.py was loaded: nothing had begun
+        except KeyboardInterrupt:  # while tools.py was loaded: nothing had begun
             return 128 + (signals.terminated() or 2)
         finally:
             signals.release()
@@ -119,6 +141,7 @@ def run_vacant() -> int:
     """Serve an operator who brings the agent along; return the exit code."""
     from clawlite.linux.io import signals
     from clawlite.linux.runtime.bootstrap_session import Vacant
+
     wake = signals.catch()
     try:
         return Vacant(wake).run()

@@ -1,4 +1,7 @@
-"""``clawlite channels dead``: messages that an agent has given up, with the standard library alone."""
+"""``clawlite channels dead``: messages that an agent has given up, with the standard library
+alone.
+"""
+
 import os
 
 from clawlite.core.clock import iso8601
@@ -13,8 +16,8 @@ from clawlite.linux.io.jsontext import dumps
 USAGE = "usage: clawlite channels dead [retry NUMBER | drop NUMBER] [MANIFEST | IMAGE] [--json]"
 HELP = """Messages of queues that the agent has given up, because it ended each time that it ran them.
 retry runs one again: an agent that runs begins within 10 s, another one when it starts.  drop removes one.
-NUMBER is the one that the list shows; write CHANNEL/NUMBER where several channels have it."""
-_SHOWN = 80                     # characters of a message
+NUMBER is the one that the list shows; write CHANNEL/NUMBER where several channels have it."""  # noqa: E501
+_SHOWN = 80  # characters of a message
 
 
 def main(args: list) -> int:
@@ -47,7 +50,9 @@ def main(args: list) -> int:
     except ClawError as e:
         return _refused(e, as_json, 1)
     except OSError as e:
-        return _refused(ClawError("%s: %s" % (e.filename or "the messages", e.strerror)), as_json, 1)
+        return _refused(
+            ClawError("%s: %s" % (e.filename or "the messages", e.strerror)), as_json, 1
+        )
 
 
 def _letters(folder: str) -> list:
@@ -56,7 +61,7 @@ def _letters(folder: str) -> list:
         names = sorted([name for name in os.listdir(folder) if name.endswith(SUFFIX)])
     except FileNotFoundError:
         return []
-    boxes = [(name[:-len(SUFFIX)], DeadLetters(os.path.join(folder, name))) for name in names]
+    boxes = [(name[: -len(SUFFIX)], DeadLetters(os.path.join(folder, name))) for name in names]
     return [(channel, box, letter) for channel, box in boxes for letter in box.all()]
 
 
@@ -64,10 +69,15 @@ def _chosen(found: list, wanted: str) -> tuple:
     channel, _, number = wanted.rpartition("/")
     those = [one for one in found if one[2].number == int(number) and channel in ("", one[0])]
     if not those:
-        raise ClawError("there is no message %s that was given up" % wanted, "see them with: clawlite channels dead")
+        raise ClawError(
+            "there is no message %s that was given up" % wanted,
+            "see them with: clawlite channels dead",
+        )
     if len(those) > 1:
-        raise ClawError("several channels have a message %s" % wanted,
-                        "write one of: %s" % ", ".join(["%s/%s" % (one[0], number) for one in those]))
+        raise ClawError(
+            "several channels have a message %s" % wanted,
+            "write one of: %s" % ", ".join(["%s/%s" % (one[0], number) for one in those]),
+        )
     return those[0]
 
 
@@ -76,19 +86,45 @@ def _change(verb: str, chosen: tuple):
     if verb == "drop":
         return box.drop(letter.number)
     if letter.is_damaged:
-        raise ClawError("the file of message %d is damaged, and cannot run again" % letter.number, "drop it")
+        raise ClawError(
+            "the file of message %d is damaged, and cannot run again" % letter.number, "drop it"
+        )
     if not letter.is_asked:
         box.ask(letter.number)
 
 
 def _show(found: list, as_json: bool):
     if as_json:
-        print(dumps([{"channel": channel, "number": one.number, "time": iso8601(one.at_s), "actor": one.actor, "text": one.text,
-                      "reason": one.why, "retry": one.is_asked, "damaged": one.is_damaged} for channel, _, one in found]))
+        print(
+            dumps(
+                [
+                    {
+                        "channel": channel,
+                        "number": one.number,
+                        "time": iso8601(one.at_s),
+                        "actor": one.actor,
+                        "text": one.text,
+                        "reason": one.why,
+                        "retry": one.is_asked,
+                        "damaged": one.is_damaged,
+                    }
+                    for channel, _, one in found
+                ]
+            )
+        )
         return
     for channel, _, one in found:
-        said = "damaged" if one.is_damaged else "%s  %s%s  %s" % (
-            iso8601(one.at_s), one.actor + "  " if one.actor else "", one.why, dumps(one.text[:_SHOWN]))
+        said = (
+            "damaged"
+            if one.is_damaged
+            else "%s  %s%s  %s"
+            % (
+                iso8601(one.at_s),
+                one.actor + "  " if one.actor else "",
+                one.why,
+                dumps(one.text[:_SHOWN]),
+            )
+        )
         line = "%s/%d  %s%s" % (channel, one.number, said, "  runs again" if one.is_asked else "")
         os.write(1, printable(line.encode("utf-8", "replace")) + b"\n")
 

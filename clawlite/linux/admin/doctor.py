@@ -1,9 +1,11 @@
-"""``clawlite doctor``: what is wrong on this machine, and the one command that mends it, with the standard library alone.
+"""``clawlite doctor``: what is wrong on this machine, and the one command that mends it, with the
+standard library alone.
 
-A check is a function(here) -> list of rows (check, state, what, mend); its state is one of ``OK``, ``WRONG`` (exit code 1), ``NOTE`` (not
-wrong, but good to know) and ``NONE`` (does not apply here).  A fifth part, for --json alone, is a dict.  Nothing is changed, no port is
-opened.
+A check is a function(here) -> list of rows (check, state, what, mend); its state is one of ``OK``,
+``WRONG`` (exit code 1), ``NOTE`` (not wrong, but good to know) and ``NONE`` (does not apply here).
+A fifth part, for --json alone, is a dict.  Nothing is changed, no port is opened.
 """
+
 import os
 import sys
 
@@ -12,7 +14,10 @@ from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG, Here
 from clawlite.linux.io.jsontext import dumps
 
 USAGE = "usage: clawlite doctor [--port PORT] [--json]"
-HELP = "What is wrong here, and the command that mends it. Exit code 1 when something is. --port looks at that port."
+HELP = (
+    "What is wrong here, and the command that mends it. Exit code 1 when something is. --port "
+    "looks at that port."
+)
 
 
 def main(args: list) -> int:
@@ -32,24 +37,52 @@ def main(args: list) -> int:
         else:
             return failed("unexpected %s\n%s" % (word, USAGE))
     rows = examine(Here(port=port))
-    print(dumps([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows]) if as_json else text(rows, sys.stdout.isatty()))
+    print(
+        dumps([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows])
+        if as_json
+        else text(rows, sys.stdout.isatty())
+    )
     return 1 if any(row[1] == WRONG for row in rows) else 0
 
 
 def examine(here: Here) -> list:
     """Return the rows of all checks."""
     from clawlite.linux.admin import doctor_agent, doctor_machine, doctor_ports
-    return [row for part in (doctor_machine, doctor_ports, doctor_agent) for check in part.CHECKS for row in check(here)]
+
+    return [
+        row
+        for part in (doctor_machine, doctor_ports, doctor_agent)
+        for check in part.CHECKS
+        for row in check(here)
+    ]
 
 
 def text(rows: list, is_terminal: bool = False) -> str:
-    """Return what a person reads: what does not apply is left out; on a terminal what is wrong is bold."""
+    """Return what a person reads: what does not apply is left out; on a terminal what is wrong
+    is bold.
+    """
     lines = []
     for check, state, what, mend in [row[:4] for row in rows]:
         if state != NONE:
             head = "%-6s" % {OK: "ok", WRONG: "WRONG", NOTE: "note"}[state]
-            lines.append(("\x1b[1m%s\x1b[0m" % head if is_terminal and state == WRONG and "NO_COLOR" not in os.environ else head) + " %-9s %s" % (check, what))
+            lines.append(
+                (
+                    "\x1b[1m%s\x1b[0m" % head
+                    if is_terminal and state == WRONG and "NO_COLOR" not in os.environ
+                    else head
+                )
+                + " "
+                "%-9s "
+                "%s" % (check, what)
+            )
             if mend:
                 lines.append("       %-9s mend it: %s" % ("", mend))
     wrong = sum(row[1] == WRONG for row in rows)
-    return "\n".join(lines + ["%d thing%s wrong." % (wrong, " is" if wrong == 1 else "s are") if wrong else "Nothing is wrong."])
+    return "\n".join(
+        lines
+        + [
+            "%d thing%s wrong." % (wrong, " is" if wrong == 1 else "s are")
+            if wrong
+            else "Nothing is wrong."
+        ]
+    )

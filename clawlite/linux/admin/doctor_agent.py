@@ -1,11 +1,14 @@
-"""Where agents' state lies: room, rights, secrets that others can read, and databases that are damaged."""
+"""Where agents' state lies: room, rights, secrets that others can read, and databases that are
+damaged.
+"""
+
 import os
 import stat
 from shlex import quote
 
 from clawlite.linux.admin.doctor_checks import NONE, OK, WRONG
 
-LEAST_BYTES = 16 << 20          # so much room is wanted for logs, memory and a new version
+LEAST_BYTES = 16 << 20  # so much room is wanted for logs, memory and a new version
 
 
 def disk(here, least: int = LEAST_BYTES) -> list:
@@ -16,9 +19,24 @@ def disk(here, least: int = LEAST_BYTES) -> list:
         return [("disk", WRONG, "%s: %s" % (folder, e.strerror), "sudo fsck")]
     free = found.f_bavail * found.f_frsize
     if free < least:
-        return [("disk", WRONG, "%d KiB are free below %s, at least %d are wanted" % (free >> 10, folder, least >> 10), "sudo apt-get clean")]
+        return [
+            (
+                "disk",
+                WRONG,
+                "%d KiB are free below %s, at least %d are wanted"
+                % (free >> 10, folder, least >> 10),
+                "sudo apt-get clean",
+            )
+        ]
     if found.f_files and not found.f_favail:
-        return [("disk", WRONG, "no file can be made below %s: it has no inodes left" % folder, "sudo apt-get autoremove")]
+        return [
+            (
+                "disk",
+                WRONG,
+                "no file can be made below %s: it has no inodes left" % folder,
+                "sudo apt-get autoremove",
+            )
+        ]
     return [("disk", OK, "%d MiB are free below %s" % (free >> 20, folder), "")]
 
 
@@ -26,13 +44,24 @@ def state(here) -> list:
     """The state folder: it can be written, and is nobody else's business."""
     folder = _nearest(here.state)
     if not os.path.isdir(folder):
-        mend = "mv %s %s" % (quote(folder), quote(folder + ".old")) if os.path.isfile(folder) else "export CLAWLITE_STATE=/var/tmp/clawlite-%d" % here.uid
+        mend = (
+            "mv %s %s" % (quote(folder), quote(folder + ".old"))
+            if os.path.isfile(folder)
+            else "export CLAWLITE_STATE=/var/tmp/clawlite-%d" % here.uid
+        )
         return [("state", WRONG, "%s is no folder" % folder, mend)]
     if not here.may(folder, 3):
-        owner = here.environ.get("USER") or here.uid        # a folder above it may be anybody's: it is never given away
+        # a folder above it may be anybody's: it is never given away
+        owner = here.environ.get("USER") or here.uid
         mend = "sudo chown -R %s %s" if folder == here.state else "sudo install -d -m 700 -o %s %s"
-        return [("state", WRONG, "%s cannot be written" % folder, mend % (owner, quote(here.state)))]
-    rows = [("state", WRONG, "%s can be looked into by others" % path, "chmod 700 %s" % quote(path)) for path in _agents(here) if os.stat(path).st_mode & 0o077]
+        return [
+            ("state", WRONG, "%s cannot be written" % folder, mend % (owner, quote(here.state)))
+        ]
+    rows = [
+        ("state", WRONG, "%s can be looked into by others" % path, "chmod 700 %s" % quote(path))
+        for path in _agents(here)
+        if os.stat(path).st_mode & 0o077
+    ]
     return rows or [("state", OK, "%s can be written" % folder, "")]
 
 
@@ -44,11 +73,25 @@ def secrets(here) -> list:
         if not os.path.isdir(folder):
             continue
         if os.stat(folder).st_mode & 0o077:
-            rows.append(("secrets", WRONG, "%s can be looked into by others" % folder, "chmod 700 %s" % quote(folder)))
+            rows.append(
+                (
+                    "secrets",
+                    WRONG,
+                    "%s can be looked into by others" % folder,
+                    "chmod 700 %s" % quote(folder),
+                )
+            )
         try:
             names = sorted(os.listdir(folder))
         except OSError as e:
-            rows.append(("secrets", WRONG, "%s: %s" % (folder, e.strerror), "sudo chown -R %s %s" % (here.environ.get("USER") or here.uid, quote(folder))))
+            rows.append(
+                (
+                    "secrets",
+                    WRONG,
+                    "%s: %s" % (folder, e.strerror),
+                    "sudo chown -R %s %s" % (here.environ.get("USER") or here.uid, quote(folder)),
+                )
+            )
             continue
         for name in names:
             count += 1
@@ -56,33 +99,74 @@ def secrets(here) -> list:
     key = here.environ.get("CLAWLITE_DEVICE_KEY_FILE")
     if key:
         count += 1
-        rows += _exposed(key) if os.path.exists(key) else [("secrets", WRONG, "the device key %s does not exist" % key, "unset CLAWLITE_DEVICE_KEY_FILE")]
+        rows += (
+            _exposed(key)
+            if os.path.exists(key)
+            else [
+                (
+                    "secrets",
+                    WRONG,
+                    "the device key %s does not exist" % key,
+                    "unset CLAWLITE_DEVICE_KEY_FILE",
+                )
+            ]
+        )
     if rows:
         return rows
-    return [("secrets", OK if count else NONE, "%d, and nobody else can read them" % count if count else "there are none", "")]
+    return [
+        (
+            "secrets",
+            OK if count else NONE,
+            "%d, and nobody else can read them" % count if count else "there are none",
+            "",
+        )
+    ]
 
 
 def databases(here) -> list:
-    """SQLite's own check of each memory and each audit that is a database.  Cost: they are read whole."""
-    paths = [os.path.join(agent, name) for agent in _agents(here) for name in ("memory/memory.db", "audit.db")]
+    """SQLite's own check of each memory and each audit that is a database.  Cost: they are read
+    whole.
+    """
+    paths = [
+        os.path.join(agent, name)
+        for agent in _agents(here)
+        for name in ("memory/memory.db", "audit.db")
+    ]
     paths = [path for path in paths if os.path.isfile(path)]
     if not paths:
         return [("databases", NONE, "there are none", "")]
     try:
         import sqlite3
     except ImportError:
-        return [("databases", WRONG, "this Python has no SQLite to look at %s with" % paths[0], "sudo apt install python3")]
+        return [
+            (
+                "databases",
+                WRONG,
+                "this Python has no SQLite to look at %s with" % paths[0],
+                "sudo apt install python3",
+            )
+        ]
     rows = []
     for path in paths:
         what = _damage(sqlite3, path)
         if what:
-            rows.append(("databases", WRONG, "%s: %s" % (path, what), "mv %s %s" % (quote(path), quote(path + ".damaged"))))
+            rows.append(
+                (
+                    "databases",
+                    WRONG,
+                    "%s: %s" % (path, what),
+                    "mv %s %s" % (quote(path), quote(path + ".damaged")),
+                )
+            )
     return rows or [("databases", OK, "%d, and SQLite finds no damage" % len(paths), "")]
 
 
 def _damage(sqlite3, path: str) -> str:
-    """Return the first thing that SQLite finds wrong in the database *path*, "" when it is whole."""
-    how = "mode=ro" if os.path.exists(path + "-wal") else "mode=ro&immutable=1"     # without a log nobody writes, and no file is made
+    """Return the first thing that SQLite finds wrong in the database *path*, "" when it is
+    whole.
+    """
+    # without a log nobody writes, and no file is made
+    how = "mode=ro" if os.path.exists(path + "-wal") else "mode=ro&immutable=1"
     name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
         db = sqlite3.connect("file:%s?%s" % (name, how), uri=True)
@@ -106,7 +190,11 @@ def _agents(here) -> list:
     """Return the state folders of agents that may be looked into."""
     if not os.path.isdir(here.state) or not here.may(here.state, 5):
         return []
-    return [os.path.join(here.state, name) for name in sorted(os.listdir(here.state)) if os.path.isdir(os.path.join(here.state, name))]
+    return [
+        os.path.join(here.state, name)
+        for name in sorted(os.listdir(here.state))
+        if os.path.isdir(os.path.join(here.state, name))
+    ]
 
 
 def _nearest(path: str) -> str:

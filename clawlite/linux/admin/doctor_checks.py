@@ -1,4 +1,5 @@
 """What a check of ``clawlite doctor`` is given, and the states that it may find."""
+
 import os
 import time
 
@@ -16,7 +17,9 @@ class Here:
     now_s    its clock, seconds since 1970
     """
 
-    def __init__(self, root: str = "/", proc=None, port=None, environ=None, uid=None, gids=None, now_s=None):
+    def __init__(
+        self, root: str = "/", proc=None, port=None, environ=None, uid=None, gids=None, now_s=None
+    ):
         self.root, self.port = root, port
         self.proc = proc or self.path("/proc")
         self.environ = os.environ if environ is None else environ
@@ -44,18 +47,23 @@ class Here:
     @property
     def state(self) -> str:
         """The folder that agents' state lies in (files.state_folder)."""
-        base = self.environ.get("XDG_STATE_HOME") or os.path.join(self.environ.get("HOME") or self._home(), ".local", "state")
+        base = self.environ.get("XDG_STATE_HOME") or os.path.join(
+            self.environ.get("HOME") or self._home(), ".local", "state"
+        )
         return self.environ.get("CLAWLITE_STATE") or os.path.join(base, "clawlite")
 
     def _home(self) -> str:
         import pwd
+
         try:
             return pwd.getpwuid(self.uid).pw_dir
         except KeyError:
-            return "~"                  # as os.path.expanduser leaves it
+            return "~"  # as os.path.expanduser leaves it
 
     def may(self, path: str, bits: int) -> bool:
-        """Return whether who asks may do *bits* (4 read, 2 write, 1 search) with the file at *path*, by its owner, group and mode."""
+        """Return whether who asks may do *bits* (4 read, 2 write, 1 search) with the file at
+        *path*, by its owner, group and mode.
+        """
         try:
             found = os.stat(path)
         except OSError:

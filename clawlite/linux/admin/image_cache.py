@@ -11,6 +11,7 @@ after a build; while nothing of that has changed, the image is run at once.
 4. With a device key there is no cache: a signature is always made anew.
 5. Standard library alone.  A hit loads nothing of the compiler (docs/adr/0108).
 """
+
 import hashlib
 import os
 import stat
@@ -20,12 +21,12 @@ from clawlite.core.errors import ClawError
 from clawlite.core.header import MAX_IMAGE
 from clawlite.linux.io.jsontext import dumps, loads
 
-FILE, FOLDER, PRESENT, PLAIN = "file", "folder", "present", "plain"     # kinds of facts
-MOST = 64                       # entries that are kept
-MAX_ENTRY = 4 << 20             # bytes of one
+FILE, FOLDER, PRESENT, PLAIN = "file", "folder", "present", "plain"  # kinds of facts
+MOST = 64  # entries that are kept
+MAX_ENTRY = 4 << 20  # bytes of one
 _ALLOW = "CLAWLITE_ALLOW_FOLDERS"
 _KEY_FILE = "CLAWLITE_DEVICE_KEY_FILE"
-_HEX = 64                       # digits of a SHA-256
+_HEX = 64  # digits of a SHA-256
 _package = os.path.abspath(__file__).removesuffix("/linux/admin/image_cache.py")
 
 
@@ -45,15 +46,15 @@ def find(manifest: str, at_use: bool):
             if _CHECKS[kind](path) != value:
                 return None
     except (ClawError, OSError, ValueError, TypeError, KeyError):
-        return None                 # no entry, or not one of ours
+        return None  # no entry, or not one of ours
     return image
 
 
 def keep(manifest: str, at_use: bool, image: str, facts: list) -> None:
     """Note that *image*, a path, is what *manifest* was compiled to; where that fails, do nothing.
 
-    facts  [(kind, path, what was found there)] of ``host.documents.sources``: bytes of a file, entries of a
-           folder, a bool
+    facts  [(kind, path, what was found there)] of ``host.documents.sources``: bytes of a file,
+           entries of a folder, a bool
     """
     if os.environ.get(_KEY_FILE):
         return
@@ -79,8 +80,7 @@ def _path(manifest: str, at_use: bool) -> str:
     """Return the file of the entry."""
     digest = hashlib.sha256()
     flags = "at use" if at_use else ""
-    for part in (_version(), sys.version, flags, os.environ.get(_ALLOW, ""), os.getcwd(),
-                 manifest):
+    for part in (_version(), sys.version, flags, os.environ.get(_ALLOW, ""), os.getcwd(), manifest):
         digest.update(os.fsencode(part) + b"\0")
     for name, size, changed_ns in _code():
         digest.update(b"%s %d %d\0" % (os.fsencode(name), size, changed_ns))
@@ -146,8 +146,9 @@ def _write(path: str, data: bytes) -> None:
         file.write(data)
     os.replace(new, path)
     with os.scandir(folder) as entries:
-        ages = sorted((entry.stat(follow_symlinks=False).st_mtime_ns, entry.path)
-                      for entry in entries)
+        ages = sorted(
+            (entry.stat(follow_symlinks=False).st_mtime_ns, entry.path) for entry in entries
+        )
     for _, old in ages[:-MOST]:
         os.unlink(old)
 
@@ -166,7 +167,9 @@ def _listing(entries: list) -> str:
 
 
 def _folder(path: str) -> str:
-    """Return what ``_listing`` returns of the entries that ``host.documents.sources`` sees in *path*."""
+    """Return what ``_listing`` returns of the entries that ``host.documents.sources`` sees in
+    *path*.
+    """
     try:
         with os.scandir(path) as entries:
             found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -175,5 +178,9 @@ def _folder(path: str) -> str:
         return _listing([])
 
 
-_CHECKS = {FILE: lambda path: [os.path.realpath(path), _file(path, MAX_ENTRY)], FOLDER: _folder,
-           PRESENT: os.path.lexists, PLAIN: os.path.isfile}
+_CHECKS = {
+    FILE: lambda path: [os.path.realpath(path), _file(path, MAX_ENTRY)],
+    FOLDER: _folder,
+    PRESENT: os.path.lexists,
+    PLAIN: os.path.isfile,
+}

@@ -1,4 +1,7 @@
-"""``clawlite secrets``: an agent's own store, from the command line.  A value comes from stdin or a hidden prompt; none is ever shown."""
+"""``clawlite secrets``: an agent's own store, from the command line.  A value comes from stdin
+or a hidden prompt; none is ever shown.
+"""
+
 import os
 import sys
 
@@ -9,15 +12,22 @@ from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.secrets import encrypted_store, secrets
 
-USAGE = "usage: clawlite secrets set NAME | list | remove NAME  [MANIFEST | IMAGE | --agent AGENT] [--json]"
-HELP = """The secrets that an agent keeps for itself, by the names that secret_ref gives.  set reads the value from stdin, or asks for it
-without showing it; with $%s the store is encrypted (aes-256-gcm).""" % encrypted_store.VARIABLE
+USAGE = (
+    "usage: clawlite secrets set NAME | list | remove NAME  [MANIFEST | IMAGE | --agent "
+    "AGENT] [--json]"
+)
+HELP = (
+    """The secrets that an agent keeps for itself, by the names that secret_ref gives.  set reads the value from stdin, or asks for it
+without showing it; with $%s the store is encrypted (aes-256-gcm)."""  # noqa: E501
+    % encrypted_store.VARIABLE
+)
 
 
 def main(args: list, name_of) -> int:
     """Run the verb; return the exit code.
 
-    name_of  function(manifest or folder) -> the agent's name, for one that has no image yet; raises ``ClawError``
+    name_of  function(manifest or folder) -> the agent's name, for one that has no image yet; raises
+             ``ClawError``
     """
     if "--help" in args or "-h" in args:
         print(USAGE + "\n\n" + HELP)
@@ -27,13 +37,24 @@ def main(args: list, name_of) -> int:
     agent = None
     if "--agent" in words:
         at = words.index("--agent")
-        agent = "".join(words[at + 1:at + 2])
-        words = words[:at] + words[at + 2:]
+        agent = "".join(words[at + 1 : at + 2])
+        words = words[:at] + words[at + 2 :]
     verb = words.pop(0) if words else ""
     name = words.pop(0) if verb in ("set", "remove") and words else None
-    if verb not in ("set", "list", "remove") or verb != "list" and not name or len(words) > 1 or "".join(words[:1]).startswith("-") \
-            or agent is not None and (words or not agent.replace("-", "").isalnum()):
-        said = "%s: expected the NAME of the secret" % verb if verb in ("set", "remove") and not name else "expected set, list or remove, and at most one agent"
+    if (
+        verb not in ("set", "list", "remove")
+        or verb != "list"
+        and not name
+        or len(words) > 1
+        or "".join(words[:1]).startswith("-")
+        or agent is not None
+        and (words or not agent.replace("-", "").isalnum())
+    ):
+        said = (
+            "%s: expected the NAME of the secret" % verb
+            if verb in ("set", "remove") and not name
+            else "expected set, list or remove, and at most one agent"
+        )
         return failed(said + "\n" + USAGE)
     try:
         agent = agent or _agent(words[0] if words else ".", name_of)
@@ -53,6 +74,7 @@ def _set(agent: str, name: str, as_json: bool) -> int:
     secrets.check_name(name)
     if os.isatty(0):
         from getpass import getpass
+
         value = getpass("Value of %s (it is not shown): " % name)
     else:
         data = sys.stdin.buffer.read(secrets.MAX_VALUE + 3)
@@ -60,11 +82,14 @@ def _set(agent: str, name: str, as_json: bool) -> int:
             value = data.decode()
         except UnicodeDecodeError:
             value = None
-        if value is None:               # raised outside: the exception of the codec holds the value
+        if value is None:  # raised outside: the exception of the codec holds the value
             raise ClawError("stdin: a secret is UTF-8 text")
     secrets.set_secret(agent, name, value)
-    _said({"agent": agent, "name": name, "encrypted": encrypted_store.has_key()}, as_json,
-          "%s keeps %s%s" % (agent, name, ", encrypted" if encrypted_store.has_key() else ""))
+    _said(
+        {"agent": agent, "name": name, "encrypted": encrypted_store.has_key()},
+        as_json,
+        "%s keeps %s%s" % (agent, name, ", encrypted" if encrypted_store.has_key() else ""),
+    )
     return 0
 
 
@@ -75,7 +100,10 @@ def _remove(agent: str, name: str, as_json: bool) -> int:
 
 
 def _list(agent: str, _, as_json: bool) -> int:
-    found = [{"name": name, "encrypted": secrets.is_encrypted(agent, name)} for name in secrets.names(agent)]
+    found = [
+        {"name": name, "encrypted": secrets.is_encrypted(agent, name)}
+        for name in secrets.names(agent)
+    ]
     if as_json:
         print(dumps(found))
     for one in () if as_json else found:

@@ -1,9 +1,11 @@
-"""``clawlite service install|remove|status|talk``: an agent that systemd starts, with the standard library alone.
+"""``clawlite service install|remove|status|talk``: an agent that systemd starts, with the standard
+library alone.
 
-An agent with channels (cron, webhook, telegram, mqtt) runs from boot on; so does one with --tty, which serves that terminal (a UART, a
-USB gadget).  Of any other nothing runs until somebody connects to its socket, and it ends when they leave: it does nothing alone.
-As root these are units of the system that run as another user; else they are units of the user.
-"""
+An agent with channels (cron, webhook, telegram, mqtt) runs from boot on; so does one with --tty,
+which serves that terminal (a UART, a USB gadget).  Of any other nothing runs until somebody
+connects to its socket, and it ends when they leave: it does nothing alone. As root these are units
+of the system that run as another user; else they are units of the user."""
+
 import os
 import subprocess
 import sys
@@ -17,11 +19,11 @@ from clawlite.linux.io.jsontext import dumps
 USAGE = """usage: clawlite service install [IMAGE] [--tty DEVICE] [--as USER] [--writable DIR] [--dry-run] [--json]
        clawlite service remove NAME [--dry-run] [--json]
        clawlite service status [NAME] [--json]
-       clawlite service talk NAME"""
+       clawlite service talk NAME"""  # noqa: E501
 HELP = """An agent that systemd starts. One with channels beside its console runs from boot on, and is started again when it ends;
 so does any with --tty, on that terminal. Else it is there for whoever connects to its socket, one at a time. As root the units are the system's and run as --as USER (or who called sudo); else they are your own.
---writable DIR may be given again: folders that a system service may write to, beside its state."""
-BOOTED = "/run/systemd/system"          # sd_booted(3)
+--writable DIR may be given again: folders that a system service may write to, beside its state."""  # noqa: E501
+BOOTED = "/run/systemd/system"  # sd_booted(3)
 SYSTEM = "/etc/systemd/system"
 _VALUES = ("--tty", "--as", "--writable")
 _FLAGS = ("--dry-run", "--json")
@@ -33,12 +35,22 @@ def main(args: list) -> int:
         print(USAGE + "\n\n" + HELP)
         return 0 if args else 2
     verb, options, names, wrong = _parse(args)
-    if verb not in ("install", "remove", "status", "talk") or wrong or len(names) > 1 or verb in ("remove", "talk") and not names:
-        return failed("%s\n%s" % (wrong or "expected install, remove NAME, status or talk NAME", USAGE))
+    if (
+        verb not in ("install", "remove", "status", "talk")
+        or wrong
+        or len(names) > 1
+        or verb in ("remove", "talk")
+        and not names
+    ):
+        return failed(
+            "%s\n%s" % (wrong or "expected install, remove NAME, status or talk NAME", USAGE)
+        )
     try:
         if verb == "talk":
             return talk(names[0])
-        found = {"install": install, "remove": remove, "status": status}[verb](names[0] if names else None, options)
+        found = {"install": install, "remove": remove, "status": status}[verb](
+            names[0] if names else None, options
+        )
     except ClawError as e:
         if "--json" in options:
             print(dumps({"error": e.to_json()}))
@@ -70,12 +82,21 @@ def _parse(args: list) -> tuple:
 def text(verb: str, found) -> str:
     """Return what a person reads."""
     if verb == "status":
-        rows = ["%-24s %-8s %-10s %s" % (row["name"], row["scope"], row["enabled"], row["active"]) for row in found]
-        return "\n".join(rows) or "no service of an agent is installed; install one with: clawlite service install"
+        rows = [
+            "%-24s %-8s %-10s %s" % (row["name"], row["scope"], row["enabled"], row["active"])
+            for row in found
+        ]
+        return (
+            "\n".join(rows)
+            or "no service of an agent is installed; install one with: clawlite service install"
+        )
     lines = []
     for file in found["files"]:
-        lines.append("# %s\n%s" % (file["path"], file["text"]) if found["dry_run"] and "text" in file else "%s %s" % (
-            {"install": "written", "remove": "removed"}[verb], file["path"]))
+        lines.append(
+            "# %s\n%s" % (file["path"], file["text"])
+            if found["dry_run"] and "text" in file
+            else "%s %s" % ({"install": "written", "remove": "removed"}[verb], file["path"])
+        )
     if found["dry_run"]:
         lines += ["# " + " ".join(words) for words in found["commands"]]
     elif found.get("next"):
@@ -85,11 +106,12 @@ def text(verb: str, found) -> str:
 
 # -- install
 
+
 def install(name, options: dict, root=None) -> dict:
     """Install the service of the image *name* (None: claw.cbor here); return what ``--json`` shows.
 
-    Keys: name, scope ("system", "user"), user, files ([{path, text}]), commands ([[word]]), dry_run, next.
-    Raises ``ClawError``.
+    Keys: name, scope ("system", "user"), user, files ([{path, text}]), commands ([[word]]),
+    dry_run, next. Raises ``ClawError``.
     """
     root = os.getuid() == 0 if root is None else root
     service = plan(name or "claw.cbor", options, root)
@@ -99,23 +121,46 @@ def install(name, options: dict, root=None) -> dict:
         _check_ours(file["path"])
     systemctl = ["systemctl"] if root else ["systemctl", "--user"]
     old = _others(folder, service.name, [os.path.basename(file["path"]) for file in written])
-    commands = [systemctl + ["disable", "--now"] + [unit for unit in old if not unit.endswith("@.service")]] if old else []
-    commands += [systemctl + ["daemon-reload"], systemctl + ["enable", service.main], systemctl + ["restart", service.main]]
+    commands = (
+        [
+            systemctl
+            + ["disable", "--now"]
+            + [unit for unit in old if not unit.endswith("@.service")]
+        ]
+        if old
+        else []
+    )
+    commands += [
+        systemctl + ["daemon-reload"],
+        systemctl + ["enable", service.main],
+        systemctl + ["restart", service.main],
+    ]
     if service.tty:
         following = "it serves %s" % service.tty
     elif service.is_kept_up:
-        following = "it serves its channels; what it says: journalctl %s-u %s -f" % ("" if root else "--user ", service.main)
+        following = "it serves its channels; what it says: journalctl %s-u %s -f" % (
+            "" if root else "--user ",
+            service.main,
+        )
     else:
         following = "clawlite service talk %s" % service.name
     if not root:
         following += "; to keep it when nobody is logged in: sudo loginctl enable-linger $USER"
-    found = {"name": service.name, "scope": "system" if root else "user", "user": service.user, "files": written, "commands": commands,
-             "dry_run": "--dry-run" in options, "next": following}
+    found = {
+        "name": service.name,
+        "scope": "system" if root else "user",
+        "user": service.user,
+        "files": written,
+        "commands": commands,
+        "dry_run": "--dry-run" in options,
+        "next": following,
+    }
     if not found["dry_run"]:
         _demand_systemd()
         _make_state(service)
         os.makedirs(folder, exist_ok=True)
-        if old:                         # it was of another kind: both at once would be two processes of one agent
+        # it was of another kind: both at once would be two processes of one agent
+        if old:
             run(commands[:1])
             for unit in old:
                 os.remove(os.path.join(folder, unit))
@@ -126,8 +171,14 @@ def install(name, options: dict, root=None) -> dict:
 
 
 def _others(folder: str, name: str, units: list) -> list:
-    """Return the units of the agent *name* in *folder* that are clawlite's and none of *units*.  Raises ``ClawError`` for somebody's own."""
-    found = [unit for unit in _units_of(name) if unit not in units and os.path.isfile(os.path.join(folder, unit))]
+    """Return the units of the agent *name* in *folder* that are clawlite's and none of *units*.
+    Raises ``ClawError`` for somebody's own.
+    """
+    found = [
+        unit
+        for unit in _units_of(name)
+        if unit not in units and os.path.isfile(os.path.join(folder, unit))
+    ]
     for unit in found:
         _check_ours(os.path.join(folder, unit))
     return found
@@ -139,25 +190,42 @@ def _units_of(name: str) -> list:
 
 
 def plan(name: str, options: dict, root: bool) -> units.Service:
-    """Return the service of the image file *name*.  Raises ``ClawError``: no image, nobody to run it as."""
+    """Return the service of the image file *name*.  Raises ``ClawError``: no image, nobody to
+    run it as.
+    """
     if not files.is_image(name):
-        raise ClawError("%s is no image" % name if os.path.lexists(name) else "there is no image %s" % name, "build one first: clawlite build")
+        raise ClawError(
+            "%s is no image" % name if os.path.lexists(name) else "there is no image %s" % name,
+            "build one first: clawlite build",
+        )
     image = files.open_image(name)
     lasts = any(kind in image.requires for kind in ("cron", "webhook", "telegram", "mqtt"))
     user = home = None
     if root:
         user, home = _account((options.get("--as") or [os.environ.get("SUDO_USER", "")])[-1])
     elif "--as" in options:
-        raise ClawError("--as: only root can install a service for others", "sudo clawlite service install --as %s" % options["--as"][-1])
+        raise ClawError(
+            "--as: only root can install a service for others",
+            "sudo clawlite service install --as %s" % options["--as"][-1],
+        )
     state = os.environ.get("CLAWLITE_STATE")
-    where = os.path.abspath(name)           # not the real path: a flash over ssh replaces the link in it
+    # not the real path: a flash over ssh replaces the link in it
+    where = os.path.abspath(name)
     starter = os.path.join(os.path.dirname(where), "agent")
-    main_file = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py")
-    words = [starter, "run"] if os.access(starter, os.X_OK) else [sys.executable, "-I", "-S", main_file, "run", where]
+    main_file = os.path.join(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
+    )
+    words = (
+        [starter, "run"]
+        if os.access(starter, os.X_OK)
+        else [sys.executable, "-I", "-S", main_file, "run", where]
+    )
     base = state or os.path.join(home or os.path.expanduser("~"), ".local", "state", "clawlite")
     tty = (options.get("--tty") or [None])[-1]
     if tty is not None and not (tty.startswith("/dev/") and os.path.normpath(tty) == tty):
-        raise ClawError("--tty: expected a device, got %s" % tty, "such as /dev/ttyGS0 or /dev/serial0")
+        raise ClawError(
+            "--tty: expected a device, got %s" % tty, "such as /dev/ttyGS0 or /dev/serial0"
+        )
     paths = [base] + [os.path.abspath(path) for path in options.get("--writable", ())]
     for word in words + paths + [tty or ""]:
         if any(ord(char) < 32 for char in word):
@@ -166,10 +234,16 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
 
 
 def _account(name: str) -> tuple:
-    """Return (name, home) of the account that a system service runs as.  Raises ``ClawError`` for none, root or an unknown one."""
+    """Return (name, home) of the account that a system service runs as.  Raises ``ClawError``
+    for none, root or an unknown one.
+    """
     import pwd
+
     if not name:
-        raise ClawError("a service of the system needs a user to run as", "name one: clawlite service install --as USER")
+        raise ClawError(
+            "a service of the system needs a user to run as",
+            "name one: clawlite service install --as USER",
+        )
     try:
         found = pwd.getpwnam(name)
     except KeyError:
@@ -180,7 +254,9 @@ def _account(name: str) -> tuple:
 
 
 def _make_state(service) -> None:
-    """Make the folder of agents' state, which the unit makes writable: it must be there when the service starts."""
+    """Make the folder of agents' state, which the unit makes writable: it must be there when the
+    service starts.
+    """
     path = service.writable[0]
     if os.path.isdir(path):
         return
@@ -190,6 +266,7 @@ def _make_state(service) -> None:
     os.makedirs(path, mode=0o700)
     if service.user:
         import pwd
+
         owner = pwd.getpwnam(service.user)
         while path.startswith(first):
             os.chown(path, owner.pw_uid, owner.pw_gid)
@@ -209,27 +286,45 @@ def _check_ours(path: str) -> None:
     try:
         with open(path) as file:
             if file.readline().rstrip("\n") != units.MARK:
-                raise ClawError("%s is not clawlite's, and is not overwritten" % path, "give that unit another name")
+                raise ClawError(
+                    "%s is not clawlite's, and is not overwritten" % path,
+                    "give that unit another name",
+                )
     except FileNotFoundError:
         pass
 
 
 # -- remove, status
 
+
 def remove(name: str, options: dict, root=None) -> dict:
-    """Remove the service of the agent *name*; its state stays.  Returns what ``install`` does, without user and next.  Raises ``ClawError``."""
+    """Remove the service of the agent *name*; its state stays.  Returns what ``install`` does,
+    without user and next.  Raises ``ClawError``.
+    """
     root = os.getuid() == 0 if root is None else root
     folder = SYSTEM if root else user_folder()
-    paths = [path for path in (os.path.join(folder, unit) for unit in _units_of(name)) if os.path.isfile(path)]
+    paths = [
+        path
+        for path in (os.path.join(folder, unit) for unit in _units_of(name))
+        if os.path.isfile(path)
+    ]
     if not paths:
-        raise _failure("no service of an agent %s is installed in %s" % (name, folder), "list them: clawlite service status")
+        raise _failure(
+            "no service of an agent %s is installed in %s" % (name, folder),
+            "list them: clawlite service status",
+        )
     for path in paths:
         _check_ours(path)
     systemctl = ["systemctl"] if root else ["systemctl", "--user"]
     mains = [os.path.basename(path) for path in paths if not path.endswith("@.service")]
     commands = [systemctl + ["disable", "--now"] + mains, systemctl + ["daemon-reload"]]
-    found = {"name": name, "scope": "system" if root else "user", "files": [{"path": path} for path in paths], "commands": commands,
-             "dry_run": "--dry-run" in options}
+    found = {
+        "name": name,
+        "scope": "system" if root else "user",
+        "files": [{"path": path} for path in paths],
+        "commands": commands,
+        "dry_run": "--dry-run" in options,
+    }
     if not found["dry_run"]:
         _demand_systemd()
         run(commands[:1])
@@ -240,7 +335,8 @@ def remove(name: str, options: dict, root=None) -> dict:
 
 
 def status(name, options: dict) -> list:
-    """Return [{name, scope, unit, file, enabled, active}] of the services that are installed, of the agent *name* alone if it is not None.
+    """Return [{name, scope, unit, file, enabled, active}] of the services that are installed, of
+    the agent *name* alone if it is not None.
 
     enabled, active: systemctl's words, or "unknown" where no systemd runs.
     """
@@ -248,27 +344,48 @@ def status(name, options: dict) -> list:
     for scope, folder in (("system", SYSTEM), ("user", user_folder())):
         for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             agent, dot, kind = file.removeprefix("clawlite-").rpartition(".")
-            if file.startswith("clawlite-") and kind in ("socket", "service") and not agent.endswith("@") and name in (None, agent):
+            if (
+                file.startswith("clawlite-")
+                and kind in ("socket", "service")
+                and not agent.endswith("@")
+                and name in (None, agent)
+            ):
                 words = ["systemctl"] + (["--user"] if scope == "user" else [])
-                found.append({"name": agent, "scope": scope, "unit": file, "file": os.path.join(folder, file),
-                              "enabled": _word(words + ["is-enabled", file]), "active": _word(words + ["is-active", file])})
+                found.append(
+                    {
+                        "name": agent,
+                        "scope": scope,
+                        "unit": file,
+                        "file": os.path.join(folder, file),
+                        "enabled": _word(words + ["is-enabled", file]),
+                        "active": _word(words + ["is-active", file]),
+                    }
+                )
     if name is not None and not found:
-        raise _failure("no service of an agent %s is installed" % name, "install it: clawlite service install")
+        raise _failure(
+            "no service of an agent %s is installed" % name, "install it: clawlite service install"
+        )
     return found
 
 
 # -- talk
 
+
 def doors(name: str) -> list:
-    """Return the paths at which the socket of the agent *name* may be: the user's own, then the system's."""
+    """Return the paths at which the socket of the agent *name* may be: the user's own, then the
+    system's.
+    """
     own = os.environ.get("XDG_RUNTIME_DIR") or "/run/user/%d" % os.getuid()
     return ["%s/clawlite/%s.sock" % (place, name) for place in (own, "/run")]
 
 
 def talk(name: str, paths=None) -> int:
-    """Pass lines between stdin and the agent's socket, and its words to stdout, until it leaves; return the exit code."""
+    """Pass lines between stdin and the agent's socket, and its words to stdout, until it leaves;
+    return the exit code.
+    """
     import select
     import socket
+
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     error = None
     for path in paths or doors(name):
@@ -276,11 +393,21 @@ def talk(name: str, paths=None) -> int:
             line.connect(path)
             break
         except OSError as e:
-            error = e if error is None or e.errno != 2 else error       # one that is there says more than one that is not
+            # one that is there says more than one that is not
+            error = e if error is None or e.errno != 2 else error
     else:
-        if any(os.path.isfile(os.path.join(folder, "clawlite-%s.service" % name)) for folder in (SYSTEM, user_folder())):
-            raise _failure("the agent %s has no socket: it runs from boot on" % name, "write to it on a channel of its own, or on its terminal")
-        raise _failure("the agent %s cannot be reached: %s" % (name, error.strerror), "is it installed? clawlite service status %s" % name)
+        if any(
+            os.path.isfile(os.path.join(folder, "clawlite-%s.service" % name))
+            for folder in (SYSTEM, user_folder())
+        ):
+            raise _failure(
+                "the agent %s has no socket: it runs from boot on" % name,
+                "write to it on a channel of its own, or on its terminal",
+            )
+        raise _failure(
+            "the agent %s cannot be reached: %s" % (name, error.strerror),
+            "is it installed? clawlite service status %s" % name,
+        )
     with line:
         poll = select.poll()
         poll.register(line, select.POLLIN)
@@ -306,11 +433,16 @@ def user_folder() -> str:
 
 def _demand_systemd() -> None:
     if not os.path.isdir(BOOTED):
-        raise _failure("systemd does not run on this machine", "let its own init system start: clawlite run IMAGE")
+        raise _failure(
+            "systemd does not run on this machine",
+            "let its own init system start: clawlite run IMAGE",
+        )
 
 
 def run(commands: list) -> None:
-    """Run *commands* one after the other.  Raises ``ClawError`` with what the first that fails said."""
+    """Run *commands* one after the other.  Raises ``ClawError`` with what the first that fails
+    said.
+    """
     for words in commands:
         try:
             done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -318,12 +450,18 @@ def run(commands: list) -> None:
             raise _failure("%s: %s" % (words[0], e.strerror), "is systemd installed?") from None
         if done.returncode:
             said = done.stderr.strip().splitlines()
-            raise _failure("%s: %s" % (" ".join(words), said[-1] if said else "exit code %d" % done.returncode), "look at it with: systemctl status")
+            raise _failure(
+                "%s: %s"
+                % (" ".join(words), said[-1] if said else "exit code %d" % done.returncode),
+                "look at it with: systemctl status",
+            )
 
 
 def _word(words: list) -> str:
     try:
-        said = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout.strip()
+        said = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        ).stdout.strip()
     except OSError:
         said = ""
     return said if said and "\n" not in said else "unknown"

@@ -1,8 +1,10 @@
-"""``clawlite trace``: why a past tool call of an agent ended as it did, from its log, with the standard library alone.
+"""``clawlite trace``: why a past tool call of an agent ended as it did, from its log, with the
+standard library alone.
 
-The log (log.jsonl, and log.jsonl.1 before it) has an event for each call, with the numbers of the rules that were looked at; the
-image says what these rules are.  An event names the manifest that it was made with: over another image its numbers mean nothing.
-"""
+The log (log.jsonl, and log.jsonl.1 before it) has an event for each call, with the numbers of the
+rules that were looked at; the image says what these rules are.  An event names the manifest that it
+was made with: over another image its numbers mean nothing."""
+
 import os
 
 from clawlite.core.calls import is_uuid
@@ -18,22 +20,29 @@ from clawlite.linux.io.jsontext import dumps, loads
 USAGE = "usage: clawlite trace [CALL | last] [MANIFEST | IMAGE] [--port PORT | --dir DIR] [--json]"
 HELP = """Why a past tool call of an agent ended as it did: each rule that was looked at, and what decided.
 CALL is its number counted from the end (1, or last, is the last one), or the request_id of an operator.
---port PORT (alone at the end: the only board): a call of a MicroPython board, from its audit, or its log; it is reset for that."""
-_SHOWN = 8                      # ids of rules that are for other tools
+--port PORT (alone at the end: the only board): a call of a MicroPython board, from its audit, or its log; it is reset for that."""  # noqa: E501
+_SHOWN = 8  # ids of rules that are for other tools
 AUTONOMY = ("observer", "supervised", "autonomous")
 
 
 def main(args: list, board=None) -> int:
-    """Run the verb; return the exit code: 1 when there is no such call, or the image has changed since.
+    """Run the verb; return the exit code: 1 when there is no such call, or the image has changed
+    since.
 
-    board  what fetches the records of a board (host/console/board_records.py), or None: those of an agent here
+    board  what fetches the records of a board (host/console/board_records.py), or None: those of an
+           agent here
     """
     if "--help" in args or "-h" in args:
         print(USAGE + "\n\n" + HELP)
         return 0
     as_json = "--json" in args
     words = [word for word in args if word != "--json"]
-    call = words.pop(0).lower() if words and (words[0] == "last" or words[0].isascii() and words[0].isdigit() or is_uuid(words[0])) else "last"
+    call = (
+        words.pop(0).lower()
+        if words
+        and (words[0] == "last" or words[0].isascii() and words[0].isdigit() or is_uuid(words[0]))
+        else "last"
+    )
     if len(words) > 1 or words and words[0].startswith("-"):
         return failed("unexpected %s\n%s" % (words[-1], USAGE))
     try:
@@ -43,33 +52,53 @@ def main(args: list, board=None) -> int:
     try:
         if board is not None:
             from clawlite.linux.admin.board_trace import fetched
-        number, event = find(files.state_folder(image.agent.name), call) if board is None else find(fetched(board, image), call, True)
+        number, event = (
+            find(files.state_folder(image.agent.name), call)
+            if board is None
+            else find(fetched(board, image), call, True)
+        )
         found = explain(image, number, event)
         if as_json:
             print(dumps(found))
             return 0
-        head = "call %d, %s%s\n" % (number, found["time"], ", request %s" % found["request_id"] if found["request_id"] else "")
+        head = "call %d, %s%s\n" % (
+            number,
+            found["time"],
+            ", request %s" % found["request_id"] if found["request_id"] else "",
+        )
         never = found["never"]
         if never:
             more = " and %d more" % (len(never) - _SHOWN) if len(never) > _SHOWN else ""
-            tail = "\n  Before the last of these, for other tools: %s%s" % (", ".join(never[:_SHOWN]), more)
+            tail = "\n  Before the last of these, for other tools: %s%s" % (
+                ", ".join(never[:_SHOWN]),
+                more,
+            )
         else:
             tail = ""
-        os.write(1, printable((head + told(image, event) + tail).encode("utf-8", "replace")) + b"\n")
+        os.write(
+            1, printable((head + told(image, event) + tail).encode("utf-8", "replace")) + b"\n"
+        )
         return 0
     except ClawError as e:
         return _refused(e, as_json, 1)
 
 
 def image_of(name: str) -> str:
-    """Return the image that *name* means: itself, or the one beside a manifest or in a folder.  It is not built: it is what ran."""
+    """Return the image that *name* means: itself, or the one beside a manifest or in a folder.
+    It is not built: it is what ran.
+    """
     if os.path.isdir(name):
         return os.path.join(name, "claw.cbor")
-    return name if not os.path.lexists(name) or name.endswith(".cbor") or files.is_image(name) else os.path.join(os.path.dirname(name), "claw.cbor")
+    return (
+        name
+        if not os.path.lexists(name) or name.endswith(".cbor") or files.is_image(name)
+        else os.path.join(os.path.dirname(name), "claw.cbor")
+    )
 
 
 def find(folder: str, call: str, is_board: bool = False) -> tuple:
-    """Return (its number from the end, the event) of *call*: "last", a number or a request_id.  Raises ``ClawError``.
+    """Return (its number from the end, the event) of *call*: "last", a number or a request_id.
+    Raises ``ClawError``.
 
     is_board  *folder* holds what a board has on record, for a moment
     """
@@ -79,14 +108,29 @@ def find(folder: str, call: str, is_board: bool = False) -> tuple:
             event = _event(line)
             if event is not None:
                 number += 1
-                if call == "last" or call == event.get("request_id") or call.lstrip("0") == str(number):
+                if (
+                    call == "last"
+                    or call == event.get("request_id")
+                    or call.lstrip("0") == str(number)
+                ):
                     return number, event
     if not number and is_board:
-        raise ClawError("the board has no tool call on record", "let the agent call a tool; a board keeps its calls with audit: { destination: file } in a policy")
+        raise ClawError(
+            "the board has no tool call on record",
+            "let the agent call a tool; a "
+            "board keeps its calls with "
+            "audit: { destination: file } in "
+            "a policy",
+        )
     if not number:
-        raise ClawError("no tool call is in %s" % os.path.join(folder, "log.jsonl"), "let the agent call a tool first")
+        raise ClawError(
+            "no tool call is in %s" % os.path.join(folder, "log.jsonl"),
+            "let the agent call a tool first",
+        )
     if is_uuid(call):
-        raise ClawError("no call with the request_id %s is in the log, which has %d" % (call, number))
+        raise ClawError(
+            "no call with the request_id %s is in the log, which has %d" % (call, number)
+        )
     raise ClawError("there is no call %s: the log has %d" % (call, number), "1 is the last one")
 
 
@@ -101,7 +145,9 @@ def _lines(path: str) -> list:
 
 
 def _event(line: bytes):
-    """Return the event in *line* when it is a tool call's; None for others, and for a line that was cut."""
+    """Return the event in *line* when it is a tool call's; None for others, and for a line that
+    was cut.
+    """
     if b'"tool.call"' not in line:
         return None
     try:
@@ -112,35 +158,68 @@ def _event(line: bytes):
 
 
 def explain(image, number: int, event: dict) -> dict:
-    """Return what ``--json`` prints.  Raises ``ClawError`` when the event was made with another manifest, or is damaged."""
+    """Return what ``--json`` prints.  Raises ``ClawError`` when the event was made with another
+    manifest, or is damaged.
+    """
     if event.get("image") != image.id:
-        raise ClawError("call %d was made with another manifest than this image (%s, here %s): its rules no longer fit"
-                        % (number, event.get("image", "older"), image.id), "name the image that ran then")
+        raise ClawError(
+            "call %d was made with another manifest than this image (%s, here %s): "
+            "its rules no longer fit" % (number, event.get("image", "older"), image.id),
+            "name the image that ran then",
+        )
     try:
         rules = []
         for place, matched in event.get("trace", []):
             rule = image.rule(place)
-            rules.append({"number": place, "id": rule[0], "policy": rule[6], "action": ACTIONS[rule[1]], "condition": condition(rule) or None,
-                          "matched": matched, "decides": matched, "why": None if matched else why_not(image, event, rule)})
-        told(image, event)              # the text needs more of the event than this
-        return {"call": number, "time": event.get("timestamp"), "tool": event["tool"], "arguments": event["arguments"],
-                "caller": event["caller"], "request_id": event.get("request_id"), "image": image.id,
-                "autonomy": AUTONOMY[image.agent.autonomy], "rules": rules,
-                "never": _never(image, rules), "action": event.get("action"), "rule_id": event.get("rule_id"),
-                "approval": event.get("approval"), "limit": event.get("limit"), "attempts": event.get("attempts", 1),
-                "status": event["status"], "code": event.get("code")}
+            rules.append(
+                {
+                    "number": place,
+                    "id": rule[0],
+                    "policy": rule[6],
+                    "action": ACTIONS[rule[1]],
+                    "condition": condition(rule) or None,
+                    "matched": matched,
+                    "decides": matched,
+                    "why": None if matched else why_not(image, event, rule),
+                }
+            )
+        told(image, event)  # the text needs more of the event than this
+        return {
+            "call": number,
+            "time": event.get("timestamp"),
+            "tool": event["tool"],
+            "arguments": event["arguments"],
+            "caller": event["caller"],
+            "request_id": event.get("request_id"),
+            "image": image.id,
+            "autonomy": AUTONOMY[image.agent.autonomy],
+            "rules": rules,
+            "never": _never(image, rules),
+            "action": event.get("action"),
+            "rule_id": event.get("rule_id"),
+            "approval": event.get("approval"),
+            "limit": event.get("limit"),
+            "attempts": event.get("attempts", 1),
+            "status": event["status"],
+            "code": event.get("code"),
+        }
     except (KeyError, TypeError, ValueError, AttributeError, ClawError):
         raise ClawError("call %d is damaged in the log" % number) from None
 
 
 def _never(image, looked: list) -> list:
-    """Return the ids of the rules before the last one of *looked* that can never match this tool: nobody looks at them.
+    """Return the ids of the rules before the last one of *looked* that can never match this tool:
+    nobody looks at them.
 
-    Where all rules that were looked at are of one policy, it may have been asked alone: then only of that one.
-    """
+    Where all rules that were looked at are of one policy, it may have been asked alone: then only
+    of that one."""
     policies = {rule["policy"] for rule in looked}
     seen = {rule["number"] for rule in looked}
-    before = [image.rule(number) for number in range(looked[-1]["number"]) if number not in seen] if looked else []
+    before = (
+        [image.rule(number) for number in range(looked[-1]["number"]) if number not in seen]
+        if looked
+        else []
+    )
     return [rule[0] for rule in before if len(policies) > 1 or rule[6] in policies]
 
 
@@ -148,4 +227,4 @@ def _refused(e, as_json: bool, code: int) -> int:
     if as_json:
         print(dumps({"error": e.to_json()}))
     failed(e.message + (" - " + e.hint if e.hint else ""))
-    return getattr(e, "exit_code", code)        # of a port: 3, 4
+    return getattr(e, "exit_code", code)  # of a port: 3, 4

@@ -1,4 +1,6 @@
-"""What ``clawlite --help`` says: it needs no package, so a device with the wheel alone says it too."""
+"""What ``clawlite --help`` says: it needs no package, so a device with the wheel alone says it
+too.
+"""
 
 TEXT = """\
 Usage: clawlite COMMAND [ARGUMENTS]...

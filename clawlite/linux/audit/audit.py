@@ -1,10 +1,15 @@
-"""The audit of one agent (CKP 0.2.0, 5.8 ``audit``): what was decided and what was run, each one record, in a chain (chain.py).
+"""The audit of one agent (CKP 0.2.0, 5.8 ``audit``): what was decided and what was run, each one
+record, in a chain (chain.py).
 
-1. A record is made of the event that the pipeline logs, and becomes a line, as on a board: scan/auditrecord.py, auditline.py.
-2. Records wait for ``flush``, which comes before anybody hears what came of them, and before a tool with side effects begins.
-3. An audit that cannot be written is an error of the whole agent: nothing more runs (linux/runtime/startup.py).
+1. A record is made of the event that the pipeline logs, and becomes a line, as on a board:
+   scan/auditrecord.py, auditline.py.
+2. Records wait for ``flush``, which comes before anybody hears what came of them, and before a tool
+   with side effects begins.
+3. An audit that cannot be written is an error of the whole agent: nothing more runs
+   (linux/runtime/startup.py).
 4. No secret stands in a record, whatever else policies say of secrets.
 """
+
 import time
 
 from clawlite.core.clock import iso8601
@@ -12,8 +17,8 @@ from clawlite.core.errors import ClawError
 from clawlite.linux.files.files import mend, state_folder, tell
 from clawlite.scan.auditrecord import begins, record
 
-MAX_SIZE_MB = 64                # that an audit may have when clawlite.toml says nothing
-MOST_WAITING = 4096             # records that wait for a disk that takes them again
+MAX_SIZE_MB = 64  # that an audit may have when clawlite.toml says nothing
+MOST_WAITING = 4096  # records that wait for a disk that takes them again
 
 
 def store_of(agent: str, wants: list, taken=None):
@@ -25,8 +30,10 @@ def store_of(agent: str, wants: list, taken=None):
     most = (wants[6] if len(wants) > 6 else MAX_SIZE_MB) << 20
     if destination == "sqlite":
         from clawlite.linux.audit.sqlite import SQLiteStore
+
         return SQLiteStore(state_folder(agent), agent, kept_s, most)
     from clawlite.linux.audit.files import FileStore
+
     return FileStore(state_folder(agent), agent, kept_s, taken, most)
 
 
@@ -42,21 +49,29 @@ class Audit:
         self._wants = image.guard.audit
         destination, target = self._wants[4:6]
         self._image, self._clean = image, clean
-        self._sender, taken = _sender(image.agent.name, destination, target) if target else (None, None)
+        self._sender, taken = (
+            _sender(image.agent.name, destination, target) if target else (None, None)
+        )
         self._store = store or store_of(image.agent.name, self._wants, taken)
         self._waiting = []
         self._told = ""
-        self._is_full = False           # it was told that old records are removed
+        self._is_full = False  # it was told that old records are removed
 
     def write(self, event: dict):
-        """Take one event of the log that has its time stamp; others than those of calls are passed over."""
+        """Take one event of the log that has its time stamp; others than those of calls are
+        passed over.
+        """
         pairs = record(event, self._wants, self._image)
         if pairs is not None:
             self._waiting.append(dict(pairs))
 
     def begins(self, tool, arguments: dict, request_id):
-        """Take note that *tool*, which has side effects, is about to run: ``flush`` comes before it does, or ``stays_out``."""
-        self._waiting.append(dict(begins(iso8601(int(time.time())), self._wants, tool.name, arguments, request_id)))
+        """Take note that *tool*, which has side effects, is about to run: ``flush`` comes before
+        it does, or ``stays_out``.
+        """
+        self._waiting.append(
+            dict(begins(iso8601(int(time.time())), self._wants, tool.name, arguments, request_id))
+        )
 
     def stays_out(self):
         """Forget the last ``begins``: it was not written, and the tool does not run."""
@@ -64,7 +79,9 @@ class Audit:
             self._waiting.pop()
 
     def flush(self) -> bool:
-        """Write what waits; what that returned True for is not lost by ``kill -9``.  False: it could not be written."""
+        """Write what waits; what that returned True for is not lost by ``kill -9``.  False: it
+        could not be written.
+        """
         if self._waiting or self._told:
             try:
                 self.check()
@@ -73,7 +90,7 @@ class Audit:
                 return False
         return True
 
-    mend = ""                           # what helps against that
+    mend = ""  # what helps against that
 
     @property
     def told(self) -> str:
@@ -95,13 +112,19 @@ class Audit:
 
     def _lines(self, head) -> bytes:
         from clawlite.linux.audit.chain import line
+
         problem = self._store.problem()
-        if problem:                     # it is on record, too, and verify finds it where it is
-            self._waiting.insert(0, {"time": iso8601(int(time.time())), "event": "audit.problem", "problem": problem})
+        if problem:  # it is on record, too, and verify finds it where it is
+            self._waiting.insert(
+                0, {"time": iso8601(int(time.time())), "event": "audit.problem", "problem": problem}
+            )
         records, removed = self._waiting, self._store.removed
         if removed:
-            records = [{"time": iso8601(int(time.time())), "event": "audit.removed", "removed": removed}, *records]
-            if not self._is_full:       # each record says so, stderr says it once
+            records = [
+                {"time": iso8601(int(time.time())), "event": "audit.removed", "removed": removed},
+                *records,
+            ]
+            if not self._is_full:  # each record says so, stderr says it once
                 self._is_full = True
                 tell("the audit is full, so its oldest records go from now on: " + removed)
         return b"".join([line(head, one, self._clean) for one in records])
@@ -115,8 +138,11 @@ class Audit:
 
 
 def _sender(agent: str, destination: str, target: list) -> tuple:
-    """Return (``auditsend.Sender`` for *destination*, function() -> number of the last record that was taken)."""
+    """Return (``auditsend.Sender`` for *destination*, function() -> number of the last record
+    that was taken).
+    """
     from clawlite.linux.audit.forwarding import Sender, marked
     from clawlite.linux.audit.receivers import delivery
+
     folder = state_folder(agent)
     return Sender(folder, delivery(destination, target, agent)), lambda: marked(folder)[0]

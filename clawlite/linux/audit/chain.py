@@ -1,11 +1,13 @@
-"""The chain of an audit, looked at: each record carries the SHA-256 of the line before it, and a head says where the chain begins and ends.
+"""The chain of an audit, looked at: each record carries the SHA-256 of the line before it, and a
+head says where the chain begins and ends.
 
 What a line and a head are stands in scan/auditline.py, which boards share.
 
-What is found: a line that was changed, removed, added between others, or moved; lines that were cut from the end, as long as the head
-is as it was; a head that was changed without the lines.  Not found without a note of an earlier head (``verify --anchor``): somebody
-who may write both made everything anew, or removed both.
-"""
+What is found: a line that was changed, removed, added between others, or moved; lines that were cut
+from the end, as long as the head is as it was; a head that was changed without the lines.  Not
+found without a note of an earlier head (``verify --anchor``): somebody who may write both made
+everything anew, or removed both."""
+
 from clawlite.core.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.scan import auditline
@@ -29,7 +31,11 @@ def link(data: bytes) -> tuple:
     """Return (n, prev) of a line without its end; (None, None) for one that is no record."""
     try:
         value = loads(data)
-        return (value["n"], value["prev"]) if isinstance(value["n"], int) and isinstance(value["prev"], str) else (None, None)
+        return (
+            (value["n"], value["prev"])
+            if isinstance(value["n"], int) and isinstance(value["prev"], str)
+            else (None, None)
+        )
     except (ClawError, KeyError, TypeError):
         return None, None
 
@@ -47,7 +53,8 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
     if head and head.first > 1:
         start = Head(head.first, head.prev, 0, "")
     expected, prev = start.first, start.prev
-    last, seen = expected - 1, anchor in (None, (expected - 1, prev))      # what was noted may be the last record that was taken away
+    # what was noted may be the last record that was taken away
+    last, seen = expected - 1, anchor in (None, (expected - 1, prev))
     for data in lines:
         n, before = link(data)
         count += 1
@@ -65,12 +72,24 @@ def verify(lines, head, agent: str, anchor: tuple = None) -> dict:
     problems += _end(head, count, last, hash, start)
     if not seen:
         problems.append("record %d, which was noted, is not here" % anchor[0])
-    return {"ok": not problems, "records": count, "first": first, "last": last if count else None, "hash": hash, "problems": problems}
+    return {
+        "ok": not problems,
+        "records": count,
+        "first": first,
+        "last": last if count else None,
+        "hash": hash,
+        "problems": problems,
+    }
 
 
 def _broken(n: int, before: str, expected: int, prev: str) -> str:
     if n > expected:
-        return "%s missing before record %d" % ("record %d is" % expected if n == expected + 1 else "records %d to %d are" % (expected, n - 1), n)
+        return "%s missing before record %d" % (
+            "record %d is" % expected
+            if n == expected + 1
+            else "records %d to %d are" % (expected, n - 1),
+            n,
+        )
     if n < expected:
         return "record %d stands where record %d should: moved, repeated or forged" % (n, expected)
     return "record %d does not follow from what stands before it: one of the two was changed" % n
@@ -80,7 +99,10 @@ def _end(head, count: int, last: int, hash, start: Head) -> list:
     if head is None:
         return ["there is no head: whether records are missing at the end cannot be told"]
     if head.last > last:
-        return ["the end is missing: the last record was %d, the last one here is %d" % (head.last, last)]
+        return [
+            "the end is missing: the last record was %d, the last one here is %d"
+            % (head.last, last)
+        ]
     if count and head.last == last and head.hash != hash:
         return ["record %d was changed: the head has another hash" % last]
     return []

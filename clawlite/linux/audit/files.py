@@ -1,12 +1,15 @@
 """An audit in files: ``audit.jsonl`` and the segments before it, ``audit.head`` beside them.
 
-1. Records are appended with one write(2) and are acknowledged when the head has been written after it: what that has returned for
-   survives ``kill -9``.  Nothing is synced: a power cut may take the last seconds.
-2. A write that was cut short (a full disk) is taken back; a line that a killed process left unfinished was never acknowledged and goes.
+1. Records are appended with one write(2) and are acknowledged when the head has been written after
+   it: what that has returned for survives ``kill -9``.  Nothing is synced: a power cut may take the
+   last seconds.
+2. A write that was cut short (a full disk) is taken back; a line that a killed process left
+   unfinished was never acknowledged and goes.
 3. Processes of one agent share the files under a lock on the head.
-4. A segment of a day, or of 4 MiB, becomes ``audit-N.jsonl``, N its first record.  It goes as a whole
-   when all of it is too old, or when the segments would have more than the audit may have.
+4. A segment of a day, or of 4 MiB, becomes ``audit-N.jsonl``, N its first record.  It goes as a
+   whole when all of it is too old, or when the segments would have more than the audit may have.
 """
+
 import fcntl
 import os
 from errno import ENOSPC
@@ -14,9 +17,9 @@ from errno import ENOSPC
 from clawlite.linux.audit.chain import Head, beginning, digest, head_of, link
 from clawlite.linux.files.files import leads_to, tell_replaced, write_whole
 
-SEGMENT = 4 << 20               # bytes
+SEGMENT = 4 << 20  # bytes
 DAY = 86400
-HEAD = 256                     # bytes of the head's file, always written whole
+HEAD = 256  # bytes of the head's file, always written whole
 
 
 class FileStore:
@@ -36,20 +39,21 @@ class FileStore:
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._path = os.path.join(folder, "audit.jsonl")
         self._head_fd = self._fd = None
-        self._head = None               # ``Head``, as it was last written
-        self._known = b""               # the same as bytes
+        self._head = None  # ``Head``, as it was last written
+        self._known = b""  # the same as bytes
         self._size = 0
-        self._begun_s = 0               # when the segment began
+        self._begun_s = 0  # when the segment began
         self._said = ""
 
     def append(self, make, now_s: int):
-        """Append what ``make(head)`` returns, bytes that end with a line feed; it moves the head on.
+        """Append what ``make(head)`` returns, bytes that end with a line feed; it moves the head
+        on.
 
         Raises ``OSError``: nothing was appended then.
         """
         path = os.path.join(self._folder, "audit.head")
         if self._head_fd is not None and not leads_to(path, self._head_fd):
-            self.close()                # others lock the file that has the name now
+            self.close()  # others lock the file that has the name now
             tell_replaced("the audit's head", path)
         if self._head_fd is None:
             os.makedirs(self._folder, 0o700, exist_ok=True)
@@ -66,7 +70,7 @@ class FileStore:
             elif not self._known:
                 self._put(head)
             if data:
-                self.removed = ""       # a record of it is written
+                self.removed = ""  # a record of it is written
         finally:
             fcntl.flock(self._head_fd, fcntl.LOCK_UN)
 
@@ -78,7 +82,12 @@ class FileStore:
     def _meet(self):
         """Take note of what others have written, and of what a killed process left."""
         data = os.pread(self._head_fd, HEAD, 0)
-        if self._fd is not None and data == self._known and os.fstat(self._fd).st_size == self._size and os.fstat(self._fd).st_nlink:
+        if (
+            self._fd is not None
+            and data == self._known
+            and os.fstat(self._fd).st_size == self._size
+            and os.fstat(self._fd).st_nlink
+        ):
             try:
                 if os.stat(self._path).st_ino == os.fstat(self._fd).st_ino:
                     return
@@ -107,7 +116,7 @@ class FileStore:
         except BaseException:
             try:
                 os.ftruncate(self._fd, self._size)
-            finally:                    # what stands there all the same is read by the next one
+            finally:  # what stands there all the same is read by the next one
                 self._close_segment()
             raise
         self._size += len(data)
@@ -122,21 +131,25 @@ class FileStore:
         """Begin a new segment, and forget those that are too old."""
         data = os.pread(self._fd, 4096, 0)
         n, _ = link(data.splitlines()[0])
-        os.rename(self._path, os.path.join(self._folder, "audit-%012d.jsonl" % (n or self._head.last)))
+        os.rename(
+            self._path, os.path.join(self._folder, "audit-%012d.jsonl" % (n or self._head.last))
+        )
         self._close_segment()
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._size, self._begun_s = 0, now_s
         self._forget(now_s)
 
     def _forget(self, now_s: int):
-        """Remove the oldest segments: those that are too old, and those that the size does not allow."""
+        """Remove the oldest segments: those that are too old, and those that the size does not
+        allow.
+        """
         old = segments(self._folder)[:-1]
         found = [os.stat(path) for path in old]
         aged = count = 0
         if self._kept_s is not None:
             while aged < len(old) and found[aged].st_mtime < now_s - self._kept_s:
                 aged += 1
-        if self._most:                  # the segment that begins has room, too
+        if self._most:  # the segment that begins has room, too
             size = SEGMENT + sum([one.st_size for one in found])
             while count < len(old) and size > self._most:
                 size -= found[count].st_size
@@ -155,8 +168,8 @@ class FileStore:
     def _removable(self, paths: list, count: int) -> tuple:
         """Return (how many of the first *count* segments may go, the last line of the last one).
 
-        A segment whose last record is damaged goes with the next one; what waits for its copies stays.
-        """
+        A segment whose last record is damaged goes with the next one; what waits for its copies
+        stays."""
         taken = self._taken() if count and self._taken else None
         while count:
             with open(paths[count - 1], "rb") as file:
@@ -183,11 +196,16 @@ class FileStore:
 def removed(first: int, last: int, most: int) -> str:
     """Return the sentence of records that were removed because an audit had *most* bytes."""
     return "records %d to %d were removed: the audit may have %d MiB ([audit] max_size_mb)" % (
-        first, last, most >> 20)
+        first,
+        last,
+        most >> 20,
+    )
 
 
 def _caught_up(head: Head, lines: list, store: FileStore) -> Head:
-    """Return *head* moved on over *lines* that follow it: their writer was killed before it could say so."""
+    """Return *head* moved on over *lines* that follow it: their writer was killed before it
+    could say so.
+    """
     at = len(lines)
     while at and digest(lines[at - 1]) != head.hash:
         at -= 1
@@ -205,14 +223,24 @@ def _caught_up(head: Head, lines: list, store: FileStore) -> Head:
 def segments(folder: str) -> list:
     """Return the paths of an audit's files, the oldest first."""
     try:
-        names = sorted(name for name in os.listdir(folder) if name.startswith("audit-") and name.endswith(".jsonl"))
+        names = sorted(
+            name
+            for name in os.listdir(folder)
+            if name.startswith("audit-") and name.endswith(".jsonl")
+        )
     except FileNotFoundError:
         return []
-    return [os.path.join(folder, name) for name in names + ["audit.jsonl"] if os.path.exists(os.path.join(folder, name))]
+    return [
+        os.path.join(folder, name)
+        for name in names + ["audit.jsonl"]
+        if os.path.exists(os.path.join(folder, name))
+    ]
 
 
 def read(folder: str) -> tuple:
-    """Return (iterator over the lines without their ends, ``Head`` or None, whether there is an audit)."""
+    """Return (iterator over the lines without their ends, ``Head`` or None, whether there is an
+    audit).
+    """
     paths = segments(folder)
     try:
         with open(os.path.join(folder, "audit.head"), "rb") as file:
@@ -226,6 +254,8 @@ def read(folder: str) -> tuple:
             with open(path, "rb") as file:
                 for text in file:
                     text = text.rstrip(b"\n")
-                    if head is None or (link(text)[0] or head.first) >= head.first:     # older ones were to go
+                    # older ones were to go
+                    if head is None or (link(text)[0] or head.first) >= head.first:
                         yield text
+
     return lines(), head_of(data or b""), bool(paths or data)

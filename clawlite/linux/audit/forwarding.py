@@ -1,11 +1,15 @@
-"""Copies of an audit for somebody else: a webhook or a syslog.  The files (files.py) stay the record of truth.
+"""Copies of an audit for somebody else: a webhook or a syslog.  The files (files.py) stay the
+record of truth.
 
-1. There is no queue but the files: a thread reads what is after ``audit.sent``, and moves that on when a copy was taken.  So a record
-   waits on disk until it was acknowledged, over restarts, and retention keeps it so long; one may be sent twice, ``n`` tells.
+1. There is no queue but the files: a thread reads what is after ``audit.sent``, and moves that on
+   when a copy was taken.  So a record waits on disk until it was acknowledged, over restarts, and
+   retention keeps it so long; one may be sent twice, ``n`` tells.
 2. Only what the head covers is sent: what a full disk made the store take back never leaves.
-3. What fails is tried again after 1, 2, 4 ... 60 s, in order.  Of the processes of one agent one sends, under a lock on ``audit.sent``.
+3. What fails is tried again after 1, 2, 4 ... 60 s, in order.  Of the processes of one agent one
+   sends, under a lock on ``audit.sent``.
 4. Each copy comes with the hash of its line, which is an anchor for ``clawlite audit verify``.
 """
+
 import contextlib
 import fcntl
 import os
@@ -17,9 +21,9 @@ from clawlite.linux.files.files import leads_to
 from clawlite.linux.io.worker import Worker
 
 MOST, MOST_BYTES = 100, 524288  # of one batch
-FIRST_S, LONGEST_S = 1, 60      # pauses after a failure
-LEAVE_S = 2                     # at the end of the agent
-_MARK = 128                     # bytes of audit.sent, always written whole
+FIRST_S, LONGEST_S = 1, 60  # pauses after a failure
+LEAVE_S = 2  # at the end of the agent
+_MARK = 128  # bytes of audit.sent, always written whole
 
 
 class Sender:
@@ -34,7 +38,7 @@ class Sender:
         self._worker = Worker(self._work)
         self._stopping = False
         self._fd = self._file = None
-        self._passed = set()            # paths of files that hold nothing more to be sent
+        self._passed = set()  # paths of files that hold nothing more to be sent
         self.sent = self._hash = None
 
     def ring(self):
@@ -54,12 +58,13 @@ class Sender:
             while True:
                 self._worker.wait(max(since + pause - time.monotonic(), 0) if pause else -1)
                 if pause and not self._stopping and time.monotonic() < since + pause:
-                    continue            # a ring is no reason to ask a server earlier that did not answer
+                    # a ring is no reason to ask a server earlier that did not answer
+                    continue
                 try:
                     self._all()
                     pause = 0
-                except Exception:       # whatever it is, it is the receiver's, not the agent's
-                    self._let_go()      # what was read is read again
+                except Exception:  # whatever it is, it is the receiver's, not the agent's
+                    self._let_go()  # what was read is read again
                     pause, since = min(pause * 2 or FIRST_S, LONGEST_S), time.monotonic()
                 if self._stopping:
                     return
@@ -84,7 +89,7 @@ class Sender:
         if self._fd is not None and leads_to(mark_path(self._folder), self._fd):
             return True
         fd, self._fd = self._fd, None
-        if fd is not None:              # it was removed or replaced: what the new one says counts
+        if fd is not None:  # it was removed or replaced: what the new one says counts
             os.close(fd)
             self._let_go()
             self._passed.clear()
@@ -108,7 +113,7 @@ class Sender:
         head = _head(self._folder)
         if head is None or head.last == self.sent and head.hash == self._hash:
             return []
-        if head.last <= self.sent:      # somebody removed the audit, and another one has begun
+        if head.last <= self.sent:  # somebody removed the audit, and another one has begun
             self._mark(0, "-")
             self._let_go()
         found, size = [], 0
@@ -123,7 +128,7 @@ class Sender:
                 continue
             n = link(text[:-1])[0]
             if n is None or n <= max(self.sent, found[-1][0] if found else 0):
-                continue                # what is damaged is for verify to tell
+                continue  # what is damaged is for verify to tell
             if n > head.last:
                 self._file.seek(-len(text), 1)
                 break
@@ -136,13 +141,16 @@ class Sender:
         with _at_rest(self._folder):
             paths = segments(self._folder)
             for at, path in enumerate(paths):
-                if path not in self._passed and (at + 1 == len(paths) or (_first(paths[at + 1]) or self.sent + 2) > self.sent + 1):
+                if path not in self._passed and (
+                    at + 1 == len(paths) or (_first(paths[at + 1]) or self.sent + 2) > self.sent + 1
+                ):
                     self._file = open(path, "rb")
                     return True
         return False
 
     def _pass(self) -> bool:
-        """Let go of the file that was read to its end, unless it is the last one; return whether there may be more to read.
+        """Let go of the file that was read to its end, unless it is the last one; return whether
+        there may be more to read.
 
         What was added to it before it was replaced has come after that end.
         """
@@ -166,7 +174,9 @@ class Sender:
 
 @contextlib.contextmanager
 def _at_rest(folder: str):
-    """Keep who writes the audit from replacing its last file meanwhile, under the lock that they have (files.py): a moment."""
+    """Keep who writes the audit from replacing its last file meanwhile, under the lock that they
+    have (files.py): a moment.
+    """
     fd = os.open(os.path.join(folder, "audit.head"), os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH)

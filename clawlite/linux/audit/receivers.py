@@ -1,11 +1,13 @@
-"""Who takes copies of an audit (forwarding.py): a webhook, which answers 2xx, or a syslog (RFC 5424) on this machine or over UDP (RFC 5426).
+"""Who takes copies of an audit (forwarding.py): a webhook, which answers 2xx, or a syslog (RFC
+5424) on this machine or over UDP (RFC 5426).
 
     webhook  POST {"agent", "records": [{"hash", "record": {...}}, ...]}
     syslog   <PRI>1 TIME HOST clawlite PID EVENT [clawlite@32473 agent="" n="" hash=""] RECORD
 
-A syslog acknowledges nothing: a record counts as taken when the socket took it.  One that is too long for a datagram goes without what
-makes it long; its hash still says which record of the files it is.
-"""
+A syslog acknowledges nothing: a record counts as taken when the socket took it.  One that is too
+long for a datagram goes without what makes it long; its hash still says which record of the files
+it is."""
+
 import _socket
 import errno
 import os
@@ -14,29 +16,44 @@ from clawlite.core.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
 
 TIMEOUT_MS = 10000
-FACILITY = 13                   # log audit (RFC 5424, table 1)
+FACILITY = 13  # log audit (RFC 5424, table 1)
 WARNING, INFO = 4, 6
 _LONG = ("arguments", "output", "trace")
-_PLACE = "clawlite@32473"       # 32473: enterprise number of examples (RFC 5612)
+_PLACE = "clawlite@32473"  # 32473: enterprise number of examples (RFC 5612)
 
 
 def delivery(destination: str, target: list, agent: str):
-    """Return the function that ``auditsend.Sender`` delivers with; *target*: [address, name of a secret or ""]."""
-    return webhook(target[0], target[1], agent) if destination == "webhook" else Syslog(target[0], agent)
+    """Return the function that ``auditsend.Sender`` delivers with; *target*: [address, name of a
+    secret or ""].
+    """
+    return (
+        webhook(target[0], target[1], agent)
+        if destination == "webhook"
+        else Syslog(target[0], agent)
+    )
 
 
 def webhook(url: str, secret: str, agent: str):
     """Return a function that posts records to *url*."""
+
     def deliver(batch: list):
         from clawlite.linux.net.http_post import post
+
         headers = [("Content-Type", "application/json")]
         if secret:
             from clawlite.linux.secrets.secrets import resolve, stores
+
             headers.append(("Authorization", "Bearer " + resolve(secret, stores(agent))))
-        body = '{"agent":%s,"records":[%s]}' % (dumps(agent), ",".join(['{"hash":"%s","record":%s}' % (hash, line.decode()) for _, hash, line in batch]))
+        body = '{"agent":%s,"records":[%s]}' % (
+            dumps(agent),
+            ",".join(
+                ['{"hash":"%s","record":%s}' % (hash, line.decode()) for _, hash, line in batch]
+            ),
+        )
         status = post(url, headers, body.encode(), TIMEOUT_MS)
         if not 200 <= status < 300:
             raise ClawError("%s answered %d" % (url, status))
+
     return deliver
 
 
@@ -73,9 +90,17 @@ def message(agent: str, n: int, hash: str, line: bytes) -> bytes:
     """Return the syslog message of a record (RFC 5424, section 6)."""
     record = loads(line)
     severity = INFO if record.get("status") in (None, "ok") and not record.get("found") else WARNING
-    head = "<%d>1 %s %s clawlite %d %s [%s agent=\"%s\" n=\"%d\" hash=\"%s\"] " % (
-        FACILITY * 8 + severity, _word(record.get("time"), 32), _word(os.uname().nodename, 255), os.getpid(), _word(record.get("event"), 32), _PLACE,
-        agent.replace("\\", "\\\\").replace('"', '\\"').replace("]", "\\]"), n, hash)
+    head = '<%d>1 %s %s clawlite %d %s [%s agent="%s" n="%d" hash="%s"] ' % (
+        FACILITY * 8 + severity,
+        _word(record.get("time"), 32),
+        _word(os.uname().nodename, 255),
+        os.getpid(),
+        _word(record.get("event"), 32),
+        _PLACE,
+        agent.replace("\\", "\\\\").replace('"', '\\"').replace("]", "\\]"),
+        n,
+        hash,
+    )
     return head.encode() + line
 
 
@@ -91,7 +116,9 @@ def _connected(place: str):
         address = place
     else:
         host, _, port = place[6:].rpartition(":")
-        family, _, _, _, address = _socket.getaddrinfo(host.strip("[]"), int(port), 0, _socket.SOCK_DGRAM)[0]
+        family, _, _, _, address = _socket.getaddrinfo(
+            host.strip("[]"), int(port), 0, _socket.SOCK_DGRAM
+        )[0]
         one = _socket.socket(family, _socket.SOCK_DGRAM)
     try:
         one.settimeout(TIMEOUT_MS / 1000)

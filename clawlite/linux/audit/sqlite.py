@@ -1,7 +1,9 @@
-"""An audit in SQLite: ``audit.db``, the same lines and the same chain as in files (files.py), one row a record.
+"""An audit in SQLite: ``audit.db``, the same lines and the same chain as in files (files.py), one
+row a record.
 
-A transaction holds the records and the head.  WAL, synchronous NORMAL: what a commit has returned for survives ``kill -9``.
-"""
+A transaction holds the records and the head.  WAL, synchronous NORMAL: what a commit has returned
+for survives ``kill -9``."""
+
 import os
 import sqlite3
 
@@ -9,9 +11,12 @@ from clawlite.linux.audit.chain import Head, beginning, digest, head_of
 from clawlite.linux.audit.files import SEGMENT, removed
 from clawlite.linux.files.files import tell_replaced
 
-_WAIT_S = 5                     # for another process of this agent
-_SCHEMA = "CREATE TABLE IF NOT EXISTS records (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, line BLOB NOT NULL);" \
-          "CREATE TABLE IF NOT EXISTS head (one INTEGER PRIMARY KEY CHECK (one = 1), text BLOB NOT NULL);"
+_WAIT_S = 5  # for another process of this agent
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS records (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, line BLOB "
+    "NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS head (one INTEGER PRIMARY KEY CHECK (one = 1), text BLOB NOT NULL);"
+)
 
 
 class SQLiteStore:
@@ -23,7 +28,7 @@ class SQLiteStore:
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._db = self._status = None
         self._path = os.path.join(folder, "audit.db")
-        self._day = None                # when what is too old last went
+        self._day = None  # when what is too old last went
 
     def append(self, make, now_s: int):
         try:
@@ -56,23 +61,26 @@ class SQLiteStore:
             db.execute("INSERT OR REPLACE INTO head VALUES (1, ?)", (head.text().encode(),))
             db.execute("COMMIT")
         except BaseException:
-            self.removed = ""           # nothing was
+            self.removed = ""  # nothing was
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
 
     def _make_room(self, head: Head):
-        """Remove the oldest records, a segment of them, when the database has more than it may have.
+        """Remove the oldest records, a segment of them, when the database has more than it may
+        have.
 
-        Pages that are free are used again, so the file stays as it is.  One that is far too large, of
-        before there was a bound, shrinks by a segment at each append: no transaction is long.
+        Pages that are free are used again, so the file stays as it is.  One that is far too large,
+        of before there was a bound, shrinks by a segment at each append: no transaction is long.
         """
         self.removed = ""
         if not self._most:
             return
         db = self._db
-        pages, free, size = [db.execute("PRAGMA " + name).fetchone()[0]
-                             for name in ("page_count", "freelist_count", "page_size")]
+        pages, free, size = [
+            db.execute("PRAGMA " + name).fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        ]
         if (pages - free) * size <= self._most:
             return
         room = min(SEGMENT, self._most // 4)
@@ -88,7 +96,10 @@ class SQLiteStore:
             self._remove(head, last)
 
     def _forget(self, head: Head, before_s: int):
-        last = self._db.execute("SELECT n, line FROM records WHERE at < ? AND n < ? ORDER BY n DESC LIMIT 1", (before_s, head.last)).fetchone()
+        last = self._db.execute(
+            "SELECT n, line FROM records WHERE at < ? AND n < ? ORDER BY n DESC LIMIT 1",
+            (before_s, head.last),
+        ).fetchone()
         if last:
             self._remove(head, last)
 
@@ -132,7 +143,11 @@ def read(folder: str) -> tuple:
     path = os.path.join(folder, "audit.db")
     if not os.path.exists(path):
         return iter(()), None, False
-    db = sqlite3.connect("file:%s?mode=ro" % path.replace("%", "%25").replace("?", "%3f").replace("#", "%23"), uri=True, timeout=_WAIT_S)
+    db = sqlite3.connect(
+        "file:%s?mode=ro" % path.replace("%", "%25").replace("?", "%3f").replace("#", "%23"),
+        uri=True,
+        timeout=_WAIT_S,
+    )
     row = db.execute("SELECT text FROM head").fetchone()
 
     def lines():
@@ -141,4 +156,5 @@ def read(folder: str) -> tuple:
                 yield line if isinstance(line, bytes) else str(line).encode()
         finally:
             db.close()
+
     return lines(), head_of(row[0]) if row else None, True

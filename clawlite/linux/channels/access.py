@@ -1,13 +1,18 @@
-"""Who may say what on a channel now (CKP 0.2.0, 5.3): modes, roles, pairing, length and rate, without I/O.
+"""Who may say what on a channel now (CKP 0.2.0, 5.3): modes, roles, pairing, length and rate,
+without I/O.
 
-1. A stranger costs nothing: who is not admitted takes no token of the rate.  2. In modes without roles everybody who is admitted is a
-user: only ``role-based`` makes admins, and only an admin approves.  3. A viewer is answered, and no tool runs for them.
-4. Codes of pairing are asked for from outside and approved on the console; a code is good once, for so long.
+1. A stranger costs nothing: who is not admitted takes no token of the rate.  2. In modes without
+   roles everybody who is admitted is a
+user: only ``role-based`` makes admins, and only an admin approves.  3. A viewer is answered, and no
+tool runs for them.
+4. Codes of pairing are asked for from outside and approved on the console; a code is good once, for
+   so long.
 """
+
 OPEN, ALLOWLIST, PAIRING, ROLES = range(4)
 VIEWER, USER, ADMIN = range(3)
 ROLE_NAMES = ("viewer", "user", "admin")
-MAX_PAIRED = 1000               # people that one channel remembers
+MAX_PAIRED = 1000  # people that one channel remembers
 _CODE = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
 CODE_LENGTH = 8
 
@@ -21,13 +26,15 @@ class Bucket:
 
     def __init__(self, per_minute: int, burst: int):
         self._per_minute, self._burst = per_minute, burst
-        self._tokens = 60000 * burst            # in 60,000ths: whole numbers do not drift
+        self._tokens = 60000 * burst  # in 60,000ths: whole numbers do not drift
         self._at_ms = None
 
     def take(self, now_ms: int) -> int:
         """Take one; return 0, or how many ms it would have to wait, and then nothing was taken."""
         if self._at_ms is not None and now_ms > self._at_ms:
-            self._tokens = min(60000 * self._burst, self._tokens + (now_ms - self._at_ms) * self._per_minute)
+            self._tokens = min(
+                60000 * self._burst, self._tokens + (now_ms - self._at_ms) * self._per_minute
+            )
         self._at_ms = now_ms
         if self._tokens >= 60000:
             self._tokens -= 60000
@@ -50,7 +57,8 @@ class Verdict:
 class Access:
     """The access of one channel.
 
-    access      [mode, details] of the image: [id, ...], [minutes, most that wait], [[id, role], ...], or None
+    access      [mode, details] of the image: [id, ...], [minutes, most that wait], [[id, role],
+                ...], or None
     processing  [max_message_length, messages a minute or None, burst or None, ...]
     draw        function(count) -> that many random bytes
     paired      ids that were paired earlier
@@ -65,8 +73,9 @@ class Access:
             self._roles = dict(details)
         elif self.mode == PAIRING:
             self._expiry_s, self._most = 60 * details[0], details[1]
-        self.paired = {actor: None for actor in paired}         # in the order in which they came
-        self._pending = {}                                      # code -> (actor, epoch seconds of its end)
+        self.paired = {actor: None for actor in paired}  # in the order in which they came
+        # code -> (actor, epoch seconds of its end)
+        self._pending = {}
         self._draw = draw
         self._length = processing[0]
         self._bucket = Bucket(processing[1], processing[2]) if processing[1] else None
@@ -87,7 +96,12 @@ class Access:
         if role is None:
             return self._stranger(actor, now_s)
         if len(text) > self._length:
-            return Verdict(None, "length", "That is %d characters; a message has at most %d. Nothing was done." % (len(text), self._length))
+            return Verdict(
+                None,
+                "length",
+                "That is %d characters; a message has at most %d. "
+                "Nothing was done." % (len(text), self._length),
+            )
         return self.admit(now_ms) or Verdict(role, "ok")
 
     def admit(self, now_ms: int):
@@ -95,7 +109,12 @@ class Access:
         wait_ms = self._bucket.take(now_ms) if self._bucket else 0
         if not wait_ms:
             return None
-        return Verdict(None, "rate", "Too many messages at once; the next one is taken in %d s. Nothing was done." % ((wait_ms + 999) // 1000))
+        return Verdict(
+            None,
+            "rate",
+            "Too many messages at once; the next one is taken in %d s. "
+            "Nothing was done." % ((wait_ms + 999) // 1000),
+        )
 
     # -- pairing
 
@@ -105,17 +124,26 @@ class Access:
         self._forget(now_s)
         for code in self._pending:
             if self._pending[code][0] == actor:
-                return Verdict(None, "pairing")                 # told once: who asks on and on hears nothing
+                # told once: who asks on and on hears nothing
+                return Verdict(None, "pairing")
         if len(self._pending) >= self._most or len(self.paired) >= MAX_PAIRED:
             return Verdict(None, "stranger")
         code = self._new_code()
         self._pending[code] = (actor, now_s + self._expiry_s)
-        return Verdict(None, "pairing", "This agent does not know you yet. Ask whoever runs it to type /pair %s within %d min."
-                       % (code, self._expiry_s // 60))
+        return Verdict(
+            None,
+            "pairing",
+            "This agent does not know you yet. Ask whoever runs it to "
+            "type /pair %s within %d min." % (code, self._expiry_s // 60),
+        )
 
     def _new_code(self) -> str:
         while True:
-            code = "".join([_CODE[byte % len(_CODE)] for byte in self._draw(4 * CODE_LENGTH) if byte < 240][:CODE_LENGTH])
+            code = "".join(
+                [_CODE[byte % len(_CODE)] for byte in self._draw(4 * CODE_LENGTH) if byte < 240][
+                    :CODE_LENGTH
+                ]
+            )
             if len(code) == CODE_LENGTH and code not in self._pending:
                 return code
 
@@ -124,7 +152,9 @@ class Access:
             del self._pending[code]
 
     def pair(self, code: str, now_s: int):
-        """Admit who was given *code*; return their id, None for a code that is not, or no longer, good."""
+        """Admit who was given *code*; return their id, None for a code that is not, or no
+        longer, good.
+        """
         self._forget(now_s)
         found = self._pending.pop(code.upper(), None)
         if found is None:

@@ -1,8 +1,10 @@
-"""One channel (CKP 0.2.0, 5.3): what comes by it is judged, waits its turn, and begins a turn whose answer goes back; what a source is told.
+"""One channel (CKP 0.2.0, 5.3): what comes by it is judged, waits its turn, and begins a turn whose
+answer goes back; what a source is told.
 
-A source (cron.py, webhook.py, telegram.py, mqtt.py) has ``poll``, ``deadline``, ``reply`` and ``close``; one to which the tool ``message`` may
-write has ``send`` too, and mqtt.py ``begins`` and ``recipient``.
-"""
+A source (cron.py, webhook.py, telegram.py, mqtt.py) has ``poll``, ``deadline``, ``reply`` and
+``close``; one to which the tool ``message`` may write has ``send`` too, and mqtt.py ``begins`` and
+``recipient``."""
+
 from clawlite.core.effect import LOG, TELL
 from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied
 from clawlite.core.history import History
@@ -16,12 +18,13 @@ from clawlite.linux.channels.state import State
 
 CLI, CRON, WEBHOOK, TELEGRAM, MQTT = range(5)
 KINDS = ("cli", "cron", "webhook", "telegram", "queue")
-MAX_ACTOR = 128                 # characters of an id
-MAX_SPOKE = 1000                # actors of an open channel whom the tool message may write to
-MAX_TALKS = 64                  # conversations of one channel that stay in memory
-AT_ONCE, IN_LINE, ROOM = 4, 8, 256      # messages of people: under way, of one actor that wait, of all that wait
+MAX_ACTOR = 128  # characters of an id
+MAX_SPOKE = 1000  # actors of an open channel whom the tool message may write to
+MAX_TALKS = 64  # conversations of one channel that stay in memory
+# messages of people: under way, of one actor that wait, of all that wait
+AT_ONCE, IN_LINE, ROOM = 4, 8, 256
 _ANSWERS = ("/approve", "/deny", "/show")
-TRY_AGAIN_MS = 30000            # after a channel could not be opened
+TRY_AGAIN_MS = 30000  # after a channel could not be opened
 
 
 class Channel:
@@ -37,15 +40,22 @@ class Channel:
         self.now_ms, self.wall_ms, self.wake = channels.now_ms, channels.wall_ms, channels.wake
         self.state = State(channels.folder if self.kind != CLI else None, self.name)
         paired = self.state.data.get("paired")
-        self.access = Access(access, self.processing, draw, [one for one in paired if isinstance(one, str)] if isinstance(paired, list) else ())
+        self.access = Access(
+            access,
+            self.processing,
+            draw,
+            [one for one in paired if isinstance(one, str)] if isinstance(paired, list) else (),
+        )
         self.is_trigger = self.kind in (CRON, MQTT)
-        self._overlap = Overlap(most, self.policy) if self.is_trigger else Overlap(AT_ONCE, QUEUE, ROOM)
-        self._spoke = {}                # in mode open: the actors that were heard, the last ones
-        self._talks = {}                # actor -> History, the one that was used last at the end
-        self._source = None             # made at the first poll: READY does not wait for it
-        self._open_ms = 0               # not before
+        self._overlap = (
+            Overlap(most, self.policy) if self.is_trigger else Overlap(AT_ONCE, QUEUE, ROOM)
+        )
+        self._spoke = {}  # in mode open: the actors that were heard, the last ones
+        self._talks = {}  # actor -> History, the one that was used last at the end
+        self._source = None  # made at the first poll: READY does not wait for it
+        self._open_ms = 0  # not before
         self._told = self._pumps = False
-        self._wrong, self._wrong_ms = "", 0     # what did not work last, and when
+        self._wrong, self._wrong_ms = "", 0  # what did not work last, and when
 
     def now_s(self) -> int:
         return self.wall_ms() // 1000
@@ -78,21 +88,33 @@ class Channel:
     def about(self) -> str:
         """Return a line for a person, and another one of what failed last."""
         mode = ("open", "allowlist", "pairing", "role-based")[self.access.mode]
-        waits = ", %d wait to be paired" % self.access.waiting(self.now_s()) if self.access.mode == PAIRING else ""
+        waits = (
+            ", %d wait to be paired" % self.access.waiting(self.now_s())
+            if self.access.mode == PAIRING
+            else ""
+        )
         closed = "" if self.kind == CLI or self._source else ", not open"
-        wrong = "\n  %d s ago: %s" % ((self.now_ms() - self._wrong_ms) // 1000, self._wrong) if self._wrong else ""
+        wrong = (
+            "\n  %d s ago: %s" % ((self.now_ms() - self._wrong_ms) // 1000, self._wrong)
+            if self._wrong
+            else ""
+        )
         return "%-20s %s, %s%s%s%s" % (self.name, KINDS[self.kind], mode, waits, closed, wrong)
 
     # -- what sources tell
 
     def log(self, what: str, **more):
-        self.agent.effects.append((LOG, dict({"event": "channel." + what, "channel": self.name}, **more)))
+        self.agent.effects.append(
+            (LOG, dict({"event": "channel." + what, "channel": self.name}, **more))
+        )
 
     def tell(self, text: str):
         """Say to whoever sits at the console what is this channel's."""
         if self.channels.tells:
             guard = self.agent.image.guard
-            self.agent.effects.append((TELL, "[%s] %s" % (self.name, guard.text(text) if guard else text)))
+            self.agent.effects.append(
+                (TELL, "[%s] %s" % (self.name, guard.text(text) if guard else text))
+            )
 
     def trouble(self, what: str, hint: str = ""):
         """Something of this channel does not work now."""
@@ -119,7 +141,8 @@ class Channel:
             self.log("skipped")
 
     def message(self, actor: str, text: str, to) -> str:
-        """A message of *actor*; *to*: what the source's ``reply`` is called with.  Return why it is refused (``Verdict.why``, or "busy"), or "".
+        """A message of *actor*; *to*: what the source's ``reply`` is called with.  Return why it is
+        refused (``Verdict.why``, or "busy"), or "".
 
         What its sender may know of that has been sent then.
         """
@@ -127,7 +150,9 @@ class Channel:
         return why if role is None else self.offer(role, actor, text, to)
 
     def judged(self, actor: str, text: str, to) -> tuple:
-        """Return (role, "") of a message that may begin a turn, else (None, why): "" for an answer to an approval, which is done."""
+        """Return (role, "") of a message that may begin a turn, else (None, why): "" for an
+        answer to an approval, which is done.
+        """
         if len(actor) > MAX_ACTOR:
             return None, "stranger"
         if text.startswith(_ANSWERS) and self._answer(actor, text.split(), to):
@@ -148,7 +173,9 @@ class Channel:
             if not self._overlap.offer(None, (role, actor, text, to)):
                 self.log("skipped", actor=actor)
                 return "busy"
-        elif self._overlap.waits(actor) >= IN_LINE or not self._overlap.offer(actor, (role, actor, text, to)):
+        elif self._overlap.waits(actor) >= IN_LINE or not self._overlap.offer(
+            actor, (role, actor, text, to)
+        ):
             self._refuse(actor, "busy", "Too many messages wait already. Nothing was done.", to)
             return "busy"
         self._pump()
@@ -170,26 +197,50 @@ class Channel:
             self._source.reply(to, text)
 
     def write(self, chat: str, text: str) -> str:
-        """Send *text* to *chat* for the tool ``message``; return "shown" or "queued".  Raises ``ClawError``: nothing was sent."""
+        """Send *text* to *chat* for the tool ``message``; return "shown" or "queued".  Raises
+        ``ClawError``: nothing was sent.
+        """
         if len(text) > self.processing[0]:
-            raise InvalidParams("content: it has %d characters; channel %s carries at most %d" % (len(text), self.name, self.processing[0]), "shorten it, or send it in parts")
+            raise InvalidParams(
+                "content: it has %d characters; channel %s carries at most %d"
+                % (len(text), self.name, self.processing[0]),
+                "shorten it, or send it in parts",
+            )
         if self.kind == CLI:
             if not self.channels.tells:
-                raise ClawError("nobody reads the console %s" % self.name, "write to another channel")
+                raise ClawError(
+                    "nobody reads the console %s" % self.name, "write to another channel"
+                )
             self.tell(text)
             return "shown"
         if self.kind in (CRON, WEBHOOK):
-            raise InvalidParams("channel: %s is of type %s, which carries nothing to anybody by itself" % (self.name, KINDS[self.kind]), "write to another channel")
+            raise InvalidParams(
+                "channel: %s is of type %s, which carries nothing to anybody by "
+                "itself" % (self.name, KINDS[self.kind]),
+                "write to another channel",
+            )
         if self._source is None:
             owner = self.channels.owner
-            raise ClawError("channel %s is not open%s" % (self.name, ": it belongs to %s" % owner if owner else ""),
-                            "look for channel.trouble in the log")
+            raise ClawError(
+                "channel %s is not open%s"
+                % (self.name, ": it belongs to %s" % owner if owner else ""),
+                "look for channel.trouble in the log",
+            )
         to = self._source.recipient(chat)
         if to is None:
-            known = chat in self._spoke if self.access.mode == OPEN else self.access.role(chat) is not None
+            known = (
+                chat in self._spoke
+                if self.access.mode == OPEN
+                else self.access.role(chat) is not None
+            )
             if not known:
-                raise PolicyDenied("chat_id: channel %s does not know %s" % (self.name, chat[:60]), "its access_control says whom it knows" if self.access.mode != OPEN
-                                   else "in mode open it knows who has written since the agent began", {"channel": self.name, "chat_id": chat[:60]})
+                raise PolicyDenied(
+                    "chat_id: channel %s does not know %s" % (self.name, chat[:60]),
+                    "its access_control says whom it knows"
+                    if self.access.mode != OPEN
+                    else "in mode open it knows who has written since the agent began",
+                    {"channel": self.name, "chat_id": chat[:60]},
+                )
             to = chat
         guard = self.agent.image.guard
         wrong = self._source.send(to, guard.text(text) if guard else text)
@@ -201,7 +252,8 @@ class Channel:
 
     def _pump(self):
         """Begin what may begin now."""
-        if self._pumps:                 # a turn without tools ends before ``begin`` returns: no recursion per message
+        # a turn without tools ends before ``begin`` returns: no recursion per message
+        if self._pumps:
             return
         self._pumps = True
         while True:
@@ -222,14 +274,19 @@ class Channel:
             self._overlap.ended(key)
             self._ended(job, into, error)
             self._pump()
+
         self.log("turn", actor=actor)
         try:
             history = History(agent.keep_bytes) if self.is_trigger else self._history(actor)
             work = self._work(role, text, caller, history)
             if agent.lasting:
-                work = agent.lasting(work, history, self.is_trigger, "" if self.is_trigger else caller)
+                work = agent.lasting(
+                    work, history, self.is_trigger, "" if self.is_trigger else caller
+                )
             begins = (lambda: self._source.begins(job[3])) if self.kind == MQTT else None
-            number = agent.begin(heard(work, caller, into, begins), ended, self.now_ms(), agent.image.agent.turn_ms)
+            number = agent.begin(
+                heard(work, caller, into, begins), ended, self.now_ms(), agent.image.agent.turn_ms
+            )
         except Exception as e:
             if not done:
                 ended(None, e, 0)
@@ -238,14 +295,21 @@ class Channel:
             self.channels.runs[number] = (self, key, job)
 
     def _work(self, role, text: str, caller: str, history: History):
-        """Return the generator of a turn: with a skill, where *text* names one (docs/skills.md).  Raises ``ClawError``."""
+        """Return the generator of a turn: with a skill, where *text* names one (docs/skills.md).
+        Raises ``ClawError``.
+        """
         agent = self.agent
         chain, run = agent.chain(), barred(caller) if role == VIEWER else calling(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
             from clawlite.core.skillturn import begin, typed
+
             asked = typed(agent.image, text)
             if asked and role == VIEWER:
-                raise PolicyDenied("%s: %s is a viewer, and a viewer begins no skill" % (asked[0].name, caller), "", {"role": "viewer"})
+                raise PolicyDenied(
+                    "%s: %s is a viewer, and a viewer begins no skill" % (asked[0].name, caller),
+                    "",
+                    {"role": "viewer"},
+                )
             if asked:
                 return begin(agent.image, asked, chain, history, run, "%s (%s)" % (PERSON, caller))
         return turn(agent.image, text, chain, history, run)
@@ -260,8 +324,12 @@ class Channel:
     def _ended(self, job: tuple, into: Heard, error):
         text = into.text()
         if error:
-            said = "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "") if isinstance(error, ClawError) else \
-                "%s: %s" % (type(error).__name__, error)
+            said = (
+                "%s.%s"
+                % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")
+                if isinstance(error, ClawError)
+                else "%s: %s" % (type(error).__name__, error)
+            )
             text = text + "\n" + said if text else said
             self.log("failed", actor=job[1], reason=said)
         guard = self.agent.image.guard
@@ -272,19 +340,30 @@ class Channel:
     def announce(self, task, job: tuple):
         """Say to the admins, and to whoever asked, that *task* waits."""
         from clawlite.core.approval import question
+
         asked = question(task.approval, self.now_ms(), "/show %d" % task.number)
         guard = self.agent.image.guard
         for admin in self.access.admins():
-            self.source_reply(admin, "%s\nAnswer with /approve %d or /deny %d" % (guard.text(asked) if guard else asked, task.number, task.number))
+            self.source_reply(
+                admin,
+                "%s\nAnswer with /approve %d or /deny %d"
+                % (guard.text(asked) if guard else asked, task.number, task.number),
+            )
         if job[0] is not None and job[0] != ADMIN:
             self._source.reply(job[3], "This waits for somebody's approval.", False)
 
     def _answer(self, actor: str, words: list, to) -> bool:
-        """Take /approve N, /deny N or /show N of *actor*; return False for what is none of them, and for a stranger's."""
+        """Take /approve N, /deny N or /show N of *actor*; return False for what is none of them,
+        and for a stranger's.
+        """
         role = self.access.role(actor)
         if role is None or words[0] not in _ANSWERS:
             return False
-        run = self.channels.runs.get(int(words[1])) if len(words) > 1 and words[1].isascii() and words[1].isdigit() and len(words[1]) < 12 else None
+        run = (
+            self.channels.runs.get(int(words[1]))
+            if len(words) > 1 and words[1].isascii() and words[1].isdigit() and len(words[1]) < 12
+            else None
+        )
         task = self.agent.tasks.get(int(words[1])) if run and run[0] is self else None
         if role != ADMIN:
             said = "Only an admin approves."
@@ -292,13 +371,16 @@ class Channel:
             said = "Nothing waits under that number."
         elif words[0] == "/show":
             from clawlite.core.render import whole
+
             said = "\n".join(whole(task.approval.tool.name, task.approval.arguments))
             guard = self.agent.image.guard
             said = guard.text(said) if guard else said
         else:
             self.log("approval", actor=actor, tool=task.approval.tool.name, answer=words[0][1:])
             said = "Approved." if words[0] == "/approve" else "Denied."
-            self.agent.answer(task, words[0] == "/approve", "%s/%s said no" % (self.name, actor), self.now_ms())
+            self.agent.answer(
+                task, words[0] == "/approve", "%s/%s said no" % (self.name, actor), self.now_ms()
+            )
         self._source.reply(to, said)
         return True
 
@@ -307,12 +389,16 @@ def source_of(kind: int):
     """Return the class of a kind of channel; only what an image declares is loaded."""
     if kind == CRON:
         from clawlite.linux.channels.cron import Cron
+
         return Cron
     if kind == WEBHOOK:
         from clawlite.linux.channels.webhook import Webhook
+
         return Webhook
     if kind == MQTT:
         from clawlite.linux.channels.mqtt import Mqtt
+
         return Mqtt
     from clawlite.linux.channels.telegram import Telegram
+
     return Telegram

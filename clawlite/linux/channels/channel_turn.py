@@ -1,10 +1,14 @@
-"""A turn whose person is not at the console: what it says is kept for a channel, and its calls bear that channel's name."""
+"""A turn whose person is not at the console: what it says is kept for a channel, and its calls
+bear that channel's name.
+"""
+
 from clawlite.core.effect import APPROVE, ASK, LOG, OPEN, RUN, SAY, WRITE
 from clawlite.core.errors import PolicyDenied
 from clawlite.core.tools import call, known, refused
 
-ACTS = (RUN, OPEN, ASK)         # a tool, a connection to a provider, a skill: they may have consequences, or end the process
-MAX_ANSWER = 262144             # characters of what a turn says
+# a tool, a connection to a provider, a skill: they may have consequences, or end the process
+ACTS = (RUN, OPEN, ASK)
+MAX_ANSWER = 262144  # characters of what a turn says
 
 
 class Heard:
@@ -12,10 +16,10 @@ class Heard:
 
     def __init__(self):
         self._said, self._size = [], 0
-        self._lost = 0                  # characters that came after the most that is kept
+        self._lost = 0  # characters that came after the most that is kept
 
     def add(self, text: str):
-        kept = text[:MAX_ANSWER - self._size]
+        kept = text[: MAX_ANSWER - self._size]
         if kept:
             self._said.append(kept)
             self._size += len(kept)
@@ -26,7 +30,7 @@ class Heard:
         self._lost -= count
         while self._lost < 0 and self._said:
             last = self._said.pop()
-            kept = last[:self._lost]
+            kept = last[: self._lost]
             self._lost += len(last)
             self._size -= len(last) - len(kept)
             if kept:
@@ -44,7 +48,8 @@ class Heard:
 
 
 def heard(work, caller: str, into: Heard, begins=None):
-    """A generator of effects: *work* without what it says, which goes to *into*; who asks for an approval stands in it.
+    """A generator of effects: *work* without what it says, which goes to *into*; who asks for an
+    approval stands in it.
 
     begins  function(), called before the first effect of ``ACTS``, or None
     """
@@ -64,7 +69,7 @@ def heard(work, caller: str, into: Heard, begins=None):
                 into.add(effect[1])
                 continue
             if begins and effect[0] in ACTS:
-                begins = begins()       # once: it returns None
+                begins = begins()  # once: it returns None
             if effect[0] == APPROVE:
                 effect[1].asker = caller
             try:
@@ -82,11 +87,23 @@ def calling(caller: str):
 
 def barred(caller: str):
     """Return what refuses the calls of a turn: those of a viewer (CKP 0.2.0, 5.3 "Roles")."""
+
     def run(image, name, arguments, _, *more):
-        event = {"event": "tool.call", "tool": name, "caller": caller, "arguments": arguments, "image": image.id}
+        event = {
+            "event": "tool.call",
+            "tool": name,
+            "caller": caller,
+            "arguments": arguments,
+            "image": image.id,
+        }
         event["tool"] = known(image, name).name
-        error = PolicyDenied("%s: %s is a viewer, and a viewer triggers no tool" % (event["tool"], caller), "", {"tool": event["tool"], "role": "viewer"})
+        error = PolicyDenied(
+            "%s: %s is a viewer, and a viewer triggers no tool" % (event["tool"], caller),
+            "",
+            {"tool": event["tool"], "role": "viewer"},
+        )
         refused(event, error)
         yield (LOG, event)
         raise error
+
     return run

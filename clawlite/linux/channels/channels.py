@@ -1,12 +1,18 @@
-"""The channels of an agent beside its console (CKP 0.2.0, 5.3): who speaks there, the turns that begin there, and where answers go.
+"""The channels of an agent beside its console (CKP 0.2.0, 5.3): who speaks there, the turns that
+begin there, and where answers go.
 
-    source (cron.py, ...) -> Channel: access, overlap -> a turn, heard (channel_turn.py) -> the source's reply
+    source (cron.py, ...) -> Channel: access, overlap -> a turn, heard (channel_turn.py) -> the
+    source's reply
 
-1. The loop asks ``deadline`` and calls ``poll`` and ``settled``; nothing here waits.  2. A conversation is one actor's of one channel; a
-trigger's run has none.  3. What asks first is put to the console and to the admins of the channel that it came by; only they approve.
+1. The loop asks ``deadline`` and calls ``poll`` and ``settled``; nothing here waits.  2. A
+   conversation is one actor's of one channel; a
+trigger's run has none.  3. What asks first is put to the console and to the admins of the channel
+that it came by; only they approve.
 4. Of all processes that share a state folder one has the channels, until it ends (lock.py).
-5. The console's channel is here for its rate, and for the actors that an operator names (docs/adr/0044).
+5. The console's channel is here for its rate, and for the actors that an operator names
+   (docs/adr/0044).
 """
+
 from clawlite.core.errors import InvalidParams, PolicyDenied
 from clawlite.core.image import CHANNELS
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
@@ -26,13 +32,20 @@ class Channels:
     """
 
     def __init__(self, agent, now_ms, wall_ms, draw, folder=None, wake=None, tells: bool = False):
-        self.agent, self.now_ms, self.wall_ms, self.folder, self.wake, self.tells = agent, now_ms, wall_ms, folder, wake, tells
+        self.agent, self.now_ms, self.wall_ms, self.folder, self.wake, self.tells = (
+            agent,
+            now_ms,
+            wall_ms,
+            folder,
+            wake,
+            tells,
+        )
         self._draw = draw
         self.all = [Channel(self, record, draw) for record in agent.image.section(CHANNELS)]
         self._consoles = [channel for channel in self.all if channel.kind == CLI]
         self._lock, self._is_ours, self._try_ms = ChannelLock(folder), False, 0
-        self.owner = ""                 # who has the channels, while this process has not
-        self.runs = {}                  # number of a task -> (channel, key, job)
+        self.owner = ""  # who has the channels, while this process has not
+        self.runs = {}  # number of a task -> (channel, key, job)
         self.lasts = len(self._consoles) < len(self.all)
         self._announced = set()
         agent.channels = self
@@ -46,7 +59,9 @@ class Channels:
                 channel.poll()
 
     def _take(self) -> bool:
-        """Return whether the channels are this process' now; what it knows of them is what the last owner left."""
+        """Return whether the channels are this process' now; what it knows of them is what the
+        last owner left.
+        """
         if self.now_ms() < self._try_ms:
             return False
         self._try_ms = self.now_ms() + TRY_AGAIN_MS
@@ -59,19 +74,26 @@ class Channels:
                 self.owner = owner
                 self._say_not_ours(owner, hint)
             return False
-        if self.owner:                  # another process has moved on what these read at the start
+        if self.owner:  # another process has moved on what these read at the start
             self.owner = ""
             section = self.agent.image.section(CHANNELS)
-            self.all = [old if old.kind == CLI else Channel(self, record, self._draw)
-                        for old, record in zip(self.all, section)]
+            self.all = [
+                old if old.kind == CLI else Channel(self, record, self._draw)
+                for old, record in zip(self.all, section)
+            ]
         self._is_ours = True
         return True
 
     def _say_not_ours(self, owner: str, hint: str):
-        """Say once who has the channels: in the log, to the console, and to whoever started this process."""
+        """Say once who has the channels: in the log, to the console, and to whoever started this
+        process.
+        """
         first = [channel for channel in self.all if channel.kind != CLI][0]
-        first.trouble("the channels of this agent belong to %s, which has the same state folder; they begin here when it ends" % owner,
-                      hint or "end it, or give this one another folder with CLAWLITE_STATE")
+        first.trouble(
+            "the channels of this agent belong to %s, which has the same state folder; "
+            "they begin here when it ends" % owner,
+            hint or "end it, or give this one another folder with CLAWLITE_STATE",
+        )
 
     def settled(self):
         """Put what waits for approval to those who may approve it."""
@@ -97,7 +119,9 @@ class Channels:
     # -- what the core asks
 
     def admit(self, now_ms: int) -> str:
-        """Count a message at the console; return what its person is told when it is too much, else ""."""
+        """Count a message at the console; return what its person is told when it is too much,
+        else "".
+        """
         for channel in self._consoles:
             verdict = channel.access.admit(now_ms)
             if verdict:
@@ -105,7 +129,9 @@ class Channels:
         return ""
 
     def permit(self, actor, approves: bool):
-        """Let *actor*, whom an operator names, call a tool, or answer an approval.  Raises ``InvalidParams``, ``PolicyDenied``."""
+        """Let *actor*, whom an operator names, call a tool, or answer an approval.  Raises
+        ``InvalidParams``, ``PolicyDenied``.
+        """
         if not isinstance(actor, str) or not 0 < len(actor) <= MAX_ACTOR:
             raise InvalidParams("actor: expected a string of 1 to %d characters" % MAX_ACTOR)
         for channel in self._consoles:
@@ -113,18 +139,39 @@ class Channels:
                 continue
             role = channel.access.role(actor)
             if role is None:
-                raise PolicyDenied("channel %s: it does not admit %s" % (channel.name, actor[:60]), "", {"actor": actor})
+                raise PolicyDenied(
+                    "channel %s: it does not admit %s" % (channel.name, actor[:60]),
+                    "",
+                    {"actor": actor},
+                )
             if role == VIEWER or approves and role != ADMIN:
-                raise PolicyDenied("channel %s: %s is a %s, and %s" % (channel.name, actor[:60], ROLE_NAMES[role],
-                                   "only an admin approves" if approves else "a viewer triggers no tool"), "",
-                                   {"actor": actor, "role": ROLE_NAMES[role]})
+                raise PolicyDenied(
+                    "channel %s: %s is a %s, and %s"
+                    % (
+                        channel.name,
+                        actor[:60],
+                        ROLE_NAMES[role],
+                        "only an admin approves" if approves else "a viewer triggers no tool",
+                    ),
+                    "",
+                    {"actor": actor, "role": ROLE_NAMES[role]},
+                )
 
     def write(self, channel: str, chat_id: str, content: str) -> dict:
-        """The tool ``message``: write *content* to *chat_id* of the Channel *channel*.  Raises ``ClawError``: nothing was sent."""
+        """The tool ``message``: write *content* to *chat_id* of the Channel *channel*.  Raises
+        ``ClawError``: nothing was sent.
+        """
         for one in self.all:
             if one.name == channel:
-                return {"channel": channel, "chat_id": chat_id, "status": one.write(chat_id, content)}
-        raise InvalidParams("channel: there is no %s" % channel[:60], "this agent has: %s" % ", ".join([one.name for one in self.all]))
+                return {
+                    "channel": channel,
+                    "chat_id": chat_id,
+                    "status": one.write(chat_id, content),
+                }
+        raise InvalidParams(
+            "channel: there is no %s" % channel[:60],
+            "this agent has: %s" % ", ".join([one.name for one in self.all]),
+        )
 
     def command(self, words: list):
         """Return lines for a command of the console that is the channels', None for another."""
@@ -140,4 +187,7 @@ class Channels:
                 channel.log("paired", actor=actor)
                 channel.source_reply(actor, "You are paired with this agent now.")
                 return ["%s is paired with channel %s." % (actor, channel.name)]
-        return ["/pair CODE: there is no such code, or it is too old. Whoever wants in sends a message to get another."]
+        return [
+            "/pair CODE: there is no such code, or it is too old. Whoever wants in sends a "
+            "message to get another."
+        ]

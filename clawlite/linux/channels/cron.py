@@ -1,17 +1,21 @@
-"""Channels of type cron: a schedule that begins turns (CKP 0.2.0, 5.3), driven by the loop's deadlines.
+"""Channels of type cron: a schedule that begins turns (CKP 0.2.0, 5.3), driven by the loop's
+deadlines.
 
-1. What was due while nothing ran (asleep, switched off, a clock that jumped ahead) is missed: ``once`` makes up for all of it with one
+1. What was due while nothing ran (asleep, switched off, a clock that jumped ahead) is missed:
+   ``once`` makes up for all of it with one
 run, ``skip`` with none, ``all`` with one each, at most 100.
-2. No time of a schedule runs twice, also when the clock goes back; when it goes back by more than an hour it was wrong before.
+2. No time of a schedule runs twice, also when the clock goes back; when it goes back by more than
+   an hour it was wrong before.
 3. The clock is looked at once a minute at least: a wait does not see a machine sleep.
 """
+
 from datetime import datetime, timezone
 
 from clawlite.core.errors import ClawError
 from clawlite.linux.channels.schedule import Schedule
 
 SKIP, ONCE, ALL = range(3)
-LATE_S = 60                     # what is later than this was missed
+LATE_S = 60  # what is later than this was missed
 BACK_S = 3600
 LOOK_MS = 60000
 MOST_MADE_UP = 100
@@ -52,14 +56,27 @@ class Cron:
         if self._next is not None and self._next <= now_s:
             self._next = self._schedule.after(now_s)
         self._last = due[-1]
-        runs = due[-MOST_MADE_UP:] if self._missed == ALL else due[-1:] if self._missed == ONCE or now_s - due[-1] < LATE_S else []
+        runs = (
+            due[-MOST_MADE_UP:]
+            if self._missed == ALL
+            else due[-1:]
+            if self._missed == ONCE or now_s - due[-1] < LATE_S
+            else []
+        )
         if len(runs) < len(due):
             self._channel.log("missed", count=len(due) - len(runs))
         self._channel.state.data["last"] = self._last
         self._channel.keep(False)
         for at in runs:
-            self._channel.trigger(self._says or "The schedule %s has come: it is %s (%s)." % (
-                self._text, datetime.fromtimestamp(at, self._zone).strftime("%Y-%m-%d %H:%M"), self._zone_name))
+            self._channel.trigger(
+                self._says
+                or "The schedule %s has come: it is %s (%s)."
+                % (
+                    self._text,
+                    datetime.fromtimestamp(at, self._zone).strftime("%Y-%m-%d %H:%M"),
+                    self._zone_name,
+                )
+            )
 
     def deadline(self):
         """Return the monotonic time of the next look at the clock, or None."""
@@ -81,7 +98,11 @@ def zone_of(name: str):
     if name == "UTC":
         return timezone.utc
     from zoneinfo import ZoneInfo
+
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError, KeyError):     # ZoneInfoNotFoundError is a KeyError
-        raise ClawError("this machine does not know the time zone %s" % name, "install its time zones (package tzdata), or use UTC") from None
+    except (OSError, ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
+        raise ClawError(
+            "this machine does not know the time zone %s" % name,
+            "install its time zones (package tzdata), or use UTC",
+        ) from None

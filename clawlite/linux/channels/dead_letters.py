@@ -1,11 +1,16 @@
-"""Messages that were given up, of one channel: each is a file, until somebody drops it or runs it again.
+"""Messages that were given up, of one channel: each is a file, until somebody drops it or runs it
+again.
 
-    channels/NAME.dead/7.json     [actor, text, correlation, why, seconds since 1970], with its CRC (inbox.py)
-    channels/NAME.dead/7.retry    the same; it is asked for again, and the agent takes it when it looks
+    channels/NAME.dead/7.json     [actor, text, correlation, why, seconds since 1970], with its CRC
+                                  (inbox.py)
+    channels/NAME.dead/7.retry    the same; it is asked for again, and the agent takes it when it
+                                  looks
 
-1. A letter is on disk, synced, before its message is done in the inbox.  2. A command and the agent need no
-lock: a letter changes its state by ``rename`` alone.  3. At most ``MOST`` are kept; the oldest goes, and is told.
-"""
+1. A letter is on disk, synced, before its message is done in the inbox.  2. A command and the agent
+   need no
+lock: a letter changes its state by ``rename`` alone.  3. At most ``MOST`` are kept; the oldest
+goes, and is told."""
+
 import os
 
 from clawlite.core.errors import ClawError
@@ -14,7 +19,7 @@ from clawlite.linux.files.files import is_sealed, sealed
 from clawlite.linux.io.jsontext import dumps, loads
 
 MOST = 1000
-SUFFIX = ".dead"                # of the folder
+SUFFIX = ".dead"  # of the folder
 _KEPT, _ASKED = ".json", ".retry"
 
 
@@ -44,12 +49,16 @@ class DeadLetters:
         return [self._letter(number, suffix) for number, suffix in self._names()]
 
     def put(self, actor: str, text: str, correlation: bytes, why: str, at_s: int) -> int:
-        """Keep a letter, synced; return the number of the oldest one when that had to go, else 0.  Raises ``OSError``."""
+        """Keep a letter, synced; return the number of the oldest one when that had to go, else
+        0.  Raises ``OSError``.
+        """
         os.makedirs(self._path, 0o700, exist_ok=True)
         names = self._names()
         number = names[-1][0] + 1 if names else 1
         draft = self._file(number, "~")
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = os.open(
+            draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
         with open(fd, "wb") as file:
             file.write(sealed(dumps([actor, text, correlation.hex(), why, at_s]).encode()))
             file.flush()
@@ -85,8 +94,13 @@ class DeadLetters:
             parts = [os.path.splitext(name) for name in os.listdir(self._path)]
         except FileNotFoundError:
             return []
-        return sorted([(int(stem), suffix) for stem, suffix in parts
-                       if suffix in (_KEPT, _ASKED) and stem.isascii() and stem.isdigit()])
+        return sorted(
+            [
+                (int(stem), suffix)
+                for stem, suffix in parts
+                if suffix in (_KEPT, _ASKED) and stem.isascii() and stem.isdigit()
+            ]
+        )
 
     def _letter(self, number: int, suffix: str) -> Letter:
         try:

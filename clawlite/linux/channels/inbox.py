@@ -1,17 +1,27 @@
-"""Messages of a queue that are not done yet, in one file (overlap_policy ``queue``): what a broker was told is taken is not lost.
+"""Messages of a queue that are not done yet, in one file (overlap_policy ``queue``): what a broker
+was told is taken is not lost.
 
-    ["+", number, packet id, digest, who, text, correlation]    taken; synced before it is acknowledged
-    ["b", number]   its first effect begins    ["u", number]   that does not count: its process ended in order
-    ["r", number, text]   its turn has ended so, and the reply has not arrived     ["-", number]   done
+    ["+", number, packet id, digest, who, text, correlation]    taken; synced before it is
+    acknowledged
+    ["b", number]   its first effect begins    ["u", number]   that does not count: its process
+                    ended in order
+    ["r", number, text]   its turn has ended so, and the reply has not arrived     ["-", number]
+                          done
     ["m", [[packet id, digest], ...]]   taken last, after a rewrite
 
-1. What was not done when a process ended begins again, and what lacks its reply's arrival is replied to again: at least once.  What had an
-effect under way ``MOST_TRIES`` times when its process ended without a word is given up (dead_letters.py).
-2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it had (MQTT 5, 4.4): what stands among
-the last ``REMEMBERED`` by packet id and content is known.  3. A line that is torn was not acknowledged: it is passed over.
-4. Each line ends with a blank and its CRC-32 in 8 hexadecimal digits; those of earlier versions have none.  Where a line is damaged, that is
+1. What was not done when a process ended begins again, and what lacks its reply's arrival is
+   replied to again: at least once.  What had an
+effect under way ``MOST_TRIES`` times when its process ended without a word is given up
+(dead_letters.py).
+2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it
+   had (MQTT 5, 4.4): what stands among
+the last ``REMEMBERED`` by packet id and content is known.  3. A line that is torn was not
+acknowledged: it is passed over.
+4. Each line ends with a blank and its CRC-32 in 8 hexadecimal digits; those of earlier versions
+   have none.  Where a line is damaged, that is
 told, and the file is set aside as ``NAME.damaged`` before it is written anew.
 """
+
 import hashlib
 import os
 from collections import deque
@@ -27,17 +37,25 @@ from clawlite.linux.files.files import (
 )
 from clawlite.linux.io.jsontext import dumps, loads
 
-ROOM = 10000                    # messages that are not done
-REMEMBERED = 1000               # as many as a broker sends without an acknowledgement (mqtt.py)
+ROOM = 10000  # messages that are not done
+REMEMBERED = 1000  # as many as a broker sends without an acknowledgement (mqtt.py)
 MOST_TRIES = 3
 REWRITE_BYTES = 1 << 20
 
 
 class Item:
-    """One message: *number* in its file, *actor* or "", *text*, *correlation* bytes, how often it has begun, the reply to it or None."""
+    """One message: *number* in its file, *actor* or "", *text*, *correlation* bytes, how often
+    it has begun, the reply to it or None.
+    """
 
     def __init__(self, number: int, actor: str, text: str, correlation: bytes, begun: int = 0):
-        self.number, self.actor, self.text, self.correlation, self.begun = number, actor, text, correlation, begun
+        self.number, self.actor, self.text, self.correlation, self.begun = (
+            number,
+            actor,
+            text,
+            correlation,
+            begun,
+        )
         self.answer = None
 
 
@@ -66,7 +84,9 @@ class Inbox:
         self._ids.clear()
 
     def take(self, messages: list) -> list:
-        """Put *messages* [(packet id, digest, actor, text, correlation)] on record, with one sync; return their ``Item``s.  Raises ``OSError``."""
+        """Put *messages* [(packet id, digest, actor, text, correlation)] on record, with one
+        sync; return their ``Item``s.  Raises ``OSError``.
+        """
         items, lines = [], []
         for packet, digest, actor, text, correlation in messages:
             items.append(Item(self._last + len(items) + 1, actor, text, correlation))
@@ -75,7 +95,7 @@ class Inbox:
         self._last += len(items)
         for item, message in zip(items, messages):
             self.waiting[item.number] = item
-            if message[0]:              # one that is run again by hand has no packet
+            if message[0]:  # one that is run again by hand has no packet
                 self._ids.append(message[:2])
         return items
 
@@ -111,7 +131,7 @@ class Inbox:
     def _note(self, line: list):
         try:
             self._write([line], False)
-        except OSError:                 # a full disk: at worst it begins once more
+        except OSError:  # a full disk: at worst it begins once more
             return
 
     def _write(self, lines: list, lasting: bool):
@@ -121,11 +141,13 @@ class Inbox:
         if self._fd is not None and not leads_to(self._path, self._fd):
             self.close()
             tell_replaced("the inbox", self._path)
-            self._rewrite()             # what waits is known here
+            self._rewrite()  # what waits is known here
         if self._fd is None:
             os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
             is_new = not os.path.exists(self._path)
-            self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(
+                self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
             self._size = os.fstat(self._fd).st_size
             if is_new:
                 sync_names(os.path.dirname(self._path))
@@ -137,7 +159,9 @@ class Inbox:
         """Write what is not done to a new file in the place of the old one."""
         lines = [["m", [list(one) for one in self._ids]]]
         for item in self.waiting.values():
-            lines += [["+", item.number, 0, "", item.actor, item.text, item.correlation.hex()]] + [["b", item.number]] * item.begun
+            lines += [["+", item.number, 0, "", item.actor, item.text, item.correlation.hex()]] + [
+                ["b", item.number]
+            ] * item.begun
             if item.answer is not None:
                 lines.append(["r", item.number, item.answer])
         draft = Inbox(None)
@@ -147,9 +171,9 @@ class Inbox:
                 os.unlink(draft._path)
             draft._write(lines, True)
             os.replace(draft._path, self._path)
-            self.close()                # what stays open after a failure keeps its size
+            self.close()  # what stays open after a failure keeps its size
             sync_names(os.path.dirname(self._path))
-        except OSError:                 # one of both is there, and whole
+        except OSError:  # one of both is there, and whole
             self._rewrite_at = 2 * self._size
         finally:
             draft.close()
@@ -163,37 +187,46 @@ class Inbox:
             return
         *lines, torn = data.split(b"\n")
         damaged = sum([not self._is_heeded(line) for line in lines])
-        kept = torn[:-1] if is_sealed(torn[:-1]) else torn         # a line feed that is damaged
+        kept = torn[:-1] if is_sealed(torn[:-1]) else torn  # a line feed that is damaged
         if kept and not self._is_heeded(kept):
             kept = b""
         if damaged:
             return self._set_aside(data, damaged, len(lines))
-        if torn:                        # what comes next begins a line
+        if torn:  # what comes next begins a line
             self._write([], False)
             os.ftruncate(self._fd, len(data) - len(torn) + len(kept))
             self._size = os.fstat(self._fd).st_size
-            if kept:                    # its line feed alone was missing, or damaged
+            if kept:  # its line feed alone was missing, or damaged
                 self._size += os.write(self._fd, b"\n")
 
     def _set_aside(self, data: bytes, damaged: int, count: int):
         """Keep the damaged file beside the new one, and say so."""
         aside = self._path + ".damaged"
         try:
-            fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fd = os.open(
+                aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
             with open(fd, "wb") as file:
                 file.write(data)
-        except OSError as e:            # the damaged file stays as it is, and is told of again at the next start
-            return tell("the inbox %s is damaged (%d of %d lines), and cannot be set aside: %s" % (self._path, damaged, count, e.strerror))
-        tell("the inbox %s was damaged: %d of %d lines are lost; %s has them as they were" % (self._path, damaged, count, aside))
+        # the damaged file stays as it is, and is told of again at the next start
+        except OSError as e:
+            return tell(
+                "the inbox %s is damaged (%d of %d lines), and cannot be set aside: %s"
+                % (self._path, damaged, count, e.strerror)
+            )
+        tell(
+            "the inbox %s was damaged: %d of %d lines are lost; %s has them as they were"
+            % (self._path, damaged, count, aside)
+        )
         self._rewrite()
 
     def _is_heeded(self, line: bytes) -> bool:
         """Take note of one line; return False when it is damaged."""
-        if not is_sealed(line) and not line.endswith(b"]"):        # as lines of earlier versions do
+        if not is_sealed(line) and not line.endswith(b"]"):  # as lines of earlier versions do
             return False
         try:
             self._heed(loads(line[:-9] if is_sealed(line) else line))
-        except KeyError:                # of a message that is done, or whose own line is damaged
+        except KeyError:  # of a message that is done, or whose own line is damaged
             return True
         except (ClawError, ValueError, TypeError, IndexError):
             return False

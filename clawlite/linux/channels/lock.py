@@ -1,10 +1,11 @@
 """Which process of an agent has its channels: one at a time, as long as it lives.
 
-Two processes that share a state folder (a service, and a person who starts the same agent beside it)
-would both fire each schedule, and a broker would throw each of them out in turn, because they have
-the same client id.  The lock is flock(2) on a file of the state folder: the kernel gives it back
-however the process ends.
+Two processes that share a state folder (a service, and a person who starts the same agent beside
+it) would both fire each schedule, and a broker would throw each of them out in turn, because they
+have the same client id.  The lock is flock(2) on a file of the state folder: the kernel gives it
+back however the process ends.
 """
+
 import fcntl
 import os
 

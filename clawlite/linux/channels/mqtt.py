@@ -1,12 +1,19 @@
-"""Channels of type queue: an MQTT 5 topic whose messages begin turns (CKP 0.2.0, 5.3 ``queue_name``; docs/channels.md).
+"""Channels of type queue: an MQTT 5 topic whose messages begin turns (CKP 0.2.0, 5.3
+``queue_name``; docs/channels.md).
 
-    broker -> on_message, in paho's thread -> poll, in the loop: who, how long -> inbox.py, synced -> acknowledged -> a turn -> reply topic
+    broker -> on_message, in paho's thread -> poll, in the loop: who, how long -> inbox.py, synced
+    -> acknowledged -> a turn -> reply topic
 
-1. With overlap_policy ``queue`` a message is acknowledged when it is on disk, and not before; with ``skip`` and ``allow`` when it was looked at.
-2. The broker is told how long a message may be and how many it may send without an acknowledgement: neither paho nor this module holds more.
-3. Who speaks is what the "+" of the topic stands for, which a broker can enforce; what a message says of itself is text.
-4. An acknowledgement is for the connection that the message came by: packet ids of another session are other messages.
+1. With overlap_policy ``queue`` a message is acknowledged when it is on disk, and not before; with
+   ``skip`` and ``allow`` when it was looked at.
+2. The broker is told how long a message may be and how many it may send without an acknowledgement:
+   neither paho nor this module holds more.
+3. Who speaks is what the "+" of the topic stands for, which a broker can enforce; what a message
+   says of itself is text.
+4. An acknowledgement is for the connection that the message came by: packet ids of another session
+   are other messages.
 """
+
 import os
 import sys
 import threading
@@ -21,23 +28,31 @@ from clawlite.linux.files.files import mend
 from clawlite.linux.secrets.secrets import resolve, stores
 
 KEEPALIVE_S = 60
-AGAIN_S = (1, 120)              # between attempts to connect: doubled each time
-OVERHEAD = 4096                 # bytes of a message beside its payload: topic and properties
-MAX_CORRELATION = 256           # bytes that a reply carries back
-MAX_OUT = 1000                  # replies that are on their way to the broker: then nothing more is taken
-AGAIN_MS = 5000                 # after the disk took nothing
-LOOK_MS = 10000                 # between looks for messages that are to run again
-FOREVER_S = 0xFFFFFFFF          # a session that does not expire (MQTT 5, 3.1.2.11.2)
+AGAIN_S = (1, 120)  # between attempts to connect: doubled each time
+OVERHEAD = 4096  # bytes of a message beside its payload: topic and properties
+MAX_CORRELATION = 256  # bytes that a reply carries back
+# replies that are on their way to the broker: then nothing more is taken
+MAX_OUT = 1000
+AGAIN_MS = 5000  # after the disk took nothing
+LOOK_MS = 10000  # between looks for messages that are to run again
+FOREVER_S = 0xFFFFFFFF  # a session that does not expire (MQTT 5, 3.1.2.11.2)
 LEAVE_S = 1.0
-MAX_ACTOR = 128                 # characters of an id that the log has
-NEVER_RETAINED = 2              # what was said before the subscription is no event (MQTT 5, 3.8.3.1)
+MAX_ACTOR = 128  # characters of an id that the log has
+# what was said before the subscription is no event (MQTT 5, 3.8.3.1)
+NEVER_RETAINED = 2
 
 
 class Message:
     """What came of the broker: *topic* is None where it is no UTF-8; *correlation* bytes."""
 
     def __init__(self, connection: int, message):
-        self.connection, self.packet, self.qos, self.again, self.payload = connection, message.mid, message.qos, message.dup, message.payload
+        self.connection, self.packet, self.qos, self.again, self.payload = (
+            connection,
+            message.mid,
+            message.qos,
+            message.dup,
+            message.payload,
+        )
         self.correlation = getattr(message.properties, "CorrelationData", b"")[:MAX_CORRELATION]
         try:
             self.topic = message.topic
@@ -49,28 +64,46 @@ class Mqtt:
     """One topic.
 
     channel  ``channel.Channel``
-    own      [secure, host, port, user or "", name of the secret, client id, QoS, clean, topic, reply topic or ""] of the image
+    own      [secure, host, port, user or "", name of the secret, client id, QoS, clean, topic,
+             reply topic or ""] of the image
     Raises ``ClawError`` when the secret is missing, or the file of messages cannot be read.
     """
 
     def __init__(self, channel, own: list):
         self._channel = channel
-        secure, self._host, self._port, user, secret, client, self._qos, clean, self._topic, self._reply = own
-        self._events, self._come = deque(), deque()     # of paho's thread: (kind, ...), and ``Message``
+        (
+            secure,
+            self._host,
+            self._port,
+            user,
+            secret,
+            client,
+            self._qos,
+            clean,
+            self._topic,
+            self._reply,
+        ) = own
+        # of paho's thread: (kind, ...), and ``Message``
+        self._events, self._come = deque(), deque()
         self._connection = 0
-        self._arrived, self._open = deque(), {}         # (packet id, "" or why not) of what the broker has taken; packet id -> the Item whose reply that is
+        # (packet id, "" or why not) of what the broker has taken; packet id -> the Item whose reply
+        # that is
+        self._arrived, self._open = deque(), {}
         self._is_up = self._is_known = self._told = self._closed = False
         self._left = threading.Event()
         self._again_ms = None
         self._inbox = self._dead = None
-        self._running = {}              # number -> the Item whose turn has had an effect
+        self._running = {}  # number -> the Item whose turn has had an effect
         if channel.policy == QUEUE:
             try:
                 self._inbox = Inbox(channel.path(".queue"))
                 self._dead = DeadLetters(channel.path(SUFFIX)) if channel.path(SUFFIX) else None
             except OSError as e:
-                raise ClawError("the messages on record cannot be read: %s" % (e.strerror or e)) from None
-        self._look_ms = 0 if self._dead else None       # when to look for dead letters; None: there are none
+                raise ClawError(
+                    "the messages on record cannot be read: %s" % (e.strerror or e)
+                ) from None
+        # when to look for dead letters; None: there are none
+        self._look_ms = 0 if self._dead else None
         self._client = self._made(client, clean, secure)
         if user:
             password = resolve(secret, stores(channel.agent.image.agent.name))
@@ -84,20 +117,34 @@ class Mqtt:
         from paho.mqtt import client as paho  # which linux/runtime/startup.py has looked for
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
+
         self._paho, self._properties = paho, lambda: Properties(PacketTypes.PUBLISH)
-        client = paho.Client(paho.CallbackAPIVersion.VERSION2, name, protocol=paho.MQTTv5, manual_ack=True)
+        client = paho.Client(
+            paho.CallbackAPIVersion.VERSION2, name, protocol=paho.MQTTv5, manual_ack=True
+        )
         client.reconnect_delay_set(*AGAIN_S)
         client.max_queued_messages_set(ROOM)
         if secure:
             from clawlite.linux.net.tls import context
+
             client.tls_set_context(context())
-        client.on_connect, client.on_disconnect, client.on_connect_fail = self._connected, self._disconnected, self._failed
-        client.on_subscribe, client.on_message, client.on_publish = self._subscribed, self._received, self._published
+        client.on_connect, client.on_disconnect, client.on_connect_fail = (
+            self._connected,
+            self._disconnected,
+            self._failed,
+        )
+        client.on_subscribe, client.on_message, client.on_publish = (
+            self._subscribed,
+            self._received,
+            self._published,
+        )
         asked = Properties(PacketTypes.CONNECT)
         asked.SessionExpiryInterval = 0 if clean else FOREVER_S
         asked.ReceiveMaximum = REMEMBERED
         asked.MaximumPacketSize = 4 * self._channel.processing[0] + OVERHEAD
-        client.connect_async(self._host, self._port, KEEPALIVE_S, clean_start=clean, properties=asked)
+        client.connect_async(
+            self._host, self._port, KEEPALIVE_S, clean_start=clean, properties=asked
+        )
         return client
 
     # -- in paho's thread
@@ -109,9 +156,14 @@ class Mqtt:
         self._connection += 1
         self._left.clear()
         if flags.session_present:
-            self._come.clear()          # not acknowledged: they come again
+            self._come.clear()  # not acknowledged: they come again
         self._is_up, self._is_known = True, flags.session_present
-        client.subscribe(self._topic, options=self._paho.SubscribeOptions(self._qos, noLocal=True, retainHandling=NEVER_RETAINED))
+        client.subscribe(
+            self._topic,
+            options=self._paho.SubscribeOptions(
+                self._qos, noLocal=True, retainHandling=NEVER_RETAINED
+            ),
+        )
 
     def _disconnected(self, client, data, flags, reason, properties):
         self._is_up = False
@@ -119,15 +171,27 @@ class Mqtt:
         self._event("down", str(reason))
 
     def _failed(self, client, data):
-        error = sys.exc_info()[1]       # paho calls this where it has caught it
-        self._event("down", getattr(error, "verify_message", None) or getattr(error, "strerror", None) or str(error or "nothing answers there"))
+        error = sys.exc_info()[1]  # paho calls this where it has caught it
+        self._event(
+            "down",
+            getattr(error, "verify_message", None)
+            or getattr(error, "strerror", None)
+            or str(error or "nothing answers there"),
+        )
 
     def _subscribed(self, client, data, mid, reasons, properties):
         refused = [reason for reason in reasons if reason.is_failure]
-        self._event(*(("refused", "it does not let %s be read: %s" % (self._topic, refused[0])) if refused else ("up", self._is_known)))
+        self._event(
+            *(
+                ("refused", "it does not let %s be read: %s" % (self._topic, refused[0]))
+                if refused
+                else ("up", self._is_known)
+            )
+        )
 
     def _received(self, client, data, message):
-        if len(self._come) < (REMEMBERED if message.qos else ROOM):     # a broker sends no more of the first; what is not acknowledged comes again
+        # a broker sends no more of the first; what is not acknowledged comes again
+        if len(self._come) < (REMEMBERED if message.qos else ROOM):
             self._come.append(Message(self._connection, message))
             self._wake()
         else:
@@ -142,11 +206,11 @@ class Mqtt:
         self._wake()
 
     def _wake(self):
-        if self._closed:                # its descriptor may be another's by now
+        if self._closed:  # its descriptor may be another's by now
             return
         try:
             os.write(self._channel.wake, b"\0")
-        except BlockingIOError:         # it is awake already
+        except BlockingIOError:  # it is awake already
             return
 
     # -- in the loop
@@ -159,9 +223,13 @@ class Mqtt:
         while self._arrived:
             packet, refused = self._arrived.popleft()
             item = self._open.pop(packet, None)
-            if refused:                 # to send it again would not help
-                self._channel.log("dropped", actor=item.actor[:MAX_ACTOR] if item else "", reason=refused)
-                self._heed("refused", "it does not take what is sent to %s: %s" % (self._reply, refused))
+            if refused:  # to send it again would not help
+                self._channel.log(
+                    "dropped", actor=item.actor[:MAX_ACTOR] if item else "", reason=refused
+                )
+                self._heed(
+                    "refused", "it does not take what is sent to %s: %s" % (self._reply, refused)
+                )
             if item:
                 self._inbox.ended(item)
         self._look()
@@ -172,13 +240,19 @@ class Mqtt:
             return
         self._again_ms = None
         batch = []
-        while self._come and len(self._open) < MAX_OUT and (self._inbox is None or len(self._inbox.waiting) + len(batch) < ROOM):
+        while (
+            self._come
+            and len(self._open) < MAX_OUT
+            and (self._inbox is None or len(self._inbox.waiting) + len(batch) < ROOM)
+        ):
             batch.append(self._come.popleft())
         if batch:
             self._take(batch)
 
     def deadline(self):
-        """Return the monotonic time of the next ``poll`` that matters, or None: what comes wakes the loop."""
+        """Return the monotonic time of the next ``poll`` that matters, or None: what comes wakes
+        the loop.
+        """
         times = [at for at in (self._again_ms, self._look_ms) if at is not None]
         return self._channel.now_ms() if self._restored else min(times, default=None)
 
@@ -202,7 +276,7 @@ class Mqtt:
                 self.send(to.actor, text, to.correlation)
             if final and self._inbox:
                 self._inbox.ended(to)
-                if self._come:          # there is room for what waits
+                if self._come:  # there is room for what waits
                     self._wake()
 
     def _answer(self, item: Item):
@@ -214,7 +288,9 @@ class Mqtt:
             self._open[packet] = item
 
     def send(self, actor: str, text: str, correlation: bytes = b"") -> str:
-        """Publish *text* to *actor*, or tell it where no reply topic is declared; return "" or why it cannot be done."""
+        """Publish *text* to *actor*, or tell it where no reply topic is declared; return "" or
+        why it cannot be done.
+        """
         if not self._reply:
             self._channel.tell(text)
             return "no reply topic is declared for it"
@@ -226,18 +302,31 @@ class Mqtt:
         if correlation:
             properties.CorrelationData = correlation
         try:
-            info = self._client.publish(self._reply.replace("+", actor), text.encode("utf-8", "replace"), self._qos, False, properties)
-        except ValueError as e:         # no topic can have such a level
+            info = self._client.publish(
+                self._reply.replace("+", actor),
+                text.encode("utf-8", "replace"),
+                self._qos,
+                False,
+                properties,
+            )
+        except ValueError as e:  # no topic can have such a level
             wrong = str(e)
         else:
-            if info.rc == self._paho.MQTT_ERR_SUCCESS or self._qos and info.rc == self._paho.MQTT_ERR_NO_CONN:      # which waits for a connection
+            # which waits for a connection
+            if (
+                info.rc == self._paho.MQTT_ERR_SUCCESS
+                or self._qos
+                and info.rc == self._paho.MQTT_ERR_NO_CONN
+            ):
                 return info.mid, ""
             wrong = self._paho.error_string(info.rc)
         self._channel.log("dropped", actor=actor[:MAX_ACTOR], reason=wrong)
         return 0, wrong
 
     def recipient(self, name: str):
-        """Return "" where nobody is told from another and *name* is the reply topic itself, else None: an actor is meant."""
+        """Return "" where nobody is told from another and *name* is the reply topic itself, else
+        None: an actor is meant.
+        """
         return "" if "+" not in self._reply and name == self._reply else None
 
     def close(self):
@@ -261,15 +350,27 @@ class Mqtt:
             self._channel.log("dropped", reason="%d messages wait already" % ROOM)
         elif not self._told:
             self._told = True
-            self._channel.trouble("MQTT broker %s port %d: %s" % (self._host, self._port, said), "look at [mqtt] in clawlite.toml, and at the broker's log")
+            self._channel.trouble(
+                "MQTT broker %s port %d: %s" % (self._host, self._port, said),
+                "look at [mqtt] in clawlite.toml, and at the broker's log",
+            )
 
     def _take(self, batch: list):
         """Look at messages, put them on record, acknowledge them, begin them: in this order."""
-        good, done = [], []             # [(message, digest, actor, text, role)], [message]
+        good, done = [], []  # [(message, digest, actor, text, role)], [message]
         for message in batch:
             actor, text = self._read(message)
-            digest = digest_of(message.topic, message.payload) if text is not None and self._inbox else ""
-            if text is not None and self._inbox and message.again and self._inbox.knows(message.packet, digest):
+            digest = (
+                digest_of(message.topic, message.payload)
+                if text is not None and self._inbox
+                else ""
+            )
+            if (
+                text is not None
+                and self._inbox
+                and message.again
+                and self._inbox.knows(message.packet, digest)
+            ):
                 self._channel.log("again")
                 text = None
             role = self._channel.judged(actor, text, actor)[0] if text is not None else None
@@ -280,9 +381,16 @@ class Mqtt:
         items = [Item(0, actor, text, message.correlation) for message, _, actor, text, _ in good]
         if self._inbox and good:
             try:
-                items = self._inbox.take([(message.packet, digest, actor, text, message.correlation) for message, digest, actor, text, _ in good])
+                items = self._inbox.take(
+                    [
+                        (message.packet, digest, actor, text, message.correlation)
+                        for message, digest, actor, text, _ in good
+                    ]
+                )
             except OSError as e:
-                self._channel.trouble("messages cannot be put on record: %s" % (e.strerror or e), mend(e))
+                self._channel.trouble(
+                    "messages cannot be put on record: %s" % (e.strerror or e), mend(e)
+                )
                 self._come.extendleft(reversed([one[0] for one in good]))
                 self._again_ms = self._channel.now_ms() + AGAIN_MS
                 good = []
@@ -300,7 +408,7 @@ class Mqtt:
             if "+" in levels and message.topic:
                 actor = message.topic.split("/")[levels.index("+")]
         except (ValueError, IndexError):
-            pass                        # no text, or a topic that was not asked for
+            pass  # no text, or a topic that was not asked for
         if text.strip() and message.topic and (actor or "+" not in levels):
             return actor, text
         self._channel.log("refused", actor=actor[:MAX_ACTOR], reason="text")
@@ -325,18 +433,30 @@ class Mqtt:
         self._channel.log("dropped", actor=item.actor, reason=why)
         if self._dead:
             try:
-                gone = self._dead.put(item.actor, item.text, item.correlation, why, self._channel.now_s())
-            except OSError as e:        # it stays in the inbox, and is given up at the next start
-                return self._channel.trouble("a message that was given up cannot be kept: %s" % (e.strerror or e), mend(e))
+                gone = self._dead.put(
+                    item.actor, item.text, item.correlation, why, self._channel.now_s()
+                )
+            except OSError as e:  # it stays in the inbox, and is given up at the next start
+                return self._channel.trouble(
+                    "a message that was given up cannot be kept: %s" % (e.strerror or e), mend(e)
+                )
             if gone:
                 self._channel.log("dropped", reason="dead letter %d makes room" % gone)
             self._look_ms = self._channel.now_ms() + LOOK_MS
-        self._channel.trouble("a message was given up: %s, and each time the agent ended" % why,
-                              "see it with: clawlite channels dead")
-        self.reply(item, "This message was given up: %s, and each time the agent ended before it was done." % why)
+        self._channel.trouble(
+            "a message was given up: %s, and each time the agent ended" % why,
+            "see it with: clawlite channels dead",
+        )
+        self.reply(
+            item,
+            "This message was given up: %s, and each time the agent ended before it "
+            "was done." % why,
+        )
 
     def _look(self):
-        """Begin the dead letters that somebody wants to run again; look for more while there are any."""
+        """Begin the dead letters that somebody wants to run again; look for more while there are
+        any.
+        """
         if self._look_ms is None or self._channel.now_ms() < self._look_ms:
             return
         letters = self._dead.all()
@@ -346,12 +466,22 @@ class Mqtt:
                 continue
             if letter.is_damaged or self._channel.access.role(letter.actor) is None:
                 self._dead.refuse(letter.number)
-                self._channel.trouble("dead letter %d does not run again: %s" % (
-                    letter.number, "its file is damaged" if letter.is_damaged else "its sender is a stranger now"))
+                self._channel.trouble(
+                    "dead letter %d does not run again: %s"
+                    % (
+                        letter.number,
+                        "its file is damaged"
+                        if letter.is_damaged
+                        else "its sender is a stranger now",
+                    )
+                )
                 continue
             try:
                 items = self._inbox.take([(0, "", letter.actor, letter.text, letter.correlation)])
                 self._dead.drop(letter.number)
             except OSError as e:
-                return self._channel.trouble("dead letter %d cannot run again: %s" % (letter.number, e.strerror or e), mend(e))
+                return self._channel.trouble(
+                    "dead letter %d cannot run again: %s" % (letter.number, e.strerror or e),
+                    mend(e),
+                )
             self._go_on(items[0])

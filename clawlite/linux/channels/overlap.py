@@ -1,13 +1,17 @@
-"""How many runs of one channel go at once, and what happens to what comes meanwhile (CKP 0.2.0, 5.3 ``max_parallel``, ``overlap_policy``).
+"""How many runs of one channel go at once, and what happens to what comes meanwhile (CKP 0.2.0, 5.3
+``max_parallel``, ``overlap_policy``).
 
-1. Never more than *most* at once, whatever the policy: ``allow`` overlaps up to there, and above it is a ``skip``.
-2. ``queue`` keeps what comes, in order, up to *room*; what is more than that is skipped, and its caller is told so.
+1. Never more than *most* at once, whatever the policy: ``allow`` overlaps up to there, and above it
+   is a ``skip``.
+2. ``queue`` keeps what comes, in order, up to *room*; what is more than that is skipped, and its
+   caller is told so.
 3. Two jobs with one key (a conversation) never run together; a job without a key (None) is alone.
 """
+
 from collections import deque
 
 SKIP, QUEUE, ALLOW = range(3)
-ROOM = 10000                    # jobs of one channel that wait
+ROOM = 10000  # jobs of one channel that wait
 
 
 class Overlap:
@@ -23,14 +27,22 @@ class Overlap:
         self._busy = []
 
     def offer(self, key, job) -> bool:
-        """Take *job*, to be had from ``next`` when it may begin; return False when it is skipped."""
-        if self._policy != QUEUE and len(self._busy) + len(self._waiting) >= self._most or len(self._waiting) >= self._room:
+        """Take *job*, to be had from ``next`` when it may begin; return False when it is
+        skipped.
+        """
+        if (
+            self._policy != QUEUE
+            and len(self._busy) + len(self._waiting) >= self._most
+            or len(self._waiting) >= self._room
+        ):
             return False
         self._waiting.append((key, job))
         return True
 
     def next(self):
-        """Return (key, job) of the oldest that may begin now, and count it as under way; None when none may."""
+        """Return (key, job) of the oldest that may begin now, and count it as under way; None
+        when none may.
+        """
         if len(self._busy) >= self._most:
             return None
         for index, (key, job) in enumerate(self._waiting):

@@ -1,26 +1,41 @@
 """When a cron schedule comes next, in a time zone (CKP 0.2.0, 5.3 ``trigger.schedule``).
 
-1. Times are epoch seconds of whole minutes.  2. Local times that the clocks skip in spring run at the first minute after them.
-3. Local times that come twice in autumn run once, at the first; a schedule whose hour is ``*`` runs on through both.
+1. Times are epoch seconds of whole minutes.  2. Local times that the clocks skip in spring run at
+   the first minute after them.
+3. Local times that come twice in autumn run once, at the first; a schedule whose hour is ``*`` runs
+   on through both.
 """
+
 from datetime import date, datetime, timedelta, timezone
 
-_DAYS = 366 * 8 + 2             # the 29th of February on a weekday comes at most so late, but for 2100
+# the 29th of February on a weekday comes at most so late, but for 2100
+_DAYS = 366 * 8 + 2
 
 
 class Schedule:
     """One schedule.
 
-    masks  [minutes, hours, days, months, weekdays, either day, any hour] of host/channels/cron_fields.py
+    masks  [minutes, hours, days, months, weekdays, either day, any hour] of
+           host/channels/cron_fields.py
     zone   a ``tzinfo``
     """
 
     def __init__(self, masks: list, zone=timezone.utc):
-        self._minutes, self._hours, self._days, self._months, self._weekdays, self._either, self._any_hour = masks
+        (
+            self._minutes,
+            self._hours,
+            self._days,
+            self._months,
+            self._weekdays,
+            self._either,
+            self._any_hour,
+        ) = masks
         self._zone = zone
 
     def after(self, at_s: int):
-        """Return the first time of the schedule after *at_s*, None when it does not come within eight years."""
+        """Return the first time of the schedule after *at_s*, None when it does not come within
+        eight years.
+        """
         at = at_s - at_s % 60 + 60
         for _ in range(_DAYS + 48):
             local = datetime.fromtimestamp(at, self._zone)
@@ -59,7 +74,9 @@ class Schedule:
         return None
 
     def _skipped(self, at: int, local: datetime) -> bool:
-        """Return whether the clocks go forward at *at* and skip a time of this schedule.  A schedule of every hour misses nothing by it."""
+        """Return whether the clocks go forward at *at* and skip a time of this schedule.  A
+        schedule of every hour misses nothing by it.
+        """
         if self._any_hour:
             return False
         before = datetime.fromtimestamp(at - 60, self._zone)
@@ -68,7 +85,11 @@ class Schedule:
             return False
         missing = before.replace(tzinfo=None) + timedelta(minutes=1)
         while missing < local.replace(tzinfo=None):
-            if self._is_day(missing.date()) and self._hours >> missing.hour & 1 and self._minutes >> missing.minute & 1:
+            if (
+                self._is_day(missing.date())
+                and self._hours >> missing.hour & 1
+                and self._minutes >> missing.minute & 1
+            ):
                 return True
             missing += timedelta(minutes=1)
         return False

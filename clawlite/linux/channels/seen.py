@@ -1,15 +1,18 @@
-"""Signatures of a webhook that were good once: kept in ``channels/NAME.seen``, so that none is good again after a restart.
+"""Signatures of a webhook that were good once: kept in ``channels/NAME.seen``, so that none is good
+again after a restart.
 
     <epoch seconds when it came> <signature>        a line, synced before the request counts
 
-1. One that no request can bring again is forgotten.  2. A line that is torn was never acted on, and is passed over.
+1. One that no request can bring again is forgotten.  2. A line that is torn was never acted on, and
+   is passed over.
 """
+
 import os
 
 from clawlite.linux.files.files import append_whole, leads_to, tell_replaced, write_whole
 from clawlite.linux.memory.database import lasting_folder, sync_folder
 
-MOST_BYTES = 4 << 20            # that are read: four times what MAX_SEEN signatures can need
+MOST_BYTES = 4 << 20  # that are read: four times what MAX_SEEN signatures can need
 
 
 class Seen:
@@ -22,8 +25,8 @@ class Seen:
     def __init__(self, path, kept_s: int):
         self._path, self._kept_s = path, kept_s
         self._fd = None
-        self._lines = self._size = 0    # of the file
-        self._when = {}                 # signature -> epoch seconds
+        self._lines = self._size = 0  # of the file
+        self._when = {}  # signature -> epoch seconds
 
     def __contains__(self, signature: str) -> bool:
         return signature in self._when
@@ -52,7 +55,9 @@ class Seen:
             del self._when[old]
 
     def add(self, signature: str, now: int):
-        """Remember *signature*; it is on the disk when this returns.  Raises ``OSError``: it is not remembered then."""
+        """Remember *signature*; it is on the disk when this returns.  Raises ``OSError``: it is
+        not remembered then.
+        """
         self._when[signature] = now
         try:
             if self._path:
@@ -77,7 +82,9 @@ class Seen:
         lasting_folder(folder)
         fd = os.open(self._path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            data = b"".join([b"%d %s\n" % (when, signature.encode()) for signature, when in self._when.items()])
+            data = b"".join(
+                [b"%d %s\n" % (when, signature.encode()) for signature, when in self._when.items()]
+            )
             write_whole(fd, data)
             os.fdatasync(fd)
             os.replace(self._path + "~", self._path)

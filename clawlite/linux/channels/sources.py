@@ -1,4 +1,7 @@
-"""The channels of a shell's agent, with the clocks, the folder and the wake pipe of this machine."""
+"""The channels of a shell's agent, with the clocks, the folder and the wake pipe of this
+machine.
+"""
+
 import os
 
 from clawlite.linux.channels.channels import Channels

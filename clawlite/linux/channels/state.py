@@ -1,18 +1,21 @@
-"""What a channel must know after a restart: one small JSON file each, replaced as a whole, mode 0600.
+"""What a channel must know after a restart: one small JSON file each, replaced as a whole, mode
+0600.
 
 Its CRC stands behind it (``files.sealed``); files of earlier versions have none.
 """
+
 import os
 
 from clawlite.core.errors import ClawError
 from clawlite.linux.files.files import is_sealed, mend, sealed, tell, write_whole
 from clawlite.linux.io.jsontext import dumps, loads
 
-_MOST = 262144                  # bytes that are read
+_MOST = 262144  # bytes that are read
 
 
 class State:
-    """The state of one channel; a file that is damaged is no state: it is set aside, and that is told.
+    """The state of one channel; a file that is damaged is no state: it is set aside, and that is
+    told.
 
     folder  of the agent's channels, or None: nothing is kept
     name    of the channel (kebab-case: no separator is in it)
@@ -38,13 +41,21 @@ class State:
             return data
         try:
             os.replace(self._path, self._path + ".damaged")
-            tell("the channel state %s was damaged and begins anew; %s.damaged has it as it was" % (self._path, self._path))
+            tell(
+                "the channel state %s was damaged and begins anew; %s.damaged has it as it was"
+                % (self._path, self._path)
+            )
         except OSError as e:
-            tell("the channel state %s is damaged, and cannot be set aside: %s" % (self._path, e.strerror))
+            tell(
+                "the channel state %s is damaged, and cannot be set aside: %s"
+                % (self._path, e.strerror)
+            )
         return {}
 
     def save(self, lasting: bool = True) -> str:
-        """Write it; return "", or why it could not be written.  *lasting*: it survives a power cut."""
+        """Write it; return "", or why it could not be written.  *lasting*: it survives a power
+        cut.
+        """
         if not self._path:
             return ""
         draft = self._path + "~"

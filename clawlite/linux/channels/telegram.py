@@ -1,10 +1,14 @@
 """Channels of type telegram: long polling of the Bot API (CKP 0.2.0, 5.3; docs/channels.md).
 
-1. One request asks for updates at a time; the answers of turns go out beside it, in order for each chat.  2. The offset goes to the state
-before anything of an update is acted on: over any restart nothing is answered twice (and what was under way is not answered).
-3. The token stands in each request's path and nowhere else: no error and no log has it.  4. Actors are ids of chats; where ``threads`` is
-declared, what is said in a topic of a group is answered there.  5. ``read_receipts``: the Bot API has none, so what is taken gets a reaction.
-"""
+1. One request asks for updates at a time; the answers of turns go out beside it, in order for each
+   chat.  2. The offset goes to the state
+before anything of an update is acted on: over any restart nothing is answered twice (and what was
+under way is not answered).
+3. The token stands in each request's path and nowhere else: no error and no log has it.  4. Actors
+   are ids of chats; where ``threads`` is
+declared, what is said in a topic of a group is answered there.  5. ``read_receipts``: the Bot API
+has none, so what is taken gets a reaction."""
+
 from collections import deque
 
 from clawlite.core.errors import ClawError, ProviderError
@@ -13,15 +17,15 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
 
-POLL_S = 50                     # Telegram answers after so long when nothing has come
-SILENCE_MS = 70000              # no answer for so long: ask again
+POLL_S = 50  # Telegram answers after so long when nothing has come
+SILENCE_MS = 70000  # no answer for so long: ask again
 CONNECT_MS = 10000
-MOST = 4096                     # UTF-16 units of a message (Bot API, sendMessage)
+MOST = 4096  # UTF-16 units of a message (Bot API, sendMessage)
 MAX_BODY = 1 << 20
-MAX_WAITING = 1000              # messages that wait to be sent
+MAX_WAITING = 1000  # messages that wait to be sent
 MAX_UPDATES = 100
-SEEN = "\U0001f440"             # two eyes, one of the reactions that a bot may give
-TYPING_MS = 5000                # a typing indicator lasts so long (Bot API, sendChatAction)
+SEEN = "\U0001f440"  # two eyes, one of the reactions that a bot may give
+TYPING_MS = 5000  # a typing indicator lasts so long (Bot API, sendChatAction)
 _PAUSES_MS = (1000, 2000, 5000, 15000, 60000)
 _TRIES = 4
 
@@ -46,17 +50,20 @@ class Telegram:
         *self._where, path, name = own
         token = resolve(name, stores(channel.agent.image.agent.name))
         if not all("!" <= c <= "~" and c not in "/?#%" for c in token):
-            raise ClawError("secret %s is no token of a bot" % name, "keep the token that BotFather gave: clawlite secrets set %s" % name)
+            raise ClawError(
+                "secret %s is no token of a bot" % name,
+                "keep the token that BotFather gave: clawlite secrets set %s" % name,
+            )
         if channel.agent.image.guard is not None:
             channel.agent.image.guard.learn(token)
         self._path = "%s/bot%s/" % (path, token)
         self._connections = Connections(channel.wake)
-        self._under_way = {}            # key -> Asked
+        self._under_way = {}  # key -> Asked
         self._last = 0
-        self._out = deque()             # (parameters, how often it was sent) of messages to be sent
+        self._out = deque()  # (parameters, how often it was sent) of messages to be sent
         self._seen = deque(maxlen=MAX_WAITING)  # parameters of reactions to be sent
-        self._typing = {}               # where -> monotonic ms of the next indicator
-        self._ask_ms = self._send_ms = 0        # not before
+        self._typing = {}  # where -> monotonic ms of the next indicator
+        self._ask_ms = self._send_ms = 0  # not before
         self._failures = 0
         offset = channel.state.data.get("offset")
         self._offset = offset if isinstance(offset, int) else 0
@@ -82,9 +89,19 @@ class Telegram:
             if now >= asked.due_ms:
                 self._connections.close(key)
                 del self._under_way[key]
-                self._answered(asked, ProviderError("it said nothing for %d s" % (SILENCE_MS // 1000)))
+                self._answered(
+                    asked, ProviderError("it said nothing for %d s" % (SILENCE_MS // 1000))
+                )
         if now >= self._ask_ms and not self._is_under_way("getUpdates"):
-            self._ask("getUpdates", {"offset": self._offset, "timeout": POLL_S, "limit": MAX_UPDATES, "allowed_updates": ["message"]})
+            self._ask(
+                "getUpdates",
+                {
+                    "offset": self._offset,
+                    "timeout": POLL_S,
+                    "limit": MAX_UPDATES,
+                    "allowed_updates": ["message"],
+                },
+            )
         if self._out and now >= self._send_ms and not self._is_under_way("sendMessage"):
             params, tries = self._out.popleft()
             self._ask("sendMessage", params, tries + 1)
@@ -113,7 +130,9 @@ class Telegram:
         self._connections.close_all()
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
-        """Send *text* to *to*, the id of a chat or (that, a topic in it), in parts where it is long."""
+        """Send *text* to *to*, the id of a chat or (that, a topic in it), in parts where it is
+        long.
+        """
         if final:
             self._typing.pop(to, None)
         if self.send(to, text):
@@ -142,14 +161,20 @@ class Telegram:
         named = "[%s]" % host if ":" in host else host
         if port != (443 if scheme == "https" else 80):
             named += ":%d" % port
-        head = request("POST", self._path + method, named, [("Content-Type", "application/json")], len(body))
+        head = request(
+            "POST", self._path + method, named, [("Content-Type", "application/json")], len(body)
+        )
         self._last += 1
-        self._under_way[self._last] = Asked(method, params, self._channel.now_ms() + SILENCE_MS, tries)
+        self._under_way[self._last] = Asked(
+            method, params, self._channel.now_ms() + SILENCE_MS, tries
+        )
         self._connections.open(self._last, scheme, host, port, [head, body], CONNECT_MS)
 
     @staticmethod
     def _received(asked: Asked, kind: str, data):
-        """Take what a connection brought; return True when the answer is whole.  Raises ``ProviderError``."""
+        """Take what a connection brought; return True when the answer is whole.  Raises
+        ``ProviderError``.
+        """
         if kind == "error":
             raise ProviderError(data)
         if kind == "end":
@@ -177,7 +202,13 @@ class Telegram:
             except ClawError:
                 error = ProviderError("HTTP %d: no JSON came" % asked.status)
         if error is None and (not isinstance(said, dict) or said.get("ok") is not True):
-            error = ProviderError("HTTP %d: %s" % (asked.status, str(said.get("description") if isinstance(said, dict) else said)[:200]))
+            error = ProviderError(
+                "HTTP %d: %s"
+                % (
+                    asked.status,
+                    str(said.get("description") if isinstance(said, dict) else said)[:200],
+                )
+            )
         if error is None:
             self._failures = 0
             if asked.method == "getUpdates":
@@ -192,15 +223,22 @@ class Telegram:
             self._ask_ms = now + pause
         elif asked.method == "sendMessage":
             self._send_ms = now + pause
-            if (asked.status == 429 or asked.status >= 500 or not asked.status) and asked.tries < _TRIES:
+            if (
+                asked.status == 429 or asked.status >= 500 or not asked.status
+            ) and asked.tries < _TRIES:
                 self._again(asked)
-            else:                       # 403: the person has blocked the bot; no later try is better
-                self._channel.log("dropped", actor=str(asked.params["chat_id"]), reason=error.message)
+            # 403: the person has blocked the bot; no later try is better
+            else:
+                self._channel.log(
+                    "dropped", actor=str(asked.params["chat_id"]), reason=error.message
+                )
 
     def _again(self, asked: Asked):
         """Send it once more, before all others, when the pause is over."""
-        if not asked.status:            # it may have arrived: twice is worse than not at all
-            self._channel.log("dropped", actor=str(asked.params["chat_id"]), reason="the connection failed")
+        if not asked.status:  # it may have arrived: twice is worse than not at all
+            self._channel.log(
+                "dropped", actor=str(asked.params["chat_id"]), reason="the connection failed"
+            )
             return
         self._out.appendleft((asked.params, asked.tries))
 
@@ -224,7 +262,8 @@ class Telegram:
             return
         self._channel.state.data["offset"] = self._offset
         if not self._channel.keep(True):
-            return                      # after a restart it would be answered again: not at all, then
+            # after a restart it would be answered again: not at all, then
+            return
         for message in taken:
             self._message(message)
 
@@ -238,22 +277,36 @@ class Telegram:
                 self.reply(actor, "I read text alone.")
             return
         thread, processing = message.get("message_thread_id"), self._channel.processing
-        to = (actor, thread) if processing[5] and message.get("is_topic_message") is True and isinstance(thread, int) else actor
+        to = (
+            (actor, thread)
+            if processing[5] and message.get("is_topic_message") is True and isinstance(thread, int)
+            else actor
+        )
         if processing[3] and self._channel.access.role(actor) is not None:
             self._typing[to] = 0
         if self._channel.message(actor, text, to):
             self._typing.pop(to, None)
         elif processing[4] and isinstance(message.get("message_id"), int):
-            self._seen.append({"chat_id": actor, "message_id": message["message_id"], "reaction": [{"type": "emoji", "emoji": SEEN}]})
+            self._seen.append(
+                {
+                    "chat_id": actor,
+                    "message_id": message["message_id"],
+                    "reaction": [{"type": "emoji", "emoji": SEEN}],
+                }
+            )
 
 
 def where(to) -> dict:
     """Return the parameters of a request that say where *to* is."""
-    return {"chat_id": to} if isinstance(to, str) else {"chat_id": to[0], "message_thread_id": to[1]}
+    return (
+        {"chat_id": to} if isinstance(to, str) else {"chat_id": to[0], "message_thread_id": to[1]}
+    )
 
 
 def parts(text: str) -> list:
-    """Return *text* in messages of at most ``MOST`` UTF-16 units, cut at line ends where there are some; [] for none."""
+    """Return *text* in messages of at most ``MOST`` UTF-16 units, cut at line ends where there
+    are some; [] for none.
+    """
     found = []
     while text.strip():
         size = end = 0

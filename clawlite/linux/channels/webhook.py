@@ -1,11 +1,15 @@
-"""Channels of type webhook: signed requests that begin turns, and their answers (CKP 0.2.0, 5.3; docs/channels.md has the wire).
+"""Channels of type webhook: signed requests that begin turns, and their answers (CKP 0.2.0, 5.3;
+docs/channels.md has the wire).
 
-    POST /NAME    X-Claw-Timestamp: epoch seconds    X-Claw-Signature: sha256=HEX of HMAC-SHA256(secret, timestamp "." body)
+    POST /NAME    X-Claw-Timestamp: epoch seconds    X-Claw-Signature: sha256=HEX of
+                  HMAC-SHA256(secret, timestamp "." body)
     {"from": "who", "text": "what"}        ->  200 {"text": "..."}   or 4xx, 5xx {"error": "..."}
 
-1. Whoever has the secret says who speaks; without a good signature nothing of a body is looked at.  2. A request is good within 300 s of
-its time stamp, and once, over restarts, too (seen.py).  3. The answer is the turn's: who asks waits for it.
-"""
+1. Whoever has the secret says who speaks; without a good signature nothing of a body is looked at.
+   2. A request is good within 300 s of
+its time stamp, and once, over restarts, too (seen.py).  3. The answer is the turn's: who asks waits
+for it."""
+
 import hashlib
 import hmac
 import time
@@ -18,7 +22,7 @@ from clawlite.linux.net.http_server import Server
 from clawlite.linux.secrets.secrets import resolve, stores
 
 WINDOW_S = 300
-MAX_SEEN = 10000                # signatures that are remembered for so long
+MAX_SEEN = 10000  # signatures that are remembered for so long
 _STATUS = {"stranger": 403, "pairing": 403, "length": 413, "rate": 429, "busy": 503}
 
 
@@ -41,17 +45,31 @@ class Signed:
             raise Refused(404, "there is nothing here")
         if request.method != "POST":
             raise Refused(405, "a message is sent with POST")
-        stamp, given = request.headers.get("x-claw-timestamp", ""), request.headers.get("x-claw-signature", "")
-        expected = "sha256=" + hmac.new(self._key, stamp.encode("latin-1") + b"." + request.body, hashlib.sha256).hexdigest()
+        stamp, given = (
+            request.headers.get("x-claw-timestamp", ""),
+            request.headers.get("x-claw-signature", ""),
+        )
+        expected = (
+            "sha256="
+            + hmac.new(
+                self._key, stamp.encode("latin-1") + b"." + request.body, hashlib.sha256
+            ).hexdigest()
+        )
         good = hmac.compare_digest(expected.encode(), given.encode("latin-1"))
-        if not good or not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12) or abs(self._clock() - int(stamp)) > WINDOW_S:
+        if (
+            not good
+            or not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12)
+            or abs(self._clock() - int(stamp)) > WINDOW_S
+        ):
             raise Refused(401, "the signature is not good for this body now")
         self._once(expected)
         try:
             message = loads(request.body)
         except ClawError:
             message = None
-        if not isinstance(message, dict) or not all(isinstance(message.get(key), str) and message[key] for key in ("from", "text")):
+        if not isinstance(message, dict) or not all(
+            isinstance(message.get(key), str) and message[key] for key in ("from", "text")
+        ):
             raise Refused(400, "expected an object with the strings from and text")
         return message["from"], message["text"]
 
@@ -64,7 +82,7 @@ class Signed:
             raise Refused(429, "too many requests")
         try:
             self.seen.add(signature, now)
-        except OSError as e:            # it could be sent again after a restart
+        except OSError as e:  # it could be sent again after a restart
             raise Refused(503, "this request cannot be put on record: %s" % e.strerror) from None
 
 
@@ -85,9 +103,13 @@ class Webhook:
         try:
             signed = Signed("/" + channel.name, key.encode(), lambda: int(time.time()), kept)
         except OSError as e:
-            raise ClawError("%s cannot be read: %s" % (kept, e.strerror), "make it readable") from None
+            raise ClawError(
+                "%s cannot be read: %s" % (kept, e.strerror), "make it readable"
+            ) from None
         self._seen = signed.seen
-        self._server = Server(host, port, 4 * channel.processing[0] + 1024, signed.check, channel.wake)
+        self._server = Server(
+            host, port, 4 * channel.processing[0] + 1024, signed.check, channel.wake
+        )
         self.port = self._server.port
         self._judged, self._said = None, None
 
@@ -106,7 +128,9 @@ class Webhook:
         """A request wakes the loop."""
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
-        """Answer the request *to*; there is no way to say more, or anything to somebody who has not asked."""
+        """Answer the request *to*; there is no way to say more, or anything to somebody who has
+        not asked.
+        """
         if not final or not isinstance(to, int):
             return
         if to == self._judged:

@@ -1,4 +1,5 @@
 """The person at a shell's console: what they read, and what they typed before a question."""
+
 import os
 
 from clawlite.core import effect as E
@@ -10,17 +11,20 @@ from clawlite.linux.io.stdio import MAX_LINE, now_ms
 class People:
     """One person.
 
-    shell  ``shell.Shell``: its screen and framer change when the first prompt is shown on a terminal that can edit lines
+    shell  ``shell.Shell``: its screen and framer change when the first prompt is shown on a
+           terminal that can edit lines
     """
 
     def __init__(self, shell):
         self._shell = shell
-        self._first = True              # no prompt has been shown: the terminal is as it was found
-        self._asked = None              # the task whose question was put last
-        self.waits = None               # text of an answer that is not whole, where it waits for that
-        self._held = None               # held.Held, where secrets are looked for
-        self.thinking = None            # thinking.Thinking, once a model was asked
-        self._repetition = self._request = None     # repetition.Repetition of the answer to that request
+        self._first = True  # no prompt has been shown: the terminal is as it was found
+        self._asked = None  # the task whose question was put last
+        # text of an answer that is not whole, where it waits for that
+        self.waits = None
+        self._held = None  # held.Held, where secrets are looked for
+        self.thinking = None  # thinking.Thinking, once a model was asked
+        # repetition.Repetition of the answer to that request
+        self._repetition = self._request = None
 
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
@@ -46,7 +50,7 @@ class People:
             self._show(effect[1])
             return
         self._make_room()
-        if shell.terminal:              # which may be stderr's too: it begins a line there
+        if shell.terminal:  # which may be stderr's too: it begins a line there
             shell.screen.give_way()
             shell.wire.flush(0)
         os.write(2, printable(effect[1].encode("utf-8", "replace")) + b"\n")
@@ -66,7 +70,7 @@ class People:
         if effect[1] and self._repeats(effect[1]):
             return
         if self.waits is not None:
-            self.waits = self.waits + effect[1] if effect[1] else self.waits[:-effect[2]]
+            self.waits = self.waits + effect[1] if effect[1] else self.waits[: -effect[2]]
         elif effect[1]:
             if self.thinking:
                 self.thinking.heard()
@@ -81,12 +85,15 @@ class People:
         request = turn, shell.remote.connection(turn)
         if request != self._request:
             from clawlite.linux.console.repetition import Repetition
+
             self._request, self._repetition = request, Repetition()
         if not self._repetition.add(text):
             return False
         self._request = None
-        error = ProviderError("the answer was ended: it only repeated itself",
-                              "ask again in other words, or use another model")
+        error = ProviderError(
+            "the answer was ended: it only repeated itself",
+            "ask again in other words, or use another model",
+        )
         shell.agent.cancel(turn, error, now_ms())
         return True
 
@@ -101,6 +108,7 @@ class People:
         if guard is not None:
             if self._held is None:
                 from clawlite.scan.redact_stream import Held
+
                 self._held = Held(guard.text)
             text = self._held.write(text)
         if text:
@@ -119,10 +127,12 @@ class People:
 
     def _prompt(self, effect: tuple):
         shell = self._shell
-        if self._first:                 # from now on a person edits lines, where the terminal has the abilities
+        # from now on a person edits lines, where the terminal has the abilities
+        if self._first:
             self._first = False
             if shell.terminal and has_abilities():
                 from clawlite.linux.console.terminal import Terminal
+
                 shell.screen.show(b"")
                 shell.screen = shell.framer = Terminal(shell.wire, MAX_LINE)
         self._ask_anew()
@@ -134,7 +144,9 @@ class People:
         return waiting[0] if waiting else None
 
     def _hear_out(self):
-        """Before a question is put on a terminal: what was typed before it waits its turn, and answers nothing."""
+        """Before a question is put on a terminal: what was typed before it waits its turn, and
+        answers nothing.
+        """
         shell, asking = self._shell, self._asking()
         if shell.terminal and asking and asking is not self._asked:
             shell.take(True)

@@ -1,27 +1,54 @@
-"""Lines that a person edits on a terminal: its bytes in, whole lines and the bytes to show out.  No I/O.
+"""Lines that a person edits on a terminal: its bytes in, whole lines and the bytes to show out.  No
+I/O.
 
-It stands in for ``frame.Framer`` where a terminal has abilities, with the same events, and the kernel's editing is off.
+It stands in for ``frame.Framer`` where a terminal has abilities, with the same events, and the
+kernel's editing is off.
 
-1. What other parts write goes through ``show``: prompt and what is typed give way, and come back with ``refresh``.
+1. What other parts write goes through ``show``: prompt and what is typed give way, and come back
+   with ``refresh``.
 2. A line is shown when its Enter comes, whole, also one that comes while no prompt is open.
-3. A record (0x1E, JSON, LF) is one only where a line begins; it is neither edited, nor shown, nor remembered.
-4. A question (``ask``) gets a line of its own: what was typed before it is put aside, and comes back after it.
+3. A record (0x1E, JSON, LF) is one only where a line begins; it is neither edited, nor shown, nor
+   remembered.
+4. A question (``ask``) gets a line of its own: what was typed before it is put aside, and comes
+   back after it.
 5. Bytes that are no UTF-8 are kept as they are: who reads the line refuses it and says so.
 """
+
 from _codecs import utf_8_decode
 
 from clawlite.core.frame import TEXT, TOO_LONG, Framer
 from clawlite.linux.console.terminal_row import Row
 
-HISTORY = 500                   # lines
-REMEMBERED = 4096               # characters of a line that is remembered
+HISTORY = 500  # lines
+REMEMBERED = 4096  # characters of a line that is remembered
 _MARK = "\x1e"
-_SEQUENCE = 32                  # characters of an escape sequence, at most
-_KEYS = {                       # control characters, and the ends of escape sequences
-    "\x01": "home", "\x02": "left", "\x05": "end", "\x06": "right", "\x08": "backspace", "\x7f": "backspace", "\x0b": "cut",
-    "\x0c": "clear", "\x0e": "newer", "\x10": "older", "\x15": "cut_before", "\x17": "cut_word", "\x04": "delete",
-    "A": "older", "B": "newer", "C": "right", "D": "left", "H": "home", "F": "end",
-    "1~": "home", "7~": "home", "4~": "end", "8~": "end", "3~": "delete"}
+_SEQUENCE = 32  # characters of an escape sequence, at most
+_KEYS = {  # control characters, and the ends of escape sequences
+    "\x01": "home",
+    "\x02": "left",
+    "\x05": "end",
+    "\x06": "right",
+    "\x08": "backspace",
+    "\x7f": "backspace",
+    "\x0b": "cut",
+    "\x0c": "clear",
+    "\x0e": "newer",
+    "\x10": "older",
+    "\x15": "cut_before",
+    "\x17": "cut_word",
+    "\x04": "delete",
+    "A": "older",
+    "B": "newer",
+    "C": "right",
+    "D": "left",
+    "H": "home",
+    "F": "end",
+    "1~": "home",
+    "7~": "home",
+    "4~": "end",
+    "8~": "end",
+    "3~": "delete",
+}
 
 
 class Editor:
@@ -29,7 +56,8 @@ class Editor:
 
     limit    bytes that a line may have
     columns  int, of the terminal
-    status   what stands on the last row while nobody waits for a line, "" for nothing; shown with ``refresh``
+    status   what stands on the last row while nobody waits for a line, "" for nothing; shown with
+             ``refresh``
     at_end   True once Ctrl-D came on an empty line: what follows is not looked at
     """
 
@@ -41,17 +69,18 @@ class Editor:
         self.at_end = False
         self.row = Row(columns)
         self._records = Framer(limit)
-        self._bytes = b""               # of a character whose end has not come
+        self._bytes = b""  # of a character whose end has not come
         self._input, self._next = "", 0
         self._text, self._pos = "", 0
-        self._lost = 0                  # bytes of a line that became too long
-        self._sequence = None           # what has come of an escape sequence
+        self._lost = 0  # bytes of a line that became too long
+        self._sequence = None  # what has come of an escape sequence
         self._in_record = False
-        self._return = False            # the last character was a carriage return: a line feed after it adds nothing
-        self._prompt = None             # None: nobody waits for a line
-        self._open = False              # other output stands on the last row, without its end
+        # the last character was a carriage return: a line feed after it adds nothing
+        self._return = False
+        self._prompt = None  # None: nobody waits for a line
+        self._open = False  # other output stands on the last row, without its end
         self._history, self._back, self._draft = [], 0, ""
-        self._aside = None              # (text, position) put aside while a question is open
+        self._aside = None  # (text, position) put aside while a question is open
 
     # -- lines in
 
@@ -59,7 +88,7 @@ class Editor:
         """Take bytes from the terminal, in any portion."""
         text, used = utf_8_decode(self._bytes + data, "surrogateescape", False)
         self._bytes = (self._bytes + data)[used:]
-        self._input = self._input[self._next:] + text
+        self._input = self._input[self._next :] + text
         self._next = 0
 
     def finish(self):
@@ -70,7 +99,9 @@ class Editor:
         return self._records.send(json_bytes)
 
     def next_event(self):
-        """Return ``(kind, payload)`` of the next line, as ``Framer`` does, or None when more bytes are wanted."""
+        """Return ``(kind, payload)`` of the next line, as ``Framer`` does, or None when more
+        bytes are wanted.
+        """
         while self._next < len(self._input) and not self.at_end:
             event = self._record() if self._in_record else self._character()
             if event:
@@ -80,7 +111,7 @@ class Editor:
 
     def _record(self):
         end = self._input.find("\n", self._next) + 1 or len(self._input)
-        self._records.feed(self._input[self._next:end].encode("utf-8", "surrogateescape"))
+        self._records.feed(self._input[self._next : end].encode("utf-8", "surrogateescape"))
         self._in_record = self._input[end - 1] != "\n"
         self._next = end
         return self._records.next_event()
@@ -109,7 +140,9 @@ class Editor:
         return None
 
     def _escape(self, c: str) -> bool:
-        """Take *c* as part of an escape sequence; False when it is none, and the sequence is forgotten."""
+        """Take *c* as part of an escape sequence; False when it is none, and the sequence is
+        forgotten.
+        """
         sequence = self._sequence + c
         if c < " " or c >= "\x7f" or len(sequence) > _SEQUENCE:
             self._sequence = None
@@ -118,8 +151,13 @@ class Editor:
             self._sequence = sequence
             return True
         self._sequence = None
-        # parameters of a key with a letter are its modifiers; "[[" begins a function key, Escape and a letter is Alt
-        key = _KEYS.get(c if c != "~" else sequence[1:]) if len(sequence) > 1 and sequence[1] != "[" else None
+        # parameters of a key with a letter are its modifiers; "[[" begins a function key, Escape
+        # and a letter is Alt
+        key = (
+            _KEYS.get(c if c != "~" else sequence[1:])
+            if len(sequence) > 1 and sequence[1] != "["
+            else None
+        )
         if key:
             getattr(self, "_" + key)()
         return True
@@ -136,7 +174,7 @@ class Editor:
             self._lost += size + len(self._text.encode("utf-8", "surrogateescape"))
             self._set("")
         else:
-            self._text = self._text[:self._pos] + piece + self._text[self._pos:]
+            self._text = self._text[: self._pos] + piece + self._text[self._pos :]
             self._pos += len(piece)
 
     def _enter(self):
@@ -147,8 +185,13 @@ class Editor:
         self._forget()
         if lost:
             return TOO_LONG, b"%d" % lost
-        if text.strip() and self._aside is None and len(text) <= REMEMBERED and self._history[-1:] != [text]:
-            self._history = self._history[1 - HISTORY:] + [text]
+        if (
+            text.strip()
+            and self._aside is None
+            and len(text) <= REMEMBERED
+            and self._history[-1:] != [text]
+        ):
+            self._history = self._history[1 - HISTORY :] + [text]
         return TEXT, text.encode("utf-8", "surrogateescape")
 
     # -- keys
@@ -173,10 +216,10 @@ class Editor:
         self._pos = len(self._text)
 
     def _cut(self):
-        self._text = self._text[:self._pos]
+        self._text = self._text[: self._pos]
 
     def _cut_from(self, start: int):
-        self._text = self._text[:start] + self._text[self._pos:]
+        self._text = self._text[:start] + self._text[self._pos :]
         self._pos = start
 
     def _cut_before(self):
@@ -184,13 +227,13 @@ class Editor:
         self._cut_from(0)
 
     def _cut_word(self):
-        self._cut_from(self._text[:self._pos].rstrip().rfind(" ") + 1)
+        self._cut_from(self._text[: self._pos].rstrip().rfind(" ") + 1)
 
     def _backspace(self):
         self._cut_from(max(0, self._pos - 1))
 
     def _delete(self):
-        self._text = self._text[:self._pos] + self._text[self._pos + 1:]
+        self._text = self._text[: self._pos] + self._text[self._pos + 1 :]
 
     def _clear(self):
         self.row.out += b"\x1b[H\x1b[2J"
@@ -232,7 +275,9 @@ class Editor:
         self._prompt = text
 
     def ask(self, asks: bool):
-        """A question is open, or the last one is over: what was typed for it and not sent is forgotten."""
+        """A question is open, or the last one is over: what was typed for it and not sent is
+        forgotten.
+        """
         text, pos = self._aside or ("", 0)
         if self._aside is None:
             text, pos = self._text, self._pos
@@ -278,7 +323,9 @@ class Editor:
         return data
 
     def _leave_row(self):
-        """Leave prompt and what is typed where they stand, and go to the next row; a status goes."""
+        """Leave prompt and what is typed where they stand, and go to the next row; a status
+        goes.
+        """
         if self._prompt is None and not self._text:
             self.row.erase()
         elif self._text or not self.row.is_empty:

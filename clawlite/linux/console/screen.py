@@ -1,7 +1,7 @@
 """What people see on stdout: on a pipe plain lines, on a terminal also the prompt.
 
-The kernel edits what is typed; terminal.py does where a terminal has the abilities, with the same methods.
-"""
+The kernel edits what is typed; terminal.py does where a terminal has the abilities, with the same
+methods."""
 
 
 class Screen:
@@ -11,17 +11,20 @@ class Screen:
     terminal  bool, a person sees the prompt
     """
 
-    edits = False                       # the kernel edits lines
-    at_end = False                      # Ctrl-D ends input: the wire sees that itself
+    edits = False  # the kernel edits lines
+    at_end = False  # Ctrl-D ends input: the wire sees that itself
 
     def __init__(self, wire, terminal: bool):
         self._wire = wire
         self._terminal = terminal
-        self._shown = None              # the prompt on the terminal's last line
-        self._open = False              # what a provider says piece by piece stands on the last line
+        self._shown = None  # the prompt on the terminal's last line
+        # what a provider says piece by piece stands on the last line
+        self._open = False
 
     def show(self, data: bytes, piece: bool = False):
-        """Show whole lines, or a *piece* of a line that stays open; on a terminal the prompt gives way first."""
+        """Show whole lines, or a *piece* of a line that stays open; on a terminal the prompt
+        gives way first.
+        """
         lead = b"\n" if self._shown or self._open and not piece else b""
         self._shown, self._open = None, piece and not data.endswith(b"\n")
         self._wire.write(lead + data)

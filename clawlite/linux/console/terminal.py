@@ -1,10 +1,15 @@
-"""A terminal whose lines this program edits itself: its modes, its width, and the signals about them.
+"""A terminal whose lines this program edits itself: its modes, its width, and the signals about
+them.
 
-1. The kernel's editing and echo are off (not ICANON, ECHO, IEXTEN, ICRNL); Ctrl-C, Ctrl-Z and Ctrl-\\ stay signals.
-2. However the program ends or is suspended, the modes are as they were: ``close``, SIGTSTP and SIGQUIT see to it.
-3. Modes are set only by a program in the foreground: in the background whoever sets them is stopped (SIGTTOU).
+1. The kernel's editing and echo are off (not ICANON, ECHO, IEXTEN, ICRNL); Ctrl-C, Ctrl-Z and
+   Ctrl-\\ stay signals.
+2. However the program ends or is suspended, the modes are as they were: ``close``, SIGTSTP and
+   SIGQUIT see to it.
+3. Modes are set only by a program in the foreground: in the background whoever sets them is stopped
+   (SIGTTOU).
 4. No call here waits for the terminal: TCSANOW, and what is shown goes through the wire.
 """
+
 import fcntl
 import os
 import termios
@@ -30,13 +35,21 @@ class Terminal(Editor):
     def __init__(self, wire, limit: int):
         super().__init__(limit, _columns())
         self._wire = wire
-        self._kept = self._set_modes = None     # modes as they were, as they are while lines are edited
+        # modes as they were, as they are while lines are edited
+        self._kept = self._set_modes = None
         self._is_edited = False
-        self._earlier = True            # what comes was typed before, in the kernel's own editing
+        self._earlier = True  # what comes was typed before, in the kernel's own editing
         self._resumed = self._resized = False
-        self._handlers = [(number, signal.signal(number, handler)) for number, handler in (
-            (signal.SIGTSTP, self._on_leave), (signal.SIGQUIT, self._on_leave),
-            (signal.SIGCONT, self._on_continue), (signal.SIGWINCH, self._on_resize)) if signal.getsignal(number) != signal.SIG_IGN]
+        self._handlers = [
+            (number, signal.signal(number, handler))
+            for number, handler in (
+                (signal.SIGTSTP, self._on_leave),
+                (signal.SIGQUIT, self._on_leave),
+                (signal.SIGCONT, self._on_continue),
+                (signal.SIGWINCH, self._on_resize),
+            )
+            if signal.getsignal(number) != signal.SIG_IGN
+        ]
         self._edit()
 
     # -- modes
@@ -46,7 +59,7 @@ class Terminal(Editor):
             return
         try:
             now = termios.tcgetattr(0)
-            if now != self._set_modes:          # who sent SIGSTOP may have left ours
+            if now != self._set_modes:  # who sent SIGSTOP may have left ours
                 self._kept = now
             mine = [*self._kept[:6], list(self._kept[6])]
             mine[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
@@ -54,7 +67,7 @@ class Terminal(Editor):
             mine[6][termios.VMIN], mine[6][termios.VTIME] = 1, 0
             termios.tcsetattr(0, termios.TCSANOW, mine)
             self._set_modes = termios.tcgetattr(0)
-        except termios.error:           # it hung up
+        except termios.error:  # it hung up
             return
         self._is_edited = True
 
@@ -69,7 +82,7 @@ class Terminal(Editor):
     def _on_leave(self, number, frame):
         self._restore()
         signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)     # it stops here until SIGCONT, or ends
+        signal.raise_signal(number)  # it stops here until SIGCONT, or ends
         signal.signal(number, self._on_leave)
         self._on_continue(number, frame)
 
@@ -84,7 +97,7 @@ class Terminal(Editor):
     # -- what the shell calls, beside what an Editor does
 
     def feed(self, data: bytes):
-        if self._earlier:               # the kernel keeps a Ctrl-D of its own editing as NUL
+        if self._earlier:  # the kernel keeps a Ctrl-D of its own editing as NUL
             data = data.replace(b"\0", b"\x04")
             self._earlier = False
         super().feed(data)
@@ -100,7 +113,7 @@ class Terminal(Editor):
         pass
 
     def heed(self):
-        self._edit()                    # brought to the foreground without a signal
+        self._edit()  # brought to the foreground without a signal
         if self._resumed:
             self._resumed = False
             self.row.forget()
@@ -122,11 +135,13 @@ class Terminal(Editor):
         self._restore()
         for number, handler in handlers:
             signal.signal(number, handler)
-        self._restore()                 # a Ctrl-Z may have come between
+        self._restore()  # a Ctrl-Z may have come between
 
 
 def _columns() -> int:
-    """Return the width of the terminal (tty_ioctl(4), TIOCGWINSZ: rows, columns, two unused, each 16 bits)."""
+    """Return the width of the terminal (tty_ioctl(4), TIOCGWINSZ: rows, columns, two unused,
+    each 16 bits).
+    """
     try:
         size = fcntl.ioctl(0, termios.TIOCGWINSZ, b"\0" * 8)
     except OSError:
@@ -137,5 +152,6 @@ def _columns() -> int:
 def _in_foreground() -> bool:
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
-    except OSError:                     # a terminal that does not control this session: it stops nobody
+    # a terminal that does not control this session: it stops nobody
+    except OSError:
         return True

@@ -6,6 +6,7 @@
    a terminal.  Nothing of it reaches a pipe or a file.
 3. Whatever else is shown takes its place: it never stands between the lines of an answer.
 """
+
 import os
 
 _WIPE = b"\r\x1b[K"
@@ -22,10 +23,10 @@ class Thinking:
     def __init__(self, shell, now_ms):
         self._shell = shell
         self._now_ms = now_ms
-        self._request = None            # number of the connection, while one is open
+        self._request = None  # number of the connection, while one is open
         self._since_ms = 0
-        self._due_ms = None             # when the line changes next
-        self._on_stderr = False         # it stands there now
+        self._due_ms = None  # when the line changes next
+        self._on_stderr = False  # it stands there now
         is_plain = os.environ.get("TERM", "") in ("", "dumb")
         self._may_use_stderr = shell.answer_only and os.isatty(2) and not is_plain
 

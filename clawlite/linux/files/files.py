@@ -2,6 +2,7 @@
 
 State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder per agent, mode 0700.
 """
+
 import errno
 import os
 from binascii import crc32
@@ -11,11 +12,12 @@ from clawlite.core.errors import ClawError, ImageError
 from clawlite.core.header import MAGIC, MAX_IMAGE
 from clawlite.core.image import Image
 
-KEPT = 4096                     # decoded tools and rules that stay in memory: a Pi has room
+KEPT = 4096  # decoded tools and rules that stay in memory: a Pi has room
 
 
 def open_image(path: str) -> Image:
-    """Return the image in the file *path*, its CRC and its digest checked; with ``$CLAWLITE_DEVICE_KEY_FILE`` its signature too.
+    """Return the image in the file *path*, its CRC and its digest checked; with
+    ``$CLAWLITE_DEVICE_KEY_FILE`` its signature too.
 
     Raises ``ImageError``; its message says what was wrong with the file.
     """
@@ -23,36 +25,52 @@ def open_image(path: str) -> Image:
         with open(path, "rb") as file:
             data = file.read(MAX_IMAGE + 1)
     except OSError as e:
-        raise ImageError("%s: %s" % (path, e.strerror), "name an image that exists; make one with: clawlite build") from None
+        raise ImageError(
+            "%s: %s" % (path, e.strerror),
+            "name an image that exists; make one with: clawlite build",
+        ) from None
     return image_of(data, path)
 
 
 def image_of(data: bytes, name: str) -> Image:
-    """Return the image in *data*, checked as ``open_image`` does; *name* is what its errors call it."""
+    """Return the image in *data*, checked as ``open_image`` does; *name* is what its errors call
+    it.
+    """
+
     def read(offset: int, length: int) -> bytes:
-        return data[offset:offset + length]
+        return data[offset : offset + length]
+
     try:
         image = Image(read, len(data), KEPT)
         key_file = os.environ.get("CLAWLITE_DEVICE_KEY_FILE")
-        image_signature.check(read, len(data), image.seal_at, _device_key(key_file) if key_file else None)
+        image_signature.check(
+            read, len(data), image.seal_at, _device_key(key_file) if key_file else None
+        )
     except ImageError as e:
         raise type(e)("%s: %s" % (name, e.message), e.hint) from None
     return image
 
 
 def _device_key(path: str) -> bytes:
-    """Return the key in the file *path*.  Raises ``ImageError`` where it cannot protect anything."""
+    """Return the key in the file *path*.  Raises ``ImageError`` where it cannot protect
+    anything.
+    """
     try:
         with open(path, "rb") as file:
             mode, key = os.fstat(file.fileno()).st_mode, file.read(4096).strip()
     except OSError as e:
         raise ImageError("the device key %s: %s" % (path, e.strerror)) from None
     if mode & 0o077:
-        raise ImageError("the device key %s: others may read or change it (mode %03o)" % (path, mode & 0o777),
-                         "chmod 600 '%s', and make a new key if somebody else was here" % path)
+        raise ImageError(
+            "the device key %s: others may read or change it (mode %03o)" % (path, mode & 0o777),
+            "chmod 600 '%s', and make a new key if somebody else was here" % path,
+        )
     if len(key) < image_signature.LEAST_KEY:
-        raise ImageError("the device key %s: expected %d bytes or more, got %d" % (path, image_signature.LEAST_KEY, len(key)),
-                         "make one: head -c 32 /dev/urandom | base64")
+        raise ImageError(
+            "the device key %s: expected %d bytes or more, got %d"
+            % (path, image_signature.LEAST_KEY, len(key)),
+            "make one: head -c 32 /dev/urandom | base64",
+        )
     return key
 
 
@@ -66,10 +84,14 @@ def is_image(path: str) -> bool:
 
 
 def state_folder(agent: str) -> str:
-    """Return the state folder of *agent* (its name is kebab-case: no separator is in it); it may not exist yet."""
+    """Return the state folder of *agent* (its name is kebab-case: no separator is in it); it may
+    not exist yet.
+    """
     root = os.environ.get("CLAWLITE_STATE")
     if not root:
-        base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+        base = os.environ.get("XDG_STATE_HOME") or os.path.join(
+            os.path.expanduser("~"), ".local", "state"
+        )
         root = os.path.join(base, "clawlite")
     return os.path.join(root, agent)
 
@@ -77,9 +99,17 @@ def state_folder(agent: str) -> str:
 FAULTY = "look at the disk: it fails (the kernel's log, dmesg, says more)"
 _ROOM = "make room for it"
 _WRITABLE = "make its folder writable"
-_MENDS = {errno.EIO: FAULTY, errno.ENOSPC: _ROOM, errno.EDQUOT: _ROOM, errno.EFBIG: _ROOM, errno.EACCES: _WRITABLE,
-          errno.EPERM: _WRITABLE, errno.EROFS: _WRITABLE, errno.EMFILE: "let it have more open files (ulimit -n)",
-          errno.ENFILE: "close other programs: the machine has no room for another open file"}
+_MENDS = {
+    errno.EIO: FAULTY,
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EFBIG: _ROOM,
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+    errno.EROFS: _WRITABLE,
+    errno.EMFILE: "let it have more open files (ulimit -n)",
+    errno.ENFILE: "close other programs: the machine has no room for another open file",
+}
 
 
 def mend(e: OSError) -> str:
@@ -88,7 +118,9 @@ def mend(e: OSError) -> str:
 
 
 def leads_to(path: str, fd: int) -> bool:
-    """Return whether *path* still leads to the open file *fd*: nobody has removed or replaced it."""
+    """Return whether *path* still leads to the open file *fd*: nobody has removed or replaced
+    it.
+    """
     try:
         return os.path.samestat(os.stat(path), os.fstat(fd))
     except FileNotFoundError:
@@ -96,7 +128,9 @@ def leads_to(path: str, fd: int) -> bool:
 
 
 def tell_replaced(what: str, path: str):
-    """Say on stderr that the file *path*, of *what*, was removed or replaced while it was in use."""
+    """Say on stderr that the file *path*, of *what*, was removed or replaced while it was in
+    use.
+    """
     tell("%s %s was removed or replaced while it was in use, and is written anew" % (what, path))
 
 
@@ -104,7 +138,8 @@ def tell(text: str):
     """Say one line of *text* on stderr, where somebody reads it."""
     try:
         os.write(2, ("clawlite: %s\n" % text).encode())
-    except OSError:                     # stderr is closed, or its reader is gone: no store fails for that
+    # stderr is closed, or its reader is gone: no store fails for that
+    except OSError:
         return
 
 
@@ -114,23 +149,26 @@ def sealed(text: bytes) -> bytes:
 
 
 def is_sealed(line: bytes) -> bool:
-    """Return whether *line*, without its line feed, is as ``sealed`` made it; its text is ``line[:-9]``."""
+    """Return whether *line*, without its line feed, is as ``sealed`` made it; its text is
+    ``line[:-9]``.
+    """
     return sealed(line[:-9]) == line + b"\n"
 
 
 def write_whole(fd: int, data: bytes):
     """Write all of *data*.  Raises ``OSError``: a part of it may stand there then."""
     at = os.write(fd, data)
-    while at < len(data):           # a full disk takes what fits, and refuses the rest
+    while at < len(data):  # a full disk takes what fits, and refuses the rest
         at += os.write(fd, data[at:])
 
 
 def append_whole(fd: int, data: bytes, size: int, lasting: bool):
-    """Append *data* to a file of *size* bytes that no other process writes; all of it is there, or nothing.
+    """Append *data* to a file of *size* bytes that no other process writes; all of it is there, or
+    nothing.
 
     lasting  True: it survives a power cut
-    Raises ``OSError``.  Where that could not be undone either, the next call cuts off what was left behind.
-    """
+    Raises ``OSError``.  Where that could not be undone either, the next call cuts off what was left
+    behind."""
     if os.fstat(fd).st_size > size:
         os.ftruncate(fd, size)
     try:
@@ -142,15 +180,16 @@ def append_whole(fd: int, data: bytes, size: int, lasting: bool):
         raise
 
 
-MOST_WAITING = 65536            # bytes of the log that wait for a disk that takes them again
+MOST_WAITING = 65536  # bytes of the log that wait for a disk that takes them again
 
 
 class Log:
-    """The agent's log: one JSON line an event, in ``log.jsonl`` of the state folder, at most two files of *limit* bytes.
+    """The agent's log: one JSON line an event, in ``log.jsonl`` of the state folder, at most two
+    files of *limit* bytes.
 
     Events wait for ``flush``, which comes before anybody hears what came of them.
-    A log that cannot be written is said once on stderr and tried again with each flush; what could not be written waits.
-    """
+    A log that cannot be written is said once on stderr and tried again with each flush; what could
+    not be written waits."""
 
     def __init__(self, agent: str, dumps, limit: int = 1048576):
         self._folder = state_folder(agent)
@@ -159,17 +198,19 @@ class Log:
         self._fd = None
         self._size = 0
         self._waiting = []
-        self._rest = b""                # what could not be written
-        self._is_torn = False           # the file ends in a line that the rest goes on with
+        self._rest = b""  # what could not be written
+        self._is_torn = False  # the file ends in a line that the rest goes on with
         self._told = False
-        self.mend = ""                  # what helps against why the last ``flush`` failed
+        self.mend = ""  # what helps against why the last ``flush`` failed
 
     def write(self, event: dict):
         """Append one event; the caller has put the time in."""
         self._waiting.append(self._dumps(event))
 
     def flush(self) -> bool:
-        """Write what waits; a process that is killed after this has not lost it.  Return False when it could not be written."""
+        """Write what waits; a process that is killed after this has not lost it.  Return False
+        when it could not be written.
+        """
         if not self._waiting and not self._rest:
             return True
         try:
@@ -199,7 +240,9 @@ class Log:
         data = self._rest + "\n".join(waiting).encode()
         waiting.clear()
         size = len(data)
-        self._rest = data if size <= MOST_WAITING else data[:data.rfind(b"\n", 0, MOST_WAITING) + 1]
+        self._rest = (
+            data if size <= MOST_WAITING else data[: data.rfind(b"\n", 0, MOST_WAITING) + 1]
+        )
         if self._fd is not None and not leads_to(self._path(), self._fd):
             self._close()
             tell_replaced("the log", self._path())
@@ -212,8 +255,9 @@ class Log:
         written = os.write(self._fd, data)
         self._size += written
         self._rest = data[written:]
-        self._is_torn = data[written - 1:written] != b"\n"
-        if self._rest:                  # a disk that is nearly full: the rest of the line comes first, once there is room
+        self._is_torn = data[written - 1 : written] != b"\n"
+        # a disk that is nearly full: the rest of the line comes first, once there is room
+        if self._rest:
             self._write()
         self._told = False
 
@@ -225,7 +269,9 @@ class Log:
 
     def _open(self):
         os.makedirs(self._folder, 0o700, exist_ok=True)
-        self._fd = os.open(self._path(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(
+            self._path(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
         self._size = os.fstat(self._fd).st_size
 
     def close(self):

@@ -1,9 +1,12 @@
-"""By which other names the same files can be reached: what the mount table shows again (proc_pid_mountinfo(5)).
+"""By which other names the same files can be reached: what the mount table shows again
+(proc_pid_mountinfo(5)).
 
-1. A folder or file that is mounted elsewhere, with what is around it or in parts, a subvolume of btrfs, and what is mounted in it and elsewhere
-too; what an overlay takes from a folder.  2. The table is read again when the kernel says that it has changed (poll(2)), or when a name leads
-elsewhere than it did: renaming a folder above a mount is no change of the table.
-"""
+1. A folder or file that is mounted elsewhere, with what is around it or in parts, a subvolume of
+   btrfs, and what is mounted in it and elsewhere
+too; what an overlay takes from a folder.  2. The table is read again when the kernel says that it
+has changed (poll(2)), or when a name leads elsewhere than it did: renaming a folder above a mount
+is no change of the table."""
+
 import os
 import select
 
@@ -23,14 +26,17 @@ class Table:
     def __init__(self, path: str = TABLE, under: str = ""):
         self._path, self._under = path, under
         self._fd = self._poll = None
-        self._twice = set()             # devices of which there are several mounts
-        self._again = False             # something may have another name
-        self._rows = []                 # (device, its folder there, where it is mounted, layers of an overlay; None: a proc(5))
-        self._processes = []            # where a proc(5) is mounted
-        self._known = {}                # (paths, but) -> [(other name, what it is or None)]
+        self._twice = set()  # devices of which there are several mounts
+        self._again = False  # something may have another name
+        # (device, its folder there, where it is mounted, layers of an overlay; None: a proc(5))
+        self._rows = []
+        self._processes = []  # where a proc(5) is mounted
+        self._known = {}  # (paths, but) -> [(other name, what it is or None)]
 
     def look(self) -> bool:
-        """Read the table if that was not done, or if it has changed; False when it cannot be read.  Cost when it has not: one system call."""
+        """Read the table if that was not done, or if it has changed; False when it cannot be
+        read.  Cost when it has not: one system call.
+        """
         try:
             if self._fd is None:
                 self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
@@ -39,7 +45,7 @@ class Table:
                 self._read()
             elif self._poll.poll(0):
                 self._read()
-        except OSError:                 # there is no /proc
+        except OSError:  # there is no /proc
             self._rows = []
         return bool(self._rows)
 
@@ -48,7 +54,9 @@ class Table:
         parts = []
         while not parts or parts[-1]:
             parts.append(os.read(self._fd, _MOST_READ))
-        self._rows = [row for row in map(self._row, os.fsdecode(b"".join(parts)).split("\n")) if row]
+        self._rows = [
+            row for row in map(self._row, os.fsdecode(b"".join(parts)).split("\n")) if row
+        ]
         self._processes = [row[2] for row in self._rows if row[3] is None]
         devices = [row[0] for row in self._rows]
         self._twice = {device for device in devices if devices.count(device) > 1}
@@ -61,11 +69,17 @@ class Table:
         if not point or not is_within(point, self._under or "/"):
             return None
         end = words.index("-") if "-" in words else len(words)
-        kind = words[end + 1:end + 2]
-        return words[2], words[3], point[len(self._under):] or "/", None if kind == ["proc"] else _layers(words[-1]) if kind == ["overlay"] else ()
+        kind = words[end + 1 : end + 2]
+        return (
+            words[2],
+            words[3],
+            point[len(self._under) :] or "/",
+            None if kind == ["proc"] else _layers(words[-1]) if kind == ["overlay"] else (),
+        )
 
     def others(self, paths: list, but=None) -> list:
-        """Return the other names, outside of *paths* (real paths), of what they are or hold, as of now; not of what lies in the folder *but*.
+        """Return the other names, outside of *paths* (real paths), of what they are or hold, as of
+        now; not of what lies in the folder *but*.
 
         Cost  one system call, and two for each of those names, while the table is as it was
         """
@@ -73,11 +87,14 @@ class Table:
         key = tuple(paths), but
         if not all(self._leads(*one) for one in self._found(key)):
             self._read()
-            self._known[key] = [one for one in self._found(key) if self._leads(*one)]       # the rest has something mounted over it
+            # the rest has something mounted over it
+            self._known[key] = [one for one in self._found(key) if self._leads(*one)]
         return [name for name, _ in self._known[key]]
 
     def processes(self) -> list:
-        """Return where beside /proc a proc(5) is mounted: there, too, are the environments of processes."""
+        """Return where beside /proc a proc(5) is mounted: there, too, are the environments of
+        processes.
+        """
         self.look()
         return [point for point in self._processes if not is_within(point, "/proc")]
 
@@ -87,29 +104,53 @@ class Table:
                 self._known.clear()
             paths, but = key
             names = [one for path in paths for one in self._names(path, but)] if self._again else ()
-            found = {name: of for name, of in names if not any(is_within(name, path) for path in paths)}
+            found = {
+                name: of for name, of in names if not any(is_within(name, path) for path in paths)
+            }
             self._known[key] = list(found.items())
         return self._known[key]
 
     def _names(self, path: str, but):
-        """Yield (other name, what it is or None) of *path*, of what is mounted below it, and of what of it is mounted."""
-        for one in [path] + [row[2] for row in self._rows if row[2] != path and is_within(row[2], path) and not (but and is_within(row[2], but))]:
-            own = max([row for row in reversed(self._rows) if is_within(one, row[2])], key=lambda row: len(row[2]), default=None)
+        """Yield (other name, what it is or None) of *path*, of what is mounted below it, and of
+        what of it is mounted.
+        """
+        for one in [path] + [
+            row[2]
+            for row in self._rows
+            if row[2] != path and is_within(row[2], path) and not (but and is_within(row[2], but))
+        ]:
+            own = max(
+                [row for row in reversed(self._rows) if is_within(one, row[2])],
+                key=lambda row: len(row[2]),
+                default=None,
+            )
             if own is None or own[0] not in self._twice:
                 continue
-            inside = _moved(one, own[2], own[1])                # its name on its file system
+            inside = _moved(one, own[2], own[1])  # its name on its file system
             for device, root, point, _ in self._rows:
                 if device == own[0] and is_within(inside, root):
                     yield _moved(inside, root, point), one
-                elif device == own[0] and is_within(root, inside) and not (but and is_within(_moved(root, inside, one), but)):
+                elif (
+                    device == own[0]
+                    and is_within(root, inside)
+                    and not (but and is_within(_moved(root, inside, one), but))
+                ):
                     yield point, _moved(root, inside, one)
         for _, _, point, layers in [row for row in self._rows if row[3]]:
-            for one, other in [(layer, point) for layer in layers] + [(point, layer) for layer in layers]:
-                if path != one and is_within(path, one) and os.path.lexists(self._under + _moved(path, one, other)):
+            for one, other in [(layer, point) for layer in layers] + [
+                (point, layer) for layer in layers
+            ]:
+                if (
+                    path != one
+                    and is_within(path, one)
+                    and os.path.lexists(self._under + _moved(path, one, other))
+                ):
                     yield _moved(path, one, other), None
 
     def _leads(self, name: str, of) -> bool:
-        """Return whether *name* is the same as *of*, or both are not there yet, or what they are is nothing that this user may see."""
+        """Return whether *name* is the same as *of*, or both are not there yet, or what they are
+        is nothing that this user may see.
+        """
         try:
             return of is None or os.path.samefile(self._under + name, self._under + of)
         except FileNotFoundError:
@@ -126,11 +167,13 @@ class Table:
 
 def _moved(path: str, root: str, point: str) -> str:
     """Return *path*, which lies in *root*, as what lies in *point*."""
-    return (point.rstrip("/") + path[len(root.rstrip("/")):]) or "/"
+    return (point.rstrip("/") + path[len(root.rstrip("/")) :]) or "/"
 
 
 def _layers(options: str) -> tuple:
-    """Return the folders that an overlay is made of, as it was told; relative ones are nobody's names any more."""
+    """Return the folders that an overlay is made of, as it was told; relative ones are nobody's
+    names any more.
+    """
     found = []
     for option in options.split(","):
         key, _, value = option.partition("=")
@@ -141,9 +184,12 @@ def _layers(options: str) -> tuple:
 
 def unescaped(word: str) -> str:
     """Return the path that the table writes as *word*."""
-    for escape, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")) if "\\" in word else ():
+    for escape, character in (
+        (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")) if "\\" in word else ()
+    ):
         word = word.replace(escape, character)
     return word
 
 
-here = Table()                  # of the agent, or of a child; after a fork whoever has another root makes one of its own
+# of the agent, or of a child; after a fork whoever has another root makes one of its own
+here = Table()

@@ -1,18 +1,22 @@
-"""A path to an open folder and a name in it, one component at a time, so that no check comes before its use.
+"""A path to an open folder and a name in it, one component at a time, so that no check comes before
+its use.
 
-1. Each folder is opened beside the one before it and never through a link.  2. A link is read, and its text walked in the same
-way from where it lies; ``..`` in it leaves what was really passed.  3. Every component is checked where the walk is, not where
-the text says.  4. What another process replaces meanwhile is looked at again.  docs/adr/0020 says why this is not ``openat2``.
-"""
+1. Each folder is opened beside the one before it and never through a link.  2. A link is read, and
+   its text walked in the same
+way from where it lies; ``..`` in it leaves what was really passed.  3. Every component is checked
+where the walk is, not where the text says.  4. What another process replaces meanwhile is looked at
+again.  docs/adr/0020 says why this is not ``openat2``."""
+
 import errno
 import os
 import stat
 
 from clawlite.core.errors import ClawError, SandboxDenied
 
-MAX_STEPS = 1024                # components that one path may take, those of links on its way too
+MAX_STEPS = 1024  # components that one path may take, those of links on its way too
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_AGAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)         # of a folder that another process replaces meanwhile
+# of a folder that another process replaces meanwhile
+_AGAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
 
 
 class Found:
@@ -40,7 +44,9 @@ class Found:
 
 
 class Walk:
-    """One walk of a ``scope.Scope``: ``at`` are the components passed, ``fd`` is the folder that they lead to (None above the mounts)."""
+    """One walk of a ``scope.Scope``: ``at`` are the components passed, ``fd`` is the folder that
+    they lead to (None above the mounts).
+    """
 
     def __init__(self, scope, path: str, make: bool):
         self.scope = scope
@@ -58,7 +64,7 @@ class Walk:
             found = None
             while found is None:
                 found = self.step()
-            self.fd = None                      # it is the caller's now
+            self.fd = None  # it is the caller's now
             return found
         finally:
             self.leave()
@@ -78,12 +84,16 @@ class Walk:
         """Pass one component; return the ``Found`` at the end, else None."""
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise SandboxDenied("%s: its links lead in circles, or too far" % shown(self.text), "name the file without links",
-                                {"reason": "too many links"})
+            raise SandboxDenied(
+                "%s: its links lead in circles, or too far" % shown(self.text),
+                "name the file without links",
+                {"reason": "too many links"},
+            )
         if not self.todo:
             return self.end()
         part = self.todo.pop(0)
-        if part == "..":                        # out of a link's text: of the folder that the link lies in
+        # out of a link's text: of the folder that the link lies in
+        if part == "..":
             self.restart(self.at[:-1])
             return None
         here = "/" + "/".join(self.at + [part])
@@ -94,7 +104,7 @@ class Walk:
             raise self.denied()
         if mount is None or mount[0] == here:
             return self.enter(part, here, mount)
-        if self.fd is None:                     # the mount "/": nothing was passed yet
+        if self.fd is None:  # the mount "/": nothing was passed yet
             self.fd = os.open("/", _FOLDER)
         self.mount = mount
         return self.below(part, here)
@@ -111,7 +121,7 @@ class Walk:
         """Pass a folder above the mounts, or the root of one."""
         if mount is not None:
             folder = self.fd
-            if folder is None:                  # above it is what no tool can change
+            if folder is None:  # above it is what no tool can change
                 folder = os.open(os.path.dirname(here), _FOLDER)
             self.fd, self.mount = folder, mount
             try:
@@ -119,7 +129,7 @@ class Walk:
             except OSError as e:
                 raise ClawError("%s: %s" % (shown(here), e.strerror)) from None
             self.check(here, status)
-            if not stat.S_ISDIR(status.st_mode):                # a mount that is a file
+            if not stat.S_ISDIR(status.st_mode):  # a mount that is a file
                 if self.todo:
                     raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
                 return Found(folder, part, here, mount[1], status)
@@ -163,7 +173,7 @@ class Walk:
     def follow(self, part: str):
         try:
             target = os.readlink(part, dir_fd=self.fd)
-        except OSError:                         # no link any more
+        except OSError:  # no link any more
             self.todo.insert(0, part)
             return
         if target.startswith("/"):
@@ -175,7 +185,10 @@ class Walk:
         if not self.todo:
             return Found(self.fd, part, here, self.mount[1], None)
         if not self.make or ".." in self.todo:
-            raise ClawError("%s: there is no %s; list-directory shows what is there" % (shown(self.text), shown(here)))
+            raise ClawError(
+                "%s: there is no %s; list-directory shows what is there"
+                % (shown(self.text), shown(here))
+            )
         if not self.mount[1]:
             raise read_only(self.text)
         self.scope.check_decided("/".join([here] + self.todo))
@@ -193,16 +206,27 @@ class Walk:
             raise self.denied()
 
     def outside(self):
-        return SandboxDenied("%s: outside the paths of this sandbox" % shown(self.text),
-                             "stay in the workspace, or list the folder under filesystem.mount_paths", {"reason": "path outside"})
+        return SandboxDenied(
+            "%s: outside the paths of this sandbox" % shown(self.text),
+            "stay in the workspace, or list the folder under filesystem.mount_paths",
+            {"reason": "path outside"},
+        )
 
     def denied(self):
-        return SandboxDenied("%s: a denied path of this sandbox" % shown(self.text), "use another file", {"reason": "denied path"})
+        return SandboxDenied(
+            "%s: a denied path of this sandbox" % shown(self.text),
+            "use another file",
+            {"reason": "denied path"},
+        )
 
 
 def read_only(path: str):
     """Return the error for writing where a mount is read-only."""
-    return SandboxDenied("%s: this sandbox may only read there" % shown(path), 'write to a path that is mounted "rw"', {"reason": "read-only"})
+    return SandboxDenied(
+        "%s: this sandbox may only read there" % shown(path),
+        'write to a path that is mounted "rw"',
+        {"reason": "read-only"},
+    )
 
 
 def shown(path: str) -> str:

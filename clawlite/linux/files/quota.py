@@ -1,25 +1,36 @@
-"""Room: how much a workspace may hold (``max_size_mb`` of the store that it is), and how much it does."""
+"""Room: how much a workspace may hold (``max_size_mb`` of the store that it is), and how much it
+does.
+"""
+
 import os
 
 from clawlite.core.errors import ClawError
 
-MAX_DEPTH = 64                  # folders in one another that are looked into; each is an open descriptor
-UNSEEN = 1 << 63                # bytes that one counts which cannot be looked into: no workspace may have it, and one that has may not have more
+# folders in one another that are looked into; each is an open descriptor
+MAX_DEPTH = 64
+# bytes that one counts which cannot be looked into: no workspace may have it, and one that has may
+# not have more
+UNSEEN = 1 << 63
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def walk(top, at=None, depth: int = 0):
-    """Yield (descriptor, its ``os.DirEntry`` list) of the folder *top*, a path or a descriptor, and of those below, as long as each is asked for.
+    """Yield (descriptor, its ``os.DirEntry`` list) of the folder *top*, a path or a descriptor, and
+    of those below, as long as each is asked for.
 
-    No link below it is followed.  (None, ()) stands for a folder that cannot be looked into: closed to this user, or below MAX_DEPTH others.
-    """
+    No link below it is followed.  (None, ()) stands for a folder that cannot be looked into: closed
+    to this user, or below MAX_DEPTH others."""
     if depth > MAX_DEPTH:
         yield None, ()
         return
     try:
-        fd = os.open(".", _FOLDER, dir_fd=top) if isinstance(top, int) else os.open(top, _FOLDER | (os.O_NOFOLLOW if depth else 0), dir_fd=at)
-    except (FileNotFoundError, NotADirectoryError):         # gone meanwhile
+        fd = (
+            os.open(".", _FOLDER, dir_fd=top)
+            if isinstance(top, int)
+            else os.open(top, _FOLDER | (os.O_NOFOLLOW if depth else 0), dir_fd=at)
+        )
+    except (FileNotFoundError, NotADirectoryError):  # gone meanwhile
         return
     except OSError:
         yield None, ()
@@ -36,16 +47,22 @@ def walk(top, at=None, depth: int = 0):
 
 
 def size(folder) -> int:
-    """Return the bytes of all files below *folder*, a path or a descriptor; links are not followed.  Cost: each file is looked at."""
+    """Return the bytes of all files below *folder*, a path or a descriptor; links are not
+    followed.  Cost: each file is looked at.
+    """
     total = 0
     for fd, entries in walk(folder):
         total += UNSEEN * (fd is None)
         for entry in entries:
             try:
-                total += 0 if entry.is_dir(follow_symlinks=False) else entry.stat(follow_symlinks=False).st_size
-            except FileNotFoundError:           # gone meanwhile
+                total += (
+                    0
+                    if entry.is_dir(follow_symlinks=False)
+                    else entry.stat(follow_symlinks=False).st_size
+                )
+            except FileNotFoundError:  # gone meanwhile
                 pass
-            except OSError:                     # names may be read here, and nothing else
+            except OSError:  # names may be read here, and nothing else
                 total += UNSEEN
                 break
     return total
@@ -54,14 +71,21 @@ def size(folder) -> int:
 def told(used: int, most: int) -> str:
     """Return what is wrong with a workspace of *used* bytes that may have *most*."""
     if used >= UNSEEN:
-        return "has folders that cannot be counted: closed, or more than %d in one another; it may have %d bytes" % (MAX_DEPTH, most)
+        return (
+            "has folders that cannot be counted: closed, or more than %d in one another; it may "
+            "have %d bytes" % (MAX_DEPTH, most)
+        )
     return "would have %d bytes, and may have %d" % (used, most)
 
 
 def check(folder: str, most, more: int) -> None:
-    """Raise ``ClawError`` when *more* bytes would bring the workspace *folder* over *most*; None bounds nothing."""
+    """Raise ``ClawError`` when *more* bytes would bring the workspace *folder* over *most*; None
+    bounds nothing.
+    """
     if most is None or more <= 0:
         return
     used = size(folder) + more
     if used > most:
-        raise ClawError("the workspace %s; make files in it shorter, or have some removed" % told(used, most))
+        raise ClawError(
+            "the workspace %s; make files in it shorter, or have some removed" % told(used, most)
+        )

@@ -1,37 +1,49 @@
-"""The workspace: the folder that /workspace and relative paths mean, and paths as policies see them."""
+"""The workspace: the folder that /workspace and relative paths mean, and paths as policies see
+them.
+"""
+
 import os
 import stat
 
 from clawlite.core.image import MEMORY
 from clawlite.core.policy import is_within, normalise, virtual
 
-NOBODY = 65534                  # the user and group of files that tools may write, where the agent runs as root
+# the user and group of files that tools may write, where the agent runs as root
+NOBODY = 65534
 
 VIRTUAL = "/workspace"
-_KEPT = 64                      # tasks of which is known where their paths led, before those that have ended are forgotten
+# tasks of which is known where their paths led, before those that have ended are forgotten
+_KEPT = 64
 
 
 def folder(profile, state: str, image=None) -> str:
     """Return the absolute path of the folder behind /workspace; it may not exist yet.
 
     profile  ``profile.Profile``, or None for an agent without tools;  state  the agent's folder
-    image    ``image.Image``: a workspace of its Memory is the folder, where no other is mounted in its place
+    image    ``image.Image``: a workspace of its Memory is the folder, where no other is mounted in
+             its place
     """
     state = os.path.abspath(state)
     mount = None
     if profile is not None:
         from clawlite.core.profile import workspace_mount
+
         mount = workspace_mount(profile.files, profile.mounts)
     if mount is None:
         return _place(_shared(image), state)
     mount = normalise(mount, "/")
-    return _place(None, state) if is_within(mount, state) else mount       # the state is nobody's workspace
+    # the state is nobody's workspace
+    return _place(None, state) if is_within(mount, state) else mount
 
 
 def store_behind(image, state: str):
     """Return the ``memories.Store`` whose files are those of the workspace, or None."""
     store = _shared(image)
-    return store if store is not None and image.workspace == _place(store, os.path.abspath(state)) else None
+    return (
+        store
+        if store is not None and image.workspace == _place(store, os.path.abspath(state))
+        else None
+    )
 
 
 def _shared(image):
@@ -39,31 +51,52 @@ def _shared(image):
     if image is None or not image.size_of(MEMORY):
         return None
     from clawlite.core.memories import GLOBAL, WORKSPACE, stores
-    return next((store for store in stores(image) if store.type == WORKSPACE and store.scope == GLOBAL), None)
+
+    return next(
+        (store for store in stores(image) if store.type == WORKSPACE and store.scope == GLOBAL),
+        None,
+    )
 
 
 def _place(store, state: str) -> str:
-    path = normalise(os.path.expanduser(store.path), "/") if store is not None and store.path else None
+    path = (
+        normalise(os.path.expanduser(store.path), "/") if store is not None and store.path else None
+    )
     return os.path.join(state, "workspace") if path is None or is_within(path, state) else path
 
 
 def hidden(profile, state: str, workspace: str) -> list:
-    """Return the real paths that no tool sees, but for the workspace in one of them: the state of all agents, and mounted secrets.
+    """Return the real paths that no tool sees, but for the workspace in one of them: the state of
+    all agents, and mounted secrets.
 
-    Where a folder in there is mounted by its name, it is the maker's wish: then only the agent's own state is.  Their other names: mounts.py.
-    """
+    Where a folder in there is mounted by its name, it is the maker's wish: then only the agent's
+    own state is.  Their other names: mounts.py."""
     own = os.path.realpath(state)
-    declared = [os.path.realpath(path) for path, _ in profile.mounts + [(workspace, True)] if not is_within(path, VIRTUAL)]
+    declared = [
+        os.path.realpath(path)
+        for path, _ in profile.mounts + [(workspace, True)]
+        if not is_within(path, VIRTUAL)
+    ]
 
     def is_wanted(folder):
-        return any(is_within(path, folder) and path != folder and not is_within(path, own) for path in declared)
-    root, secrets = os.path.dirname(own), os.path.realpath(os.environ.get("CLAW_SECRETS_DIR") or own)
+        return any(
+            is_within(path, folder) and path != folder and not is_within(path, own)
+            for path in declared
+        )
+
+    root, secrets = (
+        os.path.dirname(own),
+        os.path.realpath(os.environ.get("CLAW_SECRETS_DIR") or own),
+    )
     paths = [own if is_wanted(root) or root == "/" else root]
-    return paths + [secrets] * (secrets != "/" and not is_within(secrets, paths[0]) and not is_wanted(secrets))
+    return paths + [secrets] * (
+        secrets != "/" and not is_within(secrets, paths[0]) and not is_wanted(secrets)
+    )
 
 
 def resolve(path: str, workspace: str) -> str:
-    """Return where the virtual *path* really leads, as policies name it: what lies in the folder *workspace* is below /workspace.
+    """Return where the virtual *path* really leads, as policies name it: what lies in the folder
+    *workspace* is below /workspace.
 
     One with a NUL in it leads nowhere, and comes back as it is.
     """
@@ -71,35 +104,43 @@ def resolve(path: str, workspace: str) -> str:
         return path
     root = os.path.realpath(workspace)
     if path == VIRTUAL or path.startswith(VIRTUAL + "/"):
-        path = root + path[len(VIRTUAL):]
+        path = root + path[len(VIRTUAL) :]
     return virtual(os.path.realpath(path), root)
 
 
 class Decided:
-    """Where the paths of calls led when policy decided on them: a link may lead elsewhere by the time that a handler opens it.
+    """Where the paths of calls led when policy decided on them: a link may lead elsewhere by the
+    time that a handler opens it.
 
     running  the agent's tasks, by number
     """
 
     def __init__(self, running):
         self._running = running
-        self._seen = {}                 # task -> {path: where it led}
+        self._seen = {}  # task -> {path: where it led}
 
     def took(self, task: int, path: str, real: str) -> None:
-        """Take note that *path* of a call of *task* led to *real*: what was decided last counts, also after a call that was denied."""
+        """Take note that *path* of a call of *task* led to *real*: what was decided last counts,
+        also after a call that was denied.
+        """
         if task not in self._seen:
             if len(self._seen) >= _KEPT:
-                self._seen = {number: seen for number, seen in self._seen.items() if number in self._running}
+                self._seen = {
+                    number: seen for number, seen in self._seen.items() if number in self._running
+                }
             self._seen[task] = {}
         self._seen[task][path] = real
 
     def of(self, task: int) -> dict:
-        """Return {path: where it led} for a call of *task* whose handler begins, also for one that is tried again; {} when no rule looked at links."""
+        """Return {path: where it led} for a call of *task* whose handler begins, also for one
+        that is tried again; {} when no rule looked at links.
+        """
         return self._seen.get(task, {})
 
 
 def make(folder: str, level: int) -> None:
-    """Make *folder*, which a Memory names, where it is not there; for the user of the tools, where the agent is root and they are not.
+    """Make *folder*, which a Memory names, where it is not there; for the user of the tools, where
+    the agent is root and they are not.
 
     Where that fails, calls will say why.
     """
@@ -112,13 +153,19 @@ def make(folder: str, level: int) -> None:
 
 
 def hand_over(folder: str, uid: int) -> None:
-    """Give what root owns in the agent's own *folder* to *uid*, the user of the tools where the agent is root.
+    """Give what root owns in the agent's own *folder* to *uid*, the user of the tools where the
+    agent is root.
 
-    A file with two names may be somebody else's, and stays whose it is; no link is followed.  What lies deeper than ``room.MAX_DEPTH`` stays too.
-    """
+    A file with two names may be somebody else's, and stays whose it is; no link is followed.  What
+    lies deeper than ``room.MAX_DEPTH`` stays too."""
     from clawlite.linux.files.quota import walk
+
     for fd, entries in walk(folder):
         for name in [entry.name for entry in entries]:
             status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if status.st_uid == 0 and (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) and status.st_nlink == 1):
+            if status.st_uid == 0 and (
+                stat.S_ISDIR(status.st_mode)
+                or stat.S_ISREG(status.st_mode)
+                and status.st_nlink == 1
+            ):
                 os.chown(name, uid, uid, dir_fd=fd, follow_symlinks=False)

@@ -1,8 +1,9 @@
 """PWM and ADC by the kernel's files: /sys/class/pwm and /sys/bus/iio/devices.
 
-A Pi has PWM on GPIO 12, 13, 18 and 19, where an overlay says so (dtoverlay=pwm-2chan), and no ADC of its own: chips such as an MCP3008
-are IIO devices by an overlay (dtoverlay=mcp3008), and the number of such a pin is the channel.
-"""
+A Pi has PWM on GPIO 12, 13, 18 and 19, where an overlay says so (dtoverlay=pwm-2chan), and no ADC
+of its own: chips such as an MCP3008 are IIO devices by an overlay (dtoverlay=mcp3008), and the
+number of such a pin is the channel."""
+
 import errno
 import fcntl
 import os
@@ -11,39 +12,63 @@ import time
 from clawlite.core.errors import ClawError, ImageMismatch
 from clawlite.core.pins import FULL
 
-PERIOD_NS = 1000000             # 1 kHz, as on a board
+PERIOD_NS = 1000000  # 1 kHz, as on a board
 _CHANNELS = {12: 0, 13: 1, 18: 0, 19: 1}
 _CHANNELS_RP1 = {12: 0, 13: 1, 18: 2, 19: 3}
-_CONTROLLERS = ("20c000.pwm", "1f00098000.pwm")         # the end of its address: BCM283x and BCM2711, RP1
+# the end of its address: BCM283x and BCM2711, RP1
+_CONTROLLERS = ("20c000.pwm", "1f00098000.pwm")
 # Bits of converters whose driver does not say: the most that a raw value is.
-_MOST = {"mcp3001": 1023, "mcp3002": 1023, "mcp3004": 1023, "mcp3008": 1023, "mcp3201": 4095, "mcp3202": 4095, "mcp3204": 4095, "mcp3208": 4095,
-         "ads1015": 2047, "ads1115": 32767}
-_WAIT_S, _TRIES = 0.02, 100     # udev gives an exported channel to its group a moment later
+_MOST = {
+    "mcp3001": 1023,
+    "mcp3002": 1023,
+    "mcp3004": 1023,
+    "mcp3008": 1023,
+    "mcp3201": 4095,
+    "mcp3202": 4095,
+    "mcp3204": 4095,
+    "mcp3208": 4095,
+    "ads1015": 2047,
+    "ads1115": 32767,
+}
+_WAIT_S, _TRIES = 0.02, 100  # udev gives an exported channel to its group a moment later
 
 
 class PWM:
-    """One PWM output, at 0 from here on; a lock on a file of its channel keeps others away that ask for it.
+    """One PWM output, at 0 from here on; a lock on a file of its channel keeps others away that ask
+    for it.
 
-    Raises ``ImageMismatch``: this GPIO has no PWM, or no controller is on; ``ClawError``: this user may not use it, or somebody else does.
-    """
+    Raises ``ImageMismatch``: this GPIO has no PWM, or no controller is on; ``ClawError``: this user
+    may not use it, or somebody else does."""
 
     def __init__(self, name: str, number: int, root: str = ""):
         chip, rp1 = _controller(root + "/sys/class/pwm")
         channel = (_CHANNELS_RP1 if rp1 else _CHANNELS).get(number)
         if channel is None:
-            raise ImageMismatch("pin %s: GPIO %d has no PWM, expected 12, 13, 18 or 19" % (name, number), "choose another pin in clawlite.toml")
+            raise ImageMismatch(
+                "pin %s: GPIO %d has no PWM, expected 12, 13, 18 or 19" % (name, number),
+                "choose another pin in clawlite.toml",
+            )
         if chip is None:
-            raise ImageMismatch("pin %s: no PWM controller is on" % name, "add dtoverlay=pwm-2chan to /boot/firmware/config.txt and start again")
+            raise ImageMismatch(
+                "pin %s: no PWM controller is on" % name,
+                "add dtoverlay=pwm-2chan to /boot/firmware/config.txt and start again",
+            )
         self._folder = "%s/pwm%d" % (chip, channel)
         self._value = 0
         try:
             _put(chip + "/export", channel)
         except PermissionError:
-            raise ClawError("pin %s: %s: this user may not use it" % (name, chip), "sudo usermod -aG gpio $USER, then log in again") from None
+            raise ClawError(
+                "pin %s: %s: this user may not use it" % (name, chip),
+                "sudo usermod -aG gpio $USER, then log in again",
+            ) from None
         except OSError as e:
             # A run that was killed leaves it so; what has no folder is the kernel's own.
             if e.errno != errno.EBUSY or not os.path.isdir(self._folder):
-                raise ImageMismatch("pin %s: channel %d of %s is refused: %s" % (name, channel, chip, e.strerror), "choose another pin in clawlite.toml") from None
+                raise ImageMismatch(
+                    "pin %s: channel %d of %s is refused: %s" % (name, channel, chip, e.strerror),
+                    "choose another pin in clawlite.toml",
+                ) from None
         self._lock = os.open(self._folder + "/period", os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,8 +78,12 @@ class PWM:
             self._patiently("enable", 1)
         except BlockingIOError:
             os.close(self._lock)
-            raise ImageMismatch("pin %s: channel %d of %s is in use by another agent or pin" % (name, channel, chip),
-                                "end that, or choose another pin (12 and 18 share a channel up to Pi 4, 13 and 19 too)") from None
+            raise ImageMismatch(
+                "pin %s: channel %d of %s is in use by another agent or pin"
+                % (name, channel, chip),
+                "end that, or choose another pin (12 and 18 share a channel up to "
+                "Pi 4, 13 and 19 too)",
+            ) from None
         except OSError:
             os.close(self._lock)
             raise
@@ -67,7 +96,7 @@ class PWM:
                 if not left:
                     raise
                 time.sleep(_WAIT_S)
-            except OSError as e:        # no duty cycle yet fits into no period
+            except OSError as e:  # no duty cycle yet fits into no period
                 if file == "duty_cycle" and e.errno == errno.EINVAL:
                     return None
                 raise
@@ -85,21 +114,36 @@ class PWM:
 
 
 class ADC:
-    """One channel of a converter.  Raises ``ImageMismatch``: there is none, several have it, or its full scale is not known."""
+    """One channel of a converter.  Raises ``ImageMismatch``: there is none, several have it, or
+    its full scale is not known.
+    """
 
     def __init__(self, name: str, number: int, root: str = ""):
         folder = root + "/sys/bus/iio/devices"
         file = "in_voltage%d_raw" % number
         found = [one for one in _names(folder) if os.path.exists("%s/%s/%s" % (folder, one, file))]
         if len(found) != 1:
-            said = "converters have a channel %d: %s, expected one" % (number, ", ".join(found)) if found else "no converter has a channel %d" % number
-            raise ImageMismatch("pin %s: %s" % (name, said), "a Pi has no ADC of its own: add its overlay, such as dtoverlay=mcp3008,spi0-0-present, to config.txt")
+            said = (
+                "converters have a channel %d: %s, expected one" % (number, ", ".join(found))
+                if found
+                else "no converter has a channel %d" % number
+            )
+            raise ImageMismatch(
+                "pin %s: %s" % (name, said),
+                "a Pi has no ADC of its own: add its "
+                "overlay, such as "
+                "dtoverlay=mcp3008,spi0-0-present, "
+                "to config.txt",
+            )
         folder += "/" + found[0]
         self._file = "%s/%s" % (folder, file)
         self._most = _most(folder, number)
         if self._most is None:
-            raise ImageMismatch('pin %s: the full scale of the converter "%s" is not known' % (name, _read(folder + "/name")),
-                                "use one of %s" % ", ".join(sorted(_MOST)))
+            raise ImageMismatch(
+                'pin %s: the full scale of the converter "%s" is not known'
+                % (name, _read(folder + "/name")),
+                "use one of %s" % ", ".join(sorted(_MOST)),
+            )
 
     def read(self) -> int:
         """Return 0..65535 of full scale."""
@@ -120,10 +164,15 @@ def _controller(folder: str) -> tuple:
 
 
 def _most(folder: str, number: int):
-    """Return the largest raw value of a channel, or None: "le:s12/16>>4" of scan_elements has its bits, else the converter's name."""
+    """Return the largest raw value of a channel, or None: "le:s12/16>>4" of scan_elements has
+    its bits, else the converter's name.
+    """
     try:
         said = _read("%s/scan_elements/in_voltage%d_type" % (folder, number))
-        sign, bits = said.partition(":")[2][:1].lower(), int(said.partition(":")[2][1:].partition("/")[0])
+        sign, bits = (
+            said.partition(":")[2][:1].lower(),
+            int(said.partition(":")[2][1:].partition("/")[0]),
+        )
         return (1 << (bits - 1 if sign == "s" else bits)) - 1
     except (OSError, ValueError):
         return _MOST.get(_read(folder + "/name"))

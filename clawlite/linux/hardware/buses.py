@@ -1,16 +1,20 @@
-"""I2C, SPI and 1-wire, as ``[[buses]]`` of clawlite.toml declare them: the handlers of i2c-transfer, spi-transfer and one-wire-read.
+"""I2C, SPI and 1-wire, as ``[[buses]]`` of clawlite.toml declare them: the handlers of
+i2c-transfer, spi-transfer and one-wire-read.
 
 1. A bus, an address or a device that is not declared is -32010, before anything is opened.
-2. A transfer may block for a second: it runs in a thread, and its tool yields until it is done; one at a time on each bus.
-3. A bus with ``simulate`` is simulated, unless this machine is a Raspberry Pi: a laptop has buses too, with monitors and batteries on them.
+2. A transfer may block for a second: it runs in a thread, and its tool yields until it is done; one
+   at a time on each bus.
+3. A bus with ``simulate`` is simulated, unless this machine is a Raspberry Pi: a laptop has buses
+   too, with monitors and batteries on them.
 """
+
 import _thread
 
 from clawlite.core.errors import ClawError, SandboxDenied
 from clawlite.core.header import shaped
 
-I2C, SPI, ONE_WIRE = range(3)   # host/tools/buses.py, KINDS
-SHAPE = (str, 3, 256, 256, 4, 1 << 30, [128], [str], [None, bytes])     # core/header.py
+I2C, SPI, ONE_WIRE = range(3)  # host/tools/buses.py, KINDS
+SHAPE = (str, 3, 256, 256, 4, 1 << 30, [128], [str], [None, bytes])  # core/header.py
 _KINDS = ("i2c", "spi", "one-wire")
 _POLL_MS = 2
 _MODEL = "/proc/device-tree/model"
@@ -20,13 +24,25 @@ class Bus:
     """One declared bus; *row*: of the image (``SHAPE``)."""
 
     def __init__(self, row: list, is_pi: bool):
-        self.name, self.kind, self.number, self.device, self.mode, self.speed_hz, self.addresses, self.devices, simulated = row
+        (
+            self.name,
+            self.kind,
+            self.number,
+            self.device,
+            self.mode,
+            self.speed_hz,
+            self.addresses,
+            self.devices,
+            simulated,
+        ) = row
         self.lock = _thread.allocate_lock()
         if simulated is not None and not is_pi:
             from clawlite.linux.hardware.simulated_bus import device
+
             self.port = device(self, simulated)
         else:
             from clawlite.linux.hardware.bus_io import device
+
             self.port = device(self)
 
 
@@ -45,8 +61,12 @@ class Buses:
         """Write bytes, then read some, with a repeated start between."""
         one = self._bus(bus, I2C)
         if address not in one.addresses:
-            raise SandboxDenied("bus %s: address 0x%02x is not declared; declared: %s" % (bus, address, ", ".join(["0x%02x" % a for a in one.addresses])),
-                                "add it to addresses of this bus in clawlite.toml", {"bus": bus, "address": address})
+            raise SandboxDenied(
+                "bus %s: address 0x%02x is not declared; declared: %s"
+                % (bus, address, ", ".join(["0x%02x" % a for a in one.addresses])),
+                "add it to addresses of this bus in clawlite.toml",
+                {"bus": bus, "address": address},
+            )
         if not write and not read:
             raise ClawError("nothing to write and nothing to read", "give write, read or both")
         data = yield from _aside(one, lambda: one.port.transfer(address, bytes(write), read))
@@ -55,7 +75,10 @@ class Buses:
     def spi(self, bus: str, data: list):
         """Exchange bytes."""
         one = self._bus(bus, SPI)
-        return {"bus": bus, "data": list((yield from _aside(one, lambda: one.port.transfer(bytes(data)))))}
+        return {
+            "bus": bus,
+            "data": list((yield from _aside(one, lambda: one.port.transfer(bytes(data))))),
+        }
 
     def one_wire(self, bus: str, device: str = None):
         """Read a thermometer, or list the declared devices that are there."""
@@ -63,8 +86,12 @@ class Buses:
         if device is None:
             return {"bus": bus, "devices": (yield from _aside(one, one.port.present))}
         if device not in one.devices:
-            raise SandboxDenied("bus %s: device %s is not declared; declared: %s" % (bus, device, ", ".join(one.devices)),
-                                "add it to devices of this bus in clawlite.toml", {"bus": bus, "device": device})
+            raise SandboxDenied(
+                "bus %s: device %s is not declared; declared: %s"
+                % (bus, device, ", ".join(one.devices)),
+                "add it to devices of this bus in clawlite.toml",
+                {"bus": bus, "device": device},
+            )
         value = yield from _aside(one, lambda: one.port.millidegrees(device))
         return {"bus": bus, "device": device, "temperature_mc": value}
 
@@ -72,8 +99,12 @@ class Buses:
         one = self._buses.get(name)
         if one is None or one.kind != kind:
             known = [bus.name for bus in self._buses.values() if bus.kind == kind]
-            raise SandboxDenied("no %s bus is called %s; declared: %s" % (_KINDS[kind], name, ", ".join(known) or "none"),
-                                "declare it in clawlite.toml under [[buses]]", {"bus": name})
+            raise SandboxDenied(
+                "no %s bus is called %s; declared: %s"
+                % (_KINDS[kind], name, ", ".join(known) or "none"),
+                "declare it in clawlite.toml under [[buses]]",
+                {"bus": name},
+            )
         return one
 
 
@@ -87,7 +118,9 @@ def is_raspberry_pi() -> bool:
 
 
 def _aside(bus: Bus, function):
-    """A generator that runs *function* in a thread and returns what it does.  Raises what it raises; an ``OSError`` as a ``ClawError``."""
+    """A generator that runs *function* in a thread and returns what it does.  Raises what it
+    raises; an ``OSError`` as a ``ClawError``.
+    """
     outcome = []
 
     def work():
@@ -96,6 +129,7 @@ def _aside(bus: Bus, function):
                 outcome.append((True, function()))
             except Exception as e:
                 outcome.append((False, e))
+
     _thread.start_new_thread(work, ())
     while not outcome:
         yield _POLL_MS
@@ -103,6 +137,14 @@ def _aside(bus: Bus, function):
     if done:
         return value
     if isinstance(value, OSError):
-        raise ClawError("bus %s: %s%s" % (bus.name, (value.filename + ": ") if value.filename else "", value.strerror or value),
-                        "see that the bus is switched on, the device wired, and this user in the group that may use it")
+        raise ClawError(
+            "bus %s: %s%s"
+            % (
+                bus.name,
+                (value.filename + ": ") if value.filename else "",
+                value.strerror or value,
+            ),
+            "see that the bus is switched on, the device wired, and this user in the "
+            "group that may use it",
+        )
     raise value

@@ -1,9 +1,12 @@
-"""Digital lines by the kernel's own interface: /dev/gpiochip*, version 2 of linux/gpio.h, by ioctl.  No package.
+"""Digital lines by the kernel's own interface: /dev/gpiochip*, version 2 of linux/gpio.h, by ioctl.
+No package.
 
-1. A line is this program's while its request is open; the kernel gives it to nobody else, and says by name who holds one.
+1. A line is this program's while its request is open; the kernel gives it to nobody else, and says
+   by name who holds one.
 2. An output begins at 0, before the request returns.
 A test compiles the kernel's header and reads what is packed here.
 """
+
 import errno
 import fcntl
 import os
@@ -11,19 +14,22 @@ import struct
 
 from clawlite.core.errors import ClawError, ImageMismatch
 
-CHIPINFO = 0x8044B401           # GPIO_GET_CHIPINFO_IOCTL
-LINEINFO = 0xC100B405           # GPIO_V2_GET_LINEINFO_IOCTL
-GET_LINE = 0xC250B407           # GPIO_V2_GET_LINE_IOCTL
-GET_VALUES = 0xC010B40E         # GPIO_V2_LINE_GET_VALUES_IOCTL
-SET_VALUES = 0xC010B40F         # GPIO_V2_LINE_SET_VALUES_IOCTL
-INPUT, OUTPUT, PULL_UP, PULL_DOWN = 1 << 2, 1 << 3, 1 << 8, 1 << 9          # GPIO_V2_LINE_FLAG_*
-OUTPUT_VALUES = 2               # GPIO_V2_LINE_ATTR_ID_OUTPUT_VALUES
-CHIP = struct.Struct("=32s32sI")                # gpiochip_info: name, label, lines
-INFO = struct.Struct("=32s32sIIQ160x16x")       # gpio_v2_line_info: name, consumer, offset, num_attrs, flags
-# gpio_v2_line_request: offsets, consumer, config (flags, num_attrs, one attribute: id, value, mask), num_lines, event_buffer_size, fd
+CHIPINFO = 0x8044B401  # GPIO_GET_CHIPINFO_IOCTL
+LINEINFO = 0xC100B405  # GPIO_V2_GET_LINEINFO_IOCTL
+GET_LINE = 0xC250B407  # GPIO_V2_GET_LINE_IOCTL
+GET_VALUES = 0xC010B40E  # GPIO_V2_LINE_GET_VALUES_IOCTL
+SET_VALUES = 0xC010B40F  # GPIO_V2_LINE_SET_VALUES_IOCTL
+INPUT, OUTPUT, PULL_UP, PULL_DOWN = 1 << 2, 1 << 3, 1 << 8, 1 << 9  # GPIO_V2_LINE_FLAG_*
+OUTPUT_VALUES = 2  # GPIO_V2_LINE_ATTR_ID_OUTPUT_VALUES
+CHIP = struct.Struct("=32s32sI")  # gpiochip_info: name, label, lines
+# gpio_v2_line_info: name, consumer, offset, num_attrs, flags
+INFO = struct.Struct("=32s32sIIQ160x16x")
+# gpio_v2_line_request: offsets, consumer, config (flags, num_attrs, one attribute: id, value,
+# mask), num_lines, event_buffer_size, fd
 REQUEST = struct.Struct("=I252x32sQI20xI4xQQ216xII20xi")
-VALUES = struct.Struct("=QQ")                   # gpio_v2_line_values: bits, mask
-LABELS = (b"pinctrl-bcm2835", b"pinctrl-bcm2711", b"pinctrl-rp1")           # of the 40-pin header: up to 3 and Zero, 4, 5
+VALUES = struct.Struct("=QQ")  # gpio_v2_line_values: bits, mask
+# of the 40-pin header: up to 3 and Zero, 4, 5
+LABELS = (b"pinctrl-bcm2835", b"pinctrl-bcm2711", b"pinctrl-rp1")
 _CLAWLITE = b"clawlite"
 
 
@@ -39,7 +45,9 @@ class Kernel:
     def chips(self) -> list:
         """Return the paths of all chips."""
         folder = self.root + "/dev"
-        return sorted(folder + "/" + name for name in os.listdir(folder) if name.startswith("gpiochip"))
+        return sorted(
+            folder + "/" + name for name in os.listdir(folder) if name.startswith("gpiochip")
+        )
 
     def open(self, path: str) -> int:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -52,7 +60,8 @@ class Kernel:
 
 
 class Chip:
-    """The chip behind the header of a Raspberry Pi, open until ``close``.  A line's number is that of the GPIO.
+    """The chip behind the header of a Raspberry Pi, open until ``close``.  A line's number is that
+    of the GPIO.
 
     Raises ``ClawError``: there is none, or this user may not open it.
     """
@@ -75,24 +84,52 @@ class Chip:
                 return
             kernel.close(fd)
         if closed:
-            raise ClawError("%s: this user may not open it" % closed, "sudo usermod -aG gpio $USER, then log in again")
-        raise ClawError("no chip of /dev/gpiochip* has the pins of the header: expected one labelled %s" % b", ".join(LABELS).decode(),
-                        "clawlite doctor tells what is here")
+            raise ClawError(
+                "%s: this user may not open it" % closed,
+                "sudo usermod -aG gpio $USER, then log in again",
+            )
+        raise ClawError(
+            "no chip of /dev/gpiochip* has the pins of the header: expected one "
+            "labelled %s" % b", ".join(LABELS).decode(),
+            "clawlite doctor tells what is here",
+        )
 
     def line(self, name: str, number: int, flags: int) -> "Line":
-        """Request line *number* for the pin *name*.  Raises ``ImageMismatch``: there is no such line, or somebody else holds it."""
+        """Request line *number* for the pin *name*.  Raises ``ImageMismatch``: there is no such
+        line, or somebody else holds it.
+        """
         if number >= self.lines:
-            raise ImageMismatch("pin %s: %s has GPIO 0 to %d, expected %d among them" % (name, self.path, self.lines - 1, number),
-                                "choose another pin in clawlite.toml")
-        data = bytearray(REQUEST.pack(number, b"%s %s" % (_CLAWLITE, name.encode()[:22]), flags, 1 if flags & OUTPUT else 0,
-                                      OUTPUT_VALUES if flags & OUTPUT else 0, 0, 1 if flags & OUTPUT else 0, 1, 0, -1))
+            raise ImageMismatch(
+                "pin %s: %s has GPIO 0 to %d, expected %d among them"
+                % (name, self.path, self.lines - 1, number),
+                "choose another pin in clawlite.toml",
+            )
+        data = bytearray(
+            REQUEST.pack(
+                number,
+                b"%s %s" % (_CLAWLITE, name.encode()[:22]),
+                flags,
+                1 if flags & OUTPUT else 0,
+                OUTPUT_VALUES if flags & OUTPUT else 0,
+                0,
+                1 if flags & OUTPUT else 0,
+                1,
+                0,
+                -1,
+            )
+        )
         try:
             self._kernel.ioctl(self.fd, GET_LINE, data)
         except OSError as e:
             if e.errno == errno.EBUSY:
-                raise ImageMismatch("pin %s: GPIO %d is held by %s" % (name, number, self.holder(number)),
-                                    "end that (gpioinfo lists it), or choose another pin in clawlite.toml") from None
-            raise ImageMismatch("pin %s: GPIO %d is refused: %s" % (name, number, e.strerror), "choose another pin in clawlite.toml") from None
+                raise ImageMismatch(
+                    "pin %s: GPIO %d is held by %s" % (name, number, self.holder(number)),
+                    "end that (gpioinfo lists it), or choose another pin in clawlite.toml",
+                ) from None
+            raise ImageMismatch(
+                "pin %s: GPIO %d is refused: %s" % (name, number, e.strerror),
+                "choose another pin in clawlite.toml",
+            ) from None
         return Line(self._kernel, REQUEST.unpack(data)[-1])
 
     def holder(self, number: int) -> str:

@@ -1,5 +1,7 @@
-"""The built-in tools that run in this process on every level: those of pins, which every device has, those of buses where an image declares
-some, and ``message``, which goes by the agent's own channels."""
+"""The built-in tools that run in this process on every level: those of pins, which every device
+has, those of buses where an image declares some, and ``message``, which goes by the agent's own
+channels."""
+
 from clawlite.core.builtin import HANDLERS
 from clawlite.core.errors import SandboxDenied
 from clawlite.core.handlers import Handlers
@@ -9,24 +11,34 @@ from clawlite.linux.io.stdio import now_ms
 
 
 def running(agent, functions: dict) -> Handlers:
-    """Return what runs the tools of this process; *functions*: those of tools.py.  Raises ``ClawError`` for pins that cannot be had."""
+    """Return what runs the tools of this process; *functions*: those of tools.py.  Raises
+    ``ClawError`` for pins that cannot be had.
+    """
     rows = agent.image.section(PINS)
     if not rows:
         return Handlers(handlers_of(agent), functions, SimulatedPins([], now_ms))
     from clawlite.linux.hardware.pins import PinHandlers, bank_of
+
     return PinHandlers(handlers_of(agent), functions, bank_of(rows, now_ms))
 
 
 def handlers_of(agent) -> dict:
-    """Return {name of a tool: function} for ``handlers.Handlers``.  Raises ``ImageError`` for buses of another shape."""
+    """Return {name of a tool: function} for ``handlers.Handlers``.  Raises ``ImageError`` for
+    buses of another shape.
+    """
     made, rows = dict(HANDLERS), agent.image.section(LOCAL)
     if rows and rows[5]:
         from clawlite.linux.hardware.buses import Buses
+
         made.update(Buses(rows[5]).handlers())
     if "messages" in agent.image.requires:
+
         def message(channel: str, chat_id: str, content: str) -> dict:
             if agent.channels is None:
-                raise SandboxDenied("message: this agent has no channel that carries messages", "declare one")
+                raise SandboxDenied(
+                    "message: this agent has no channel that carries messages", "declare one"
+                )
             return agent.channels.write(channel, chat_id, content)
+
         made["message"] = message
     return made

@@ -1,10 +1,13 @@
-"""Pins of this machine: real ones on a Raspberry Pi, simulated ones elsewhere; and what makes outputs safe.
+"""Pins of this machine: real ones on a Raspberry Pi, simulated ones elsewhere; and what makes
+outputs safe.
 
-1. On a Pi every pin is real, also one that says how to simulate it: no setting makes a pump run on paper only (ADR 0056).
-2. Outputs are 0 when the bank is made, when a handler fails or is ended, and when the agent ends.  A process that is killed (-9) switches
-   nothing off: the next start does.
+1. On a Pi every pin is real, also one that says how to simulate it: no setting makes a pump run on
+   paper only (ADR 0056).
+2. Outputs are 0 when the bank is made, when a handler fails or is ended, and when the agent ends.
+   A process that is killed (-9) switches nothing off: the next start does.
 3. A pin that cannot be had is found when the image is loaded, not when a tool needs it.
 """
+
 import sys
 
 from clawlite.core.errors import ClawError, SandboxDenied
@@ -15,6 +18,7 @@ from clawlite.core.pins import ADC, FULL, KINDS, OUTPUT, PULL_DOWN, PULL_UP, PWM
 def bank_of(rows: list, now_ms):
     """Return the pins of the image's section PINS, *rows*.  Raises ``ClawError``."""
     from clawlite.linux.hardware.buses import is_raspberry_pi
+
     return Pins(rows) if rows and is_raspberry_pi() else SimulatedPins(rows, now_ms)
 
 
@@ -24,13 +28,19 @@ class Pins:
     rows    as for ``SimulatedPins``; how a pin is simulated is of no use here
     kernel  ``gpio.Kernel``
     """
+
     simulated = False
 
     def __init__(self, rows: list, kernel=None):
         from clawlite.linux.hardware import analog, gpio
+
         kernel = kernel or gpio.Kernel()
         self.names, self._pins, self._outputs, self._chip = [], {}, [], None
-        flags = {OUTPUT: gpio.OUTPUT, PULL_UP: gpio.INPUT | gpio.PULL_UP, PULL_DOWN: gpio.INPUT | gpio.PULL_DOWN}
+        flags = {
+            OUTPUT: gpio.OUTPUT,
+            PULL_UP: gpio.INPUT | gpio.PULL_UP,
+            PULL_DOWN: gpio.INPUT | gpio.PULL_DOWN,
+        }
         try:
             for name, number, kind, _, _, _ in rows:
                 if kind == ADC or kind == PWM:
@@ -44,14 +54,22 @@ class Pins:
                     self._outputs.append((name, held))
         except BaseException as e:
             self.release()
-            raise e if not isinstance(e, OSError) else ClawError("pin %s: %s" % (name, e), "clawlite doctor tells what is wrong here")
+            raise (
+                e
+                if not isinstance(e, OSError)
+                else ClawError("pin %s: %s" % (name, e), "clawlite doctor tells what is wrong here")
+            )
 
     def read(self, name: str) -> int:
-        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is not declared, ``OSError``."""
+        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
+        not declared, ``OSError``.
+        """
         return self._pin(name)[2].read()
 
     def write(self, name: str, value: int):
-        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any other pin or value."""
+        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
+        other pin or value.
+        """
         kind, _, held = self._pin(name)
         if kind != OUTPUT and kind != PWM:
             raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, KINDS[kind]))
@@ -62,10 +80,20 @@ class Pins:
 
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order."""
-        return [{"name": name, "pin": self._pins[name][1], "kind": KINDS[self._pins[name][0]], "value": self._pins[name][2].read()} for name in self.names]
+        return [
+            {
+                "name": name,
+                "pin": self._pins[name][1],
+                "kind": KINDS[self._pins[name][0]],
+                "value": self._pins[name][2].read(),
+            }
+            for name in self.names
+        ]
 
     def off(self):
-        """Switch every output off, whatever becomes of one of them.  Raises ``ClawError``: some could not be."""
+        """Switch every output off, whatever becomes of one of them.  Raises ``ClawError``: some
+        could not be.
+        """
         failed = []
         for name, held in self._outputs:
             try:
@@ -81,7 +109,7 @@ class Pins:
         for _, _, held in self._pins.values():
             try:
                 held.close()
-            except OSError:             # its device is gone
+            except OSError:  # its device is gone
                 pass
         self._pins = {}
         if self._chip:
@@ -91,8 +119,10 @@ class Pins:
     def _pin(self, name: str) -> tuple:
         pin = self._pins.get(name)
         if pin is None:
-            raise SandboxDenied("no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
-                                "declare it in clawlite.toml under [[pins]]")
+            raise SandboxDenied(
+                "no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
+                "declare it in clawlite.toml under [[pins]]",
+            )
         return pin
 
 
@@ -104,18 +134,22 @@ class PinHandlers(Handlers):
         return outcome if outcome is None or outcome[0] is not False else self._made_safe(outcome)
 
     def poll(self, now_ms: int) -> list:
-        return [(task, outcome if outcome[0] is not False else self._made_safe(outcome)) for task, outcome in super().poll(now_ms)]
+        return [
+            (task, outcome if outcome[0] is not False else self._made_safe(outcome))
+            for task, outcome in super().poll(now_ms)
+        ]
 
     def cancel(self, task: int):
         if self.is_busy:
-            self._told(self._board.off)         # at once; what the handler does at its end comes after
+            # at once; what the handler does at its end comes after
+            self._told(self._board.off)
             super().cancel(task)
             self._told(self._board.off)
 
     def close(self):
         self._told(self._board.off)
         super().close()
-        self._told(self._board.off)     # the pins stay this program's: an ERROR may be got over
+        self._told(self._board.off)  # the pins stay this program's: an ERROR may be got over
 
     def _made_safe(self, outcome: tuple) -> tuple:
         """Switch off, and return *outcome*, a failure, with what could not be."""

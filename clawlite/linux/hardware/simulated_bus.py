@@ -1,4 +1,7 @@
-"""Simulated buses, for machines that have none: the same methods as bus_io.py, and what clawlite.toml says that devices hold."""
+"""Simulated buses, for machines that have none: the same methods as bus_io.py, and what
+clawlite.toml says that devices hold.
+"""
+
 import errno
 import os
 
@@ -9,10 +12,14 @@ def device(bus, simulated: bytes):
 
 
 class I2C:
-    """Each declared address is a chip of 256 registers: the first byte that is written is the place where what follows is written or read."""
+    """Each declared address is a chip of 256 registers: the first byte that is written is the
+    place where what follows is written or read.
+    """
 
     def __init__(self, bus, simulated: bytes):
-        self._chips = {address: [0, bytearray(simulated.ljust(256, b"\0"))] for address in bus.addresses}
+        self._chips = {
+            address: [0, bytearray(simulated.ljust(256, b"\0"))] for address in bus.addresses
+        }
 
     def transfer(self, address: int, data: bytes, read: int) -> bytes:
         chip = self._chips.get(address)
@@ -35,7 +42,7 @@ class SPI:
         self._answer = simulated
 
     def transfer(self, data: bytes) -> bytes:
-        return self._answer[:len(data)].ljust(len(data), b"\0")
+        return self._answer[: len(data)].ljust(len(data), b"\0")
 
 
 class OneWire:

@@ -1,23 +1,27 @@
 """JSON of the wire on CPython: strict RFC 8259, bounded, and without ``json`` and ``re`` at import.
 
-1. ``_json``, the C half of the standard library, is used directly: importing ``json`` costs more than everything else
-   that a device does before READY.  Where ``_json`` is missing, ``json`` does the same work (tests run both).
-2. ``_json`` takes more than RFC 8259 and we do: NaN, duplicate keys, lone surrogates, any depth, any number.  Each is
-   refused here, by a hook, or by a look at the text that ordinary lines pay one C search for.
-3. What is accepted, and its value, is the same as on a board (firmware-host/micropython/jsontext.py); the vectors in
-   tests/core/json_vectors.py hold both to it.  The length of a text is bounded by the framer, not here.
+1. ``_json``, the C half of the standard library, is used directly: importing ``json`` costs more
+   than everything else that a device does before READY.  Where ``_json`` is missing, ``json`` does
+   the same work (tests run both).
+2. ``_json`` takes more than RFC 8259 and we do: NaN, duplicate keys, lone surrogates, any depth,
+   any number.  Each is refused here, by a hook, or by a look at the text that ordinary lines pay
+   one C search for.
+3. What is accepted, and its value, is the same as on a board
+   (firmware-host/micropython/jsontext.py); the vectors in tests/core/json_vectors.py hold both to
+   it.  The length of a text is bounded by the framer, not here.
 4. Describing an error costs more than finding it: only then is ``json.decoder`` imported.
 """
+
 from clawlite.core.errors import ParseError
 
-MAX_DEPTH = 32          # arrays and objects open at once
-MAX_NUMBER = 40         # characters of a number
-_FEW = MAX_DEPTH - 4    # arrays in a request that is not looked at for its depth
+MAX_DEPTH = 32  # arrays and objects open at once
+MAX_NUMBER = 40  # characters of a number
+_FEW = MAX_DEPTH - 4  # arrays in a request that is not looked at for its depth
 
 _SPACE = " \t\n\r"
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKET = bytes(range(91)) + b"\\" + bytes(range(94, 123)) + b"|" + bytes(range(126, 256))
-_EXPECTED = (           # how a message of the scanner starts, what was expected
+_EXPECTED = (  # how a message of the scanner starts, what was expected
     ("Expecting property name", "a property name in double quotes"),
     ("Illegal trailing comma", "no comma before the end"),
     ("Expecting ", None),
@@ -52,7 +56,9 @@ def _integer(text: str) -> int:
 def _float(text: str) -> float:
     value = float(text)
     if len(text) > MAX_NUMBER or value - value != 0.0 or not text.isascii():
-        raise _Refused("a finite number of at most %d ASCII characters" % MAX_NUMBER, "%.50r" % text)
+        raise _Refused(
+            "a finite number of at most %d ASCII characters" % MAX_NUMBER, "%.50r" % text
+        )
     return value
 
 
@@ -62,6 +68,7 @@ def _constant(text: str):
 
 class _Rules:
     """What the scanner asks of its decoder."""
+
     strict = True
     object_hook = None
     object_pairs_hook = staticmethod(_object)
@@ -79,26 +86,34 @@ try:
 
     class _Lax(_Rules):
         """What it is asked where duplicate keys are found by counting."""
+
         object_pairs_hook = None
 
     _scan = make_scanner(_Rules)
     _scan_lax = make_scanner(_Lax)
-    # markers, default, encoder, indent, key separator, item separator, sort_keys, skipkeys, allow_nan
+    # markers, default, encoder, indent, key separator, item separator, sort_keys, skipkeys,
+    # allow_nan
     _encode = make_encoder(None, _unknown, encode_basestring, None, ":", ",", False, False, False)
-    _SUSPECT = (b"\\ud", b"\\uD")       # escapes worth a second look: surrogates
+    _SUSPECT = (b"\\ud", b"\\uD")  # escapes worth a second look: surrogates
 except ImportError:
     from json import JSONDecoder, JSONEncoder
     from json.encoder import encode_basestring
 
-    _scan = JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_int=_integer,
-                        parse_constant=_constant).scan_once
-    _encoder = JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"),
-                           default=_unknown)
+    _scan = JSONDecoder(
+        object_pairs_hook=_object, parse_float=_float, parse_int=_integer, parse_constant=_constant
+    ).scan_once
+    _encoder = JSONEncoder(
+        ensure_ascii=False,
+        check_circular=False,
+        allow_nan=False,
+        separators=(",", ":"),
+        default=_unknown,
+    )
 
     def _encode(obj, level: int):
         return _encoder.iterencode(obj)
 
-    _SUSPECT = (b"\\u", b"\\u")         # all of them: the Python half takes "\\u 12f"
+    _SUSPECT = (b"\\u", b"\\u")  # all of them: the Python half takes "\\u 12f"
     _scan_lax = None
 
 
@@ -106,12 +121,15 @@ def loads(data: bytes):
     """Return the value of the one JSON text *data*.
 
     Raises ParseError, which names byte offset, expected and found.
-    Cost    what json.loads takes for the same text; more than MAX_DEPTH brackets pay some passes in C more.
+    Cost    what json.loads takes for the same text; more than MAX_DEPTH brackets pay some passes in
+            C more.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise ParseError("JSON byte %d: expected UTF-8, found 0x%02x" % (error.start, data[error.start])) from None
+        raise ParseError(
+            "JSON byte %d: expected UTF-8, found 0x%02x" % (error.start, data[error.start])
+        ) from None
     start = 0
     if not data or data[0] <= 32:
         start = len(text) - len(text.lstrip(_SPACE))
@@ -124,16 +142,19 @@ def loads(data: bytes):
     except RecursionError:
         raise _too_deep(text) from None
     except SystemError:
-        # Until 3.12 the C scanner looks its exception up in json.decoder, which nobody has imported, and raises nothing.
+        # Until 3.12 the C scanner looks its exception up in json.decoder, which nobody has
+        # imported, and raises nothing.
         import json.decoder  # noqa: F401
+
         return loads(data)
-    except ValueError as error:             # JSONDecodeError, whose name would cost an import
+    except ValueError as error:  # JSONDecodeError, whose name would cost an import
         raise _fault(text, getattr(error, "pos", 0), _expected(getattr(error, "msg", ""))) from None
     if end != len(text) and text[end:].strip(_SPACE):
         raise _fault(text, len(text) - len(text[end:].lstrip(_SPACE)), "the end")
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise _too_deep(text)
-    if 92 in data and (_SUSPECT[0] in data or _SUSPECT[1] in data):     # 92: a backslash, found by memchr
+    # 92: a backslash, found by memchr
+    if 92 in data and (_SUSPECT[0] in data or _SUSPECT[1] in data):
         try:
             _check_escapes(text)
         except ParseError as error:
@@ -143,11 +164,12 @@ def loads(data: bytes):
 
 
 def request(data: bytes):
-    """Return what ``loads`` returns, or raise what it raises, in two thirds of its time for most requests.
+    """Return what ``loads`` returns, or raise what it raises, in two thirds of its time for most
+    requests.
 
-    No hook is asked for each object: where there are as many colons outside of strings as keys were kept, no key came twice,
-    and all objects with keys are among those that were counted, so the text is not too deep either.
-    """
+    No hook is asked for each object: where there are as many colons outside of strings as keys were
+    kept, no key came twice, and all objects with keys are among those that were counted, so the
+    text is not too deep either."""
     if _scan_lax and 92 not in data and (91 not in data or data.count(b"[") < _FEW):
         try:
             text = data.decode()
@@ -157,10 +179,12 @@ def request(data: bytes):
             for inner in params.values():
                 if type(inner) is dict:
                     keys += len(inner)
-            if end == len(text) and (len(data) - len(data.replace(b":", b"")) == keys
-                                     or "".join(text.split('"')[::2]).count(":") == keys):
+            if end == len(text) and (
+                len(data) - len(data.replace(b":", b"")) == keys
+                or "".join(text.split('"')[::2]).count(":") == keys
+            ):
                 return value
-        except Exception:               # loads knows what to say of it
+        except Exception:  # loads knows what to say of it
             pass
     return loads(data)
 
@@ -168,10 +192,11 @@ def request(data: bytes):
 def dumps(obj) -> str:
     """Return *obj* as compact JSON, beyond ASCII unescaped.
 
-    obj  dict with str keys (an int key becomes its digits), list, tuple, str, int, finite float, bool, None
-    Raises TypeError for other objects, ValueError for a float that is not finite and for endless nesting.
-    A str with a lone surrogate shows when the result is encoded: UnicodeEncodeError, which is a ValueError.
-    """
+    obj  dict with str keys (an int key becomes its digits), list, tuple, str, int, finite float,
+         bool, None
+    Raises TypeError for other objects, ValueError for a float that is not finite and for endless
+    nesting. A str with a lone surrogate shows when the result is encoded: UnicodeEncodeError, which
+    is a ValueError."""
     try:
         return "".join(_encode(obj, 0))
     except RecursionError:
@@ -179,29 +204,42 @@ def dumps(obj) -> str:
 
 
 def answer(id, result) -> str:
-    """Return what ``dumps`` gives for the answer of a tool call: *id* of its request, *result* a ``tools.Result``."""
+    """Return what ``dumps`` gives for the answer of a tool call: *id* of its request, *result* a
+    ``tools.Result``.
+    """
     if result.original_bytes:
         return dumps({"jsonrpc": "2.0", "id": id, "result": result.to_json()})
-    return "".join(('{"jsonrpc":"2.0","id":', str(id) if type(id) is int else dumps(id), ',"result":{"content":[{"type":"text","text":',
-                    encode_basestring(result.text), '}],"isError":true}}' if result.is_error else '}],"isError":false}}'))
+    return "".join(
+        (
+            '{"jsonrpc":"2.0","id":',
+            str(id) if type(id) is int else dumps(id),
+            ',"result":{"content":[{"type":"text","text":',
+            encode_basestring(result.text),
+            '}],"isError":true}}' if result.is_error else '}],"isError":false}}',
+        )
+    )
 
 
 def _fault(text: str, pos: int, expected: str, found: str = "") -> ParseError:
     """Return the error; *pos* counts characters, the message counts bytes."""
     found = found or ("%r" % text[pos] if pos < len(text) else "the end")
-    return ParseError("JSON byte %d: expected %s, found %s" % (len(text[:pos].encode()), expected, found))
+    return ParseError(
+        "JSON byte %d: expected %s, found %s" % (len(text[:pos].encode()), expected, found)
+    )
 
 
 def _expected(message: str) -> str:
     for start, expected in _EXPECTED:
         if message.startswith(start):
-            return expected or message[len(start):]
+            return expected or message[len(start) :]
     return "JSON"
 
 
 def _first_refused(text: str, start: int) -> int:
-    """Return the position where a hook first refuses: the hooks are not told it, so halve the text."""
-    good, bad = start, len(text)            # text[:bad] is refused by a hook, text[:good] is not
+    """Return the position where a hook first refuses: the hooks are not told it, so halve the
+    text.
+    """
+    good, bad = start, len(text)  # text[:bad] is refused by a hook, text[:good] is not
     while bad - good > 1:
         middle = (good + bad) // 2
         try:
@@ -217,8 +255,8 @@ def _first_refused(text: str, start: int) -> int:
 def _depth(text: str) -> int:
     """Return how deep the valid JSON *text* is nested, MAX_DEPTH + 1 for all that is deeper.
 
-    All passes are C: drop the strings, keep the brackets, take the innermost pairs away level by level.
-    """
+    All passes are C: drop the strings, keep the brackets, take the innermost pairs away level by
+    level."""
     outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
     brackets = outside.encode().translate(_SQUARE, _NO_BRACKET)
     depth = 0
@@ -256,7 +294,7 @@ def _check_escapes(text: str) -> None:
             code = _hex(text, pos)
             step = 6
             if 0xD800 <= code <= 0xDFFF:
-                pair = code < 0xDC00 and text[pos + 6:pos + 8] == "\\u"
+                pair = code < 0xDC00 and text[pos + 6 : pos + 8] == "\\u"
                 if not pair or not 0xDC00 <= _hex(text, pos + 6) <= 0xDFFF:
                     raise _fault(text, pos, "a surrogate pair", "half of one")
                 step = 12
@@ -264,7 +302,7 @@ def _check_escapes(text: str) -> None:
 
 
 def _hex(text: str, pos: int) -> int:
-    digits = text[pos + 2:pos + 6]
+    digits = text[pos + 2 : pos + 6]
     if not (digits.isalnum() and digits.isascii()):
         raise _fault(text, pos, "four hexadecimal digits")
     return int(digits, 16)

@@ -1,30 +1,71 @@
-"""One event of the log as a line of JSON: what ``jsontext.dumps`` gives, sooner for the tool calls that most events are.
+"""One event of the log as a line of JSON: what ``jsontext.dumps`` gives, sooner for the tool calls
+that most events are.
 
-Of a plain call, what it has in common with others of its tool is kept as text, and its arguments alone are encoded.
-"""
+Of a plain call, what it has in common with others of its tool is kept as text, and its arguments
+alone are encoded."""
+
 from clawlite.linux.io.jsontext import dumps
 
-_PLAIN = ("event", "tool", "caller", "arguments", "image", "request_id", "action", "rule_id", "trace", "status", "duration_ms",
-          "timestamp")
-_MOST = 256                     # kinds of calls that are kept
+_PLAIN = (
+    "event",
+    "tool",
+    "caller",
+    "arguments",
+    "image",
+    "request_id",
+    "action",
+    "rule_id",
+    "trace",
+    "status",
+    "duration_ms",
+    "timestamp",
+)
+_MOST = 256  # kinds of calls that are kept
 _known = {}
 
 
 def line(event: dict) -> str:
     """Return *event*, a dict that ``dumps`` takes, as JSON.  Raises what ``dumps`` raises."""
     if tuple(event) == _PLAIN:
-        _, tool, caller, arguments, image, request_id, action, rule_id, trace, status, duration_ms, stamp = event.values()
+        (
+            _,
+            tool,
+            caller,
+            arguments,
+            image,
+            request_id,
+            action,
+            rule_id,
+            trace,
+            status,
+            duration_ms,
+            stamp,
+        ) = event.values()
         if len(trace) == 1:
             key = (tool, caller, image, action, rule_id, trace[0][0], trace[0][1], status)
             known = _known.get(key)
             if known is None:
                 known = _parts(key, event)
-            return "".join((known[0], dumps(arguments), known[1], request_id, known[2], str(duration_ms), ',"timestamp":"', stamp, '"}'))
+            return "".join(
+                (
+                    known[0],
+                    dumps(arguments),
+                    known[1],
+                    request_id,
+                    known[2],
+                    str(duration_ms),
+                    ',"timestamp":"',
+                    stamp,
+                    '"}',
+                )
+            )
     return dumps(event)
 
 
 def _parts(key: tuple, event: dict) -> tuple:
-    """Return, and keep, the texts before the arguments, the request_id (a UUID) and the duration."""
+    """Return, and keep, the texts before the arguments, the request_id (a UUID) and the
+    duration.
+    """
     if len(_known) >= _MOST:
         _known.clear()
     before = dumps({name: event[name] for name in _PLAIN[:3]})[:-1] + ',"arguments":'

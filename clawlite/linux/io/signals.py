@@ -1,10 +1,12 @@
-"""Ctrl-C, SIGTERM and SIGHUP, as facts that the loop asks for: no signal ever interrupts the core between two of its lines.
+"""Ctrl-C, SIGTERM and SIGHUP, as facts that the loop asks for: no signal ever interrupts the core
+between two of its lines.
 
-A maker's code that runs just then may end its step by itself: between switching a pump on and the ``try`` whose ``finally``
-switches it off, nothing must be raised.  What still runs 100 ms later hangs, and gets a KeyboardInterrupt; at once when a
-second signal comes.  Who swallows that is left at the next one: what else is under way is closed, and the process ends.
-``_signal`` is the C module under ``signal``, whose enums cost 4 ms at import.
-"""
+A maker's code that runs just then may end its step by itself: between switching a pump on and the
+``try`` whose ``finally`` switches it off, nothing must be raised.  What still runs 100 ms later
+hangs, and gets a KeyboardInterrupt; at once when a second signal comes.  Who swallows that is left
+at the next one: what else is under way is closed, and the process ends. ``_signal`` is the C module
+under ``signal``, whose enums cost 4 ms at import."""
+
 import os
 
 try:
@@ -15,7 +17,16 @@ except ImportError:
 from clawlite.core import handlers
 
 # What has come: read by all, written here.
-state = {"interrupts": 0, "terminated": 0, "inside": False, "armed": False, "told": False, "leave": None, "pipe": None, "old": ()}
+state = {
+    "interrupts": 0,
+    "terminated": 0,
+    "inside": False,
+    "armed": False,
+    "told": False,
+    "leave": None,
+    "pipe": None,
+    "old": (),
+}
 
 _GRACE_S = 0.1
 _HERE = __file__.rpartition("/")[0] + "/"
@@ -29,11 +40,19 @@ def catch() -> int:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     os.set_blocking(reader, False)
-    old = [(number, signal.signal(number, handler)) for number, handler in
-           ((signal.SIGINT, _on_signal), (signal.SIGTERM, _on_signal), (signal.SIGALRM, _on_alarm))]
+    old = [
+        (number, signal.signal(number, handler))
+        for number, handler in (
+            (signal.SIGINT, _on_signal),
+            (signal.SIGTERM, _on_signal),
+            (signal.SIGALRM, _on_alarm),
+        )
+    ]
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         old.append((signal.SIGHUP, signal.signal(signal.SIGHUP, _on_signal)))
-    state.update(interrupts=0, terminated=0, inside=False, leave=None, pipe=(reader, writer), old=old)
+    state.update(
+        interrupts=0, terminated=0, inside=False, leave=None, pipe=(reader, writer), old=old
+    )
     signal.set_wakeup_fd(writer)
     return reader
 
@@ -95,7 +114,7 @@ def _on_signal(number, frame):
     else:
         state["terminated"] = number
     if not _makers(frame):
-        return                          # the loop will ask
+        return  # the loop will ask
     if state["told"]:
         state["inside"] = False
         try:
@@ -122,6 +141,8 @@ def _raise():
 
 
 def _makers(frame) -> bool:
-    """Return whether a maker's code runs, not our own lines around it: raised there, it would miss its mark."""
+    """Return whether a maker's code runs, not our own lines around it: raised there, it would
+    miss its mark.
+    """
     file = frame.f_code.co_filename
     return state["inside"] and file != handlers.__file__ and not file.startswith(_HERE)

@@ -1,8 +1,9 @@
 """The two ends of stdio: bytes in when there are some, bytes out without ever blocking the loop.
 
-O_NONBLOCK on the descriptor that we got would change the pipe or terminal for everybody who shares it, so that is opened
-anew.  Where it cannot be: a pipe that polls writable takes PIPE_BUF (4096) bytes at once, a terminal one.
-"""
+O_NONBLOCK on the descriptor that we got would change the pipe or terminal for everybody who shares
+it, so that is opened anew.  Where it cannot be: a pipe that polls writable takes PIPE_BUF (4096)
+bytes at once, a terminal one."""
+
 import errno
 import os
 import select
@@ -12,11 +13,12 @@ from time import monotonic_ns
 
 from clawlite.core.frame import Framer
 
-MAX_LINE = 1048576              # bytes of one record or line
+MAX_LINE = 1048576  # bytes of one record or line
 _PIECE = 4096
 READ = 65536
-FULL = 1 << 20                  # bytes that wait to be written before input is no longer read
-_AGAIN_MS = 20                  # a terminal may poll writable and take nothing: then it is asked so often
+FULL = 1 << 20  # bytes that wait to be written before input is no longer read
+# a terminal may poll writable and take nothing: then it is asked so often
+_AGAIN_MS = 20
 
 
 def now_ms() -> int:
@@ -25,12 +27,15 @@ def now_ms() -> int:
 
 
 def open_closed():
-    """Open /dev/null on each of the descriptors 0 to 2 that is closed, or a file of ours would be taken for stdio."""
+    """Open /dev/null on each of the descriptors 0 to 2 that is closed, or a file of ours would
+    be taken for stdio.
+    """
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)      # the lowest free one, which is fd
+            # the lowest free one, which is fd
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     if sys.stderr is None:
         sys.stderr = open(2, "w", closefd=False)
 
@@ -45,7 +50,7 @@ def take_over() -> tuple:
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    sys.stdout = sys.stderr             # at once, not when its buffer is full
+    sys.stdout = sys.stderr  # at once, not when its buffer is full
     return ends
 
 
@@ -65,26 +70,29 @@ class Wire:
     def __init__(self, fd_in: int, fd_out: int, wake=None):
         self._in, self._out, self._wake = fd_in, fd_out, wake
         self._piece = _PIECE
-        self._own = False               # O_NONBLOCK is ours: whatever is written, nothing blocks
+        self._own = False  # O_NONBLOCK is ours: whatever is written, nothing blocks
         if os.isatty(fd_out) or stat.S_ISFIFO(os.fstat(fd_out).st_mode):
             try:
-                self._out = os.open("/proc/self/fd/%d" % fd_out, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+                self._out = os.open(
+                    "/proc/self/fd/%d" % fd_out, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
+                )
                 self._own = True
-            except OSError:             # no /proc, or the terminal or pipe of another user
+            except OSError:  # no /proc, or the terminal or pipe of another user
                 self._piece = 1 if os.isatty(fd_out) else _PIECE
         self._poll = select.poll()
-        self._polled = {}               # what the poll is about: descriptor -> events
+        self._polled = {}  # what the poll is about: descriptor -> events
         if wake is not None:
             self._about(wake, select.POLLIN)
-        self._uneasy = True             # the poll is not, or was not, about input alone
+        self._uneasy = True  # the poll is not, or was not, about input alone
         self._waiting = []
         self._size = 0
-        self._stuck = False             # it polls writable, and takes nothing
-        self.others = ()                # more descriptors that end a wait when they are readable; whose they are reads them
-        self._watched = []              # those that the poll knows
-        self.at_end = False             # no more input will come
-        self.broken = False             # nobody reads what is written
-        self.fault = ""                 # why: a disk that is full, not a reader that has gone
+        self._stuck = False  # it polls writable, and takes nothing
+        # more descriptors that end a wait when they are readable; whose they are reads them
+        self.others = ()
+        self._watched = []  # those that the poll knows
+        self.at_end = False  # no more input will come
+        self.broken = False  # nobody reads what is written
+        self.fault = ""  # why: a disk that is full, not a reader that has gone
 
     def write(self, data: bytes):
         """Queue *data*; it leaves as fast as the reader takes it."""
@@ -92,10 +100,11 @@ class Wire:
         self._size += len(data)
 
     def wait(self, timeout_ms) -> bytes:
-        """Write what can be written, wait for input at most *timeout_ms* (None: without end), and return what came.
+        """Write what can be written, wait for input at most *timeout_ms* (None: without end), and
+        return what came.
 
-        Returns b"" when nothing came: time ran out, a signal woke it, output moved, or either end is over.
-        """
+        Returns b"" when nothing came: time ran out, a signal woke it, output moved, or either end
+        is over."""
         if self._waiting:
             self.flush(0)
             if self.broken:
@@ -141,18 +150,20 @@ class Wire:
     def _read(self) -> bytes:
         try:
             data = os.read(self._in, READ)
-        except OSError:                 # a terminal that hung up
+        except OSError:  # a terminal that hung up
             data = b""
         self.at_end = not data
         return data
 
     def flush(self, timeout_ms: int):
-        """Write until all is written, the reader has gone, or it has taken nothing for *timeout_ms*."""
+        """Write until all is written, the reader has gone, or it has taken nothing for
+        *timeout_ms*.
+        """
         self._stuck = False
         if not self._waiting:
             return
         data, at = b"".join(self._waiting), 0
-        if self._own:                   # it mostly takes all of it at once
+        if self._own:  # it mostly takes all of it at once
             at = self._take(data)
         if at < len(data) and not self.broken:
             at = self._press(data, at, timeout_ms)
@@ -169,7 +180,7 @@ class Wire:
             return os.write(self._out, data)
         except BlockingIOError:
             return 0
-        except OSError:                 # EPIPE, or a terminal that hung up
+        except OSError:  # EPIPE, or a terminal that hung up
             self.broken = True
             return 0
 
@@ -179,7 +190,7 @@ class Wire:
         poll.register(self._out, select.POLLOUT)
         while at < len(data) and not self.broken and poll.poll(timeout_ms):
             try:
-                at += os.write(self._out, data[at:at + self._piece])
+                at += os.write(self._out, data[at : at + self._piece])
             except BlockingIOError:
                 self._stuck = True
                 if timeout_ms < _AGAIN_MS:

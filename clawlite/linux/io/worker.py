@@ -1,4 +1,7 @@
-"""A thread that works when a bell rings: begun at the first ring, and never waited for by who rings."""
+"""A thread that works when a bell rings: begun at the first ring, and never waited for by who
+rings.
+"""
+
 import _thread
 
 
@@ -10,9 +13,9 @@ class Worker:
 
     def __init__(self, work):
         self._work = work
-        self._bell = _thread.allocate_lock()    # released: it has rung
+        self._bell = _thread.allocate_lock()  # released: it has rung
         self._bell.acquire()
-        self._ended = None                      # locked while the thread works
+        self._ended = None  # locked while the thread works
 
     def begin(self):
         """Start the thread, if there is none."""
@@ -21,11 +24,13 @@ class Worker:
             self._ended.acquire()
             try:
                 _thread.start_new_thread(self._run, ())
-            except RuntimeError:                # no thread to be had: the next time tries again
+            except RuntimeError:  # no thread to be had: the next time tries again
                 self._ended = None
 
     def ring(self):
-        """Wake the thread; one that is at work does not wait the next time.  By one caller at a time."""
+        """Wake the thread; one that is at work does not wait the next time.  By one caller at a
+        time.
+        """
         if self._bell.locked():
             self._bell.release()
 

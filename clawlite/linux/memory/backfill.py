@@ -1,8 +1,11 @@
 """Vectors that are missing: of entries that were stored while a provider failed, and of summaries.
 
-    lacking   how many               -> [(id, text), ...], the newest first, of the newest that are compared at all
-    learn     [(id, its text, vector), ...]    -> None: one whose text is another by now, a summary's, learns nothing
+lacking   how many               -> [(id, text), ...], the newest first, of the newest that are
+          compared at all
+learn     [(id, its text, vector), ...]    -> None: one whose text is another by now, a
+          summary's, learns nothing
 """
+
 from clawlite.linux.memory.search import MAX_VECTORS, packed
 
 
@@ -22,10 +25,22 @@ class Lacking:
         place = self._places.find(store, part, now)
         if place is None:
             return []
-        floor, box = max(self._places.floor(place, store, now), place.last - MAX_VECTORS + 1), self._boxes.of(store)
-        rows = self._db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? AND content<>'' AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.id=entries.id)"
-                            " ORDER BY id DESC LIMIT ?", (floor, place.last, most)).fetchall()
-        return [row for row in ((id, box.unpack(content)[1] if box else content) for id, content in rows) if row[1]]
+        floor, box = (
+            max(self._places.floor(place, store, now), place.last - MAX_VECTORS + 1),
+            self._boxes.of(store),
+        )
+        rows = self._db.run(
+            "SELECT id, content FROM entries WHERE id BETWEEN ? AND ? AND "
+            "content<>'' AND NOT EXISTS (SELECT 1 FROM vectors WHERE "
+            "vectors.id=entries.id)"
+            " ORDER BY id DESC LIMIT ?",
+            (floor, place.last, most),
+        ).fetchall()
+        return [
+            row
+            for row in ((id, box.unpack(content)[1] if box else content) for id, content in rows)
+            if row[1]
+        ]
 
     def learn(self, store, part: str, vectors: list) -> None:
         box = self._boxes.of(store, True)
@@ -33,4 +48,7 @@ class Lacking:
             row = self._db.row("SELECT content FROM entries WHERE id=?", (id,))
             if row and (box.unpack(row[0])[1] if box else row[0]) == text:
                 data = packed(vector)
-                self._db.run("INSERT OR IGNORE INTO vectors VALUES(?, ?)", (id, box.seal(data) if box else data))
+                self._db.run(
+                    "INSERT OR IGNORE INTO vectors VALUES(?, ?)",
+                    (id, box.seal(data) if box else data),
+                )

@@ -1,26 +1,40 @@
-"""Compaction of stores: what truncate, sliding-window and summarize leave; called by stores.py, in its commits.
+"""Compaction of stores: what truncate, sliding-window and summarize leave; called by stores.py, in
+its commits.
 
-    oldest   how many, None: the older half   -> [(part, id of the last, text, entries before), ...] for a summary: at most SUMMARY_ENTRIES
+    oldest   how many, None: the older half   -> [(part, id of the last, text, entries before), ...]
+             for a summary: at most SUMMARY_ENTRIES
     replace  (id of the last, summary)     -> entries after
     compact  strategy                      -> (entries before, entries after)
 """
+
 from clawlite.core.errors import StoreError
 from clawlite.core.memories import CONVERSATION, SEMANTIC, TRUNCATE
 
-WINDOW = 1000                   # entries that a compaction leaves where the store names no number
+WINDOW = 1000  # entries that a compaction leaves where the store names no number
 SEARCHED = (CONVERSATION, SEMANTIC)
-SUMMARY_BYTES = 24000          # of the entries that one summary is made of
-SUMMARY_LEAST = 8              # entries of a place for which one is worth while
-SUMMARY_ENTRIES = 240           # that one is made of, so that something of each is seen; more are summarized with the summary of those before
-REACH = 256                     # entries, those of one request: the newest push the last summary out, and it is in the next all the same
-_WHOLE = 4096                   # characters of a summary that are in the next one
+SUMMARY_BYTES = 24000  # of the entries that one summary is made of
+SUMMARY_LEAST = 8  # entries of a place for which one is worth while
+# that one is made of, so that something of each is seen; more are summarized with the summary of
+# those before
+SUMMARY_ENTRIES = 240
+# entries, those of one request: the newest push the last summary out, and it is in the next all the
+# same
+REACH = 256
+_WHOLE = 4096  # characters of a summary that are in the next one
 
 
 def notes(entries: list) -> str:
-    """Return what a provider is shown of *entries* [(text, is a summary)]: a summary at their head whole, of others an equal part."""
+    """Return what a provider is shown of *entries* [(text, is a summary)]: a summary at their
+    head whole, of others an equal part.
+    """
     head = entries[0][0][:_WHOLE] if entries[0][1] else None
     each = (SUMMARY_BYTES - len(head or "")) // len(entries)
-    return "\n".join(["- " + (text[:each] if number or head is None else head) for number, (text, _) in enumerate(entries)])
+    return "\n".join(
+        [
+            "- " + (text[:each] if number or head is None else head)
+            for number, (text, _) in enumerate(entries)
+        ]
+    )
 
 
 class Compaction:
@@ -33,7 +47,13 @@ class Compaction:
     """
 
     def __init__(self, db, places, clock, dumps, boxes):
-        self._db, self._places, self._clock, self._dumps, self._boxes = db, places, clock, dumps, boxes
+        self._db, self._places, self._clock, self._dumps, self._boxes = (
+            db,
+            places,
+            clock,
+            dumps,
+            boxes,
+        )
 
     def _where(self, store, part, now: int) -> list:
         if part is None:
@@ -49,7 +69,11 @@ class Compaction:
             floor = self._places.floor(place, store, now)
             before += self._places.count(place, floor, store)
             if store.type in SEARCHED:
-                row = self._db.row("SELECT id FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1 OFFSET ?", (floor, place.last, keep - 1))
+                row = self._db.row(
+                    "SELECT id FROM entries WHERE id BETWEEN ? AND ? ORDER BY id "
+                    "DESC LIMIT 1 OFFSET ?",
+                    (floor, place.last, keep - 1),
+                )
                 floor = row[0] if row else floor
                 self._places.drop(place, floor)
             after += self._places.count(place, floor, store)
@@ -62,11 +86,19 @@ class Compaction:
             before = self._places.count(place, floor, store)
             if before < SUMMARY_LEAST:
                 continue
-            end = self._db.row("SELECT id FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1 OFFSET ?", (floor, place.last, (count or before // 2) - 1))
-            rows = self._db.run("SELECT id, content, metadata FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
-                                (self._first(place, floor), end[0] if end else place.last, SUMMARY_ENTRIES)).fetchall()
+            end = self._db.row(
+                "SELECT id FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1 OFFSET ?",
+                (floor, place.last, (count or before // 2) - 1),
+            )
+            rows = self._db.run(
+                "SELECT id, content, metadata FROM entries WHERE id BETWEEN ? AND "
+                "? ORDER BY id LIMIT ?",
+                (self._first(place, floor), end[0] if end else place.last, SUMMARY_ENTRIES),
+            ).fetchall()
             part_of = self._db.row("SELECT part FROM places WHERE number=?", (place.number,))[0]
-            found.append((part_of, rows[-1][0], notes([self._noted(box, *row[1:]) for row in rows]), before))
+            found.append(
+                (part_of, rows[-1][0], notes([self._noted(box, *row[1:]) for row in rows]), before)
+            )
         return found
 
     def _first(self, place, floor: int) -> int:
@@ -85,14 +117,24 @@ class Compaction:
         place = self._places.find(store, part, now)
         row = self._db.row("SELECT id, content FROM entries WHERE id=?", (last,)) if place else None
         if row is None:
-            raise StoreError("store %s: what was summarized is gone" % store.name, "send this again")
+            raise StoreError(
+                "store %s: what was summarized is gone" % store.name, "send this again"
+            )
         floor = self._places.floor(place, store, now)
-        count = self._db.row("SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?", (self._first(place, floor), last))[0]
+        count = self._db.row(
+            "SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?",
+            (self._first(place, floor), last),
+        )[0]
         self._places.drop(place, last)
         self._places.unindex(place, [row])
-        self._db.run("DELETE FROM vectors WHERE id=?", (last,))         # it was of what the summary stands for
+        # it was of what the summary stands for
+        self._db.run("DELETE FROM vectors WHERE id=?", (last,))
         box, metadata = self._boxes.of(store), {"summary_of": count}
-        row = box.pack(None, summary, False, metadata)[1:] if box else (summary, False, self._dumps(metadata))
+        row = (
+            box.pack(None, summary, False, metadata)[1:]
+            if box
+            else (summary, False, self._dumps(metadata))
+        )
         self._db.run("UPDATE entries SET content=?, is_json=?, metadata=? WHERE id=?", (*row, last))
         if last <= place.indexed and place.has_words:
             self._db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (last, summary))

@@ -1,8 +1,10 @@
-"""What comes around a turn on Linux: context files before it, and the console's conversation in its store (core/conversation.py).
+"""What comes around a turn on Linux: context files before it, and the console's conversation in its
+store (core/conversation.py).
 
-Context files (Identity.context_files) are read when a turn begins: what memory-write wrote, the one in the workspace, where a tool may
-write it, else the maker's beside the image.  What is not there is left out.
-"""
+Context files (Identity.context_files) are read when a turn begins: what memory-write wrote, the one
+in the workspace, where a tool may write it, else the maker's beside the image.  What is not there
+is left out."""
+
 import os
 
 from clawlite.core.conversation import MAX_MESSAGES, keep, restore
@@ -11,33 +13,42 @@ from clawlite.core.memories import SUMMARIZE, ask
 from clawlite.core.turn import Message
 from clawlite.linux.memory.workspace_store import read_below
 
-MAX_FILE, MAX_FILES = 16384, 32768       # bytes that are read of a context file, and of all of them
-WRITTEN = "MEMORY.md"           # by memory-write (linux/tools/memory_tools.py)
+MAX_FILE, MAX_FILES = 16384, 32768  # bytes that are read of a context file, and of all of them
+WRITTEN = "MEMORY.md"  # by memory-write (linux/tools/memory_tools.py)
 
 
 def preface(files: list, folders: tuple, own: str = "") -> list:
-    """Return the messages that say what the context *files* [[name, path], ...] hold, each in the first of *folders* that has it; [] when none has.
+    """Return the messages that say what the context *files* [[name, path], ...] hold, each in the
+    first of *folders* that has it; [] when none has.
 
-    own  the folder whose MEMORY.md the tool memory-write writes: it comes before another of that name
+    own  the folder whose MEMORY.md the tool memory-write writes: it comes before another of that
+         name
     """
     texts, left = [], MAX_FILES
     for name, path in files:
         for folder in (own, *folders) if own and path == WRITTEN else folders:
             data = _read(folder, path, min(MAX_FILE, left) + 1)
-            if data is None or folder == own and not data:         # made, and nothing written yet
+            if data is None or folder == own and not data:  # made, and nothing written yet
                 continue
             cut = " (its beginning)" if len(data) > min(MAX_FILE, left) else ""
-            data = data[:min(MAX_FILE, left)]
+            data = data[: min(MAX_FILE, left)]
             left -= len(data)
-            texts.append("## %s: %s%s\n\n%s" % (name, path, cut, data.decode("utf-8", "replace").strip()))
+            texts.append(
+                "## %s: %s%s\n\n%s" % (name, path, cut, data.decode("utf-8", "replace").strip())
+            )
             break
     if not texts:
         return []
-    return [Message("user", "What follows is in files that you are given.\n\n" + "\n\n".join(texts)), Message("assistant", "I have read them.")]
+    return [
+        Message("user", "What follows is in files that you are given.\n\n" + "\n\n".join(texts)),
+        Message("assistant", "I have read them."),
+    ]
 
 
 def _read(folder: str, path: str, most: int):
-    """Return the beginning of a file, or None.  No link is followed: a tool may have made one in the workspace, to what only the agent may read."""
+    """Return the beginning of a file, or None.  No link is followed: a tool may have made one in
+    the workspace, to what only the agent may read.
+    """
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -49,9 +60,11 @@ def _read(folder: str, path: str, most: int):
 
 
 def lasting(work, place: tuple, history, keep_bytes: int):
-    """A generator of effects around a turn's *work*: it begins with what was said in earlier sessions, and stores what is said now.
+    """A generator of effects around a turn's *work*: it begins with what was said in earlier
+    sessions, and stores what is said now.
 
-    place  what ``store_of`` returned;  history  ``history.History`` of *work*, which has *keep_bytes*
+    place  what ``store_of`` returned;  history  ``history.History`` of *work*, which has
+           *keep_bytes*
     """
     if not history.is_restored:
         history.is_restored = True
@@ -65,12 +78,15 @@ def lasting(work, place: tuple, history, keep_bytes: int):
 
 
 def _restore_summary(place: tuple, history):
-    """A generator of effects that puts the summary, the oldest entry, before what was restored, where that does not reach back to it."""
+    """A generator of effects that puts the summary, the oldest entry, before what was restored,
+    where that does not reach back to it.
+    """
     try:
         answer = yield from ask("query", *place, ("first", None, MAX_MESSAGES, None))
-    except ClawError:               # ``restore`` has said it
+    except ClawError:  # ``restore`` has said it
         return
     oldest = answer["entries"][0] if answer.get("truncated") else {}
-    if oldest.get("metadata", {}).get("summary_of") and isinstance(oldest["content"], str):     # an operator's may be anything
+    # an operator's may be anything
+    if oldest.get("metadata", {}).get("summary_of") and isinstance(oldest["content"], str):
         said = "What was said before, in short: " + oldest["content"]
         history.restore([[Message("user", said), Message("assistant", "I remember.")]])

@@ -1,18 +1,25 @@
 """One SQLite file: opened, brought up to date, and its errors in words.
 
-    entries   a row an entry; the number of its place stands in the upper bits of its id, so that what belongs together lies together,
-              the newest last: no index is needed for time, order and age, and a row costs one page of the log
-    places    a part of a store (global, of an identity, of a channel), and how far its words are indexed
-    words     FTS5 over entries.content, written in batches (search.py); which entries a word is in, and not where in them
+    entries   a row an entry; the number of its place stands in the upper bits of its id, so that
+              what belongs together lies together, the newest last: no index is needed for time,
+              order and age, and a row costs one page of the log
+    places    a part of a store (global, of an identity, of a channel), and how far its words are
+              indexed
+    words     FTS5 over entries.content, written in batches (search.py); which entries a word is in,
+              and not where in them
     vectors   what callers gave, normalised, float32
     sealed    stores whose entries are encrypted (encryption.py)
     folded    up to which record the journal is in here (journal.py)
 
-1. WAL.  A commit is a write(2) into the log: what it has returned for survives kill -9.  A power-safe commit syncs the log first.
+1. WAL.  A commit is a write(2) into the log: what it has returned for survives kill -9.  A
+   power-safe commit syncs the log first.
 2. Pages of 1024 bytes: an entry is short, and a commit writes whole pages.
-3. Migrations are scripts; ``user_version`` says how many have run.  A newer file than this program knows is left alone.
-4. ``_sqlite3`` is the C half of ``sqlite3``: it is loaded with the first request, in the worker's thread, without datetime.
+3. Migrations are scripts; ``user_version`` says how many have run.  A newer file than this program
+   knows is left alone.
+4. ``_sqlite3`` is the C half of ``sqlite3``: it is loaded with the first request, in the worker's
+   thread, without datetime.
 """
+
 import os
 from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
 
@@ -20,28 +27,39 @@ from clawlite.core.errors import QueryFailed, StoreError
 from clawlite.linux.files.files import FAULTY, mend, state_folder, tell_replaced
 
 FILE = "memory.db"
-BUSY_MS = 2000                  # another process of this agent may be writing
-APPLICATION = 0x434c4157        # "CLAW"
+BUSY_MS = 2000  # another process of this agent may be writing
+APPLICATION = 0x434C4157  # "CLAW"
 MIGRATIONS = (
     """CREATE TABLE places(number INTEGER PRIMARY KEY, store TEXT NOT NULL, part TEXT NOT NULL, indexed INTEGER NOT NULL, UNIQUE(store, part));
     CREATE TABLE entries(id INTEGER PRIMARY KEY, at INTEGER NOT NULL, key TEXT, content TEXT, is_json INTEGER NOT NULL, metadata TEXT, request BLOB);
     CREATE INDEX keyed ON entries(key, id) WHERE key IS NOT NULL;
     CREATE TABLE vectors(id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
     CREATE VIRTUAL TABLE words USING fts5(content, content='entries', content_rowid='id', tokenize='unicode61 remove_diacritics 2', detail=none);
-    INSERT INTO words(words, rank) VALUES('automerge', 8);""",
+    INSERT INTO words(words, rank) VALUES('automerge', 8);""",  # noqa: E501
     """CREATE TABLE folded(upto INTEGER NOT NULL);
     INSERT INTO folded VALUES(0);""",
     """CREATE TABLE sealed(store TEXT PRIMARY KEY, mark BLOB NOT NULL);""",
 )
-_WORDS = {                      # beginning of SQLite's name of an error -> (what it means, what helps)
+# beginning of SQLite's name of an error -> (what it means, what helps)
+_WORDS = {
     "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),
     "SQLITE_READONLY": ("it cannot be written", "make its folder and its file writable"),
-    "SQLITE_CANTOPEN": ("it cannot be opened", "make its folder and its file readable and writable"),
+    "SQLITE_CANTOPEN": (
+        "it cannot be opened",
+        "make its folder and its file readable and writable",
+    ),
     "SQLITE_CORRUPT": ("it is damaged", "move the file away to begin anew, or bring back a copy"),
-    "SQLITE_NOTADB": ("it is damaged: this is no database", "move the file away to begin anew, or bring back a copy"),
+    "SQLITE_NOTADB": (
+        "it is damaged: this is no database",
+        "move the file away to begin anew, or bring back a copy",
+    ),
     "SQLITE_BUSY": ("another process is writing to it", "send this again"),
-    # A limit of the file or of the user's bytes (EFBIG, EDQUOT) is this error too: SQLite tells only ENOSPC apart.
-    "SQLITE_IOERR_WRITE": ("the disk failed, or is full", "make room where this agent keeps its state, or look at the disk"),
+    # A limit of the file or of the user's bytes (EFBIG, EDQUOT) is this error too: SQLite tells
+    # only ENOSPC apart.
+    "SQLITE_IOERR_WRITE": (
+        "the disk failed, or is full",
+        "make room where this agent keeps its state, or look at the disk",
+    ),
     "SQLITE_IOERR": ("the disk failed", FAULTY),
 }
 
@@ -56,10 +74,10 @@ class Database:
         self.folder = folder
         self.path = os.path.join(folder, FILE)
         self._connection = None
-        self._status = None             # of the file that the connection has
+        self._status = None  # of the file that the connection has
         self._syncs = False
-        self.opened = 0                # how often
-        self._compares = None           # whether this connection has sqlite-vec
+        self.opened = 0  # how often
+        self._compares = None  # whether this connection has sqlite-vec
         self.read_only = False
 
     def run(self, sql: str, values=()):
@@ -86,11 +104,14 @@ class Database:
     def check_writable(self):
         """Raise ``StoreError`` where nothing can be written."""
         if self.read_only:
-            self.close()                # it may have been mended
+            self.close()  # it may have been mended
         if self._connection is None:
             self._open()
         if self.read_only:
-            raise StoreError("the memory %s cannot be written" % self.path, "make its folder and its file writable")
+            raise StoreError(
+                "the memory %s cannot be written" % self.path,
+                "make its folder and its file writable",
+            )
 
     def commit(self):
         self.run("COMMIT")
@@ -100,7 +121,7 @@ class Database:
         try:
             if self.in_transaction():
                 self.run("ROLLBACK")
-        except Exception:               # whatever it is: the next request opens the file anew
+        except Exception:  # whatever it is: the next request opens the file anew
             self.close()
 
     def compares_vectors(self) -> bool:
@@ -119,7 +140,9 @@ class Database:
         return self.row("PRAGMA data_version")[0], self.opened
 
     def check_place(self):
-        """Give up a file that was removed or replaced, and say so: what is written to it is lost.  Cost: one system call."""
+        """Give up a file that was removed or replaced, and say so: what is written to it is
+        lost.  Cost: one system call.
+        """
         if self._connection is None:
             return
         try:
@@ -136,20 +159,24 @@ class Database:
         if connection is not None:
             try:
                 connection.close()
-            except Exception:           # what is committed is in the log, and read from there next time
+            # what is committed is in the log, and read from there next time
+            except Exception:
                 pass
 
     def _open(self):
         try:
             from _sqlite3 import Error, connect
         except ImportError:
-            raise StoreError("this Python has no SQLite, and so no memory", "install a Python with the module sqlite3") from None
+            raise StoreError(
+                "this Python has no SQLite, and so no memory",
+                "install a Python with the module sqlite3",
+            ) from None
         make_folder(self.folder)
         self.opened += 1
         self._syncs = self.read_only = False
         try:
             self._try(connect, "rwc")
-        except OSError:                 # the file is gone again
+        except OSError:  # the file is gone again
             self.close()
             raise
         except Error as e:
@@ -158,7 +185,7 @@ class Database:
                 raise
             for how in ("ro", "ro&immutable=1"):
                 if how != "ro" and _size(self.path + "-wal"):
-                    break               # what stands in the log alone would be missing
+                    break  # what stands in the log alone would be missing
                 try:
                     self._try(connect, how)
                     return
@@ -168,14 +195,24 @@ class Database:
 
     def _try(self, connect, how: str):
         self.read_only = how != "rwc"
-        name = "file:%s?mode=%s" % ("".join("%%%02x" % c if c in b"%?#" or c > 126 else chr(c) for c in os.fsencode(self.path)), how)
-        self._connection = connect(name, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000)
+        name = "file:%s?mode=%s" % (
+            "".join(
+                "%%%02x" % c if c in b"%?#" or c > 126 else chr(c) for c in os.fsencode(self.path)
+            ),
+            how,
+        )
+        self._connection = connect(
+            name, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000
+        )
         version = self.row("PRAGMA user_version")[0]
         self._status = os.stat(self.path)
         if version > len(MIGRATIONS):
             self.close()
-            raise StoreError("the memory %s was written by a newer version (%d, this one knows %d)" % (self.path, version, len(MIGRATIONS)),
-                             "update clawlite, or move the file away to begin anew")
+            raise StoreError(
+                "the memory %s was written by a newer version (%d, this one knows %d)"
+                % (self.path, version, len(MIGRATIONS)),
+                "update clawlite, or move the file away to begin anew",
+            )
         if self.read_only:
             self.row("SELECT count(*) FROM places")
             return
@@ -203,15 +240,19 @@ class Database:
 
 
 def _load_vectors(connection) -> bool:
-    """Load sqlite-vec into *connection*, where it is installed and this Python's SQLite loads extensions; return whether it did."""
+    """Load sqlite-vec into *connection*, where it is installed and this Python's SQLite loads
+    extensions; return whether it did.
+    """
     try:
         import sqlite_vec
+
         connection.enable_load_extension(True)
         try:
             connection.load_extension(sqlite_vec.loadable_path())
         finally:
             connection.enable_load_extension(False)
-    except Exception:                   # it is not installed, this SQLite loads nothing, or the extension is for another machine
+    # it is not installed, this SQLite loads nothing, or the extension is for another machine
+    except Exception:
         return False
     return True
 
@@ -228,14 +269,26 @@ def _name(e) -> str:
 
 
 def is_full(e) -> bool:
-    """Return whether *e* says that the disk, or what this agent may use of it, is full, or may be."""
-    return isinstance(e, OSError) and e.errno in (ENOSPC, EDQUOT, EFBIG) or _name(e).startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE"))
+    """Return whether *e* says that the disk, or what this agent may use of it, is full, or may
+    be.
+    """
+    return (
+        isinstance(e, OSError)
+        and e.errno in (ENOSPC, EDQUOT, EFBIG)
+        or _name(e).startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE"))
+    )
 
 
 def failure(e, path: str, query: bool = False) -> StoreError:
-    """Return the error that tells of *e*, an ``_sqlite3.Error`` or an ``OSError``, of the file *path*."""
+    """Return the error that tells of *e*, an ``_sqlite3.Error`` or an ``OSError``, of the file
+    *path*.
+    """
     if isinstance(e, OSError) and is_full(e):
-        return StoreError("the memory %s: the disk is full" % path, _WORDS["SQLITE_FULL"][1], {"cause": errorcode[e.errno]})
+        return StoreError(
+            "the memory %s: the disk is full" % path,
+            _WORDS["SQLITE_FULL"][1],
+            {"cause": errorcode[e.errno]},
+        )
     if isinstance(e, OSError):
         return StoreError("the memory %s: %s" % (path, e.strerror), mend(e))
     name = _name(e)
@@ -252,7 +305,9 @@ def folder_of(agent: str) -> str:
 
 
 def make_folder(folder: str):
-    """Make *folder* where it is not there, so that a power cut does not take its name.  Raises ``StoreError`` when it cannot be."""
+    """Make *folder* where it is not there, so that a power cut does not take its name.  Raises
+    ``StoreError`` when it cannot be.
+    """
     try:
         lasting_folder(folder)
     except OSError as e:
@@ -261,7 +316,9 @@ def make_folder(folder: str):
 
 
 def lasting_folder(folder: str):
-    """Make *folder* and those above it where they are not there, and bring their names to the disk.  Raises ``OSError``."""
+    """Make *folder* and those above it where they are not there, and bring their names to the
+    disk.  Raises ``OSError``.
+    """
     if not os.path.isdir(folder):
         above = os.path.dirname(folder) or "."
         lasting_folder(above)
@@ -270,7 +327,9 @@ def lasting_folder(folder: str):
 
 
 def check_folder(folder: str):
-    """Raise ``StoreError`` when nothing can be remembered in *folder*: it is none, or cannot be written and has no memory yet."""
+    """Raise ``StoreError`` when nothing can be remembered in *folder*: it is none, or cannot be
+    written and has no memory yet.
+    """
     make_folder(folder)
     if not os.path.exists(os.path.join(folder, FILE)) and not os.access(folder, os.W_OK | os.X_OK):
         raise StoreError("the memory's folder %s cannot be written" % folder, "make it writable")

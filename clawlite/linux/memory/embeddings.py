@@ -1,26 +1,31 @@
 """Embeddings: vectors that a provider makes of texts, for semantic stores (CKP 5.6 ``embedding``).
 
     POST {endpoint}/embeddings {"model", "input": [text, ...], "encoding_format": "float"}
-    {"data": [{"index", "embedding": [number, ...]}, ...], "usage": {"prompt_tokens"}}          the openai-compatible form
+    {"data": [{"index", "embedding": [number, ...]}, ...], "usage": {"prompt_tokens"}}          the
+    openai-compatible form
 
-1. A request is one of the provider's: its limits, its meter, its secret, its attempts, its connection (core/provider.py).
-2. A provider that fails takes nothing from a store that is also searched by words: what it has to say is the answer's ``notice``, the entries
-   have no vector, and words find them.  Of a store that is searched by vectors alone it is the request's error.
-3. Once the provider answers again, entries without a vector, and summaries, are given theirs, MAX_TEXTS with each request to their store; those
-   without a text never.
-4. Vectors that a caller sends are used as they are.  A request that is sent again asks again, and is known all the same: only what the caller
-   sent tells one from another.
+1. A request is one of the provider's: its limits, its meter, its secret, its attempts, its
+   connection (core/provider.py).
+2. A provider that fails takes nothing from a store that is also searched by words: what it has to
+   say is the answer's ``notice``, the entries have no vector, and words find them.  Of a store that
+   is searched by vectors alone it is the request's error.
+3. Once the provider answers again, entries without a vector, and summaries, are given theirs,
+   MAX_TEXTS with each request to their store; those without a text never.
+4. Vectors that a caller sends are used as they are.  A request that is sent again asks again, and
+   is known all the same: only what the caller sent tells one from another.
 """
+
 from clawlite.core.effect import SLEEP, TELL
 from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.exchange import exchange, head, refused, without
 from clawlite.core.memories import VECTOR, ask
 from clawlite.core.provider import KEY_HEADER, NONE, Provider
 
-MAX_TEXTS = 64                  # of one request to the provider
-EVERY = 64                      # requests to a part that has all its vectors, until it is looked at again
-MAX_CHARACTERS = 8000           # of a text that is sent: models read some 8,000 tokens
-_NUMBER = 32                    # bytes that one takes at most in an answer, about
+MAX_TEXTS = 64  # of one request to the provider
+# requests to a part that has all its vectors, until it is looked at again
+EVERY = 64
+MAX_CHARACTERS = 8000  # of a text that is sent: models read some 8,000 tokens
+_NUMBER = 32  # bytes that one takes at most in an answer, about
 _AROUND = 65536
 
 
@@ -32,18 +37,28 @@ class Embeddings:
 
     def __init__(self, agent):
         self._agent = agent
-        self._made = {}                 # row -> Embedder
-        self._whole = {}                # (store, part) -> requests until it is looked at again for entries without a vector
+        self._made = {}  # row -> Embedder
+        # (store, part) -> requests until it is looked at again for entries without a vector
+        self._whole = {}
 
     def work(self, verb: str, store, part: str, details: tuple):
-        """A generator of effects: as ``memories.ask``, with the vectors that are missing in *details* of a "store" or a "query"."""
+        """A generator of effects: as ``memories.ask``, with the vectors that are missing in
+        *details* of a "store" or a "query".
+        """
         notice = vectors = None
         if verb == "store":
             texts = [None if vector else content for _, content, _, vector in details[1]]
-            lacking = [number for number, text in enumerate(texts) if text is not None and (text != "" or store.search == VECTOR)]
+            lacking = [
+                number
+                for number, text in enumerate(texts)
+                if text is not None and (text != "" or store.search == VECTOR)
+            ]
         else:
             kind, what, top, vector = details
-            texts, lacking = [what], [0] if kind == "semantic" and vector is None and what.strip() else []
+            texts, lacking = (
+                [what],
+                [0] if kind == "semantic" and vector is None and what.strip() else [],
+            )
         if lacking:
             try:
                 made = yield from self._vectors(store, [texts[number] for number in lacking])
@@ -65,7 +80,9 @@ class Embeddings:
         return value
 
     def _catch_up(self, store, part: str):
-        """Give vectors to some of the entries that have none; what fails, of a text that the provider does not take, EVERY requests later again."""
+        """Give vectors to some of the entries that have none; what fails, of a text that the
+        provider does not take, EVERY requests later again.
+        """
         left = self._whole.get((store.name, part), 0)
         if left:
             self._whole[store.name, part] = left - 1
@@ -75,23 +92,33 @@ class Embeddings:
             lacking = yield from ask("lacking", store, part, MAX_TEXTS)
             if lacking:
                 made = yield from self._vectors(store, [text for _, text in lacking])
-                yield from ask("learn", store, part, [(id, text, vector) for (id, text), vector in zip(lacking, made)])
+                yield from ask(
+                    "learn",
+                    store,
+                    part,
+                    [(id, text, vector) for (id, text), vector in zip(lacking, made)],
+                )
             if len(lacking) == MAX_TEXTS:
                 self._whole.pop((store.name, part), None)
         except ClawError:
             pass
 
     def _vectors(self, store, contents: list):
-        self._agent.chain()             # the shell makes what it asks with
+        self._agent.chain()  # the shell makes what it asks with
         row, size = store.embedding
         embedder = self._made.get(row)
         if embedder is None:
             image = self._agent.image
-            embedder = self._made[row] = Embedder(image.provider(row), *self._agent.codecs, 0, image.guard and image.guard.learn)
+            embedder = self._made[row] = Embedder(
+                image.provider(row), *self._agent.codecs, 0, image.guard and image.guard.learn
+            )
         dumps, found = self._agent.codecs[1], []
-        texts = [(content if isinstance(content, str) else dumps(content))[:MAX_CHARACTERS] for content in contents]
+        texts = [
+            (content if isinstance(content, str) else dumps(content))[:MAX_CHARACTERS]
+            for content in contents
+        ]
         for at in range(0, len(texts), MAX_TEXTS):
-            found += yield from embedder.embed(texts[at:at + MAX_TEXTS], size, self._agent.meter)
+            found += yield from embedder.embed(texts[at : at + MAX_TEXTS], size, self._agent.meter)
         return found
 
 
@@ -99,7 +126,9 @@ class Embedder(Provider):
     """A row of the image's PROVIDERS whose target makes embeddings."""
 
     def embed(self, texts: list, size: int, meter):
-        """A generator of effects that returns a list of vectors, each of *size* numbers.  Raises ``ProviderError`` when its attempts are used up."""
+        """A generator of effects that returns a list of vectors, each of *size* numbers.  Raises
+        ``ProviderError`` when its attempts are used up.
+        """
         attempt = 1
         while True:
             try:
@@ -109,35 +138,61 @@ class Embedder(Provider):
             except ProviderError as e:
                 wait = self._wait(e, attempt, meter)
                 if wait is None:
-                    raise ProviderError("provider %s: %s (tried %d of %d)" % (self.name, e.message, attempt, self.max_attempts), e.hint)
+                    raise ProviderError(
+                        "provider %s: %s (tried %d of %d)"
+                        % (self.name, e.message, attempt, self.max_attempts),
+                        e.hint,
+                    )
             yield (SLEEP, wait)
             attempt += 1
 
     def _embedded(self, texts: list, size: int, meter):
         wait = meter.pause(self)
         if wait:
-            yield (TELL, "provider %s: %d requests a minute are its limit, waiting %d s" % (self.name, self.per_minute, wait // 1000 + 1))
+            yield (
+                TELL,
+                "provider %s: %d requests a minute are its limit, waiting %d s"
+                % (self.name, self.per_minute, wait // 1000 + 1),
+            )
             yield (SLEEP, wait)
-        body = self.codec.dumps({"model": self.model, "input": texts, "encoding_format": "float"}).encode()
+        body = self.codec.dumps(
+            {"model": self.model, "input": texts, "encoding_format": "float"}
+        ).encode()
         asked = len(body) // 4
         meter.allowed(self, asked, 0)
         last = self._token
         key = yield from self._credential(meter)
         meter.sent(self)
-        headers = [("Content-Type", "application/json"), ("Accept", "application/json"), ("Accept-Encoding", "identity"), ("User-Agent", "clawlite")]
+        headers = [
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json"),
+            ("Accept-Encoding", "identity"),
+            ("User-Agent", "clawlite"),
+        ]
         if self.auth != NONE:
-            headers.append(("api-key", key) if self.auth == KEY_HEADER else ("Authorization", "Bearer " + key))
+            headers.append(
+                ("api-key", key) if self.auth == KEY_HEADER else ("Authorization", "Bearer " + key)
+            )
         most = len(texts) * size * _NUMBER + _AROUND
-        status, answered, data = yield from exchange(self.where, [head(self.where, headers, len(body)), body], most, lambda status, headers: None)
+        status, answered, data = yield from exchange(
+            self.where,
+            [head(self.where, headers, len(body)), body],
+            most,
+            lambda status, headers: None,
+        )
         if status == 401 and last is not None and self._token is last:
-            self._token = None              # withdrawn before its time: once more, with a new one
+            self._token = None  # withdrawn before its time: once more, with a new one
             return (yield from self._embedded(texts, size, meter))
         if status != 200:
-            raise refused(status, answered, self.codec.error(status, without(key, data)), meter.now_s())
+            raise refused(
+                status, answered, self.codec.error(status, without(key, data)), meter.now_s()
+            )
         answer = self.codec.parse(data)
         used = answer.get("usage")
         used = used.get("prompt_tokens") if isinstance(used, dict) else None
-        yield from self._spend(meter, used if isinstance(used, int) and used >= 0 else None, 0, asked, 0)
+        yield from self._spend(
+            meter, used if isinstance(used, int) and used >= 0 else None, 0, asked, 0
+        )
         return _vectors_of(answer, len(texts), size)
 
 
@@ -150,10 +205,19 @@ def _vectors_of(answer: dict, count: int, size: int) -> list:
         if type(index) is not int or not 0 <= index < count or not isinstance(vector, list):
             raise ProviderError("its answer holds no embeddings")
         if len(vector) != size:
-            raise ProviderError("its vectors have %d numbers, and the store says dimensions: %d" % (len(vector), size), "name the model's own number")
-        if any([type(number) not in (int, float) or not -1e18 < number < 1e18 for number in vector]) or not any(vector):
+            raise ProviderError(
+                "its vectors have %d numbers, and the store says dimensions: %d"
+                % (len(vector), size),
+                "name the model's own number",
+            )
+        if any(
+            [type(number) not in (int, float) or not -1e18 < number < 1e18 for number in vector]
+        ) or not any(vector):
             raise ProviderError("its answer holds a vector that is none")
         found[index] = vector
     if None in found:
-        raise ProviderError("its answer holds %d vectors, and %d were asked for" % (count - found.count(None), count))
+        raise ProviderError(
+            "its answer holds %d vectors, and %d were asked for"
+            % (count - found.count(None), count)
+        )
     return found

@@ -1,8 +1,11 @@
-"""What the memory does with a request to a conversation in files: the verbs of stores.py, over jsonl.py.
+"""What the memory does with a request to a conversation in files: the verbs of stores.py, over
+jsonl.py.
 
-1. Age and number count when it is read; what they have pushed out leaves the file when it is half of it.
+1. Age and number count when it is read; what they have pushed out leaves the file when it is half
+   of it.
 2. Words are found as in the database, with each word weighing the same; there are no vectors.
 """
+
 from binascii import crc32
 
 from clawlite.core.clock import iso8601
@@ -16,7 +19,7 @@ from clawlite.linux.memory.jsonl import FILE, MAX_BYTES, Lines, Record, known
 from clawlite.linux.memory.partitions import SET_MS
 from clawlite.linux.memory.reading import MAX_ANSWER
 
-_LEAST_DEAD = 64                # entries that a file may have too many
+_LEAST_DEAD = 64  # entries that a file may have too many
 
 
 class Talk:
@@ -29,9 +32,16 @@ class Talk:
 
     def __init__(self, files, clock, dumps, loads):
         self._files, self._clock, self._dumps, self._loads = files, clock, dumps, loads
-        self._known = {}                # path -> Lines
-        self._asked = {}                # path -> number of the newest entry when its compaction was last asked for
-        self._verbs = {"store": self._store, "query": self._query, "oldest": self._oldest, "replace": self._replace, "compact": self._compact}
+        self._known = {}  # path -> Lines
+        # path -> number of the newest entry when its compaction was last asked for
+        self._asked = {}
+        self._verbs = {
+            "store": self._store,
+            "query": self._query,
+            "oldest": self._oldest,
+            "replace": self._replace,
+            "compact": self._compact,
+        }
 
     def outcome(self, job: tuple) -> tuple:
         """Do a job; return (True, value) or (False, ``ClawError``)."""
@@ -57,16 +67,22 @@ class Talk:
         return "%s/%s" % (self._files.path(store, part), FILE)
 
     def _alive(self, lines, store, more: int = 0) -> list:
-        """Return [(n, at, content, key, metadata), ...] of what age and number have left, and so many *more* of what number has not."""
+        """Return [(n, at, content, key, metadata), ...] of what age and number have left, and so
+        many *more* of what number has not.
+        """
         records, young = lines.records, 0
         if store.max_age_s is not None:
             oldest = self._now(lines) - store.max_age_s * 1000
             while young < len(records) and records[young].at < oldest:
                 young += 1
-            if young and records[young - 1].at < SET_MS:        # as partitions.py has it
+            if young and records[young - 1].at < SET_MS:  # as partitions.py has it
                 young = 0
-        found = [(record.n + place, record.at, *entry) for record in records[young:] for place, entry in enumerate(record.entries)]
-        return found[-store.max_entries - more:] if store.max_entries is not None else found
+        found = [
+            (record.n + place, record.at, *entry)
+            for record in records[young:]
+            for place, entry in enumerate(record.entries)
+        ]
+        return found[-store.max_entries - more :] if store.max_entries is not None else found
 
     def _now(self, lines) -> int:
         """Return the time; while nobody has set the clock that of the newest entry."""
@@ -79,14 +95,22 @@ class Talk:
         for number, (_, content, _, vector) in enumerate(entries):
             text_of(content, number, self._dumps)
             if vector:
-                raise InvalidParams("entries[%d].vector: store %s lies in files, and is not searched by vectors" % (number, store.name))
+                raise InvalidParams(
+                    "entries[%d].vector: store %s lies in files, and is not "
+                    "searched by vectors" % (number, store.name)
+                )
         mark = crc32(told(store, part, entries))
         before = known(lines.records, request_id, mark, now) if request_id else None
         if before is not None:
             return _stored(before.n, before.request[2])
         first = lines.last() + 1
         at = max(now, lines.records[-1].at if lines.records else 0)
-        record = Record(first, at, [request_id, mark, len(entries)] if request_id else None, [[content, key, metadata] for key, content, metadata, _ in entries])
+        record = Record(
+            first,
+            at,
+            [request_id, mark, len(entries)] if request_id else None,
+            [[content, key, metadata] for key, content, metadata, _ in entries],
+        )
         lines.append(record, store.lasting, min(store.max_bytes or MAX_BYTES, MAX_BYTES))
         stored = _stored(first, len(entries))
         alive = self._alive(lines, store)
@@ -94,8 +118,12 @@ class Talk:
         if dead > max(_LEAST_DEAD, len(alive)):
             self._keep(lines, alive[0][0], now)
         most = store.max_entries or WINDOW
-        if store.compacts and store.compaction in (SUMMARIZE, TRUNCATE) and len(alive) >= most \
-                and lines.last() - self._asked.get(lines.path, -most) >= max(8, most // 8):
+        if (
+            store.compacts
+            and store.compaction in (SUMMARIZE, TRUNCATE)
+            and len(alive) >= most
+            and lines.last() - self._asked.get(lines.path, -most) >= max(8, most // 8)
+        ):
             self._asked[lines.path] = lines.last()
             stored["is_full"] = True
         return stored
@@ -125,7 +153,11 @@ class Talk:
             size += len(content) if isinstance(content, str) else len(self._dumps(content))
             if len(found) >= top or found and size > MAX_ANSWER:
                 return {"entries": found, "truncated": True}
-            entry = {"id": "entry-%d" % n, "content": content, "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000)}
+            entry = {
+                "id": "entry-%d" % n,
+                "content": content,
+                "timestamp": "%s.%03dZ" % (iso8601(at // 1000)[:-1], at % 1000),
+            }
             for name, value in (("score", scores.get(n)), ("key", key), ("metadata", metadata)):
                 if value is not None:
                     entry[name] = value
@@ -136,7 +168,7 @@ class Talk:
 
     def _compact(self, lines, store, part, strategy: int) -> tuple:
         alive, most = self._alive(lines, store), store.max_entries or WINDOW
-        left = alive[-(max(1, most // 2) if strategy == TRUNCATE else most):]
+        left = alive[-(max(1, most // 2) if strategy == TRUNCATE else most) :]
         if len(left) < sum([len(record.entries) for record in lines.records]):
             self._keep(lines, left[0][0] if left else lines.last(), self._clock())
         return len(alive), len(left)
@@ -145,26 +177,44 @@ class Talk:
         alive, more = self._alive(lines, store), self._alive(lines, store, REACH)
         if len(alive) < SUMMARY_LEAST:
             return []
-        rows = more[:len(more) - len(alive) + (count or len(alive) // 2)][:SUMMARY_ENTRIES]
-        noted = [(text_of(row[2], 0, self._dumps)[0], "summary_of" in (row[4] or ())) for row in rows]
+        rows = more[: len(more) - len(alive) + (count or len(alive) // 2)][:SUMMARY_ENTRIES]
+        noted = [
+            (text_of(row[2], 0, self._dumps)[0], "summary_of" in (row[4] or ())) for row in rows
+        ]
         return [(part or "", rows[-1][0], notes(noted), len(alive))]
 
     def _replace(self, lines, store, part: str, details: tuple) -> int:
         last, summary = details
         gone = [row for row in self._alive(lines, store, REACH) if row[0] <= last]
         if not gone or gone[-1][0] != last:
-            raise StoreError("store %s: what was summarized is gone" % store.name, "send this again")
-        self._keep(lines, last + 1, self._clock(), [Record(last, gone[-1][1], None, [[summary, None, {"summary_of": len(gone)}]])])
+            raise StoreError(
+                "store %s: what was summarized is gone" % store.name, "send this again"
+            )
+        self._keep(
+            lines,
+            last + 1,
+            self._clock(),
+            [Record(last, gone[-1][1], None, [[summary, None, {"summary_of": len(gone)}]])],
+        )
         return len(self._alive(lines, store))
 
     @staticmethod
     def _keep(lines, first: int, now: int, before=()):
-        """Write the file anew with the entries from the number *first* on, behind the records *before*."""
+        """Write the file anew with the entries from the number *first* on, behind the records
+        *before*.
+        """
         kept = list(before)
         for record in lines.records:
             skip = max(0, first - record.n)
             if skip < len(record.entries):
-                kept.append(Record(record.n + skip, record.at, record.request if not skip else None, record.entries[skip:]))
+                kept.append(
+                    Record(
+                        record.n + skip,
+                        record.at,
+                        record.request if not skip else None,
+                        record.entries[skip:],
+                    )
+                )
         lines.keep(kept, now)
 
 

@@ -1,15 +1,21 @@
-"""``memory.journal``: entries of wear-saving stores on their way into the database, in records behind one another.
+"""``memory.journal``: entries of wear-saving stores on their way into the database, in records
+behind one another.
 
     record    length of the payload (4 bytes, little-endian), CRC-32 of it (4), payload: CBOR
     payload   [sequence, store, part, [row of entries, ...], [row of vectors, ...]]
 
-1. A record is one write(2) of little more than the entry: what write has returned for survives ``kill -9``.  A commit for each entry would
-   write whole pages of the log, and write them again into the file.
-2. ``fold`` moves records into the database, many in one synced commit that also says up to which sequence; then the file is emptied.  Where
-   that is interrupted, the sequence says what is in the database already.
-3. All processes of one agent share the file, under a lock; whoever finds records of another one folds them before anything else.
-4. A torn end is what a power cut leaves.  It is set aside as ``memory.journal.damaged``, and what is before it counts.
+1. A record is one write(2) of little more than the entry: what write has returned for survives
+   ``kill -9``.  A commit for each entry would write whole pages of the log, and write them again
+   into the file.
+2. ``fold`` moves records into the database, many in one synced commit that also says up to which
+   sequence; then the file is emptied.  Where that is interrupted, the sequence says what is in the
+   database already.
+3. All processes of one agent share the file, under a lock; whoever finds records of another one
+   folds them before anything else.
+4. A torn end is what a power cut leaves.  It is set aside as ``memory.journal.damaged``, and what
+   is before it counts.
 """
+
 import fcntl
 import os
 import struct
@@ -23,7 +29,7 @@ from clawlite.linux.memory.database import lasting_folder, sync_folder
 from clawlite.linux.memory.partitions import BITS
 
 FILE = "memory.journal"
-MAX_ENTRIES = 512               # that wait in it: as many as are put into the index together
+MAX_ENTRIES = 512  # that wait in it: as many as are put into the index together
 MAX_BYTES = 1048576
 _HEAD = struct.Struct("<II")
 
@@ -41,15 +47,18 @@ class Journal:
         self.fault = None
         self._folder = folder
         self._fd = None
-        self._size = None               # bytes, as this process left it; None: it has not been looked at
-        self._found = 0                 # bytes that it has while it is locked
+        # bytes, as this process left it; None: it has not been looked at
+        self._size = None
+        self._found = 0  # bytes that it has while it is locked
         self._inode = None
-        self._sequence = 0              # of the last record
+        self._sequence = 0  # of the last record
 
     def lock(self, new: bool) -> bool:
-        """Lock the file that the path leads to now; return whether there is one that can be locked.  *new*: make it."""
+        """Lock the file that the path leads to now; return whether there is one that can be
+        locked.  *new*: make it.
+        """
         if self.fault:
-            self.close()                # it may have been mended
+            self.close()  # it may have been mended
         while True:
             if self._fd is None and not (new or os.path.exists(self.path)):
                 return False
@@ -65,14 +74,16 @@ class Journal:
                     return True
             except FileNotFoundError:
                 pass
-            self.close()                # somebody has moved it away
+            self.close()  # somebody has moved it away
 
     def unlock(self):
         if self._fd is not None:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def is_strange(self) -> bool:
-        """Return whether it holds records that this process has not written, or may have lost track of."""
+        """Return whether it holds records that this process has not written, or may have lost
+        track of.
+        """
         return self._fd is not None and self._size != self._found
 
     def is_empty(self) -> bool:
@@ -86,7 +97,9 @@ class Journal:
         self._size = None
 
     def append(self, records: list, lasting: bool):
-        """Write *records* [(store, part, rows, vectors)], whole or not at all; *lasting*: they survive a power cut.  Raises ``OSError``."""
+        """Write *records* [(store, part, rows, vectors)], whole or not at all; *lasting*: they
+        survive a power cut.  Raises ``OSError``.
+        """
         parts, sequence = [], self._sequence
         for record in records:
             sequence += 1
@@ -96,7 +109,7 @@ class Journal:
         self._check()
         try:
             written = os.write(self._fd, data)
-            if written < len(data):     # a full disk takes what fits
+            if written < len(data):  # a full disk takes what fits
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
             if lasting:
                 os.fdatasync(self._fd)
@@ -112,22 +125,26 @@ class Journal:
         data, found, at = _whole(self._fd), [], 0
         while len(data) - at >= _HEAD.size:
             length, crc = _HEAD.unpack_from(data, at)
-            payload = data[at + _HEAD.size:at + _HEAD.size + length]
+            payload = data[at + _HEAD.size : at + _HEAD.size + length]
             if not length or len(payload) < length or crc32(payload) != crc:
                 break
             try:
                 record = decode(payload)
             except CBORError:
                 break
-            if found and record[0] != found[-1][0] + 1:         # an older one, that was not overwritten
+            # an older one, that was not overwritten
+            if found and record[0] != found[-1][0] + 1:
                 break
             found.append(record)
             at += _HEAD.size + length
         if at < len(data):
             with open(self.path + ".damaged", "wb") as file:
                 file.write(data[at:])
-            os.write(2, b"clawlite: %s: its last %d bytes are no whole record; they are in %s.damaged\n" % (
-                os.fsencode(self.path), len(data) - at, os.fsencode(self.path)))
+            os.write(
+                2,
+                b"clawlite: %s: its last %d bytes are no whole record; they are in "
+                b"%s.damaged\n" % (os.fsencode(self.path), len(data) - at, os.fsencode(self.path)),
+            )
         return found
 
     def follow(self, sequence: int):
@@ -154,22 +171,26 @@ class Journal:
         self.fault = None
         try:
             lasting_folder(self._folder)
-            self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(
+                self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
             sync_folder(self._folder)
         except OSError as e:
             self.fault = e
             if self._fd is None and os.path.exists(self.path):
-                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)       # it can be locked and read all the same
+                # it can be locked and read all the same
+                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         if self._fd is not None:
             status = os.fstat(self._fd)
             self._inode = status.st_dev, status.st_ino
 
 
 def fold(db, journal) -> list:
-    """Move what *journal* holds into *db*, in one commit; return [(store, part, keys), ...] of what was new.
+    """Move what *journal* holds into *db*, in one commit; return [(store, part, keys), ...] of what
+    was new.
 
-    The journal is locked.  The caller ends the commit, and then empties the journal up to the sequence that ``folded`` says.
-    """
+    The journal is locked.  The caller ends the commit, and then empties the journal up to the
+    sequence that ``folded`` says."""
     upto = db.row("SELECT upto FROM folded")[0]
     found = []
     for sequence, store, part, rows, vectors in journal.read():
@@ -186,11 +207,22 @@ def fold(db, journal) -> list:
 
 
 def _check_ids(db, store: str, part: str, rows: list, vectors: list):
-    """Give *rows* and *vectors* other ids where theirs are taken, or belong to another place: the database is not the one of then."""
+    """Give *rows* and *vectors* other ids where theirs are taken, or belong to another place:
+    the database is not the one of then.
+    """
     row = db.row("SELECT number FROM places WHERE store=? AND part=?", (store, part))
-    number = row[0] if row else db.run("INSERT INTO places(store, part, indexed) VALUES(?, ?, 0)", (store, part)).lastrowid
+    number = (
+        row[0]
+        if row
+        else db.run(
+            "INSERT INTO places(store, part, indexed) VALUES(?, ?, 0)", (store, part)
+        ).lastrowid
+    )
     base = number << BITS
-    last = db.row("SELECT max(id) FROM entries WHERE id>? AND id<?", (base, base + (1 << BITS)))[0] or base
+    last = (
+        db.row("SELECT max(id) FROM entries WHERE id>? AND id<?", (base, base + (1 << BITS)))[0]
+        or base
+    )
     first = rows[0][0]
     if last < first < base + (1 << BITS):
         return

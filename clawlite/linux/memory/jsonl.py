@@ -1,16 +1,24 @@
-"""Conversations in files (``backend: filesystem``): a line for each request that stored something, for people and their tools to read.
+"""Conversations in files (``backend: filesystem``): a line for each request that stored something,
+for people and their tools to read.
 
-    <path of the store, or memory/files/NAME in the state folder>/[identity/NAME/ or channel/NAME/]conversation.jsonl
-    {"n": number of the first entry, "at": ms since 1970, "request": [id, mark, entries] or null, "entries": [[content, key, metadata], ...],
-     "crc": CRC-32 of what stands before its comma, 8 hexadecimal digits; lines of earlier versions, and those that a person wrote, may lack it}
+    <path of the store, or memory/files/NAME in the state folder>/[identity/NAME/ or
+    channel/NAME/]conversation.jsonl {"n": number of the first entry, "at": ms since 1970,
+    "request": [id, mark, entries] or null, "entries": [[content, key, metadata], ...],
+     "crc": CRC-32 of what stands before its comma, 8 hexadecimal digits; lines of earlier versions,
+     and those that a person wrote, may lack it}
 
-1. A line is one write(2) at the end: a request is there whole or not at all, and what write has returned for survives ``kill -9``; of a power-safe
-   store it is synced first.  A torn last line is cut off by the next writer, and kept beside the file as ``NAME.damaged``; that is told.
-2. Compaction and retention write the file anew beside its place and rename it.  Numbers are never given twice: the newest entry stays.
-3. All of a file is in memory while it is used, at most ``MAX_BYTES`` of it.  All processes of an agent share it, under a lock.
-4. Where a line is no such object, or does not have its CRC, that is told, the whole file is kept as ``NAME.damaged``, and the other lines
-   go on.  A file that cannot be written is an error then, which names the line.
+1. A line is one write(2) at the end: a request is there whole or not at all, and what write has
+   returned for survives ``kill -9``; of a power-safe store it is synced first.  A torn last line is
+   cut off by the next writer, and kept beside the file as ``NAME.damaged``; that is told.
+2. Compaction and retention write the file anew beside its place and rename it.  Numbers are never
+   given twice: the newest entry stays.
+3. All of a file is in memory while it is used, at most ``MAX_BYTES`` of it.  All processes of an
+   agent share it, under a lock.
+4. Where a line is no such object, or does not have its CRC, that is told, the whole file is kept as
+   ``NAME.damaged``, and the other lines go on.  A file that cannot be written is an error then,
+   which names the line.
 """
+
 import fcntl
 import os
 import re
@@ -33,7 +41,8 @@ _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}\Z')
 class Record:
     """One line of a file.
 
-    n        number of its first entry;  at  ms;  request  [id, mark, how many entries it had] or None
+    n        number of its first entry;  at  ms;  request  [id, mark, how many entries it had] or
+    None
     entries  list of [content, key, metadata]
     """
 
@@ -51,27 +60,39 @@ class Lines:
     def __init__(self, path: str, dumps, loads):
         self.path, self._dumps, self._loads = path, dumps, loads
         self.records = []
-        self._status = None             # (inode, bytes) of what is in memory
-        self._torn = 0                  # bytes behind the last whole line
-        self._told = None               # (inode, bytes) of the torn file that was told of
-        self._damaged = []              # numbers of lines that are none
+        self._status = None  # (inode, bytes) of what is in memory
+        self._torn = 0  # bytes behind the last whole line
+        self._told = None  # (inode, bytes) of the torn file that was told of
+        self._damaged = []  # numbers of lines that are none
         self._fd = None
 
     def open(self, new: bool) -> bool:
-        """Lock the file, and read what others have changed; return whether there is one.  *new*: make it.  ``close`` ends it."""
+        """Lock the file, and read what others have changed; return whether there is one.  *new*:
+        make it.  ``close`` ends it.
+        """
         while True:
             try:
                 if new:
                     lasting_folder(os.path.dirname(self.path))
-                self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if new else 0) | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                self._fd = os.open(
+                    self.path,
+                    os.O_RDWR
+                    | os.O_APPEND
+                    | (os.O_CREAT if new else 0)
+                    | os.O_NOFOLLOW
+                    | os.O_CLOEXEC,
+                    0o600,
+                )
             except FileNotFoundError:
                 return False
             except PermissionError:
                 if new:
                     raise
-                self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._fd = os.open(
+                    self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                )
             status = os.fstat(self._fd)
-            if not S_ISREG(status.st_mode):     # a pipe takes what is written, and keeps nothing
+            if not S_ISREG(status.st_mode):  # a pipe takes what is written, and keeps nothing
                 raise StoreError("%s is no file" % self.path, "move it away to begin anew")
             self._lock()
             status = os.fstat(self._fd)
@@ -85,18 +106,23 @@ class Lines:
             data = self._read(status)
             if self._damaged:
                 self._set_aside(data)
-                self.close()            # the lock is the old file's
+                self.close()  # the lock is the old file's
                 return self.open(new)
         return True
 
     def _lock(self):
-        """Raises ``StoreError``: whoever may read the file can lock it, a tool too, and no agent waits for that without an end."""
+        """Raises ``StoreError``: whoever may read the file can lock it, a tool too, and no agent
+        waits for that without an end.
+        """
         for _ in range(_LOCK_TRIES):
             try:
                 return fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 time.sleep(_LOCK_S)
-        raise StoreError("%s: another program has it locked for %d s" % (self.path, _LOCK_TRIES * _LOCK_S), "end that program: fuser names it")
+        raise StoreError(
+            "%s: another program has it locked for %d s" % (self.path, _LOCK_TRIES * _LOCK_S),
+            "end that program: fuser names it",
+        )
 
     def close(self):
         if self._fd is not None:
@@ -108,16 +134,21 @@ class Lines:
         return self.records[-1].n + len(self.records[-1].entries) - 1 if self.records else 0
 
     def append(self, record: Record, lasting: bool, most: int):
-        """Write *record* behind the others, whole or not at all; *most*: bytes that the file may have.  Raises ``OSError``, ``StoreError``."""
+        """Write *record* behind the others, whole or not at all; *most*: bytes that the file may
+        have.  Raises ``OSError``, ``StoreError``.
+        """
         inode, size = self._status
         if self._torn:
             self._cut(size)
         is_first, data = not size, self._line(record)
         if size + len(data) > most:
-            raise StoreError("%s would have %d bytes, and may have %d" % (self.path, size + len(data), most), "let it be compacted, or remove it")
+            raise StoreError(
+                "%s would have %d bytes, and may have %d" % (self.path, size + len(data), most),
+                "let it be compacted, or remove it",
+            )
         try:
             written = os.write(self._fd, data)
-            if written < len(data):     # a full disk takes what fits
+            if written < len(data):  # a full disk takes what fits
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
             if lasting:
                 os.fdatasync(self._fd)
@@ -130,9 +161,16 @@ class Lines:
         self._status = inode, size + len(data)
 
     def keep(self, records: list, now: int):
-        """Write the file anew with *records*; of the others, what tells a request that is sent again."""
-        young = [Record(record.n, record.at, record.request, []) for record in self.records
-                 if record.request and record.at >= now - KEPT_MS and not any(other.n + len(other.entries) > record.n >= other.n for other in records)]
+        """Write the file anew with *records*; of the others, what tells a request that is sent
+        again.
+        """
+        young = [
+            Record(record.n, record.at, record.request, [])
+            for record in self.records
+            if record.request
+            and record.at >= now - KEPT_MS
+            and not any(other.n + len(other.entries) > record.n >= other.n for other in records)
+        ]
         self._replace(sorted(young + records, key=lambda record: record.n))
 
     def _replace(self, records: list):
@@ -148,11 +186,15 @@ class Lines:
         self.records, self._status, self._torn = records, (status.st_ino, status.st_size), 0
 
     def _line(self, record: Record) -> bytes:
-        text = self._dumps({"n": record.n, "at": record.at, "request": record.request, "entries": record.entries}).encode()
+        text = self._dumps(
+            {"n": record.n, "at": record.at, "request": record.request, "entries": record.entries}
+        ).encode()
         return b'%s,"crc":"%08x"}\n' % (text[:-1], crc32(text[:-1]))
 
     def _set_aside(self, data: bytes):
-        """Keep the damaged file *data* beside the new one, and say so.  Raises ``StoreError``: it cannot be written."""
+        """Keep the damaged file *data* beside the new one, and say so.  Raises ``StoreError``:
+        it cannot be written.
+        """
         numbers, aside = self._damaged, self.path + ".damaged"
         try:
             with _fresh(aside) as file:
@@ -160,10 +202,24 @@ class Lines:
             self._replace(self.records)
         except OSError as e:
             self._status = None
-            raise StoreError("%s: line %d is no line of a conversation, or was changed; it cannot be set aside: %s" % (
-                self.path, numbers[0], e.strerror), "mend it, or move the file away to begin anew") from None
-        tell("the conversation %s was damaged: %s; %s has it as it was" % (self.path, "line%s %s%s" % (
-            "s" * (len(numbers) > 1), ", ".join(map(str, numbers[:10])), " ..." * (len(numbers) > 10)), aside))
+            raise StoreError(
+                "%s: line %d is no line of a conversation, or was changed; it cannot "
+                "be set aside: %s" % (self.path, numbers[0], e.strerror),
+                "mend it, or move the file away to begin anew",
+            ) from None
+        tell(
+            "the conversation %s was damaged: %s; %s has it as it was"
+            % (
+                self.path,
+                "line%s %s%s"
+                % (
+                    "s" * (len(numbers) > 1),
+                    ", ".join(map(str, numbers[:10])),
+                    " ..." * (len(numbers) > 10),
+                ),
+                aside,
+            )
+        )
 
     def _cut(self, size: int):
         with _fresh(self.path + ".damaged") as file:
@@ -173,19 +229,26 @@ class Lines:
 
     def _read(self, status):
         if status.st_size > MAX_BYTES:
-            raise StoreError("%s has more than %d bytes" % (self.path, MAX_BYTES), "move it away to begin anew")
+            raise StoreError(
+                "%s has more than %d bytes" % (self.path, MAX_BYTES), "move it away to begin anew"
+            )
         data, self.records, self._status = b"", [], None
         while len(data) < status.st_size:
             part = os.pread(self._fd, status.st_size - len(data), len(data))
-            if not part:                # somebody without the lock has made it shorter
-                raise StoreError("%s: it becomes shorter while it is read" % self.path, "send this again, when whoever changes it is done")
+            if not part:  # somebody without the lock has made it shorter
+                raise StoreError(
+                    "%s: it becomes shorter while it is read" % self.path,
+                    "send this again, when whoever changes it is done",
+                )
             data += part
         *lines, torn = data.split(b"\n")
         last, self._damaged = 0, []
         for number, line in enumerate(lines):
             record = self._record(line, last)
-            if record is None and not any([self._record(other, 0) for other in lines[number + 1:]]):
-                torn = b"\n".join(lines[number:] + [torn])         # what a power cut left
+            if record is None and not any(
+                [self._record(other, 0) for other in lines[number + 1 :]]
+            ):
+                torn = b"\n".join(lines[number:] + [torn])  # what a power cut left
                 break
             if record is None:
                 self._damaged.append(number + 1)
@@ -193,7 +256,7 @@ class Lines:
             self.records.append(record)
             last = record.n + len(record.entries) - 1
         else:
-            for end in (torn, torn[:-1]):           # a line feed that is missing, or damaged
+            for end in (torn, torn[:-1]):  # a line feed that is missing, or damaged
                 record = self._record(end, last) if _SEAL.search(end) else None
                 if record:
                     self.records.append(record)
@@ -204,23 +267,34 @@ class Lines:
         self._status = status.st_ino, status.st_size - self._torn
         if torn and self._told != (status.st_ino, status.st_size):
             self._told = status.st_ino, status.st_size
-            tell("the conversation %s has %d bytes at its end that are no whole line; %s.damaged will have them" % (
-                self.path, len(torn), self.path))
+            tell(
+                "the conversation %s has %d bytes at its end that are no whole line; %s.damaged "
+                "will have them" % (self.path, len(torn), self.path)
+            )
         return data
 
     def _record(self, line: bytes, last: int):
-        """Return the ``Record`` that *line* is, behind the entry with the number *last*; None when it is none."""
+        """Return the ``Record`` that *line* is, behind the entry with the number *last*; None
+        when it is none.
+        """
         seal = _SEAL.search(line)
-        if seal and crc32(line[:seal.start()]) != int(seal[1], 16):
+        if seal and crc32(line[: seal.start()]) != int(seal[1], 16):
             return None
         try:
             value = self._loads(line)
         except ClawError:
             return None
-        if not isinstance(value, dict) or type(value.get("n")) is not int or type(value.get("at")) is not int or value["n"] <= last:
+        if (
+            not isinstance(value, dict)
+            or type(value.get("n")) is not int
+            or type(value.get("at")) is not int
+            or value["n"] <= last
+        ):
             return None
         request, entries = value.get("request"), value.get("entries")
-        if request is not None and not (isinstance(request, list) and [type(part) for part in request] == [str, int, int]):
+        if request is not None and not (
+            isinstance(request, list) and [type(part) for part in request] == [str, int, int]
+        ):
             return None
         if not isinstance(entries, list) or not all([_is_entry(entry) for entry in entries]):
             return None
@@ -228,26 +302,42 @@ class Lines:
 
 
 def _fresh(path: str):
-    """Return a new file of the name *path*, open for writing: what had the name loses it, and no link is followed."""
+    """Return a new file of the name *path*, open for writing: what had the name loses it, and no
+    link is followed.
+    """
     try:
         os.unlink(path)
     except FileNotFoundError:
         pass
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb")
+    return open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600),
+        "wb",
+    )
 
 
 def _is_entry(entry) -> bool:
-    return isinstance(entry, list) and len(entry) == 3 and isinstance(entry[0], (str, dict)) and isinstance(entry[1], (str, type(None))) \
+    return (
+        isinstance(entry, list)
+        and len(entry) == 3
+        and isinstance(entry[0], (str, dict))
+        and isinstance(entry[1], (str, type(None)))
         and isinstance(entry[2], (dict, type(None)))
+    )
 
 
 def known(records: list, request_id: str, mark: int, now: int):
-    """Return the ``Record`` of a request that was sent before, or None.  Raises ``InvalidParams`` when it had other entries."""
+    """Return the ``Record`` of a request that was sent before, or None.  Raises
+    ``InvalidParams`` when it had other entries.
+    """
     for record in reversed(records):
         if record.at < now - KEPT_MS:
             return None
         if record.request and record.request[0] == request_id:
             if record.request[1] != mark:
-                raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
+                raise InvalidParams(
+                    "context.request_id: another request had this id within %d s"
+                    % (KEPT_MS // 1000),
+                    "send a new id with new entries",
+                )
             return record
     return None

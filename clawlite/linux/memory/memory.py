@@ -1,10 +1,14 @@
-"""The memory of an agent on Linux: one thread, which owns the database, and what the loop asks of it.
+"""The memory of an agent on Linux: one thread, which owns the database, and what the loop asks of
+it.
 
-1. The loop never waits for the disk: a request is handed over, its outcome comes with ``poll`` after the wake pipe's byte.
-2. All that waits when the thread is free is taken together: many stores become one commit, and one sync where it is power-safe.
-3. The thread and SQLite exist from the first request on.  A fault of the file is the outcome of each request that meets it; the
-   next one opens it again, so that what is mended needs no restart.
+1. The loop never waits for the disk: a request is handed over, its outcome comes with ``poll``
+   after the wake pipe's byte.
+2. All that waits when the thread is free is taken together: many stores become one commit, and one
+   sync where it is power-safe.
+3. The thread and SQLite exist from the first request on.  A fault of the file is the outcome of
+   each request that meets it; the next one opens it again, so that what is mended needs no restart.
 """
+
 import _thread
 import os
 import time
@@ -15,8 +19,8 @@ from clawlite.linux.files.files import state_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database, folder_of
 
-LEAVE_S = 2                     # what waits when the program leaves may take so long
-MAX_WAITING = 4096              # requests
+LEAVE_S = 2  # what waits when the program leaves may take so long
+MAX_WAITING = 4096  # requests
 
 
 def wall_ms() -> int:
@@ -37,8 +41,9 @@ class Memory:
         self._agent, self._wake, self._now_ms, self._clock = agent, wake, now_ms, clock
         self._waiting, self._ended = [], []
         self._lock = _thread.allocate_lock()
-        self._work = None                           # a lock that is held while the thread has nothing to do
-        self._gone = _thread.allocate_lock()        # held while the thread lives
+        # a lock that is held while the thread has nothing to do
+        self._work = None
+        self._gone = _thread.allocate_lock()  # held while the thread lives
         self._runs = self._closing = False
 
     def carry_out(self, effect: tuple):
@@ -49,14 +54,27 @@ class Memory:
             if is_free:
                 self._waiting.append(job)
         if not is_free:
-            self._agent.done(job[0], (False, StoreError("the memory has %d requests to do" % MAX_WAITING, "send this again later")), self._now_ms())
+            self._agent.done(
+                job[0],
+                (
+                    False,
+                    StoreError(
+                        "the memory has %d requests to do" % MAX_WAITING, "send this again later"
+                    ),
+                ),
+                self._now_ms(),
+            )
             return
         try:
             self._start()
-        except RuntimeError as e:       # no thread is left
+        except RuntimeError as e:  # no thread is left
             with self._lock:
                 self._waiting.remove(job)
-            self._agent.done(job[0], (False, StoreError("the memory cannot begin: %s" % e, "send this again later")), self._now_ms())
+            self._agent.done(
+                job[0],
+                (False, StoreError("the memory cannot begin: %s" % e, "send this again later")),
+                self._now_ms(),
+            )
 
     def poll(self):
         """Hand in what has come of requests."""
@@ -109,7 +127,7 @@ class Memory:
                     self._tell()
             if stores:
                 stores.close()
-        except BaseException as e:      # our bug: nobody must wait for ever for what it had in hand
+        except BaseException as e:  # our bug: nobody must wait for ever for what it had in hand
             self._fail(jobs, unexpected(e))
         finally:
             self._gone.release()
@@ -123,22 +141,31 @@ class Memory:
 
     def _open(self):
         from clawlite.linux.memory.stores import Stores
+
         name = self._agent.image.agent.name
         files = None
-        if any(store.type == WORKSPACE or store.path is not None for store in self._agent.memories().stores):
+        if any(
+            store.type == WORKSPACE or store.path is not None
+            for store in self._agent.memories().stores
+        ):
             from clawlite.linux.files.workspace import store_behind
             from clawlite.linux.memory.workspace_store import Files
+
             image = self._agent.image
             own = store_behind(image, state_folder(name))
             files = Files(folder_of(name), (own.name, image.workspace) if own else None)
         from clawlite.linux.memory.encryption import Boxes
         from clawlite.linux.secrets import secrets
+
         db = Database(folder_of(name))
-        boxes = Boxes(db, name, lambda secret: secrets.resolve(secret, secrets.stores(name)), dumps, loads)
+        boxes = Boxes(
+            db, name, lambda secret: secrets.resolve(secret, secrets.stores(name)), dumps, loads
+        )
         return Stores(db, self._clock, dumps, loads, boxes, files)
 
     def _tell(self):
         try:
             os.write(self._wake, b"\0")
-        except OSError:                 # the pipe is full of bytes that say the same, or the program is leaving
+        # the pipe is full of bytes that say the same, or the program is leaving
+        except OSError:
             pass

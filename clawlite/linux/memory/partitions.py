@@ -1,19 +1,25 @@
 """Places: the parts of stores in the database, and which of their entries are alive.
 
-1. An id is ``number << 40 | n``: n counts the entries of one place from 1, in the order in which they came.
-2. Times of a place never go back: a clock that was set back stands still there, so that time and order are one.
-3. The newest entry of a place is never deleted, it can only be too old to be shown: no id is given twice.
-4. While nobody has set the clock it is as late as the newest entry of all, and so is what is stored then.  What came before any time was known is as
-   old as the next entry that has one.  So a start without a clock brings nothing back, and the first time that is set takes nothing away.
+1. An id is ``number << 40 | n``: n counts the entries of one place from 1, in the order in which
+   they came.
+2. Times of a place never go back: a clock that was set back stands still there, so that time and
+   order are one.
+3. The newest entry of a place is never deleted, it can only be too old to be shown: no id is given
+   twice.
+4. While nobody has set the clock it is as late as the newest entry of all, and so is what is stored
+   then.  What came before any time was known is as old as the next entry that has one.  So a start
+   without a clock brings nothing back, and the first time that is set takes nothing away.
 """
+
 from clawlite.core.errors import StoreError
 from clawlite.core.memories import KEY_VALUE
 
 BITS = 40
-MAX_PLACES = 4096               # of one store
-KEPT_MS = 300000                # so long a request is remembered (and its entries, when they are no longer wanted)
-KEPT = 4096                     # requests of one place that are remembered
-SET_MS = 1700000000000          # a clock that shows less has not been set
+MAX_PLACES = 4096  # of one store
+# so long a request is remembered (and its entries, when they are no longer wanted)
+KEPT_MS = 300000
+KEPT = 4096  # requests of one place that are remembered
+SET_MS = 1700000000000  # a clock that shows less has not been set
 
 
 class Place:
@@ -54,7 +60,8 @@ class Places:
         self._db = db
         self._known = {}
         self._counts = {}
-        self.requests = {}              # request_id without hyphens -> (fingerprint, place, id of the first entry, how many, ms)
+        # request_id without hyphens -> (fingerprint, place, id of the first entry, how many, ms)
+        self.requests = {}
 
     def forget(self):
         """Forget what is known: somebody else has written, or a commit has failed."""
@@ -63,10 +70,14 @@ class Places:
         self.requests.clear()
 
     def find(self, store, part: str, now_ms: int, new: bool = False):
-        """Return the place of *part*; None when there is none and it is not to be *new*.  Raises ``StoreError``."""
+        """Return the place of *part*; None when there is none and it is not to be *new*.  Raises
+        ``StoreError``.
+        """
         place = self._known.get((store.name, part))
         if place is None:
-            row = self._db.row("SELECT number, indexed FROM places WHERE store=? AND part=?", (store.name, part))
+            row = self._db.row(
+                "SELECT number, indexed FROM places WHERE store=? AND part=?", (store.name, part)
+            )
             if row is None:
                 if not new:
                     return None
@@ -77,27 +88,47 @@ class Places:
 
     def all(self, store, now_ms: int) -> list:
         """Return every place of *store*."""
-        return [self.find(store, part, now_ms) for part, in self._db.run("SELECT part FROM places WHERE store=? ORDER BY number", (store.name,)).fetchall()]
+        return [
+            self.find(store, part, now_ms)
+            for (part,) in self._db.run(
+                "SELECT part FROM places WHERE store=? ORDER BY number", (store.name,)
+            ).fetchall()
+        ]
 
     def _new(self, store, part: str) -> int:
         count = self._counts.get(store.name)
         if count is None:
             count = self._db.row("SELECT count(*) FROM places WHERE store=?", (store.name,))[0]
         if count >= MAX_PLACES:
-            raise StoreError("store %s has %d parts, and takes no other identity or channel" % (store.name, count), "use a store of scope global")
+            raise StoreError(
+                "store %s has %d parts, and takes no other identity or channel"
+                % (store.name, count),
+                "use a store of scope global",
+            )
         self._counts[store.name] = count + 1
-        return self._db.run("INSERT INTO places(store, part, indexed) VALUES(?, ?, 0)", (store.name, part)).lastrowid
+        return self._db.run(
+            "INSERT INTO places(store, part, indexed) VALUES(?, ?, 0)", (store.name, part)
+        ).lastrowid
 
     def _recall(self, place, now_ms: int):
         """Read the newest entry of *place*, and the requests of the last minutes."""
-        rows = self._db.run("SELECT id, at, request FROM entries WHERE id>? AND id<? ORDER BY id DESC", (place.base, place.base + (1 << BITS)))
+        rows = self._db.run(
+            "SELECT id, at, request FROM entries WHERE id>? AND id<? ORDER BY id DESC",
+            (place.base, place.base + (1 << BITS)),
+        )
         for number, (id, at, request) in enumerate(rows):
             if not number:
                 place.last, place.at = id, at
             if number >= KEPT or at < now_ms - KEPT_MS:
                 break
             if request is not None:
-                self.requests[request[:16].hex()] = (request[16:20], place, id, int.from_bytes(request[20:], "big"), at)
+                self.requests[request[:16].hex()] = (
+                    request[16:20],
+                    place,
+                    id,
+                    int.from_bytes(request[20:], "big"),
+                    at,
+                )
         rows.close()
 
     # -- which entries are alive
@@ -110,25 +141,39 @@ class Places:
         if store.max_age_s is not None:
             place.alive = self.since(place, self.now(now_ms) - store.max_age_s * 1000, place.alive)
             if place.alive > floor:
-                row = self._db.row("SELECT at FROM entries WHERE id>? AND id<? ORDER BY id DESC LIMIT 1", (place.base, place.alive))
+                row = self._db.row(
+                    "SELECT at FROM entries WHERE id>? AND id<? ORDER BY id DESC LIMIT 1",
+                    (place.base, place.alive),
+                )
                 if row and row[0] < SET_MS:
                     place.alive = place.base + 1
             floor = max(floor, place.alive)
         return floor
 
     def now(self, now_ms: int) -> int:
-        """Return the time; while nobody has set the clock that of the newest entry of all places."""
+        """Return the time; while nobody has set the clock that of the newest entry of all
+        places.
+        """
         if now_ms >= SET_MS:
             return now_ms
-        newest = self._db.row("SELECT max((SELECT at FROM entries WHERE id>number<<? AND id<(number+1)<<? ORDER BY id DESC LIMIT 1)) FROM places", (BITS, BITS))[0]
+        newest = self._db.row(
+            "SELECT max((SELECT at FROM entries WHERE id>number<<? AND "
+            "id<(number+1)<<? ORDER BY id DESC LIMIT 1)) FROM places",
+            (BITS, BITS),
+        )[0]
         return max([now_ms, newest or 0] + [place.at for place in self._known.values()])
 
     def since(self, place, ms: int, low: int) -> int:
-        """Return the first id, from *low* on, of an entry that is as young as *ms*; one behind the newest when none is."""
+        """Return the first id, from *low* on, of an entry that is as young as *ms*; one behind
+        the newest when none is.
+        """
         high = place.last + 1
         while low < high:
             middle = (low + high) // 2
-            row = self._db.row("SELECT id, at FROM entries WHERE id>=? AND id<? ORDER BY id LIMIT 1", (middle, high))
+            row = self._db.row(
+                "SELECT id, at FROM entries WHERE id>=? AND id<? ORDER BY id LIMIT 1",
+                (middle, high),
+            )
             if row is None or row[1] >= ms:
                 high = middle
             else:
@@ -136,17 +181,28 @@ class Places:
         return low
 
     def count(self, place, floor: int, store) -> int:
-        """Return how many entries are alive; of a key-value store, how many keys.  Cost: they are passed through."""
+        """Return how many entries are alive; of a key-value store, how many keys.  Cost: they
+        are passed through.
+        """
         if store.type == KEY_VALUE:
-            return self._db.row("SELECT count(DISTINCT key) FROM entries WHERE id BETWEEN ? AND ?", (floor, place.last))[0]
-        return self._db.row("SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?", (floor, place.last))[0]
+            return self._db.row(
+                "SELECT count(DISTINCT key) FROM entries WHERE id BETWEEN ? AND ?",
+                (floor, place.last),
+            )[0]
+        return self._db.row(
+            "SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?", (floor, place.last)
+        )[0]
 
     # -- what goes
 
     def index(self, place):
         """Put the words of what is not indexed into the index."""
         if place.has_words:
-            self._db.run("INSERT INTO words(rowid, content) SELECT id, content FROM entries WHERE id BETWEEN ? AND ?", (place.indexed + 1, place.last))
+            self._db.run(
+                "INSERT INTO words(rowid, content) SELECT id, content FROM entries WHERE "
+                "id BETWEEN ? AND ?",
+                (place.indexed + 1, place.last),
+            )
         self._db.run("UPDATE places SET indexed=? WHERE number=?", (place.last, place.number))
         place.indexed = place.last
 
@@ -154,11 +210,19 @@ class Places:
         """Delete the entries before the id *below*, and their words; never the newest."""
         below = min(below, place.last)
         if place.has_words:
-            self.unindex(place, self._db.run("SELECT id, content FROM entries WHERE id>? AND id<?", (place.base, below)).fetchall())
+            self.unindex(
+                place,
+                self._db.run(
+                    "SELECT id, content FROM entries WHERE id>? AND id<?", (place.base, below)
+                ).fetchall(),
+            )
         self._db.run("DELETE FROM entries WHERE id>? AND id<?", (place.base, below))
         self._db.run("DELETE FROM vectors WHERE id>? AND id<?", (place.base, below))
 
     def unindex(self, place, rows: list):
         """Take the words of *rows* [(id, content)] out of the index, those that are in it."""
         if place.has_words:
-            self._db.many("INSERT INTO words(words, rowid, content) VALUES('delete', ?, ?)", [row for row in rows if row[0] <= place.indexed])
+            self._db.many(
+                "INSERT INTO words(words, rowid, content) VALUES('delete', ?, ?)",
+                [row for row in rows if row[0] <= place.indexed],
+            )

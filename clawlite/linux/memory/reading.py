@@ -1,14 +1,17 @@
-"""What the memory answers to a query: entries of one place, by key, time, words or vectors; called by stores.py.
+"""What the memory answers to a query: entries of one place, by key, time, words or vectors; called
+by stores.py.
 
-    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched, or is in a file, than one answer holds; a time range of None is all,
+    query    (kind, what, most, vector)    -> {"entries"}, and "truncated": true when more matched,
+             or is in a file, than one answer holds; a time range of None is all,
                                           "first" the oldest of them
 """
+
 from clawlite.core.clock import iso8601
 from clawlite.core.memories import KEY_VALUE, WORKSPACE
 from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import SEARCHED
 
-MAX_ANSWER = 1048576            # characters of content in one answer
+MAX_ANSWER = 1048576  # characters of content in one answer
 _FIELDS = "id, at, key, content, is_json, metadata"
 
 
@@ -23,34 +26,70 @@ class Reading:
     """
 
     def __init__(self, db, places, clock, loads, files, boxes):
-        self._db, self._places, self._clock, self._loads, self._files, self._boxes = db, places, clock, loads, files, boxes
+        self._db, self._places, self._clock, self._loads, self._files, self._boxes = (
+            db,
+            places,
+            clock,
+            loads,
+            files,
+            boxes,
+        )
 
     def query(self, store, part: str, details: tuple) -> dict:
         kind, what, top, vector = details
         now = self._clock()
         place = self._places.find(store, part, now)
-        if store.type == WORKSPACE and kind == "key" and (place is None or not self._has(place, what)):
+        if (
+            store.type == WORKSPACE
+            and kind == "key"
+            and (place is None or not self._has(place, what))
+        ):
             return self._unstored(store, part, what)
         if place is None:
             return {"entries": []}
         floor, box = self._places.floor(place, store, now), self._boxes.of(store)
         if kind == "key":
             most = 1 if store.type in (KEY_VALUE, WORKSPACE) else min(top, store.snapshots or top)
-            rows = self._db.run("SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?" % _FIELDS,
-                                (box.index(what) if box else what, floor, place.last, most))
+            rows = self._db.run(
+                "SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER "
+                "BY id DESC LIMIT ?" % _FIELDS,
+                (box.index(what) if box else what, floor, place.last, most),
+            )
         elif kind == "first":
-            rows = self._db.run("SELECT %s FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?" % _FIELDS, (floor, place.last, top + 1))
+            rows = self._db.run(
+                "SELECT %s FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?" % _FIELDS,
+                (floor, place.last, top + 1),
+            )
         elif kind == "time-range":
-            first, last = (self._places.since(place, what[0], floor), self._places.since(place, what[1] + 1, floor) - 1) if what else (floor, place.last)
-            answer = self._answer(store, part, place, self._alive(store, first, last, place, top + 1), top)
+            first, last = (
+                (
+                    self._places.since(place, what[0], floor),
+                    self._places.since(place, what[1] + 1, floor) - 1,
+                )
+                if what
+                else (floor, place.last)
+            )
+            answer = self._answer(
+                store, part, place, self._alive(store, first, last, place, top + 1), top
+            )
             answer["entries"].reverse()
             return answer
         else:
-            found, notice = search.search(self._db, place, floor, store, box, (what, vector, 4 * top if store.type == KEY_VALUE else top))
+            found, notice = search.search(
+                self._db,
+                place,
+                floor,
+                store,
+                box,
+                (what, vector, 4 * top if store.type == KEY_VALUE else top),
+            )
             if store.type not in SEARCHED:
                 alive = {row[0] for row in self._alive(store, floor, place.last, place, -1)}
                 found = [one for one in found if one[0] in alive]
-            rows = (self._db.row("SELECT %s FROM entries WHERE id=?" % _FIELDS, (id,)) for id, _ in found)
+            rows = (
+                self._db.row("SELECT %s FROM entries WHERE id=?" % _FIELDS, (id,))
+                for id, _ in found
+            )
             answer = self._answer(store, part, place, rows, top, dict(found))
             if notice:
                 answer["notice"] = notice
@@ -58,24 +97,48 @@ class Reading:
         return self._answer(store, part, place, rows, top)
 
     def _has(self, place, key: str) -> bool:
-        return self._db.row("SELECT 1 FROM entries WHERE key=? AND id BETWEEN ? AND ?", (key, place.base, place.last)) is not None
+        return (
+            self._db.row(
+                "SELECT 1 FROM entries WHERE key=? AND id BETWEEN ? AND ?",
+                (key, place.base, place.last),
+            )
+            is not None
+        )
 
     def _unstored(self, store, part: str, key: str) -> dict:
-        """Return the answer of a file that no ``store`` wrote, but a tool or a person: as old as the file, known by its key."""
+        """Return the answer of a file that no ``store`` wrote, but a tool or a person: as old as
+        the file, known by its key.
+        """
         file = self._files.read(store, part, key)
-        answer = {"entries": [{"id": "file:" + key, "content": file[0], "timestamp": _time(file[1]), "key": key}] if file else []}
+        answer = {
+            "entries": [
+                {"id": "file:" + key, "content": file[0], "timestamp": _time(file[1]), "key": key}
+            ]
+            if file
+            else []
+        }
         return dict(answer, truncated=True) if file and file[2] else answer
 
     def _alive(self, store, first: int, last: int, place, most: int):
-        """Return a cursor of rows from *first* to *last*, the newest first, without the old values of keys."""
+        """Return a cursor of rows from *first* to *last*, the newest first, without the old
+        values of keys.
+        """
         shadowed = ""
         if store.type in (KEY_VALUE, WORKSPACE):
-            shadowed = " AND NOT EXISTS (SELECT 1 FROM entries AS newer WHERE newer.key=entries.key AND newer.id>entries.id AND newer.id<=%d)" % place.last
-        return self._db.run("SELECT %s FROM entries WHERE id BETWEEN ? AND ?%s ORDER BY id DESC LIMIT ?" % (_FIELDS, shadowed),
-                            (first, last, most))
+            shadowed = (
+                " AND NOT EXISTS (SELECT 1 FROM entries AS newer WHERE newer.key=entries.key AND "
+                "newer.id>entries.id AND newer.id<=%d)" % place.last
+            )
+        return self._db.run(
+            "SELECT %s FROM entries WHERE id BETWEEN ? AND ?%s ORDER BY id DESC "
+            "LIMIT ?" % (_FIELDS, shadowed),
+            (first, last, most),
+        )
 
     def _answer(self, store, part: str, place, rows, top: int, scores: dict = {}) -> dict:
-        """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when there are more, or they are too long."""
+        """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated"
+        when there are more, or they are too long.
+        """
         found, size, box, more = [], 0, self._boxes.of(store), {}
         for id, at, key, content, is_json, metadata in rows:
             if box:
@@ -89,8 +152,11 @@ class Reading:
             size += len(content)
             if len(found) >= top or found and size > MAX_ANSWER:
                 return {"entries": found, "truncated": True}
-            entry = {"id": place.name(id), "content": self._loads(content.encode()) if is_json else content,
-                     "timestamp": _time(at)}
+            entry = {
+                "id": place.name(id),
+                "content": self._loads(content.encode()) if is_json else content,
+                "timestamp": _time(at),
+            }
             if id in scores:
                 entry["score"] = scores[id]
             if key is not None:

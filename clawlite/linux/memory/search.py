@@ -1,11 +1,14 @@
 """Search by words and by vectors, and both in one order.
 
-1. FTS5 finds candidates, the newest that have the words; they are scored here, the same for what is in the index and for the newest entries that are not yet:
-   the share of the query's weight that an entry has, a word weighing more the fewer entries have it.  0 to 1.
-2. No query passes through a large part of the index: bm25 over a word that every other entry has takes 30 ms for 100,000 of them.
-3. Vectors are compared one by one: by sqlite-vec where it is installed, else here, the newest ``MAX_VECTORS`` of a place (0.1 s of 384 numbers
-   each, on a laptop).
+1. FTS5 finds candidates, the newest that have the words; they are scored here, the same for what is
+   in the index and for the newest entries that are not yet: the share of the query's weight that an
+   entry has, a word weighing more the fewer entries have it.  0 to 1.
+2. No query passes through a large part of the index: bm25 over a word that every other entry has
+   takes 30 ms for 100,000 of them.
+3. Vectors are compared one by one: by sqlite-vec where it is installed, else here, the newest
+   ``MAX_VECTORS`` of a place (0.1 s of 384 numbers each, on a laptop).
 """
+
 from array import array
 from math import hypot, log
 from operator import mul
@@ -15,20 +18,22 @@ from clawlite.core.errors import QueryFailed
 from clawlite.core.memories import FTS, LINEAR, VECTOR
 from clawlite.linux.memory.encryption import MAX_OPENED
 
-MAX_WORDS = 12                  # of a query
-MAX_RARE = 3                    # words by which entries are found; the others count in the score
-MOST_OF_ALL, MOST_OF_ONE = 50, 40        # candidates that have all of these, or one word
-MAX_CANDIDATES = 80             # that are enough
-MAX_TAIL = 1000                 # of the newest entries that no index has
-MAX_VECTORS = 5000              # of one place, that Python compares
-MAX_COMPARED = 100000           # that sqlite-vec does
-_K = 60                         # of the reciprocal rank (Cormack, Clarke, Büttcher 2009)
+MAX_WORDS = 12  # of a query
+MAX_RARE = 3  # words by which entries are found; the others count in the score
+MOST_OF_ALL, MOST_OF_ONE = 50, 40  # candidates that have all of these, or one word
+MAX_CANDIDATES = 80  # that are enough
+MAX_TAIL = 1000  # of the newest entries that no index has
+MAX_VECTORS = 5000  # of one place, that Python compares
+MAX_COMPARED = 100000  # that sqlite-vec does
+_K = 60  # of the reciprocal rank (Cormack, Clarke, Büttcher 2009)
 _SPLIT = {c: " " for c in range(128) if not chr(c).isalnum()}
-_COMMON = 0.1                   # weight of a word that every entry has
+_COMMON = 0.1  # weight of a word that every entry has
 
 
 def words(text: str) -> list:
-    """Return the words of *text* as the index has them: runs of letters and digits, without case and marks."""
+    """Return the words of *text* as the index has them: runs of letters and digits, without case
+    and marks.
+    """
     if text.isascii():
         return text.lower().translate(_SPLIT).split()
     plain = "".join([c for c in normalize("NFKD", text.lower()) if not combining(c)])
@@ -36,14 +41,19 @@ def words(text: str) -> list:
 
 
 def search(db, place, floor: int, store, box, query: tuple) -> tuple:
-    """Return ([(id, score 0..1), ...] of the entries of *place* from the id *floor* on, the best first; None or what a caller must know).
+    """Return ([(id, score 0..1), ...] of the entries of *place* from the id *floor* on, the best
+    first; None or what a caller must know).
 
     box    ``memory_box.Box`` of an encrypted store, else None
     query  (text, vector or None, most)
     """
     text, vector, top = query
     by_text = [] if store.search == VECTOR else _by_text(db, place, floor, box, text)
-    by_vector, notice = ([], None) if vector is None or store.search == FTS else _by_vector(db, place, floor, store, box, vector)
+    by_vector, notice = (
+        ([], None)
+        if vector is None or store.search == FTS
+        else _by_vector(db, place, floor, store, box, vector)
+    )
     if not by_vector or not by_text:
         return (by_vector or by_text)[:top], notice
     scores = {}
@@ -60,16 +70,34 @@ def _best(found: tuple) -> tuple:
 
 # -- words
 
+
 def _by_text(db, place, floor: int, box, text: str) -> list:
     wanted = list(dict.fromkeys(words(text)))[:MAX_WORDS]
     if not wanted:
         return []
     total = max(1, place.last - floor + 1)
-    counts, ids = _candidates(db, place, floor, wanted) if place.indexed >= floor and place.has_words else (dict.fromkeys(wanted, 0), [])
-    rows = db.run("SELECT id, content FROM entries WHERE id IN (%s)" % ",".join(map(str, ids))).fetchall() if ids else []
+    counts, ids = (
+        _candidates(db, place, floor, wanted)
+        if place.indexed >= floor and place.has_words
+        else (dict.fromkeys(wanted, 0), [])
+    )
+    rows = (
+        db.run(
+            "SELECT id, content FROM entries WHERE id IN (%s)" % ",".join(map(str, ids))
+        ).fetchall()
+        if ids
+        else []
+    )
     rare = sorted(wanted, key=counts.get)[:MAX_RARE]
-    tail = max(floor, place.indexed + 1, place.last - MAX_TAIL + 1) if place.has_words else max(floor, place.last - MAX_OPENED + 1)
-    for id, content in db.run("SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC", (tail, place.last)):
+    tail = (
+        max(floor, place.indexed + 1, place.last - MAX_TAIL + 1)
+        if place.has_words
+        else max(floor, place.last - MAX_OPENED + 1)
+    )
+    for id, content in db.run(
+        "SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC",
+        (tail, place.last),
+    ):
         if box:
             content = box.unpack(content)[1]
         if content and _may_have(content, rare):
@@ -78,9 +106,17 @@ def _by_text(db, place, floor: int, box, text: str) -> list:
 
 
 def scored(rows: list, text: str) -> list:
-    """Return [(id, score), ...] of *rows* [(id, content)] that have words of *text*, the best first; each word weighs the same."""
+    """Return [(id, score), ...] of *rows* [(id, content)] that have words of *text*, the best
+    first; each word weighs the same.
+    """
     wanted = list(dict.fromkeys(words(text)))[:MAX_WORDS]
-    return _ranked([row for row in rows if _may_have(row[1], wanted)], wanted, dict.fromkeys(wanted, 0), 1) if wanted else []
+    return (
+        _ranked(
+            [row for row in rows if _may_have(row[1], wanted)], wanted, dict.fromkeys(wanted, 0), 1
+        )
+        if wanted
+        else []
+    )
 
 
 def _ranked(rows: list, wanted: list, counts: dict, total: int) -> list:
@@ -95,15 +131,22 @@ def _ranked(rows: list, wanted: list, counts: dict, total: int) -> list:
 
 
 def _candidates(db, place, floor: int, wanted: list) -> tuple:
-    """Return ({word: how many indexed entries have it, about}, ids): the newest with the rarest words together, then with each."""
+    """Return ({word: how many indexed entries have it, about}, ids): the newest with the rarest
+    words together, then with each.
+    """
     counts, of_word = {}, {}
     for word in wanted:
         of_word[word] = ids = _newest(db, place, floor, [word], MOST_OF_ONE)
         counts[word] = len(ids)
-        if len(ids) == MOST_OF_ONE:     # there are more: as many as if all were as close together as these
-            counts[word] = MOST_OF_ONE * (place.indexed - floor + 1) // (place.indexed - ids[-1] + 1)
+        # there are more: as many as if all were as close together as these
+        if len(ids) == MOST_OF_ONE:
+            counts[word] = (
+                MOST_OF_ONE * (place.indexed - floor + 1) // (place.indexed - ids[-1] + 1)
+            )
     known = sorted([word for word in wanted if of_word[word]], key=counts.get)
-    found = dict.fromkeys(_newest(db, place, floor, known[:MAX_RARE], MOST_OF_ALL) if len(known) > 1 else [])
+    found = dict.fromkeys(
+        _newest(db, place, floor, known[:MAX_RARE], MOST_OF_ALL) if len(known) > 1 else []
+    )
     for word in known:
         if len(found) >= MAX_CANDIDATES:
             break
@@ -114,8 +157,12 @@ def _candidates(db, place, floor: int, wanted: list) -> tuple:
 def _newest(db, place, floor: int, every: list, most: int) -> list:
     """Return the ids of the newest indexed entries that have *every* word."""
     match = " AND ".join(['"%s"' % word for word in every])
-    rows = db.run("SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?", (match, floor, place.indexed, most))
-    return [id for id, in rows]
+    rows = db.run(
+        "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY "
+        "rowid DESC LIMIT ?",
+        (match, floor, place.indexed, most),
+    )
+    return [id for (id,) in rows]
 
 
 def _may_have(content: str, wanted: list) -> bool:
@@ -130,43 +177,78 @@ def _may_have(content: str, wanted: list) -> bool:
 
 
 def _score(content: str, weights: dict) -> float:
-    """Return how much of the query *content* has: each word's weight, more of it the more often it is there, less in a long text."""
+    """Return how much of the query *content* has: each word's weight, more of it the more often
+    it is there, less in a long text.
+    """
     there = words(content)
     counts = dict.fromkeys(weights, 0)
     for word in there:
         if word in counts:
             counts[word] += 1
     length = 0.2 + len(there) / 400
-    return sum([weights[word] * count / (count + length) for word, count in counts.items() if count])
+    return sum(
+        [weights[word] * count / (count + length) for word, count in counts.items() if count]
+    )
 
 
 # -- vectors
 
+
 def packed(vector: list) -> bytes:
     """Return *vector* as the database has it: of length 1, float32."""
-    size = hypot(*vector)               # also of numbers whose squares are none
+    size = hypot(*vector)  # also of numbers whose squares are none
     return array("f", [number / size for number in vector]).tobytes()
 
 
 def _by_vector(db, place, floor: int, store, box, vector: list) -> tuple:
-    """Return ([(id, score), ...], None or that not all were compared).  Raises ``QueryFailed`` where vectors alone are searched then."""
+    """Return ([(id, score), ...], None or that not all were compared).  Raises ``QueryFailed``
+    where vectors alone are searched then.
+    """
     own = packed(vector)
     is_fast = not box and db.compares_vectors()
     notice, most = None, MAX_COMPARED if is_fast else MAX_VECTORS
     rows = "SELECT id, vector FROM vectors WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
-    if len(db.run("SELECT 1 FROM vectors WHERE id BETWEEN ? AND ? LIMIT ?", (floor, place.last, most + 1)).fetchall()) > most:
-        notice = "store %s has more than %d vectors in this part, and no more are compared" % (store.name, most)
+    if (
+        len(
+            db.run(
+                "SELECT 1 FROM vectors WHERE id BETWEEN ? AND ? LIMIT ?",
+                (floor, place.last, most + 1),
+            ).fetchall()
+        )
+        > most
+    ):
+        notice = "store %s has more than %d vectors in this part, and no more are compared" % (
+            store.name,
+            most,
+        )
         if store.search == VECTOR:
-            raise QueryFailed(notice, "set retention.max_entries" if box or is_fast else
-                              "pip install 'clawlite[vectors]', with a Python whose SQLite loads extensions, or set retention.max_entries")
+            raise QueryFailed(
+                notice,
+                "set retention.max_entries"
+                if box or is_fast
+                else "pip install 'clawlite[vectors]', with a Python whose SQLite loads "
+                "extensions, or set retention.max_entries",
+            )
     if is_fast:
-        found = db.run("SELECT id, 1 - vec_distance_cosine(vector, ?) / 2 FROM (%s) WHERE length(vector)=?" % rows,
-                       (own, floor, place.last, most, len(own))).fetchall()
-        return sorted([(id, round(max(0.0, min(1.0, score)), 4)) for id, score in found], key=_best), notice
+        found = db.run(
+            "SELECT id, 1 - vec_distance_cosine(vector, ?) / 2 FROM (%s) WHERE "
+            "length(vector)=?" % rows,
+            (own, floor, place.last, most, len(own)),
+        ).fetchall()
+        return sorted(
+            [(id, round(max(0.0, min(1.0, score)), 4)) for id, score in found], key=_best
+        ), notice
     numbers, found = array("f", own), []
     for id, data in db.run(rows, (floor, place.last, most)):
         if box:
             data = box.open(data)
         if len(data) == len(own):
-            found.append((id, round(max(0.0, min(1.0, (1 + sum(map(mul, numbers, array("f", data)))) / 2)), 4)))
+            found.append(
+                (
+                    id,
+                    round(
+                        max(0.0, min(1.0, (1 + sum(map(mul, numbers, array("f", data)))) / 2)), 4
+                    ),
+                )
+            )
     return sorted(found, key=_best), notice

@@ -1,14 +1,21 @@
-"""What the memory does with a request (core/memories.py): the verbs, over one database, in one thread.
+"""What the memory does with a request (core/memories.py): the verbs, over one database, in one
+thread.
 
-    store    (request_id or None, entries[, {place of an entry: its vector}]) -> {"stored", "ids"}, and "is_full" when it should be compacted
+    store    (request_id or None, entries[, {place of an entry: its vector}]) -> {"stored", "ids"},
+             and "is_full" when it should be compacted
     query                                  reading.py
     oldest, replace, compact               compaction.py
 
-1. Requests that write and stand one after the other are one commit: it is acknowledged when it is on the disk, or none of it is.
-2. A request is remembered with its first entry, in the same commit: after a kill, a retry finds it or nothing.
-3. Words go into the index every ``BATCH`` entries; what is not there yet is looked at by itself.  What is forgotten is deleted then.
-4. Entries of a wear-saving store go into the journal, and from there into the database many at once, and before anything reads them.
+1. Requests that write and stand one after the other are one commit: it is acknowledged when it is
+   on the disk, or none of it is.
+2. A request is remembered with its first entry, in the same commit: after a kill, a retry finds it
+   or nothing.
+3. Words go into the index every ``BATCH`` entries; what is not there yet is looked at by itself.
+   What is forgotten is deleted then.
+4. Entries of a wear-saving store go into the journal, and from there into the database many at
+   once, and before anything reads them.
 """
+
 from binascii import crc32
 
 from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
@@ -22,8 +29,10 @@ from clawlite.linux.memory.journal import Journal, fold
 from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Places
 from clawlite.linux.memory.reading import Reading
 
-BATCH = 512                     # entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29 with 1
-MAX_SAME = 64                   # old values of one key that are kept for the sake of requests
+# entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29
+# with 1
+BATCH = 512
+MAX_SAME = 64  # old values of one key that are kept for the sake of requests
 _READS, _COMMITS, _APPENDS, _LINES = range(4)
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")
 
@@ -39,25 +48,40 @@ class Stores:
     """
 
     def __init__(self, db, clock, dumps, loads, boxes, files=None):
-        self._db, self._clock, self._dumps, self._boxes, self._files = db, clock, dumps, boxes, files
+        self._db, self._clock, self._dumps, self._boxes, self._files = (
+            db,
+            clock,
+            dumps,
+            boxes,
+            files,
+        )
         self._places = Places(db)
         self._journal = Journal(db.folder)
-        self._stores = {}               # name -> store, of the jobs that have come
+        self._stores = {}  # name -> store, of the jobs that have come
         self._loads, self._talk = loads, None
-        self._seen = None               # what the database had of others when it was last asked
+        self._seen = None  # what the database had of others when it was last asked
         lacking = Lacking(db, self._places, clock, boxes)
         compaction = Compaction(db, self._places, clock, dumps, boxes)
-        self._verbs = {"store": self._store, "query": Reading(db, self._places, clock, loads, files, boxes).query, "oldest": compaction.oldest, "replace": compaction.replace,
-                       "compact": compaction.compact, "lacking": lacking.lacking, "learn": lacking.learn}
+        self._verbs = {
+            "store": self._store,
+            "query": Reading(db, self._places, clock, loads, files, boxes).query,
+            "oldest": compaction.oldest,
+            "replace": compaction.replace,
+            "compact": compaction.compact,
+            "lacking": lacking.lacking,
+            "learn": lacking.learn,
+        }
 
     def run(self, jobs: list) -> list:
-        """Return [(number, outcome), ...] of *jobs* [(number, verb, store, part, details)], in their order."""
+        """Return [(number, outcome), ...] of *jobs* [(number, verb, store, part, details)], in
+        their order.
+        """
         ended, group, last = [], [], None
         ways = [self._way(job) for job in jobs]
         try:
             self._db.check_place()
             self._journal.lock(_APPENDS in ways)
-        except OSError as e:            # nobody knows what is in it
+        except OSError as e:  # nobody knows what is in it
             return [(job[0], (False, failure(e, self._journal.path))) for job in jobs]
         try:
             for job, way in zip(jobs, ways):
@@ -75,7 +99,7 @@ class Stores:
             try:
                 if self._journal.lock(False):
                     self._heed(True)
-            except Exception:           # it stays in the journal
+            except Exception:  # it stays in the journal
                 self._db.rollback()
         self._journal.close()
         self._db.close()
@@ -95,6 +119,7 @@ class Stores:
         if way == _LINES:
             if self._talk is None:
                 from clawlite.linux.memory.file_store import Talk
+
                 self._talk = Talk(self._files, self._clock, self._dumps, self._loads)
             return [(job[0], self._talk.outcome(job)) for job in jobs]
         if way == _READS:
@@ -111,7 +136,9 @@ class Stores:
             return False, self._failed(e, True)
 
     def _peek(self, job: tuple) -> tuple:
-        """Read where the disk has no room for what is in the journal: it is folded, and that is undone."""
+        """Read where the disk has no room for what is in the journal: it is folded, and that is
+        undone.
+        """
         try:
             self._forget()
             self._db.begin(False)
@@ -125,17 +152,20 @@ class Stores:
     def _write(self, jobs: list) -> list:
         outcomes = []
         try:
-            self._begin(any([job[2].lasting for job in jobs]), any([job[2].saves_wear for job in jobs]))
+            self._begin(
+                any([job[2].lasting for job in jobs]), any([job[2].saves_wear for job in jobs])
+            )
             for job in jobs:
                 try:
                     outcomes.append((job[0], (True, self._verbs[job[1]](*job[2:]))))
-                except InvalidParams as e:      # it has written nothing
+                except InvalidParams as e:  # it has written nothing
                     outcomes.append((job[0], (False, e)))
             self._db.commit()
             return outcomes
         except Exception as e:
             error = self._failed(e, False)
-            if isinstance(e, StoreError) and len(jobs) > 1:        # one that has no room takes no other with it
+            # one that has no room takes no other with it
+            if isinstance(e, StoreError) and len(jobs) > 1:
                 return [ended for job in jobs for ended in self._write([job])]
             return [(job[0], (False, error)) for job in jobs]
 
@@ -143,13 +173,15 @@ class Stores:
         """Put the entries of *jobs* into the journal, in one write(2)."""
         outcomes, records, now = [], [], self._clock()
         try:
-            self._db.check_writable()           # what is acknowledged must be found
+            self._db.check_writable()  # what is acknowledged must be found
             self._heed(self._journal.is_full())
             if None in [self._places.find(job[2], job[3], now) for job in jobs]:
-                return self._write(jobs)        # the first entry of a place is a commit
+                return self._write(jobs)  # the first entry of a place is a commit
             for number, _, store, part, details in jobs:
                 try:
-                    stored, rows, vectors = self._accept(store, part, self._places.find(store, part, now), details, now, False)
+                    stored, rows, vectors = self._accept(
+                        store, part, self._places.find(store, part, now), details, now, False
+                    )
                     outcomes.append((number, (True, stored)))
                     if rows:
                         records.append((store.name, part, rows, vectors))
@@ -159,7 +191,8 @@ class Stores:
                 self._journal.append(records, any([job[2].lasting for job in jobs]))
         except Exception as e:
             error = self._failed(e, False)
-            if isinstance(e, StoreError) and len(jobs) > 1:        # nothing is in the journal yet: one takes no other with it
+            # nothing is in the journal yet: one takes no other with it
+            if isinstance(e, StoreError) and len(jobs) > 1:
                 return [ended for job in jobs for ended in self._append([job])]
             return [(job[0], (False, error)) for job in jobs]
         for job, (_, (done, value)) in zip(jobs, outcomes):
@@ -168,13 +201,15 @@ class Stores:
         return outcomes
 
     def _ask(self, store, part: str, stored: dict, now: int):
-        """Add to what was *stored* that the place is full, where a compaction is worth while; what the journal has counts."""
+        """Add to what was *stored* that the place is full, where a compaction is worth while;
+        what the journal has counts.
+        """
         if self._is_filled(store, self._places.find(store, part, now), now):
             try:
                 self._heed(True)
                 if self._is_full(store, self._places.find(store, part, now), now):
                     stored["is_full"] = True
-            except Exception:           # what was stored stands in the journal
+            except Exception:  # what was stored stands in the journal
                 self._forget()
 
     def _begin(self, lasting: bool, folds: bool):
@@ -184,7 +219,8 @@ class Stores:
             self._db.begin(lasting)
 
     def _heed(self, folds: bool) -> bool:
-        """Forget what is known when another process has written.  *folds*: what is in the journal is to be in the database.
+        """Forget what is known when another process has written.  *folds*: what is in the journal
+        is to be in the database.
 
         Returns whether it was folded: a commit that had begun has ended then.
         """
@@ -210,8 +246,11 @@ class Stores:
         for name, part, keys in fold(self._db, self._journal):
             parts.setdefault((name, part), []).extend(keys)
         for (name, part), keys in parts.items():
-            if name in self._stores:        # else it is done when the store is first asked for again
-                self._tidy(self._stores[name], self._places.find(self._stores[name], part, now), keys, now)
+            # else it is done when the store is first asked for again
+            if name in self._stores:
+                self._tidy(
+                    self._stores[name], self._places.find(self._stores[name], part, now), keys, now
+                )
         upto = self._db.row("SELECT upto FROM folded")[0]
         self._db.commit()
         self._journal.clear(upto)
@@ -248,23 +287,44 @@ class Stores:
         return stored
 
     def _accept(self, store, part: str, place, details: tuple, now: int, commits: bool) -> tuple:
-        """Return (what the caller gets, rows, vectors) of new entries; no rows where the request is known.  Raises ``InvalidParams``."""
+        """Return (what the caller gets, rows, vectors) of new entries; no rows where the request
+        is known.  Raises ``InvalidParams``.
+        """
         request_id, entries, *more = details
-        made = more[0] or {} if more else {}            # vectors of the provider, by the entry's place
+        # vectors of the provider, by the entry's place
+        made = more[0] or {} if more else {}
         box = self._boxes.of(store, commits)
         texts = [text_of(entry[1], number, self._dumps) for number, entry in enumerate(entries)]
-        mark = box.mark(told(store, part, entries)) if box else crc32(told(store, part, entries)).to_bytes(4, "big")
+        mark = (
+            box.mark(told(store, part, entries))
+            if box
+            else crc32(told(store, part, entries)).to_bytes(4, "big")
+        )
         known = self._known(request_id, mark, now)
         if known is not None:
             return known, (), ()
         if store.type == WORKSPACE:
-            self._files.write(store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)])
+            self._files.write(
+                store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)]
+            )
         place.at = max(self._places.now(now), place.at)
-        request, rows, vectors, id = self._request(request_id, mark, place, len(entries)), [], [], place.last
+        request, rows, vectors, id = (
+            self._request(request_id, mark, place, len(entries)),
+            [],
+            [],
+            place.last,
+        )
         for number, ((key, _, metadata, vector), (text, is_json)) in enumerate(zip(entries, texts)):
             id += 1
-            row = [key, None if store.type == WORKSPACE else text, is_json, metadata and self._dumps(metadata)]
-            rows.append([id, place.at, *(box.pack(key, text, is_json, metadata) if box else row), request])
+            row = [
+                key,
+                None if store.type == WORKSPACE else text,
+                is_json,
+                metadata and self._dumps(metadata),
+            ]
+            rows.append(
+                [id, place.at, *(box.pack(key, text, is_json, metadata) if box else row), request]
+            )
             request = None
             if vector or number in made:
                 packed = search.packed(vector or made[number])
@@ -273,16 +333,23 @@ class Stores:
         return {"stored": len(rows), "ids": [place.name(row[0]) for row in rows]}, rows, vectors
 
     def _known(self, request_id, mark: bytes, now: int):
-        """Return what a request with this id gave, or None.  Raises ``InvalidParams`` when it had other entries."""
+        """Return what a request with this id gave, or None.  Raises ``InvalidParams`` when it
+        had other entries.
+        """
         known = self._places.requests.get(request_id and request_id.replace("-", ""))
         if known is None or known[4] < now - KEPT_MS:
             return None
         if known[0] != mark:
-            raise InvalidParams("context.request_id: another request had this id within %d s" % (KEPT_MS // 1000), "send a new id with new entries")
+            raise InvalidParams(
+                "context.request_id: another request had this id within %d s" % (KEPT_MS // 1000),
+                "send a new id with new entries",
+            )
         return {"stored": known[3], "ids": [known[1].name(known[2] + n) for n in range(known[3])]}
 
     def _request(self, request_id, mark: bytes, place, count: int):
-        """Remember a request; return how it stands with its first entry, None for the agent's own."""
+        """Remember a request; return how it stands with its first entry, None for the agent's
+        own.
+        """
         if request_id is None:
             return None
         request_id, requests = request_id.replace("-", ""), self._places.requests
@@ -293,7 +360,9 @@ class Stores:
         return bytes.fromhex(request_id) + mark + count.to_bytes(2, "big")
 
     def _tidy(self, store, place, keys: list, now: int):
-        """Do what new entries bring with them: old values of their keys go, and after a batch the rest."""
+        """Do what new entries bring with them: old values of their keys go, and after a batch
+        the rest.
+        """
         if store.type not in SEARCHED:
             for key in dict.fromkeys(keys):
                 self._shorten(store, place, key, now)
@@ -302,34 +371,51 @@ class Stores:
         elif place.last - place.indexed >= BATCH:
             self._places.index(place)
             floor = self._places.floor(place, store, now)
-            if store.compacts and store.compaction == SUMMARIZE:        # the next summary has them
+            if store.compacts and store.compaction == SUMMARIZE:  # the next summary has them
                 floor = max(place.alive, floor - REACH)
             if floor > place.base + 1:
-                young = max(self._places.since(place, now - KEPT_MS, place.base + 1), place.last - KEPT)
+                young = max(
+                    self._places.since(place, now - KEPT_MS, place.base + 1), place.last - KEPT
+                )
                 self._places.drop(place, min(floor, young))
 
     def _shorten(self, store, place, key: str, now: int):
-        """Delete the values of *key* that are no longer its own: a checkpoint store keeps several."""
+        """Delete the values of *key* that are no longer its own: a checkpoint store keeps
+        several.
+        """
         keep = 1 if store.type in (KEY_VALUE, WORKSPACE) else store.snapshots
         if keep is None:
             return
-        old = self._db.run("SELECT id, at FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT -1 OFFSET ?",
-                           (key, place.base, place.last, keep)).fetchall()
-        gone = [(id,) for number, (id, at) in enumerate(old) if at < now - KEPT_MS or number >= MAX_SAME]
+        old = self._db.run(
+            "SELECT id, at FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER "
+            "BY id DESC LIMIT -1 OFFSET ?",
+            (key, place.base, place.last, keep),
+        ).fetchall()
+        gone = [
+            (id,) for number, (id, at) in enumerate(old) if at < now - KEPT_MS or number >= MAX_SAME
+        ]
         if gone:
             self._db.many("DELETE FROM entries WHERE id=?", gone)
             self._db.many("DELETE FROM vectors WHERE id=?", gone)
 
     def _evict(self, store, place):
-        """Delete the keys that were written longest ago, until no more than ``max_entries`` are left."""
+        """Delete the keys that were written longest ago, until no more than ``max_entries`` are
+        left.
+        """
         keys = self._places.count(place, place.base, store) - store.max_entries
         if keys > 0:
-            oldest = self._db.run("SELECT key FROM entries WHERE id BETWEEN ? AND ? GROUP BY key ORDER BY max(id) LIMIT ?", (place.base, place.last, keys))
-            gone = [(key, place.base, place.last) for key, in oldest]
+            oldest = self._db.run(
+                "SELECT key FROM entries WHERE id BETWEEN ? AND ? GROUP BY key "
+                "ORDER BY max(id) LIMIT ?",
+                (place.base, place.last, keys),
+            )
+            gone = [(key, place.base, place.last) for (key,) in oldest]
             self._db.many("DELETE FROM entries WHERE key=? AND id BETWEEN ? AND ?", gone)
 
     def _is_filled(self, store, place, now: int) -> bool:
-        """Return whether it may be time for a compaction that is done by itself; that is not asked again before some entries more have come."""
+        """Return whether it may be time for a compaction that is done by itself; that is not
+        asked again before some entries more have come.
+        """
         most = store.max_entries or WINDOW
         if not store.compacts or store.compaction not in (SUMMARIZE, TRUNCATE):
             return False

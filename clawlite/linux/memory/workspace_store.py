@@ -1,13 +1,17 @@
 """Workspaces: stores whose entries are files, each under its key.
 
-    <path of the store, or memory/files/NAME in the state folder>/[identity/NAME/ or channel/NAME/]KEY
+    <path of the store, or memory/files/NAME in the state folder>/[identity/NAME/ or
+    channel/NAME/]KEY
 
-1. A key is a relative path: no "..", no empty or hidden step.  Folders are opened one by one without following links, so that no
-   link, whoever made it, leads out of the workspace.
-2. A file is written beside its place and renamed: it is the old one or the new one, never half of it.
-3. ``max_size_mb`` counts all files that lie there, whoever wrote them.  4. One that is the tools' own workspace (linux/files/workspace.py) is in
+1. A key is a relative path: no "..", no empty or hidden step.  Folders are opened one by one
+   without following links, so that no link, whoever made it, leads out of the workspace.
+2. A file is written beside its place and renamed: it is the old one or the new one, never half of
+   it.
+3. ``max_size_mb`` counts all files that lie there, whoever wrote them.  4. One that is the tools'
+   own workspace (linux/files/workspace.py) is in
 the hands of tools: what root makes in it belongs to them.
 """
+
 import os
 from errno import EINVAL
 from stat import S_ISREG
@@ -16,9 +20,9 @@ from clawlite.core.errors import InvalidParams, StoreError
 from clawlite.linux.files import quota
 from clawlite.linux.memory.database import lasting_folder
 
-MAX_DEPTH = 16                  # steps of a key
-MAX_STEP = 200                  # bytes of one
-MAX_FILE = 262144               # bytes that are read of a file
+MAX_DEPTH = 16  # steps of a key
+MAX_STEP = 200  # bytes of one
+MAX_FILE = 262144  # bytes that are read of a file
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -34,28 +38,44 @@ class Files:
         self._own = own
 
     def write(self, store, part: str, files: list):
-        """Write *files* [(key, text)], or raise ``InvalidParams`` or ``StoreError``; a file that stands before the one that fails stays."""
+        """Write *files* [(key, text)], or raise ``InvalidParams`` or ``StoreError``; a file that
+        stands before the one that fails stays.
+        """
         steps = [_steps(key, "entries[%d].key" % number) for number, (key, _) in enumerate(files)]
         root = self._root(store, part, True)
         try:
             if store.max_bytes is not None:
-                self._check_room(store, part, root, [(path, len(text.encode())) for path, (_, text) in zip(steps, files)])
+                self._check_room(
+                    store,
+                    part,
+                    root,
+                    [(path, len(text.encode())) for path, (_, text) in zip(steps, files)],
+                )
             for path, (_, text) in zip(steps, files):
                 _put(root, path, text.encode())
         except OSError as e:
-            raise StoreError("store %s: %s" % (store.name, e.strerror), "look at its folder: %s" % self.path(store, part)) from None
+            raise StoreError(
+                "store %s: %s" % (store.name, e.strerror),
+                "look at its folder: %s" % self.path(store, part),
+            ) from None
         finally:
             os.close(root)
 
     def read(self, store, part: str, key: str):
-        """Return (text, ms since 1970 when it was written, whether it is longer) of a file; None when it is not there any more, or is none."""
+        """Return (text, ms since 1970 when it was written, whether it is longer) of a file; None
+        when it is not there any more, or is none.
+        """
         try:
             root = self._root(store, part, False)
         except StoreError:
             return None
         try:
             data, status = read_below(root, _steps(key, "query.key"), MAX_FILE)
-            return data.decode("utf-8", "replace"), status.st_mtime_ns // 1000000, status.st_size > MAX_FILE
+            return (
+                data.decode("utf-8", "replace"),
+                status.st_mtime_ns // 1000000,
+                status.st_size > MAX_FILE,
+            )
         except (OSError, InvalidParams):
             return None
         finally:
@@ -65,7 +85,11 @@ class Files:
         """Return the folder of *part* of *store*."""
         if self._own and self._own[0] == store.name:
             return self._own[1]
-        base = os.path.expanduser(store.path) if store.path else os.path.join(self._folder, _plain(store.name))
+        base = (
+            os.path.expanduser(store.path)
+            if store.path
+            else os.path.join(self._folder, _plain(store.name))
+        )
         kind, _, name = part.partition("/")
         return os.path.join(base, kind, _plain(name)) if part else base
 
@@ -77,24 +101,32 @@ class Files:
                 lasting_folder(path)
             return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as e:
-            raise StoreError("store %s: %s: %s" % (store.name, path, e.strerror), "make it, and make it writable") from None
+            raise StoreError(
+                "store %s: %s: %s" % (store.name, path, e.strerror), "make it, and make it writable"
+            ) from None
 
     def _check_room(self, store, part: str, root: int, files: list):
         sizes = {tuple(steps): size for steps, size in files}
         used = quota.size(root) + sum(sizes.values()) - sum(_size(root, steps) for steps in sizes)
         if used > store.max_bytes:
-            raise StoreError("store %s: its workspace %s" % (store.name, quota.told(used, store.max_bytes)),
-                             "remove files from %s" % self.path(store, part), {"store": store.name, "max_bytes": store.max_bytes})
+            raise StoreError(
+                "store %s: its workspace %s" % (store.name, quota.told(used, store.max_bytes)),
+                "remove files from %s" % self.path(store, part),
+                {"store": store.name, "max_bytes": store.max_bytes},
+            )
 
 
 def read_below(root: int, steps: list, most: int) -> tuple:
-    """Return (at most *most* bytes, status) of the file at *steps* below the folder *root*, no link followed.
+    """Return (at most *most* bytes, status) of the file at *steps* below the folder *root*, no link
+    followed.
 
     Raises ``OSError``, also for what is no file.
     """
     folder = _enter(root, steps[:-1], False)
     try:
-        fd = os.open(steps[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        fd = os.open(
+            steps[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+        )
     finally:
         os.close(folder)
     with open(fd, "rb") as file:
@@ -105,19 +137,35 @@ def read_below(root: int, steps: list, most: int) -> tuple:
 
 
 def _plain(name: str) -> str:
-    """Return *name* as the name of a folder; what could be another's, or lead elsewhere, is written as its bytes."""
-    plain = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "".join(["%%%02x" % byte for byte in c.encode()]) for c in name])
+    """Return *name* as the name of a folder; what could be another's, or lead elsewhere, is
+    written as its bytes.
+    """
+    plain = "".join(
+        [
+            c
+            if c.isascii() and (c.isalnum() or c in "-_")
+            else "".join(["%%%02x" % byte for byte in c.encode()])
+            for c in name
+        ]
+    )
     if len(plain) > MAX_STEP:
         from binascii import crc32
-        plain = "%s~%08x" % (plain[:MAX_STEP - 9], crc32(name.encode()))
+
+        plain = "%s~%08x" % (plain[: MAX_STEP - 9], crc32(name.encode()))
     return plain or "%"
 
 
 def _steps(key: str, where: str) -> list:
     """Return the steps of a key.  Raises ``InvalidParams``."""
     steps = key.split("/")
-    if len(steps) > MAX_DEPTH or any(not step or step[0] == "." or "\0" in step or len(step.encode()) > MAX_STEP for step in steps):
-        raise InvalidParams("%s: expected a relative path of at most %d steps, none of them empty or with a dot before it" % (where, MAX_DEPTH))
+    if len(steps) > MAX_DEPTH or any(
+        not step or step[0] == "." or "\0" in step or len(step.encode()) > MAX_STEP
+        for step in steps
+    ):
+        raise InvalidParams(
+            "%s: expected a relative path of at most %d steps, none of them empty "
+            "or with a dot before it" % (where, MAX_DEPTH)
+        )
     return steps
 
 
@@ -147,14 +195,19 @@ def _put(root: int, steps: list, data: bytes):
     try:
         beside = ".%s.new" % steps[-1]
         try:
-            os.unlink(beside, dir_fd=folder)            # of a write that was killed, or a tool's
+            os.unlink(beside, dir_fd=folder)  # of a write that was killed, or a tool's
         except FileNotFoundError:
             pass
-        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        fd = os.open(
+            beside,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o600,
+            dir_fd=folder,
+        )
         try:
             _give(fd, folder)
             while data:
-                data = data[os.write(fd, data):]
+                data = data[os.write(fd, data) :]
             os.fdatasync(fd)
             os.replace(beside, steps[-1], src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:

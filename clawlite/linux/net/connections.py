@@ -1,37 +1,47 @@
-"""Connections to providers: a worker thread for each, and what they bring as events for a loop that never blocks.
+"""Connections to providers: a worker thread for each, and what they bring as events for a loop that
+never blocks.
 
-1. Only its worker touches a socket (stream.py).  What the two threads share is a ``Connection``, under one lock: bytes
-   not yet polled, how it ended, and a pipe that wakes the worker out of any wait.
-2. A closed connection tells nothing more: its object is forgotten at once, so a late result has nowhere to go, whoever
-   uses its key by then.
-3. At most ``UNREAD`` bytes and one piece of a connection wait here; a worker that is ahead waits until they are polled.
+1. Only its worker touches a socket (stream.py).  What the two threads share is a ``Connection``,
+   under one lock: bytes not yet polled, how it ended, and a pipe that wakes the worker out of any
+   wait.
+2. A closed connection tells nothing more: its object is forgotten at once, so a late result has
+   nowhere to go, whoever uses its key by then.
+3. At most ``UNREAD`` bytes and one piece of a connection wait here; a worker that is ahead waits
+   until they are polled.
 4. No thread keeps the process from exiting, and none ends in a traceback.
-5. Plain http loads no module but what the loop has anyway: ``_socket`` and ``_thread`` (docs/adr/0011-connections.md).
+5. Plain http loads no module but what the loop has anyway: ``_socket`` and ``_thread``
+   (docs/adr/0011-connections.md).
 """
+
 import _thread
 import os
 
 from clawlite.core.errors import ClawError
 from clawlite.linux.net.stream import Cancelled, Failure, Stream, checked
 
-UNREAD = 262144                 # bytes of one connection that may wait to be polled
-PIECE = 16384                   # bytes of one read; a TLS record holds as many
-BEHIND_PROXY = ("the environment names a proxy for %s, and behind one nobody can check which address is reached "
-                "(no_proxy=HOST lets it go directly)")
+UNREAD = 262144  # bytes of one connection that may wait to be polled
+PIECE = 16384  # bytes of one read; a TLS record holds as many
+BEHIND_PROXY = (
+    "the environment names a proxy for %s, and behind one nobody can check which "
+    "address is reached "
+    "(no_proxy=HOST lets it go directly)"
+)
 
 
 class Connection:
     """What the loop and one worker share.  It changes under the lock of ``Connections`` only."""
 
     def __init__(self):
-        self.reader = self.writer = None    # the pipe; the worker closes both
+        self.reader = self.writer = None  # the pipe; the worker closes both
         self.cancelled = False
         self.unread = bytearray()
-        self.final = None               # (kind, data) once it has ended
-        self.found = None               # by the name look-up: a list of addresses, or a sentence
+        self.final = None  # (kind, data) once it has ended
+        self.found = None  # by the name look-up: a list of addresses, or a sentence
 
     def nudge(self):
-        """Wake the worker, to look at what has changed.  First the change: it may look before this returns."""
+        """Wake the worker, to look at what has changed.  First the change: it may look before
+        this returns.
+        """
         if self.writer is not None:
             os.write(self.writer, b"\0")
 
@@ -39,7 +49,8 @@ class Connection:
 class Connections:
     """All connections of one agent.
 
-    wake     descriptor of a pipe: one byte is written when ``poll`` has something, and no second one before it was called
+    wake     descriptor of a pipe: one byte is written when ``poll`` has something, and no second
+             one before it was called
     environ  mapping with the proxies' variables; default ``os.environ``
     authorities  as in tls.py
     """
@@ -50,10 +61,19 @@ class Connections:
         self._environ = os.environ if environ is None else environ
         self._open = {}
         self._lock = _thread.allocate_lock()
-        self._told = False              # the byte in the wake pipe has not been answered by a poll
+        self._told = False  # the byte in the wake pipe has not been answered by a poll
         self._tls = None
 
-    def open(self, key, scheme: str, host: str, port: int, parts: list, connect_timeout_ms: int, check=None):
+    def open(
+        self,
+        key,
+        scheme: str,
+        host: str,
+        port: int,
+        parts: list,
+        connect_timeout_ms: int,
+        check=None,
+    ):
         """Connect, send *parts*, and bring what comes back until the peer closes; return at once.
 
         key      hashable, not open now (else ``ValueError``)
@@ -61,8 +81,9 @@ class Connections:
         host     name in ASCII, or address (IPv6 with or without its brackets)
         parts    list of bytes: a whole HTTP/1.1 request in origin form
         connect_timeout_ms   for look-up, connecting, proxy and TLS handshake together
-        check    function(all addresses of *host*, 4 or 16 bytes each) -> those that may be connected to; called in the
-                 worker, raises ``ClawError``.  With it the connection is direct, and refused where a proxy is named for it
+        check    function(all addresses of *host*, 4 or 16 bytes each) -> those that may be
+                 connected to; called in the worker, raises ``ClawError``.  With it the connection
+                 is direct, and refused where a proxy is named for it
         Whatever goes wrong is an event.
         """
         if key in self._open:
@@ -70,15 +91,20 @@ class Connections:
         connection = self._open[key] = Connection()
         try:
             connection.reader, connection.writer = os.pipe()
-            _thread.start_new_thread(self._work, (connection, scheme, host, port, parts, connect_timeout_ms, check))
-        except (OSError, RuntimeError) as e:    # no descriptor, no thread
-            self._finish(connection, ("error", "no connection can be opened: %s" % (getattr(e, "strerror", None) or e)))
+            _thread.start_new_thread(
+                self._work, (connection, scheme, host, port, parts, connect_timeout_ms, check)
+            )
+        except (OSError, RuntimeError) as e:  # no descriptor, no thread
+            self._finish(
+                connection,
+                ("error", "no connection can be opened: %s" % (getattr(e, "strerror", None) or e)),
+            )
 
     def poll(self) -> list:
-        """Return what has come since the last time, never waiting: (key, "data", bytes), (key, "end", b"") when the peer has
-        closed, (key, "error", sentence), (key, "refused", what *check* raised).  After the last three the key is free.
-        Data of one key comes in one piece, at most ``UNREAD + PIECE`` bytes long.
-        """
+        """Return what has come since the last time, never waiting: (key, "data", bytes), (key,
+        "end", b"") when the peer has closed, (key, "error", sentence), (key, "refused", what
+        *check* raised).  After the last three the key is free. Data of one key comes in one piece,
+        at most ``UNREAD + PIECE`` bytes long."""
         events = []
         if not self._told:
             return events
@@ -96,7 +122,9 @@ class Connections:
         return events
 
     def close(self, key):
-        """End the connection, in whatever phase it is; nothing more is heard of it.  Unknown keys are ended already."""
+        """End the connection, in whatever phase it is; nothing more is heard of it.  Unknown
+        keys are ended already.
+        """
         connection = self._open.pop(key, None)
         if connection:
             with self._lock:
@@ -125,7 +153,7 @@ class Connections:
             final = ("error", str(e))
         except OSError as e:
             final = ("error", stream.words(e))
-        except Exception as e:          # MemoryError, or a bug: its text might hold what was sent
+        except Exception as e:  # MemoryError, or a bug: its text might hold what was sent
             final = ("error", "the connection failed inside (%s)" % type(e).__name__)
         stream.close()
         self._finish(connection, final)
@@ -142,7 +170,7 @@ class Connections:
             stream.connect(host, port, check)
         if scheme == "https":
             self._encrypt(stream, host)
-        stream.due = None               # from here on the caller watches the time
+        stream.due = None  # from here on the caller watches the time
         failed = _send(stream, parts)
         data = stream.receive(PIECE)
         if failed and not data:
@@ -186,21 +214,33 @@ class Connections:
             self._told = True
             try:
                 os.write(self._wake, b"\0")
-            except OSError:             # full: it is readable then, and that is all it is for
+            except OSError:  # full: it is readable then, and that is all it is for
                 pass
 
 
 def proxy_for(scheme: str, host: str, port: int, environ):
-    """Return the ``net_proxy.Proxy`` for this connection, or None; without proxies that module is not even loaded."""
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    """Return the ``net_proxy.Proxy`` for this connection, or None; without proxies that module
+    is not even loaded.
+    """
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ):
         if environ.get(name):
             from clawlite.linux.net.proxy import choose
+
             return choose(scheme, host, port, environ)
     return None
 
 
 def _send(stream: Stream, parts: list) -> str:
-    """Send *parts*.  Returns why that failed, or "": who stops reading may have answered first, as with 401 or 413."""
+    """Send *parts*.  Returns why that failed, or "": who stops reading may have answered first,
+    as with 401 or 413.
+    """
     try:
         stream.send(b"".join(parts))
     except OSError as e:

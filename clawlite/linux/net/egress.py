@@ -1,13 +1,18 @@
-"""The only door of a sandboxed child's network: an HTTP proxy on a socket inside its namespace, under the same rules.
+"""The only door of a sandboxed child's network: an HTTP proxy on a socket inside its namespace,
+under the same rules.
 
-1. The child is in a network of nothing but this socket; names are looked up and connections made here, in the agent's
-   network, by the functions that decide for ``web-fetch`` (core/netrules.py), and only to addresses that were judged.
-2. CONNECT (RFC 9110, 9.3.6) carries any protocol to any port of an allowed host; http takes one request per connection, whose
-   Host is the URL's (RFC 9112, 3.2.2), so that an allowed server is not asked for another's pages.
-3. A thread for each connection (docs/adr/0011-connections.md), at most ``MAX_TUNNELS``; others wait in the socket's queue.
-   In flight are at most ``PIECE`` bytes each way.
-4. ``close`` ends everything, in whatever phase it is; the threads close their descriptors themselves.
+1. The child is in a network of nothing but this socket; names are looked up and connections made
+   here, in the agent's network, by the functions that decide for ``web-fetch`` (core/netrules.py),
+   and only to addresses that were judged.
+2. CONNECT (RFC 9110, 9.3.6) carries any protocol to any port of an allowed host; http takes one
+   request per connection, whose Host is the URL's (RFC 9112, 3.2.2), so that an allowed server is
+   not asked for another's pages.
+3. A thread for each connection (docs/adr/0011-connections.md), at most ``MAX_TUNNELS``; others wait
+   in the socket's queue. In flight are at most ``PIECE`` bytes each way.
+4. ``close`` ends everything, in whatever phase it is; the threads close their descriptors
+   themselves.
 """
+
 import _thread
 import os
 import select
@@ -24,18 +29,26 @@ from clawlite.linux.net.connections import BEHIND_PROXY, PIECE, Connection, prox
 from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut, socket, words
 
 MAX_TUNNELS = 16
-MAX_HEAD = 16384                # bytes of a request's head
-HEAD_MS = 10000                 # until it is there
+MAX_HEAD = 16384  # bytes of a request's head
+HEAD_MS = 10000  # until it is there
 CONNECT_MS = 10000
-IDLE_MS = 120000                # without a byte in either direction
-_DRAIN = 65536                  # bytes of a refused request that are read, so that the answer arrives
+IDLE_MS = 120000  # without a byte in either direction
+# bytes of a refused request that are read, so that the answer arrives
+_DRAIN = 65536
 _DRAIN_MS = 1000
-_AGAIN_MS = 100                 # after a connection could not be taken
+_AGAIN_MS = 100  # after a connection could not be taken
 _SHUT_WR = 1
 _ENDED = select.POLLHUP | select.POLLERR
-_HAS_CAUSE = select.POLLIN | _ENDED     # to read: bytes, an end or an error
-_NOT_ON = ("host", "connection", "keep-alive", "te", "trailer", "upgrade", "expect")     # and proxy-*
-_REASONS = {400: "Bad Request", 403: "Forbidden", 411: "Length Required", 431: "Request Header Fields Too Large", 502: "Bad Gateway"}
+_HAS_CAUSE = select.POLLIN | _ENDED  # to read: bytes, an end or an error
+# and proxy-*
+_NOT_ON = ("host", "connection", "keep-alive", "te", "trailer", "upgrade", "expect")
+_REASONS = {
+    400: "Bad Request",
+    403: "Forbidden",
+    411: "Length Required",
+    431: "Request Header Fields Too Large",
+    502: "Bad Gateway",
+}
 
 
 class _Bad(Exception):
@@ -53,11 +66,12 @@ class Egress:
         self._rules = rules
         self._environ = os.environ if environ is None else environ
         self._lock = _thread.allocate_lock()
-        self._door = None               # net.Connection of the accepting thread
-        self._tunnels = []              # those of the others
+        self._door = None  # net.Connection of the accepting thread
+        self._tunnels = []  # those of the others
 
     def serve(self, listening: int):
-        """Answer on *listening*, descriptor of a listening stream socket, which is closed here; return at once.
+        """Answer on *listening*, descriptor of a listening stream socket, which is closed here;
+        return at once.
 
         Raises ``OSError``, ``RuntimeError`` when there is no descriptor or thread to be had.
         """
@@ -103,7 +117,9 @@ class Egress:
             self._release(door)
 
     def _admit(self, listener) -> bool:
-        """Take one connection; return whether that was possible: it is not while the agent has no descriptor or thread left."""
+        """Take one connection; return whether that was possible: it is not while the agent has
+        no descriptor or thread left.
+        """
         tunnel, near = Connection(), None
         try:
             near = socket(fileno=listener._accept()[0])
@@ -127,8 +143,9 @@ class Egress:
             if not tunnel.cancelled:
                 self._carry(near, far)
         except (Cancelled, Failure, OSError):
-            pass                        # nobody to tell: the child is gone, or its connection has begun
-        except Exception as e:          # MemoryError, or a bug: it ends this connection
+            # nobody to tell: the child is gone, or its connection has begun
+            pass
+        except Exception as e:  # MemoryError, or a bug: it ends this connection
             try:
                 _answer(near, 502, "the agent failed inside (%s)" % type(e).__name__)
             except (Cancelled, Failure, OSError):
@@ -142,7 +159,7 @@ class Egress:
         with self._lock:
             if tunnel in self._tunnels:
                 self._tunnels.remove(tunnel)
-            self._door.nudge()          # there is a place again
+            self._door.nudge()  # there is a place again
 
     def _release(self, one: Connection):
         with self._lock:
@@ -188,7 +205,7 @@ class Egress:
             far.connect(host, port, lambda addresses: decide_addresses(rules, host, addresses))
         except Failure as e:
             raise _Bad(502, "%s: %s" % (host, e)) from None
-        except OSError as e:            # no descriptor
+        except OSError as e:  # no descriptor
             raise _Bad(502, "%s: %s" % (host, words(e))) from None
 
 
@@ -207,7 +224,9 @@ def _head(near: Stream) -> tuple:
 
 
 def _request(head: bytes) -> tuple:
-    """Return (method, target, [(name, value), ...]), strictly: what two readers could take in two ways is refused."""
+    """Return (method, target, [(name, value), ...]), strictly: what two readers could take in
+    two ways is refused.
+    """
     if min(head.replace(b"\r\n", b"").replace(b"\t", b""), default=0) < 32:
         raise _Bad(400, "a control character in the request's head")
     try:
@@ -245,11 +264,15 @@ def _rewritten(method: str, target: str, host: str, fields: list) -> tuple:
 
 
 def _answer(near: Stream, status: int, sentence: str):
-    """Tell the child why not, and read what it is still sending: a close with bytes unread would take the answer back."""
+    """Tell the child why not, and read what it is still sending: a close with bytes unread would
+    take the answer back.
+    """
     body = ("clawlite: %s\n" % sentence).encode("utf-8", "replace")
     near.due = None
-    near.send(b"HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
-              % (status, _REASONS[status].encode(), len(body), body))
+    near.send(
+        b"HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: "
+        b"%d\r\nConnection: close\r\n\r\n%s" % (status, _REASONS[status].encode(), len(body), body)
+    )
     near.sock.shutdown(_SHUT_WR)
     drain = Stream(near.connection, near._lock, _DRAIN_MS)
     drain.sock = near.sock
@@ -264,13 +287,17 @@ def _answer(near: Stream, status: int, sentence: str):
 def _relay(near: Stream, far: Stream, left):
     """Carry bytes both ways until the far end closes, or nothing comes for ``IDLE_MS``.
 
-    left   bytes that may still go from *near* to *far*; None: as many as come, and the end of them too
+    left   bytes that may still go from *near* to *far*; None: as many as come, and the end of them
+           too
     """
     up = down = b""
-    reads, ended = left is None or left > 0, False      # near may still say something; far has closed
+    # near may still say something; far has closed
+    reads, ended = left is None or left > 0, False
     while down or not ended:
         near_events = (select.POLLIN if reads and not up else 0) | (select.POLLOUT if down else 0)
-        far_events = (select.POLLIN if not ended and not down else 0) | (select.POLLOUT if up else 0)
+        far_events = (select.POLLIN if not ended and not down else 0) | (
+            select.POLLOUT if up else 0
+        )
         from_near, from_far = _events(near, near_events, far, far_events)
         try:
             if from_near & _HAS_CAUSE and near_events & select.POLLIN:
@@ -280,24 +307,26 @@ def _relay(near: Stream, far: Stream, left):
                 if not up:
                     far.sock.shutdown(_SHUT_WR)
             elif from_near & _ENDED:
-                return                  # the child is gone
+                return  # the child is gone
             if from_far & _HAS_CAUSE and far_events & select.POLLIN:
                 down = far.sock.recv(PIECE)
                 ended = not down
             if down and from_near & select.POLLOUT:
-                down = down[near.sock.send(down):]
+                down = down[near.sock.send(down) :]
             if up and from_far:
                 up = _sent(far, up)
                 reads = reads and up is not None
                 up = up or b""
-        except BlockingIOError:         # it was ready, and is not any more
+        except BlockingIOError:  # it was ready, and is not any more
             pass
 
 
 def _sent(far: Stream, data: bytes):
-    """Return what is left of *data* to send, None when *far* takes no more: it may have answered all the same."""
+    """Return what is left of *data* to send, None when *far* takes no more: it may have answered
+    all the same.
+    """
     try:
-        return data[far.sock.send(data):]
+        return data[far.sock.send(data) :]
     except BlockingIOError:
         return data
     except OSError:
@@ -305,11 +334,13 @@ def _sent(far: Stream, data: bytes):
 
 
 def _events(near: Stream, near_events: int, far: Stream, far_events: int) -> tuple:
-    """Wait, and return what has come of both; raises ``Cancelled``, and ``TimedOut`` after ``IDLE_MS``."""
+    """Wait, and return what has come of both; raises ``Cancelled``, and ``TimedOut`` after
+    ``IDLE_MS``.
+    """
     poll = select.poll()
     poll.register(near.connection.reader, select.POLLIN)
     poll.register(near.sock.fileno(), near_events)
-    if far_events:                      # an end that nobody reads now would be told again and again
+    if far_events:  # an end that nobody reads now would be told again and again
         poll.register(far.sock.fileno(), far_events)
     ready = dict(poll.poll(IDLE_MS))
     if near.connection.cancelled:

@@ -1,4 +1,7 @@
-"""One POST of a thread that may wait: what telemetry and the audit send to the maker's own servers."""
+"""One POST of a thread that may wait: what telemetry and the audit send to the maker's own
+servers.
+"""
+
 import os
 import select
 import time

@@ -1,13 +1,28 @@
 """One HTTP/1.1 request as a small server reads it (RFC 9112): strict, bounded, without I/O.
 
-1. Bounds: 8,192 bytes of head, 64 fields, a body of at most *most* bytes, told by Content-Length alone: chunks are refused (411).
-2. What two readers could read in two ways is refused (400): a bare CR, a folded line, white space before a colon, two lengths.
+1. Bounds: 8,192 bytes of head, 64 fields, a body of at most *most* bytes, told by Content-Length
+   alone: chunks are refused (411).
+2. What two readers could read in two ways is refused (400): a bare CR, a folded line, white space
+   before a colon, two lengths.
 """
+
 MAX_HEAD = 8192
 MAX_FIELDS = 64
-REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout",
-           411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
-           502: "Bad Gateway", 503: "Service Unavailable"}
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    411: "Length Required",
+    413: "Content Too Large",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+}
 _TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
@@ -41,22 +56,35 @@ class Request:
             if end < 0:
                 return False
             self._head(self._data[:end].split(b"\r\n"))
-            self._data = self._data[end + 4:]
+            self._data = self._data[end + 4 :]
         if len(self._data) < self._length:
             return False
-        self.body = self._data[:self._length]
+        self.body = self._data[: self._length]
         return True
 
     def _head(self, lines: list):
         first = lines[0].split(b" ")
-        if len(first) != 3 or first[2] not in (b"HTTP/1.1", b"HTTP/1.0") or not first[0].isalpha() or not first[1].startswith(b"/") or not first[1].isascii():
+        if (
+            len(first) != 3
+            or first[2] not in (b"HTTP/1.1", b"HTTP/1.0")
+            or not first[0].isalpha()
+            or not first[1].startswith(b"/")
+            or not first[1].isascii()
+        ):
             raise Refused(400, "this is no request of HTTP/1.1")
         self.method, self.path = first[0].decode(), first[1].decode()
         if len(lines) - 1 > MAX_FIELDS:
             raise Refused(431, "a head has at most %d fields" % MAX_FIELDS)
         for line in lines[1:]:
             name, colon, value = line.partition(b":")
-            if not colon or not name or not _TOKEN.issuperset(name) or b"\r" in value or b"\n" in value or b"\0" in value:
+            if (
+                not colon
+                or not name
+                or not _TOKEN.issuperset(name)
+                or b"\r" in value
+                or b"\n" in value
+                or b"\0" in value
+            ):
                 raise Refused(400, "a field of the head is malformed")
             key = name.lower().decode()
             if key in self.headers:
@@ -74,5 +102,7 @@ class Request:
 
 def answer(status: int, body: bytes) -> bytes:
     """Return a whole answer with a JSON *body*."""
-    return b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (
-        status, REASONS[status].encode(), len(body), body)
+    return (
+        b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: "
+        b"close\r\n\r\n%s" % (status, REASONS[status].encode(), len(body), body)
+    )

@@ -1,11 +1,17 @@
-"""A small HTTP server for one thread: it reads requests and writes answers, and the loop never waits for a client.
+"""A small HTTP server for one thread: it reads requests and writes answers, and the loop never
+waits for a client.
 
-1. The thread alone touches sockets; what the two share is a list each way, under one lock, and a pipe that wakes the thread.
-2. At most ``MOST`` clients, ``PER_ADDRESS`` of one address.  Who is one too many takes the place of the oldest that has not sent its
-   request, of its own address first; where all have sent theirs, it is refused.  Who is out is answered 503.
-3. A client that has not sent its request within 10 s is answered 408, one that does not read is dropped.
-4. What was answered is closed once the client has closed, or 2 s later: a close over unread bytes would be a reset, and lose the answer.
+1. The thread alone touches sockets; what the two share is a list each way, under one lock, and a
+   pipe that wakes the thread.
+2. At most ``MOST`` clients, ``PER_ADDRESS`` of one address.  Who is one too many takes the place of
+   the oldest that has not sent its request, of its own address first; where all have sent theirs,
+   it is refused.  Who is out is answered 503.
+3. A client that has not sent its request within 10 s is answered 408, one that does not read is
+   dropped.
+4. What was answered is closed once the client has closed, or 2 s later: a close over unread bytes
+   would be a reset, and lose the answer.
 """
+
 import _thread
 import errno
 import os
@@ -17,20 +23,29 @@ from clawlite.core.errors import ClawError
 from clawlite.linux.net.http_request import Refused, Request, answer
 
 MOST = 64
-PER_ADDRESS = 32                # no address has more than half of the places
-LEAVING = 256                   # clients that were answered and have not closed yet
-BACKLOG = 512                   # connections that the kernel holds until they are accepted
+PER_ADDRESS = 32  # no address has more than half of the places
+LEAVING = 256  # clients that were answered and have not closed yet
+BACKLOG = 512  # connections that the kernel holds until they are accepted
 SLOW_S, LINGER_S = 10, 2
 _PIECE = 65536
 
 
 class Client:
-    """One connection: its request, then its answer, then its end.  Its number is never another one's, as a descriptor would be."""
+    """One connection: its request, then its answer, then its end.  Its number is never another
+    one's, as a descriptor would be.
+    """
 
     def __init__(self, number: int, sock, address: str, most: int):
-        self.number, self.sock, self.address, self.request, self.out, self.due = number, sock, address, Request(most), None, monotonic() + SLOW_S
-        self.leaves = False             # its answer is known: it takes no place of another one
-        self.lingers = False            # its answer is sent
+        self.number, self.sock, self.address, self.request, self.out, self.due = (
+            number,
+            sock,
+            address,
+            Request(most),
+            None,
+            monotonic() + SLOW_S,
+        )
+        self.leaves = False  # its answer is known: it takes no place of another one
+        self.lingers = False  # its answer is sent
 
 
 class Server:
@@ -46,14 +61,22 @@ class Server:
     def __init__(self, host: str, port: int, most: int, check, wake: int):
         self._most, self._check, self._wake = most, check, wake
         try:
-            self._listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
+            self._listener = socket.create_server(
+                (host, port),
+                family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+                backlog=BACKLOG,
+            )
         except OSError as e:
-            raise ClawError("nothing can listen on %s port %d: %s" % (host, port, e.strerror or e), "choose another address in clawlite.toml") from None
+            raise ClawError(
+                "nothing can listen on %s port %d: %s" % (host, port, e.strerror or e),
+                "choose another address in clawlite.toml",
+            ) from None
         self._listener.setblocking(False)
         self.port = self._listener.getsockname()[1]
         self._reader, self._writer = os.pipe()
         self._lock = _thread.allocate_lock()
-        self._come, self._answers, self._clients, self._closing = [], [], {}, False     # clients by descriptor
+        # clients by descriptor
+        self._come, self._answers, self._clients, self._closing = [], [], {}, False
         self._last = 0
         _thread.start_new_thread(self._run, ())
 
@@ -98,9 +121,18 @@ class Server:
         poll.register(self._reader, select.POLLIN)
         poll.register(self._listener.fileno(), select.POLLIN)
         for fd, client in self._clients.items():
-            poll.register(fd, select.POLLOUT if client.out else select.POLLIN if client.request or client.lingers else 0)
+            poll.register(
+                fd,
+                select.POLLOUT
+                if client.out
+                else select.POLLIN
+                if client.request or client.lingers
+                else 0,
+            )
         dues = [client.due for client in self._clients.values() if client.due]
-        for fd, events in poll.poll(max(0, int(1000 * (min(dues) - monotonic())) + 1) if dues else None):
+        for fd, events in poll.poll(
+            max(0, int(1000 * (min(dues) - monotonic())) + 1) if dues else None
+        ):
             if fd == self._reader:
                 os.read(fd, 4096)
             elif fd == self._listener.fileno():
@@ -112,7 +144,7 @@ class Server:
     def _accept(self):
         try:
             sock, address = self._listener.accept()
-        except OSError as e:            # it has gone again, or this process has no descriptor left
+        except OSError as e:  # it has gone again, or this process has no descriptor left
             if e.errno in (errno.EMFILE, errno.ENFILE):
                 self._drop_one()
             return
@@ -122,29 +154,39 @@ class Server:
         here = [one for one in self._clients.values() if not one.leaves]
         beside = [one for one in here if one.address == client.address]
         for among, most in ((beside, PER_ADDRESS), (here, MOST)):
-            if len(among) > most:       # the newest has not sent its request yet, so there is one
-                self._refuse(next(one for one in among if one.request), 503, "too many connections; try again later")
+            if len(among) > most:  # the newest has not sent its request yet, so there is one
+                self._refuse(
+                    next(one for one in among if one.request),
+                    503,
+                    "too many connections; try again later",
+                )
                 break
         leaving = [fd for fd, one in self._clients.items() if one.leaves]
         if len(leaving) > LEAVING:
             self._drop(leaving[0])
 
     def _drop_one(self):
-        """Close a client without a word, for its descriptor: one that leaves, else the oldest that has not sent its request."""
-        found = [fd for fd, one in self._clients.items() if one.leaves] or [fd for fd, one in self._clients.items() if one.request]
+        """Close a client without a word, for its descriptor: one that leaves, else the oldest
+        that has not sent its request.
+        """
+        found = [fd for fd, one in self._clients.items() if one.leaves] or [
+            fd for fd, one in self._clients.items() if one.request
+        ]
         if found:
             self._drop(found[0])
         else:
-            select.poll().poll(100)     # those that are left wait for their turns
+            select.poll().poll(100)  # those that are left wait for their turns
 
     def _heed(self, fd: int, client: Client, events: int):
         try:
             if client.out:
-                client.out = client.out[client.sock.send(client.out):]
+                client.out = client.out[client.sock.send(client.out) :]
                 if not client.out:
                     client.sock.shutdown(socket.SHUT_WR)
                     client.leaves, client.lingers, client.due = True, True, monotonic() + LINGER_S
-            elif events & (select.POLLERR | select.POLLHUP) or not (client.sock.recv(_PIECE) if client.lingers else self._read(client)):
+            elif events & (select.POLLERR | select.POLLHUP) or not (
+                client.sock.recv(_PIECE) if client.lingers else self._read(client)
+            ):
                 self._drop(fd)
         except BlockingIOError:
             pass
@@ -168,7 +210,10 @@ class Server:
 
     def _refuse(self, client: Client, status: int, said: str):
         client.request, client.leaves = None, True
-        client.out, client.due = answer(status, b'{"error":"%s"}' % said.encode()), monotonic() + SLOW_S
+        client.out, client.due = (
+            answer(status, b'{"error":"%s"}' % said.encode()),
+            monotonic() + SLOW_S,
+        )
 
     def _tidy(self):
         with self._lock:

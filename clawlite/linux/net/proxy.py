@@ -1,11 +1,14 @@
 """Connections through a proxy: which one (from the environment), and what is said to it.
 
-1. ``http_proxy``, ``https_proxy``, else ``all_proxy``; lower case before upper.  ``HTTP_PROXY`` counts for nothing in a
-   CGI program, where a stranger sets it.  Loopback, and what ``no_proxy`` names, is reached directly.
-2. https goes through CONNECT; of plain http the request's first line is rewritten (RFC 9110 9.3.6, RFC 9112 3.2.2).
+1. ``http_proxy``, ``https_proxy``, else ``all_proxy``; lower case before upper.  ``HTTP_PROXY``
+   counts for nothing in a CGI program, where a stranger sets it.  Loopback, and what ``no_proxy``
+   names, is reached directly.
+2. https goes through CONNECT; of plain http the request's first line is rewritten (RFC 9110 9.3.6,
+   RFC 9112 3.2.2).
 3. A proxy is spoken to in plain http; another kind is refused, never passed by.
 4. The URL may hold a password: errors name the variable, or the proxy's host and port.
 """
+
 import binascii
 
 try:
@@ -15,7 +18,7 @@ except ImportError:
 
 from clawlite.linux.net.stream import Failure, Stream, checked
 
-MAX_HEAD = 16384                # bytes of the answer to CONNECT
+MAX_HEAD = 16384  # bytes of the answer to CONNECT
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -24,7 +27,8 @@ class Proxy:
 
     host, port   of the proxy
     credentials  bytes "user:password", b"" for none
-    scheme, target   of what it is asked for; *target* is host:port, or the host alone where http has its own port
+    scheme, target   of what it is asked for; *target* is host:port, or the host alone where http
+                     has its own port
     """
 
     def __init__(self, host: str, port: int, credentials: bytes, scheme: str, target: str):
@@ -32,10 +36,14 @@ class Proxy:
         self._scheme, self._target = scheme, target
         self._login = b""
         if credentials:
-            self._login = b"Proxy-Authorization: Basic %s\r\n" % binascii.b2a_base64(credentials, newline=False)
+            self._login = b"Proxy-Authorization: Basic %s\r\n" % binascii.b2a_base64(
+                credentials, newline=False
+            )
 
     def connect(self, stream: Stream):
-        """Connect *stream* to the proxy, and for https through it.  Raises ``Failure``, which tells whose fault it is."""
+        """Connect *stream* to the proxy, and for https through it.  Raises ``Failure``, which
+        tells whose fault it is.
+        """
         try:
             stream.connect(self._host, self._port)
             if self._scheme == "https":
@@ -46,12 +54,16 @@ class Proxy:
             raise Failure("proxy %s: %s" % (self._name(), stream.words(e))) from None
 
     def rewritten(self, parts: list) -> list:
-        """Return the request *parts* as this proxy wants them: of http with a whole URL in the first line, and the login."""
+        """Return the request *parts* as this proxy wants them: of http with a whole URL in the
+        first line, and the login.
+        """
         if self._scheme == "https":
             return parts
         method, _, rest = parts[0].partition(b" ")
         line, _, rest = rest.partition(b"\r\n")
-        return [b"%s http://%s%s\r\n%s%s" % (method, self._target.encode(), line, self._login, rest)] + parts[1:]
+        return [
+            b"%s http://%s%s\r\n%s%s" % (method, self._target.encode(), line, self._login, rest)
+        ] + parts[1:]
 
     def _name(self) -> str:
         return _joined(self._host, self._port)
@@ -68,11 +80,16 @@ class Proxy:
         words = head.split(b"\r\n", 1)[0].split(None, 2)
         status = words[1] if len(words) > 1 and words[0].startswith(b"HTTP/1.") else b""
         if status == b"407":
-            raise Failure("it wants %s user name and password" % ("another" if self._login else "a"))
+            raise Failure(
+                "it wants %s user name and password" % ("another" if self._login else "a")
+            )
         if not status.startswith(b"2") or len(status) != 3:
-            raise Failure("it does not let us through to %s (it answers %.20s)" % (self._target, ascii(status)[2:-1] or "no HTTP"))
+            raise Failure(
+                "it does not let us through to %s (it answers %.20s)"
+                % (self._target, ascii(status)[2:-1] or "no HTTP")
+            )
         if not head.endswith(b"\r\n\r\n"):
-            raise Failure("it said more than it was asked")     # a server waits for our TLS hello
+            raise Failure("it said more than it was asked")  # a server waits for our TLS hello
 
 
 def choose(scheme: str, host: str, port: int, environ):
@@ -95,7 +112,9 @@ def choose(scheme: str, host: str, port: int, environ):
 
 
 def _value(environ, name: str) -> tuple:
-    """Return (the variable's name as it is set, its value), ("", "") when it is not set or empty."""
+    """Return (the variable's name as it is set, its value), ("", "") when it is not set or
+    empty.
+    """
     for spelled in (name, name.upper()):
         value = environ.get(spelled, "").strip()
         if value and not (spelled == "HTTP_PROXY" and "REQUEST_METHOD" in environ):
@@ -104,7 +123,9 @@ def _value(environ, name: str) -> tuple:
 
 
 def _parse(name: str, url: str) -> tuple:
-    """Return (host, port, credentials) of the proxy *url* in the variable *name*: [http://][user:password@]host[:port][/]."""
+    """Return (host, port, credentials) of the proxy *url* in the variable *name*:
+    [http://][user:password@]host[:port][/].
+    """
     scheme, mark, rest = url.partition("://")
     if not mark:
         scheme, rest = "http", url
@@ -119,7 +140,8 @@ def _parse(name: str, url: str) -> tuple:
         credentials = _unquoted(login)
     except (Failure, ValueError):
         host = ""
-    if not host:                        # outside of the handler: the error in it may hold the password
+    # outside of the handler: the error in it may hold the password
+    if not host:
         raise Failure("%s: expected http://[user:password@]host:port" % name)
     return host, int(port), credentials
 
@@ -135,8 +157,8 @@ def _joined(host: str, port: int) -> str:
 
 
 def _is_excluded(host: str, port: int, no_proxy: str) -> bool:
-    """Return whether the list *no_proxy* names *host*: ``*``, a name and all below it (leading dots change nothing), an
-    address; each may end in ``:port``.
+    """Return whether the list *no_proxy* names *host*: ``*``, a name and all below it (leading dots
+    change nothing), an address; each may end in ``:port``.
     """
     host = host.lower().rstrip(".")
     for entry in no_proxy.lower().replace(",", " ").split():
@@ -162,7 +184,7 @@ def _is_loopback(host: str) -> bool:
         return True
     address = _address(host)
     if address.startswith(bytes(10) + b"\xff\xff"):
-        address = address[12:]          # IPv4 inside IPv6
+        address = address[12:]  # IPv4 inside IPv6
     return address == bytes(15) + b"\1" or (len(address) == 4 and address[0] == 127)
 
 

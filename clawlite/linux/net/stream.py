@@ -1,16 +1,19 @@
-"""One socket of one worker: look up, connect, send, receive, all of it with an end that ``close`` can bring about.
+"""One socket of one worker: look up, connect, send, receive, all of it with an end that ``close``
+can bring about.
 
-Every wait is a poll over the socket and the connection's pipe.  ``shutdown`` from another thread would do for a read, but
-not between two addresses, not before ``connect`` has begun, and its descriptor may be somebody else's by then.
-``getaddrinfo`` cannot be ended: names are looked up in a thread of their own, whose result nobody need be there to take.
-"""
+Every wait is a poll over the socket and the connection's pipe.  ``shutdown`` from another thread
+would do for a read, but not between two addresses, not before ``connect`` has begun, and its
+descriptor may be somebody else's by then. ``getaddrinfo`` cannot be ended: names are looked up in a
+thread of their own, whose result nobody need be there to take."""
+
 import _thread
 import errno
 import os
 import select
 import time
 
-try:                            # the C module under ``socket``, whose selectors and enums cost 7 ms at import
+# the C module under ``socket``, whose selectors and enums cost 7 ms at import
+try:
     from _socket import (
         AI_NUMERICHOST,
         EAI_AGAIN,
@@ -39,9 +42,9 @@ except ImportError:
         socket,
     )
 
-ADDRESSES = 16                  # of one name that are tried
+ADDRESSES = 16  # of one name that are tried
 _UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-_SILENT = (None, errno.ETIMEDOUT) + _UNREACHABLE        # None: of TimedOut
+_SILENT = (None, errno.ETIMEDOUT) + _UNREACHABLE  # None: of TimedOut
 
 
 class Failure(Exception):
@@ -67,8 +70,9 @@ class Stream:
     def __init__(self, connection, lock, timeout_ms: int):
         self.connection = connection
         self.sock = None
-        self.wants = None               # of TLS: tells from an exception which poll event it waits for, or 0
-        self.words = words              # of TLS: knows more kinds of errors
+        # of TLS: tells from an exception which poll event it waits for, or 0
+        self.wants = None
+        self.words = words  # of TLS: knows more kinds of errors
         self.due = time.monotonic() + timeout_ms / 1000
         self._lock = lock
         self._timeout_ms = timeout_ms
@@ -77,12 +81,13 @@ class Stream:
         if self.sock is not None:
             try:
                 self.sock.close()
-            except OSError:             # the descriptor is gone all the same
+            except OSError:  # the descriptor is gone all the same
                 pass
             self.sock = None
 
     def wait(self, events: int, due: float = None):
-        """Wait for *events* of the socket (0: of none), or for a nudge, until *due* or ``self.due``.
+        """Wait for *events* of the socket (0: of none), or for a nudge, until *due* or
+        ``self.due``.
 
         Raises ``Cancelled``, ``TimedOut``.
         """
@@ -103,9 +108,11 @@ class Stream:
     # -- connecting
 
     def connect(self, host: str, port: int, check=None):
-        """Connect to the first address of *host* that answers; each gets its share of the time that is left.
+        """Connect to the first address of *host* that answers; each gets its share of the time that
+        is left.
 
-        check   see ``Connections.open``: only what it returns is connected to, without another look-up
+        check   see ``Connections.open``: only what it returns is connected to, without another
+                look-up
         Raises ``Failure``: of the first address that said no, else of the last that said nothing.
         """
         addresses = self._look_up(host, port)
@@ -140,11 +147,12 @@ class Stream:
 
     def _look_up(self, host: str, port: int) -> list:
         """Return the addresses of *host*, as ``getaddrinfo`` does."""
-        name = host.encode()            # bytes: of a str it would load the IDNA codec and its tables
+        # bytes: of a str it would load the IDNA codec and its tables
+        name = host.encode()
         try:
             return getaddrinfo(name, port, 0, SOCK_STREAM, 0, AI_NUMERICHOST)
         except gaierror:
-            pass                        # a name
+            pass  # a name
         connection = self.connection
         try:
             _thread.start_new_thread(_find, (connection, self._lock, name, port))
@@ -162,14 +170,16 @@ class Stream:
         """Send all of *data*."""
         view = memoryview(data)
         while view:
-            view = view[self.do(self.sock.send, view, events=select.POLLOUT):]
+            view = view[self.do(self.sock.send, view, events=select.POLLOUT) :]
 
     def receive(self, size: int) -> bytes:
         """Return the next 1 to *size* bytes, or b"" when the peer has closed."""
         return self.do(self.sock.recv, size, events=select.POLLIN)
 
     def do(self, function, *arguments, events: int = 0):
-        """Return ``function(*arguments)`` of the socket, called again when *events*, or what TLS waits for, have come."""
+        """Return ``function(*arguments)`` of the socket, called again when *events*, or what TLS
+        waits for, have come.
+        """
         while True:
             try:
                 return function(*arguments)
@@ -183,11 +193,17 @@ class Stream:
 
 
 def _find(connection, lock, name: bytes, port: int):
-    """Look *name* up: the whole life of a thread.  The connection may be gone when the answer comes."""
+    """Look *name* up: the whole life of a thread.  The connection may be gone when the answer
+    comes.
+    """
     try:
         found = getaddrinfo(name, port, 0, SOCK_STREAM)
     except gaierror as e:
-        found = "no such host: %s" if e.errno != EAI_AGAIN else "the name %s cannot be looked up: no name server answers"
+        found = (
+            "no such host: %s"
+            if e.errno != EAI_AGAIN
+            else "the name %s cannot be looked up: no name server answers"
+        )
         found = _lacking(name) or found % name.decode()
     except OSError as e:
         found = "the name %s cannot be looked up: %s" % (name.decode(), words(e))
@@ -201,8 +217,8 @@ def _find(connection, lock, name: bytes, port: int):
 def _lacking(name: bytes) -> str:
     """Return why *name* could not be looked up when no file can be opened, "" otherwise.
 
-    glibc then says that there is no such host, or that no server answers: it opens files and sockets of its own.
-    """
+    glibc then says that there is no such host, or that no server answers: it opens files and
+    sockets of its own."""
     try:
         os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
     except OSError as e:
@@ -212,20 +228,31 @@ def _lacking(name: bytes) -> str:
 
 
 def _checked_ones(found: list, check) -> list:
-    """Return those of *found* (of ``getaddrinfo``) whose address *check* returns, which sees all of them."""
+    """Return those of *found* (of ``getaddrinfo``) whose address *check* returns, which sees all
+    of them.
+    """
     packed = [inet_pton(entry[0], entry[4][0].partition("%")[0]) for entry in found]
     wanted = check(packed)
     return [entry for entry, address in zip(found, packed) if address in wanted]
 
 
 def checked(scheme: str, host: str, port: int) -> str:
-    """Return *host* without the brackets of an IPv6 address; raises ``Failure`` for what nobody can connect to."""
+    """Return *host* without the brackets of an IPv6 address; raises ``Failure`` for what nobody
+    can connect to.
+    """
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     if scheme not in ("http", "https"):
         raise Failure("%.20r is no scheme for a connection: expected http or https" % scheme)
-    if not 0 < len(host) <= 253 or min(host) <= " " or max(host) >= "\x7f" or not set("/?#@[]\\").isdisjoint(host):
-        raise Failure("%.80r is no host name (a name with other letters is written as xn--...)" % host)
+    if (
+        not 0 < len(host) <= 253
+        or min(host) <= " "
+        or max(host) >= "\x7f"
+        or not set("/?#@[]\\").isdisjoint(host)
+    ):
+        raise Failure(
+            "%.80r is no host name (a name with other letters is written as xn--...)" % host
+        )
     if not 0 < port < 65536:
         raise Failure("%d is no port: expected 1 to 65535" % port)
     return host
@@ -244,4 +271,6 @@ def words(error: OSError) -> str:
         return "the host does not answer"
     if code == errno.EMFILE:
         return "this process may open no more files (ulimit -n)"
-    return os.strerror(code).lower() if code else "the connection failed (%s)" % type(error).__name__
+    return (
+        os.strerror(code).lower() if code else "the connection failed (%s)" % type(error).__name__
+    )

@@ -1,8 +1,10 @@
-"""TLS over a connected stream: certificate and host name checked, version 1.2 at least, and errors that say what to do.
+"""TLS over a connected stream: certificate and host name checked, version 1.2 at least, and errors
+that say what to do.
 
-Nothing here, and no option anywhere, turns a check off.  Who has a CA of their own names it with ``SSL_CERT_FILE`` or
-``SSL_CERT_DIR``.  This is the only module that loads ``ssl`` and ``socket``.
+Nothing here, and no option anywhere, turns a check off.  Who has a CA of their own names it with
+``SSL_CERT_FILE`` or ``SSL_CERT_DIR``.  This is the only module that loads ``ssl`` and ``socket``.
 """
+
 import select
 import socket
 import ssl
@@ -11,14 +13,27 @@ from clawlite.linux.net.stream import Failure, Stream, words
 
 # X509_V_ERR_*, openssl/x509_vfy.h
 _EXPIRED, _NOT_YET = 10, 9
-_NOBODY = (2, 18, 19, 20, 21)   # no issuer, self-signed, an issuer that is, issuer not in the store, chain of one
-_OTHER_HOST = (62, 64)          # name, address
-_OLD = ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION", "VERSION_TOO_LOW", "WRONG_SSL_VERSION")
-_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
+# no issuer, self-signed, an issuer that is, issuer not in the store, chain of one
+_NOBODY = (2, 18, 19, 20, 21)
+_OTHER_HOST = (62, 64)  # name, address
+_OLD = (
+    "UNSUPPORTED_PROTOCOL",
+    "TLSV1_ALERT_PROTOCOL_VERSION",
+    "VERSION_TOO_LOW",
+    "WRONG_SSL_VERSION",
+)
+_NO_TLS = (
+    "WRONG_VERSION_NUMBER",
+    "HTTP_REQUEST",
+    "HTTPS_PROXY_REQUEST",
+    "PACKET_LENGTH_TOO_LONG",
+    "RECORD_LAYER_FAILURE",
+)
 
 
 def context(authorities: list = ()) -> ssl.SSLContext:
-    """Return the settings for all connections.  Costs milliseconds and megabytes where the machine's CAs are one file.
+    """Return the settings for all connections.  Costs milliseconds and megabytes where the
+    machine's CAs are one file.
 
     authorities  certificates (DER) that count in place of the machine's list; none: that list
     """
@@ -28,7 +43,9 @@ def context(authorities: list = ()) -> ssl.SSLContext:
 
 
 def wrap(stream: Stream, settings: ssl.SSLContext, host: str):
-    """Do the handshake on *stream*, which speaks TLS from then on.  Raises ``Failure``, ``OSError``."""
+    """Do the handshake on *stream*, which speaks TLS from then on.  Raises ``Failure``,
+    ``OSError``.
+    """
     plain = stream.sock = socket.socket(fileno=stream.sock.detach())
     plain.setblocking(False)
     stream.sock = settings.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
@@ -67,6 +84,6 @@ def _wants(error: OSError) -> int:
 def _words(error: OSError) -> str:
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         return "the connection was reset"
-    if isinstance(error, ssl.SSLError):         # its errno is OpenSSL's, not the system's
+    if isinstance(error, ssl.SSLError):  # its errno is OpenSSL's, not the system's
         return "TLS failed: %s" % (error.reason or "no reason given").lower().replace("_", " ")
     return words(error)

@@ -1,10 +1,15 @@
-"""``clawlite serve --stdio`` without an image: INIT, until the manifest in ``claw.initialize`` brings an agent (docs/adr/0013).
+"""``clawlite serve --stdio`` without an image: INIT, until the manifest in ``claw.initialize``
+brings an agent (docs/adr/0013).
 
-1. A child process compiles it (clawlite/host/build/inline.py), so that the compiler never stays in an agent's memory.
-2. Inline primitives only; the agent has an empty folder, so no tools.py, and its state folder like any other.
-3. The record goes to the agent's own session then, which answers it.  After ``claw.shutdown`` the next ``claw.initialize`` may
+1. A child process compiles it (clawlite/host/build/inline.py), so that the compiler never stays in
+   an agent's memory.
+2. Inline primitives only; the agent has an empty folder, so no tools.py, and its state folder like
+   any other.
+3. The record goes to the agent's own session then, which answers it.  After ``claw.shutdown`` the
+   next ``claw.initialize`` may
 bring another manifest; the same one starts the same agent again.
 """
+
 import os
 import select
 import sys
@@ -20,10 +25,13 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
 
-AGAIN = -1                      # an agent's exit code: another one follows on its line
+AGAIN = -1  # an agent's exit code: another one follows on its line
 LEAVE_MS = 2000
 COMPILE_MS = 60000
-_CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from clawlite.host.build.inline import main; sys.exit(main())"
+_CHILD = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from clawlite.host.build.inline import "
+    "main; sys.exit(main())"
+)
 
 
 class _Nobody:
@@ -50,9 +58,9 @@ class Vacant:
     def __init__(self, wake: int):
         self._wake = wake
         self._wire, self._framer = open_line(True, wake)
-        self._manifest = None           # of the agent that serves, or is about to
+        self._manifest = None  # of the agent that serves, or is about to
         self._image = None
-        self._record = None             # the last one that came
+        self._record = None  # the last one that came
 
     def run(self) -> int:
         """Serve until the end; return the exit code."""
@@ -97,6 +105,7 @@ class Vacant:
 
     def _serve(self) -> int:
         from clawlite.linux.runtime.shell import Shell
+
         image, self._image = self._image, None
         shell = Shell(image, "", True, self._wake, (self._wire, self._framer))
         record = shell.session.record
@@ -111,6 +120,7 @@ class Vacant:
             self._adopt(manifest)
             shell.code = AGAIN
             return True
+
         shell.session.record = keep
         shell.agent.adopt = adopt
         return shell.run(self._record)
@@ -125,14 +135,21 @@ class Vacant:
 
 
 def _compile(manifest: dict, wake: int) -> bytes:
-    """Return the image of *manifest*.  Raises ``ClawError``: the compiler's own, or that there is none here."""
+    """Return the image of *manifest*.  Raises ``ClawError``: the compiler's own, or that there
+    is none here.
+    """
     from subprocess import DEVNULL, PIPE, Popen
     from tempfile import TemporaryFile
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+    package = os.path.dirname(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    )
     with TemporaryFile() as given:
         given.write(dumps(manifest).encode())
         given.seek(0)
-        child = Popen([sys.executable, "-c", _CHILD, package], stdin=given, stdout=PIPE, stderr=DEVNULL)
+        child = Popen(
+            [sys.executable, "-c", _CHILD, package], stdin=given, stdout=PIPE, stderr=DEVNULL
+        )
     try:
         said = _read(child.stdout.fileno(), wake)
     finally:
@@ -146,7 +163,9 @@ def _compile(manifest: dict, wake: int) -> bytes:
         error = ClawError(told["message"], "", told.get("data"))
         error.code = told["code"]
     except (ClawError, KeyError, TypeError):
-        raise ImageError("manifest: the compiler ended without a word", "compile it with: clawlite build") from None
+        raise ImageError(
+            "manifest: the compiler ended without a word", "compile it with: clawlite build"
+        ) from None
     raise error
 
 
@@ -157,7 +176,10 @@ def _read(fd: int, wake: int) -> bytes:
     poll.register(wake, select.POLLIN)
     while len(found) <= MAX_IMAGE:
         if now_ms() >= until:
-            raise ImageError("manifest: compiling it took more than %d s" % (COMPILE_MS // 1000), "compile it with: clawlite build")
+            raise ImageError(
+                "manifest: compiling it took more than %d s" % (COMPILE_MS // 1000),
+                "compile it with: clawlite build",
+            )
         ready = [ready[0] for ready in poll.poll(max(0, until - now_ms()))]
         if wake in ready:
             raise InvalidRequest("claw.initialize: this process is ending")

@@ -1,8 +1,11 @@
-"""What an operator's requests need, done straight: no queue of effects, no second look at a line, while nothing stands before them.
+"""What an operator's requests need, done straight: no queue of effects, no second look at a line,
+while nothing stands before them.
 
-1. The gates are core's, and the handlers start in one place, for everybody: ``Straight.start``.  2. Where effects wait already, what
-comes joins them, so that all of it comes in its order.  3. Lines are split all at once; what is not plain goes to the framer.
-"""
+1. The gates are core's, and the handlers start in one place, for everybody: ``Straight.start``.  2.
+   Where effects wait already, what
+comes joins them, so that all of it comes in its order.  3. Lines are split all at once; what is not
+plain goes to the framer."""
+
 from clawlite.core.effect import KEEP, LOG
 from clawlite.core.errors import ClawError, unexpected
 from clawlite.core.image import HAS_SIDE_EFFECTS
@@ -23,14 +26,16 @@ class Straight:
         self._shell = shell
         self._effects = shell.agent.effects
         self._leave = shell.leave
-        self._handlers = shell.handlers # of this process: others may take their place
+        self._handlers = shell.handlers  # of this process: others may take their place
         self._agent = shell.agent
         self._image = shell.agent.image
-        self._now_ms = now_ms()         # as of the last read, or the last handler
-        self._open = True               # the framer may hold a line without its end
+        self._now_ms = now_ms()  # as of the last read, or the last handler
+        self._open = True  # the framer may hold a line without its end
 
     def feed(self, data: bytes):
-        """Hand in what has come on the line, one record after the other, each with all that follows from it."""
+        """Hand in what has come on the line, one record after the other, each with all that
+        follows from it.
+        """
         shell, start = self._shell, 0
         if 13 in data or 30 in data:
             start = len(data)
@@ -45,7 +50,7 @@ class Straight:
         effects, record = self._effects, shell.session.record
         for at in range(len(lines) - 1):
             if shell.code is not None:
-                shell.framer.feed(b"\n".join(lines[at:]))       # for whoever has the line next
+                shell.framer.feed(b"\n".join(lines[at:]))  # for whoever has the line next
                 return
             if lines[at] and (lines[at][-1] > 32 or lines[at].strip(b" \t")):
                 record(lines[at], self._now_ms)
@@ -68,26 +73,47 @@ class Straight:
             self._shell.send(effect)
 
     def answer(self, id, result) -> bool:
-        """Answer a tool call with its ``tools.Result``; False when others come first, a record of it among them."""
+        """Answer a tool call with its ``tools.Result``; False when others come first, a record
+        of it among them.
+        """
         if self._effects or self._shell.audit:
             return False
         self._shell.wire.write(self._shell.framer.send(answer(id, result).encode()))
         return True
 
     def call(self, name: str, request, alone: bool, at_ms: int) -> bool:
-        """Run a new request whose tool is ``settled`` and whose arguments fit; False, and nothing done, when it is not one."""
+        """Run a new request whose tool is ``settled`` and whose arguments fit; False, and
+        nothing done, when it is not one.
+        """
         agent, image, recall, arguments = self._agent, self._image, request.recall, request.asked[1]
         if alone:
             request.answered = self.answer
         tool = image.tool(name)
-        if (tool is None or not tool.settled or self._effects or request.id in recall.known or request.id in recall.held
-                or not tool.fits(arguments) or self._shell.handlers is not self._handlers or len(agent.tasks) >= agent.max_tasks):
+        if (
+            tool is None
+            or not tool.settled
+            or self._effects
+            or request.id in recall.known
+            or request.id in recall.held
+            or not tool.fits(arguments)
+            or self._shell.handlers is not self._handlers
+            or len(agent.tasks) >= agent.max_tasks
+        ):
             return False
         request.admit(tool)
         decision = tool.decision
         rule = decision.rule
-        event = {"event": "tool.call", "tool": tool.name, "caller": "operator", "arguments": arguments, "image": image.id, "request_id": request.id,
-                 "action": ACTIONS[decision.action], "rule_id": rule[0], "trace": decision.trace}
+        event = {
+            "event": "tool.call",
+            "tool": tool.name,
+            "caller": "operator",
+            "arguments": arguments,
+            "image": image.id,
+            "request_id": request.id,
+            "action": ACTIONS[decision.action],
+            "rule_id": rule[0],
+            "trace": decision.trace,
+        }
         outcome, now_ms = self.start(0, tool, arguments, None)
         result = error = None
         try:
@@ -107,12 +133,15 @@ class Straight:
     def start(self, task: int, tool, arguments: dict, due_ms) -> tuple:
         """Start a tool's handler; return (its outcome, or None when it goes on; the time)."""
         shell, state = self._shell, signals.state
-        if tool.flags & HAS_SIDE_EFFECTS and not shell.starting.may_begin(task, tool, arguments):       # it may never come back
+        # it may never come back
+        if tool.flags & HAS_SIDE_EFFECTS and not shell.starting.may_begin(task, tool, arguments):
             return None, self._now_ms
-        if state["terminated"]:         # a turn may want its next tool before the loop sees the signal
+        # a turn may want its next tool before the loop sees the signal
+        if state["terminated"]:
             from clawlite.core.idempotency_journal import not_run
+
             return (False, not_run("the agent is ending", "send it to the next one")), self._now_ms
-        state["leave"], state["inside"] = self._leave, True     # as in signals.interruptible
+        state["leave"], state["inside"] = self._leave, True  # as in signals.interruptible
         try:
             outcome = shell.handlers.start(task, tool, arguments, due_ms, now_ms())
         finally:

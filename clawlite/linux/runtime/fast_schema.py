@@ -1,9 +1,14 @@
-"""Does an object of plain members fit its schema?  A proof in one loop, for the tools that are called most.
+"""Does an object of plain members fit its schema?  A proof in one loop, for the tools that are
+called most.
 
-1. ``fits`` says yes or nothing: what it cannot prove, ``clawlite.core.schema.check`` decides, and says what is wrong.
-2. Plain is a member of one type, with bounds or a list of strings at most; 1.0 as an integer is left to ``check``.
-3. A pattern is proven for texts of the bytes that leave its automaton where it starts, where that is a match ("^[^\\x00]*$"): one pass in C.
+1. ``fits`` says yes or nothing: what it cannot prove, ``clawlite.core.schema.check`` decides, and
+   says what is wrong.
+2. Plain is a member of one type, with bounds or a list of strings at most; 1.0 as an integer is
+   left to ``check``.
+3. A pattern is proven for texts of the bytes that leave its automaton where it starts, where that
+   is a match ("^[^\\x00]*$"): one pass in C.
 """
+
 from math import nextafter
 
 from clawlite.core import policy
@@ -21,14 +26,23 @@ class _All:
 
 _TYPES = {1: (str,), 2: (bool,), 4: (int,), 12: (int, float), 64: (type(None),), 127: _All()}
 _LENGTH, _NUMBER, _CHOICE = 1, 2, 3
-_BOUNDS = {11: (_LENGTH, 0), 12: (_LENGTH, 1), 13: (_NUMBER, 0), 14: (_NUMBER, 1),     # operation of core/schema.py -> what it bounds
-           15: (_NUMBER, 0), 16: (_NUMBER, 1)}
+# operation of core/schema.py -> what it bounds
+_BOUNDS = {
+    11: (_LENGTH, 0),
+    12: (_LENGTH, 1),
+    13: (_NUMBER, 0),
+    14: (_NUMBER, 1),
+    15: (_NUMBER, 0),
+    16: (_NUMBER, 1),
+}
 _ENDS = float("-inf"), float("inf")
-_EXACT = 1 << 53                # integers up to here have a float
+_EXACT = 1 << 53  # integers up to here have a float
 
 
 def prepare(image, tool):
-    """Give *tool* what makes its calls quick: ``fits``, its ``decision`` when that is always the same, and whether it is ``settled``."""
+    """Give *tool* what makes its calls quick: ``fits``, its ``decision`` when that is always the
+    same, and whether it is ``settled``.
+    """
     tool.fits = proof(tool.schema, image.automaton)
     if tool.constant:
         tool.decision = policy.decide(image, tool.entry, [])
@@ -36,14 +50,26 @@ def prepare(image, tool):
 
 
 def settled(image, tool) -> bool:
-    """Return whether all gates let any call of *tool* pass whose arguments fit and whose request is new, and nothing on its way waits."""
-    return (tool.handler[0] < SKILL and tool.constant and tool.decision.action in (policy.ALLOW, policy.AUDIT) and image.agent.autonomy != OBSERVER
-            and tool.flags & (READ_ONLY | IDEMPOTENT) != 0 and not tool.flags & (GENERATOR | HAS_SIDE_EFFECTS) and tool.retry is None
-            and image.guard is None and image.agent.calls_per_minute is None and not image.agent.isolation)
+    """Return whether all gates let any call of *tool* pass whose arguments fit and whose request
+    is new, and nothing on its way waits.
+    """
+    return (
+        tool.handler[0] < SKILL
+        and tool.constant
+        and tool.decision.action in (policy.ALLOW, policy.AUDIT)
+        and image.agent.autonomy != OBSERVER
+        and tool.flags & (READ_ONLY | IDEMPOTENT) != 0
+        and not tool.flags & (GENERATOR | HAS_SIDE_EFFECTS)
+        and tool.retry is None
+        and image.guard is None
+        and image.agent.calls_per_minute is None
+        and not image.agent.isolation
+    )
 
 
 def proof(program, automata):
-    """Return function(dict) -> bool, True only when the value fits *program* (core/schema.py); None where there is none.
+    """Return function(dict) -> bool, True only when the value fits *program* (core/schema.py); None
+    where there is none.
 
     automata  function(index) -> table, ``Image.automaton``
     """
@@ -62,7 +88,9 @@ def proof(program, automata):
 
 
 def _row(node, automata):
-    """Return (types, what is bounded or 0, low, high, bytes that its text may be made of or None) of a member, or None when it is not plain."""
+    """Return (types, what is bounded or 0, low, high, bytes that its text may be made of or
+    None) of a member, or None when it is not plain.
+    """
     if type(node) is int:
         return (_TYPES[node], 0, None, None, None) if node in _TYPES else None
     if node[0] is None or node[0] not in _TYPES:
@@ -74,7 +102,8 @@ def _row(node, automata):
         elif node[at] in _BOUNDS and what in (0, _BOUNDS[node[at]][0]):
             what, end = _BOUNDS[node[at]]
             bound = node[at + 1]
-            if node[at] > 14:           # more, or less, than a number: the float beside it, or beyond
+            # more, or less, than a number: the float beside it, or beyond
+            if node[at] > 14:
                 if abs(bound) > _EXACT:
                     return None
                 bound = nextafter(bound, _ENDS[1 - end])
@@ -91,22 +120,30 @@ def _row(node, automata):
 
 
 def _harmless(automata, index: int):
-    """Return the bytes that leave automaton *index* in the state it starts in (core/automaton.py), or None where that is no match."""
+    """Return the bytes that leave automaton *index* in the state it starts in
+    (core/automaton.py), or None where that is no match.
+    """
     try:
         table = automata(index)
-    except ImageError:                  # ``check`` will say so
+    except ImageError:  # ``check`` will say so
         return None
     rows = len(table) - 264
-    width, wide, start = table[rows + 256] + 1, table[rows + 257] - 0xa1, table[rows + 260] | table[rows + 261] << 8
+    width, wide, start = (
+        table[rows + 256] + 1,
+        table[rows + 257] - 0xA1,
+        table[rows + 260] | table[rows + 261] << 8,
+    )
     if wide or start < table[rows + 262] | table[rows + 263] << 8:
         return None
-    return bytes([byte for byte in range(256) if table[start * width + table[rows + byte]] == start])
+    return bytes(
+        [byte for byte in range(256) if table[start * width + table[rows + byte]] == start]
+    )
 
 
 def _made_of(text: str, clean: bytes) -> bool:
     try:
         return not text.encode().translate(None, clean)
-    except UnicodeError:                # half a surrogate pair
+    except UnicodeError:  # half a surrogate pair
         return False
 
 
@@ -129,4 +166,5 @@ def _function(rows: tuple, others: bool):
             elif required:
                 return False
         return others or found == len(value)
+
     return fits

@@ -1,12 +1,18 @@
-"""What calls and approvals leave behind (core/idempotency_record.py): ``calls.journal`` in the agent's state folder, append-only.
+"""What calls and approvals leave behind (core/idempotency_record.py): ``calls.journal`` in the
+agent's state folder, append-only.
 
-1. Kill-safe: a record is one write(2), and what write has returned for survives ``kill -9``.  Not power-safe: nothing is synced.
-2. All processes of one agent share the file, under a lock.  Each has a slot, a locked byte of ``calls.lock``: whose slot is free has ended.
-   Before the record that a handler begins, a process reads what others have written since: no id runs in two of them.
-3. Times go on where the last process of the same boot was, whatever has been done to the clock since.
-4. At the start, and when it has grown, it is written anew with the records that still count.  A torn last line is dropped;
-   damaged lines are, too, but the file that had them is set aside and that is said.
+1. Kill-safe: a record is one write(2), and what write has returned for survives ``kill -9``.  Not
+   power-safe: nothing is synced.
+2. All processes of one agent share the file, under a lock.  Each has a slot, a locked byte of
+   ``calls.lock``: whose slot is free has ended. Before the record that a handler begins, a process
+   reads what others have written since: no id runs in two of them.
+3. Times go on where the last process of the same boot was, whatever has been done to the clock
+   since.
+4. At the start, and when it has grown, it is written anew with the records that still count.  A
+   torn last line is dropped; damaged lines are, too, but the file that had them is set aside and
+   that is said.
 """
+
 import fcntl
 import os
 import time
@@ -26,9 +32,9 @@ from clawlite.core.idempotency_record import (
 from clawlite.linux.files.files import leads_to, state_folder, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 
-MAX_GROWTH = 1048576            # bytes, or as much again as there was, before it is written anew
-MAX_ARGUMENTS = 4096            # bytes of JSON of a call that waits; longer ones are not kept
-_BOOT = "boot"                  # the first line: which boot its times belong to
+MAX_GROWTH = 1048576  # bytes, or as much again as there was, before it is written anew
+MAX_ARGUMENTS = 4096  # bytes of JSON of a call that waits; longer ones are not kept
+_BOOT = "boot"  # the first line: which boot its times belong to
 
 
 class Journal:
@@ -39,22 +45,27 @@ class Journal:
         self._path = os.path.join(self._folder, "calls.journal")
         self._lock = self._fd = None
         self._slot = 0
-        self._base = 0                  # seconds between the time since boot and the journal's
+        self._base = 0  # seconds between the time since boot and the journal's
         self._inode = None
-        self._size = 0                  # bytes of the file, when it was last looked at
-        self._read = 0                  # how far this process knows them
+        self._size = 0  # bytes of the file, when it was last looked at
+        self._read = 0  # how far this process knows them
         self._limit = 0
         self._said = False
         self._own = "%x" % time.time_ns()
 
     def waiting(self) -> list:
-        """Return [(key, payload), ...] of approvals that waited in processes which have ended; the file is written anew without what is over."""
+        """Return [(key, payload), ...] of approvals that waited in processes which have ended;
+        the file is written anew without what is over.
+        """
         try:
             self._open()
             with _Locked(self._lock):
                 records = self._compact(lambda owner: owner != self._slot and self._lives(owner))
-            return [(key, loads(text.encode())) for kind, _, owner, key, text in records
-                    if kind == WAIT and (owner == self._slot or not self._lives(owner))]
+            return [
+                (key, loads(text.encode()))
+                for kind, _, owner, key, text in records
+                if kind == WAIT and (owner == self._slot or not self._lives(owner))
+            ]
         except (OSError, ClawError) as e:
             self._say("cannot be opened: %s" % (getattr(e, "strerror", None) or e))
             return []
@@ -70,7 +81,9 @@ class Journal:
             return []
 
     def one(self, key: str):
-        """Return (kind, payload), the last record of *key*; None when there is none.  Cost: the file is read."""
+        """Return (kind, payload), the last record of *key*; None when there is none.  Cost: the
+        file is read.
+        """
         try:
             self._open()
             with _Locked(self._lock):
@@ -79,7 +92,7 @@ class Journal:
             found, mark = None, b" %s " % key.encode()
             at = data.find(mark)
             while at >= 0:
-                record = parse(data[data.rfind(b"\n", 0, at) + 1:data.find(b"\n", at)])
+                record = parse(data[data.rfind(b"\n", 0, at) + 1 : data.find(b"\n", at)])
                 if record and record[3] == key and record[0] in (BEGIN, END):
                     found = record[0], loads(record[4].encode())
                 at = data.find(mark, at + 1)
@@ -91,15 +104,15 @@ class Journal:
     def keep(self, kind: int, key: str, payload) -> tuple:
         """Append one record; return (True, records of others) or (False, why).
 
-        What others have begun or ended since, as ``calls`` gives it, come before a BEGIN alone; when *key* is among them nothing is written.
-        Cost: four system calls, and one more where the end of the file is not this process's own.
-        """
+        What others have begun or ended since, as ``calls`` gives it, come before a BEGIN alone;
+        when *key* is among them nothing is written. Cost: four system calls, and one more where the
+        end of the file is not this process's own."""
         if "-" not in key and "." not in key:
             key = "%s.%s" % (self._own, key)
         try:
             text = dumps(payload)
             text.encode()
-        except ValueError as e:         # a handler's error may say what JSON lacks
+        except ValueError as e:  # a handler's error may say what JSON lacks
             text = dumps([payload[0], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > MAX_ARGUMENTS:
             text = dumps([payload[0], None, payload[2]])
@@ -125,7 +138,7 @@ class Journal:
     def _open(self):
         lock = os.path.join(self._folder, "calls.lock")
         if self._lock is not None and not leads_to(lock, self._lock):
-            self.close()                # others lock the file that has the name now
+            self.close()  # others lock the file that has the name now
             tell_replaced("the journal of calls", self._path)
         if self._lock is None:
             os.makedirs(self._folder, 0o700, exist_ok=True)
@@ -138,7 +151,7 @@ class Journal:
                 self._open_file()
 
     def _open_file(self):
-        fd, self._fd = self._fd, None   # the number belongs to somebody else once it is closed
+        fd, self._fd = self._fd, None  # the number belongs to somebody else once it is closed
         if fd is not None:
             os.close(fd)
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -149,7 +162,8 @@ class Journal:
         first = parse(os.pread(self._fd, 256, 0).partition(b"\n")[0])
         if first and first[3] == _BOOT and first[4] == _boot():
             self._base = first[2]
-        else:                           # another boot: its times are seconds since 1970, as the clock is now
+        # another boot: its times are seconds since 1970, as the clock is now
+        else:
             self._base = int(time.time()) - up
         if not status.st_size:
             self._append(self._head())
@@ -176,10 +190,12 @@ class Journal:
         return False
 
     def _look(self) -> bool:
-        """Return whether others have written what this process has not read; the file of now is open then."""
+        """Return whether others have written what this process has not read; the file of now is
+        open then.
+        """
         try:
             status = os.stat(self._path)
-        except FileNotFoundError:       # somebody has removed it
+        except FileNotFoundError:  # somebody has removed it
             status = None
         if status is None or (status.st_dev, status.st_ino) != self._inode:
             self._open_file()
@@ -190,18 +206,28 @@ class Journal:
     def _others(self) -> list:
         data = _whole(self._fd, self._read)
         self._read += len(data)
-        return self._about([record for record in map(parse, data.split(b"\n")) if record and record[2] != self._slot])
+        return self._about(
+            [
+                record
+                for record in map(parse, data.split(b"\n"))
+                if record and record[2] != self._slot
+            ]
+        )
 
     def _about(self, records) -> list:
         now = self._now()
-        found = [(key, age_s(when, now) if kind == END else 0, len(text)) for kind, when, _, key, text in records if kind in (BEGIN, END)]
+        found = [
+            (key, age_s(when, now) if kind == END else 0, len(text))
+            for kind, when, _, key, text in records
+            if kind in (BEGIN, END)
+        ]
         return [about for about in found if about[1] < KEPT_S]
 
     def _append(self, data: bytes):
         if self._read != self._size and os.pread(self._fd, 1, self._size - 1) != b"\n":
-            data = b"\n" + data         # behind a part of a record that could not be taken back
+            data = b"\n" + data  # behind a part of a record that could not be taken back
         written = os.write(self._fd, data)
-        if written < len(data):         # a full disk takes what fits
+        if written < len(data):  # a full disk takes what fits
             os.ftruncate(self._fd, self._size)
             raise OSError(28, "no space left")
         if self._read == self._size:
@@ -219,17 +245,29 @@ class Journal:
         now = self._now()
         last, damaged = last_of(lines)
         last.pop(_BOOT, None)
-        live = [record for record in [still(parse(lines[number]), now, lives) for number in sorted(last.values())] if record]
+        live = [
+            record
+            for record in [
+                still(parse(lines[number]), now, lives) for number in sorted(last.values())
+            ]
+            if record
+        ]
         if damaged:
             _set_aside(self._path)
-            self._say("was damaged: %d lines of %d are lost (%s.damaged)" % (damaged, len(lines), os.path.basename(self._path)), True)
+            self._say(
+                "was damaged: %d lines of %d are lost (%s.damaged)"
+                % (damaged, len(lines), os.path.basename(self._path)),
+                True,
+            )
         new = self._head() + b"".join([line(*record) for record in live])
         if torn or new != data:
-            fd = os.open(self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            fd = os.open(
+                self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+            )
             try:
                 at = 0
                 while at < len(new):
-                    at += os.write(fd, new[at:at + MAX_GROWTH])
+                    at += os.write(fd, new[at : at + MAX_GROWTH])
             finally:
                 os.close(fd)
             os.replace(self._path + ".new", self._path)

@@ -9,6 +9,7 @@
    the schema refuses it, and so does the compiler.
 Source  CKP 0.2.0, 6; claw.schema.json 0.3.0.
 """
+
 from clawlite.core.errors import ImageError
 from clawlite.linux.io.jsontext import dumps
 
@@ -16,10 +17,10 @@ _TOP = ("claw", "kind", "metadata", "spec")
 _REQUIRED = ("identity", "providers")
 _LISTS = ("providers", "channels", "tools", "skills", "policies", "world_models")
 _SLOTS = ("identity", "memory", "sandbox", "swarm", "telemetry") + _LISTS
-_SHOWN = 60                     # characters of a peer's own words in an error
+_SHOWN = 60  # characters of a peer's own words in an error
 _REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
 _PROVIDERS = "a list of at least one Provider"
-_NOTHING = object()             # the value of a field that is missing
+_NOTHING = object()  # the value of a field that is missing
 
 
 def check(manifest: dict):
@@ -44,12 +45,21 @@ def check(manifest: dict):
 
 def _metadata(metadata: dict):
     """Raise unless the fields that the schema names have its types; it admits others."""
-    _match(_is_name, "metadata.name", metadata["name"],
-           "1 to 63 letters, digits and hyphens, no hyphen first")
+    _match(
+        _is_name,
+        "metadata.name",
+        metadata["name"],
+        "1 to 63 letters, digits and hyphens, no hyphen first",
+    )
     if "version" in metadata:
-        _match(_is_version, "metadata.version", metadata["version"], "a semantic version such as 1.0.0")
-    for field, kind, expected in (("description", str, "text"), ("labels", dict, "an object"),
-                                  ("annotations", dict, "an object")):
+        _match(
+            _is_version, "metadata.version", metadata["version"], "a semantic version such as 1.0.0"
+        )
+    for field, kind, expected in (
+        ("description", str, "text"),
+        ("labels", dict, "an object"),
+        ("annotations", dict, "an object"),
+    ):
         if field in metadata and not isinstance(metadata[field], kind):
             raise _problem("metadata." + field, expected, metadata[field])
     for key, value in metadata.get("labels", {}).items():
@@ -92,6 +102,7 @@ def _match(is_right, path: str, value, expected: str):
 
 # Patterns of the schema, without ``re``: importing it would double the time to READY.
 
+
 def _is_name(text: str) -> bool:
     plain = text.replace("-", "0")
     return len(text) <= 63 and text[:1] != "-" and plain.isascii() and plain.isalnum()
@@ -119,10 +130,20 @@ def _problem(path: str, expected: str, value) -> ImageError:
     else:
         found = dumps(value)[:_SHOWN]
     path, found = _plain(path), _plain(found)
-    problem = {"file": "", "line": 0, "path": path, "message": "", "expected": expected,
-               "found": found, "hint": ""}
-    return ImageError(f"manifest.{path}: expected {expected}, found {found}",
-                      "check the manifest with: clawlite check", {"problems": [problem]})
+    problem = {
+        "file": "",
+        "line": 0,
+        "path": path,
+        "message": "",
+        "expected": expected,
+        "found": found,
+        "hint": "",
+    }
+    return ImageError(
+        f"manifest.{path}: expected {expected}, found {found}",
+        "check the manifest with: clawlite check",
+        {"problems": [problem]},
+    )
 
 
 def _plain(text: str) -> str:

@@ -1,9 +1,11 @@
-"""What one agent has used of its limits, on the disk: in its state folder, shared by all of its processes.
+"""What one agent has used of its limits, on the disk: in its state folder, shared by all of its
+processes.
 
-``meters.json`` has what providers used, and survives a power cut; ``minute.json`` the tool calls of the last minute, which outlive
-the process alone: a disk need not be waited for at each call.  An entry is added under a lock to what the file holds then, so that
-two processes never forget what the other has counted.
-"""
+``meters.json`` has what providers used, and survives a power cut; ``minute.json`` the tool calls of
+the last minute, which outlive the process alone: a disk need not be waited for at each call.  An
+entry is added under a lock to what the file holds then, so that two processes never forget what the
+other has counted."""
+
 import fcntl
 import os
 import time
@@ -37,16 +39,27 @@ class _Meters:
 
         def clock():
             return now_ms(), int(time.time())
+
         if agent.image.size_of(PROVIDERS):
             from clawlite.core.meter import Meter
-            meter = Meter(clock, self._spent.stored, info.tokens_per_hour, info.cost_per_day, info.rates, self._calls.stored)
+
+            meter = Meter(
+                clock,
+                self._spent.stored,
+                info.tokens_per_hour,
+                info.cost_per_day,
+                info.rates,
+                self._calls.stored,
+            )
         else:
             meter = Ledger(clock, self._spent.stored, self._calls.stored)
         meter.add = self.add
         self.meter = meter
 
     def add(self, entries: list):
-        """Return what the effect STORE gives for *entries*; they are on the disk when this returns."""
+        """Return what the effect STORE gives for *entries*; they are on the disk when this
+        returns.
+        """
         if not entries:
             return self.meter.today()
         if entries[0][0] == CALLS:
@@ -55,7 +68,8 @@ class _Meters:
 
 
 class Counted:
-    """One file of {key: [when, amount, ...]}.  What cannot be written is said once on stderr, and counts until the process ends.
+    """One file of {key: [when, amount, ...]}.  What cannot be written is said once on stderr, and
+    counts until the process ends.
 
     lasting  True: it survives a power cut
     """
@@ -66,11 +80,13 @@ class Counted:
         self._lock = os.path.join(self._folder, name + ".lock")
         self._lasting = lasting
         self._spent = {}
-        self._seen = None               # which version of the file that was
+        self._seen = None  # which version of the file that was
         self._broken = False
 
     def stored(self) -> dict:
-        """Return what is counted, as it stands now.  Cost: one stat, and the file read when it has changed."""
+        """Return what is counted, as it stands now.  Cost: one stat, and the file read when it
+        has changed.
+        """
         if not self._broken:
             try:
                 status = os.stat(self._path)
@@ -95,7 +111,12 @@ class Counted:
                 self._write(self._spent)
         except OSError as e:
             self._broken = True
-            os.write(2, ("clawlite: the meters %s cannot be written: %s\n" % (self._path, e.strerror)).encode())
+            os.write(
+                2,
+                (
+                    "clawlite: the meters %s cannot be written: %s\n" % (self._path, e.strerror)
+                ).encode(),
+            )
             if counted is None:
                 counted = add(self._spent, entries)
         finally:
@@ -104,7 +125,9 @@ class Counted:
         return counted
 
     def _read(self) -> dict:
-        """Return what the file says.  A damaged one is set aside: it must not reset a limit unseen."""
+        """Return what the file says.  A damaged one is set aside: it must not reset a limit
+        unseen.
+        """
         with open(self._path, "rb") as file:
             data = file.read(MAX_FILE)
         try:
@@ -114,13 +137,27 @@ class Counted:
         except ClawError:
             name = os.path.basename(self._path)
             os.replace(self._path, self._path + ".damaged")
-            os.write(2, ("clawlite: the meters of this agent were damaged and start anew (%s.damaged)\n" % name).encode())
+            os.write(
+                2,
+                (
+                    "clawlite: the meters of this agent were damaged and start anew "
+                    "(%s.damaged)\n" % name
+                ).encode(),
+            )
             return {}
-        return {key: entry for key, entry in stored.items() if isinstance(entry, list) and len(entry) % 2 == 0
-                and (len(entry) == 2 or key == CALLS) and all(type(n) is int and n >= 0 for n in entry)}
+        return {
+            key: entry
+            for key, entry in stored.items()
+            if isinstance(entry, list)
+            and len(entry) % 2 == 0
+            and (len(entry) == 2 or key == CALLS)
+            and all(type(n) is int and n >= 0 for n in entry)
+        }
 
     def _write(self, spent: dict):
-        fd = os.open(self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        fd = os.open(
+            self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+        )
         try:
             write_whole(fd, dumps(spent).encode())
             if self._lasting:

@@ -1,13 +1,15 @@
-"""What this process keeps for itself and the next: calls and approvals, whose journal is loaded when there is something in it, and
-the memory, which is loaded when it is first asked."""
+"""What this process keeps for itself and the next: calls and approvals, whose journal is loaded
+when there is something in it, and the memory, which is loaded when it is first asked."""
+
 import os
 
 from clawlite.core.image import CONTEXT, MEMORY
 from clawlite.linux.files.files import state_folder
 
-MAX_IDS = 4096                  # calls of an operator that are remembered
-MAX_FREE = 1024                 # of those, calls that may run again: their memory is passed through all the time
-MAX_BYTES = 8388608             # of their answers
+MAX_IDS = 4096  # calls of an operator that are remembered
+# of those, calls that may run again: their memory is passed through all the time
+MAX_FREE = 1024
+MAX_BYTES = 8388608  # of their answers
 
 
 class Kept:
@@ -28,9 +30,12 @@ class Kept:
             agent.lasting = self.lasting
 
     def start(self, says: bool):
-        """Tell of approvals that waited when the last process ended; *says*: somebody reads a console."""
+        """Tell of approvals that waited when the last process ended; *says*: somebody reads a
+        console.
+        """
         if self._exists():
             from clawlite.core.approval import restarted
+
             restarted(self._agent, self._open().waiting(), says)
 
     def carry_out(self, effect: tuple):
@@ -39,7 +44,9 @@ class Kept:
         self._agent.done(task, self._open().keep(kind, key, payload), self._now_ms())
 
     def records(self, key: str = None):
-        """Return the bounds and what is on record, or what is on record of *key* (``recall.Recall``)."""
+        """Return the bounds and what is on record, or what is on record of *key*
+        (``recall.Recall``).
+        """
         if key is not None:
             return self._open().one(key)
         return MAX_IDS, MAX_FREE, MAX_BYTES, self._open().calls() if self._exists() else ()
@@ -48,28 +55,37 @@ class Kept:
         """Return the methods of the agent's stores (memory_methods.py)."""
         if self._memories is None:
             from clawlite.core.memory_methods import Memories
+
             self._memories = Memories(self._agent, self._embed)
         return self._memories
 
     def _embed(self, *asked):
         if self._embeddings is None:
             from clawlite.linux.memory.embeddings import Embeddings
+
             self._embeddings = Embeddings(self._agent)
         return self._embeddings.work(*asked)
 
     def lasting(self, work, history, once: bool, channel: str = ""):
-        """Return a turn's *work*: after what the context files say now, and unless it is the only one (*once*), in a conversation that goes on
-        after a restart, where there is a store for it.
+        """Return a turn's *work*: after what the context files say now, and unless it is the only
+        one (*once*), in a conversation that goes on after a restart, where there is a store for it.
 
         channel  NAME/ACTOR of a channel, whose conversation it is; "" for the console's
         """
         from clawlite.core.conversation import store_of
         from clawlite.linux.memory.conversation import lasting, preface
+
         image = self._agent.image
         files = image.section(CONTEXT)
         if files and self._agent.keep_bytes:
-            history.preface = preface(files, (image.workspace, self._folder), state_folder(image.agent.name))
-        place = store_of(self.memories().stores, image.agent.identity, channel) if self._agent.memories and not once else None
+            history.preface = preface(
+                files, (image.workspace, self._folder), state_folder(image.agent.name)
+            )
+        place = (
+            store_of(self.memories().stores, image.agent.identity, channel)
+            if self._agent.memories and not once
+            else None
+        )
         return lasting(work, place, history, self._agent.keep_bytes) if place else work
 
     def remember(self, effect: tuple):
@@ -77,6 +93,7 @@ class Kept:
         if self._memory is None:
             from clawlite.linux.io.signals import waker
             from clawlite.linux.memory.memory import Memory
+
             self._memory = Memory(self._agent, waker(), self._now_ms)
         self._memory.carry_out(effect)
 
@@ -92,10 +109,13 @@ class Kept:
             self._journal.close()
 
     def _exists(self) -> bool:
-        return os.path.exists(os.path.join(state_folder(self._agent.image.agent.name), "calls.journal"))
+        return os.path.exists(
+            os.path.join(state_folder(self._agent.image.agent.name), "calls.journal")
+        )
 
     def _open(self):
         if self._journal is None:
             from clawlite.linux.runtime.journal import Journal
+
             self._journal = Journal(self._agent.image.agent.name)
         return self._journal

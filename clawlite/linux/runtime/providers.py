@@ -2,13 +2,15 @@
 
 Loaded for images that require ``http`` or ``https`` alone.
 """
+
 from clawlite.core import effect as E
 from clawlite.core.errors import ClawError, ProviderError
 from clawlite.core.image import NETWORK, WIRE
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.runtime.meters import meter
 
-_KEEP = 65536                   # bytes of a conversation: a provider sees that much of what was said before
+# bytes of a conversation: a provider sees that much of what was said before
+_KEEP = 65536
 
 
 class Remote:
@@ -24,8 +26,10 @@ class Remote:
         self._now_ms = now_ms
         self._name = agent.image.agent.name
         gateway, authorities = agent.image.section(NETWORK) or (None, ())
-        self._connections = Connections(wake, authorities=() if gateway else authorities)       # with one, they are the gateway's
-        self._current = {}              # task -> number of its connection: what an earlier one still brings is not for it
+        # with one, they are the gateway's
+        self._connections = Connections(wake, authorities=() if gateway else authorities)
+        # task -> number of its connection: what an earlier one still brings is not for it
+        self._current = {}
         self._last = 0
         agent.keep_bytes = _KEEP
         meter(agent, now_ms)
@@ -36,15 +40,22 @@ class Remote:
         if kind == E.OPEN:
             self._last += 1
             self._current[task] = self._last
-            parts = [part if isinstance(part, bytes) else self._agent.image.part(WIRE, part[0], part[1]) for part in effect[5]]
-            self._connections.open((task, self._last), effect[2], effect[3], effect[4], parts, effect[6])
+            parts = [
+                part if isinstance(part, bytes) else self._agent.image.part(WIRE, part[0], part[1])
+                for part in effect[5]
+            ]
+            self._connections.open(
+                (task, self._last), effect[2], effect[3], effect[4], parts, effect[6]
+            )
         elif kind == E.CLOSE or kind == E.CANCEL:
             self._connections.close((task, self._current.pop(task, 0)))
         elif kind == E.SECRET:
             self._agent.done(task, self._secret(effect[2]), self._now_ms())
 
     def connection(self, task: int):
-        """Return the number of the connection that *task* has open, another for each request; or None."""
+        """Return the number of the connection that *task* has open, another for each request; or
+        None.
+        """
         return self._current.get(task)
 
     def poll(self):
@@ -57,7 +68,9 @@ class Remote:
             self._end_closed(task)
 
     def _end_closed(self, task: int):
-        """Carry out a CLOSE that waits in the queue: what else has come of that connection is not for the task's next one."""
+        """Carry out a CLOSE that waits in the queue: what else has come of that connection is
+        not for the task's next one.
+        """
         if (E.CLOSE, task) in self._agent.effects:
             self.carry_out((E.CLOSE, task))
 
@@ -67,6 +80,7 @@ class Remote:
 
     def _secret(self, name: str) -> tuple:
         from clawlite.linux.secrets.secrets import resolve, stores
+
         try:
             value = resolve(name, stores(self._name))
             if self._agent.image.guard is not None:

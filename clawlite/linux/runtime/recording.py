@@ -1,4 +1,7 @@
-"""Turns as they were, appended to a transcript that the provider ``builtin:replay`` plays (docs/settings.md)."""
+"""Turns as they were, appended to a transcript that the provider ``builtin:replay`` plays
+(docs/settings.md).
+"""
+
 import os
 
 from clawlite.core.errors import ClawError
@@ -18,10 +21,14 @@ class Recording:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as e:
-            raise ClawError("%s: %s" % (path, e.strerror), "name a file that you may write with --record") from None
+            raise ClawError(
+                "%s: %s" % (path, e.strerror), "name a file that you may write with --record"
+            ) from None
 
     def turn(self, messages: list):
-        """Append a turn (list of ``turn.Message``); one that ended without a reply cannot be played and is not."""
+        """Append a turn (list of ``turn.Message``); one that ended without a reply cannot be
+        played and is not.
+        """
         if messages[-1].role != "assistant" or messages[-1].calls:
             self._tell("This turn has no end and was not recorded.")
             return
@@ -30,7 +37,9 @@ class Recording:
             if message.role == "assistant":
                 line = {"say": message.text}
                 if message.calls:
-                    line["call"] = [{"tool": name, "arguments": _object(raw)} for _, name, raw in message.calls]
+                    line["call"] = [
+                        {"tool": name, "arguments": _object(raw)} for _, name, raw in message.calls
+                    ]
                 lines.append(line)
         data = "".join([dumps(line) + "\n" for line in lines]).encode()
         try:

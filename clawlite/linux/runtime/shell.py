@@ -1,8 +1,10 @@
 """The shell around the core on Linux: one loop over stdio, signals and the clock.
 
-It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the program; SIGTERM, SIGHUP
-and the end of input end it in order.  An operator's calls have ``LEAVE_MS`` then, and each is answered.  However it ends, every handler under way is closed (pump off, valve shut).
-"""
+It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the
+program; SIGTERM, SIGHUP and the end of input end it in order.  An operator's calls have
+``LEAVE_MS`` then, and each is answered.  However it ends, every handler under way is closed (pump
+off, valve shut)."""
+
 import gc
 import os
 import time
@@ -26,10 +28,39 @@ from clawlite.linux.runtime.fast_path import Straight
 from clawlite.linux.runtime.persistence import Kept
 from clawlite.linux.runtime.startup import Starting
 
-ABILITIES = ("access", "audit", "buses", "cron", "encryption", "files", "gateway", "guard", "guard-model", "http", "https", "lan", "log", "memory", "messages", "mqtt", "pins", "process", "reflex", "replay", "shell", "telegram", "telemetry", "tools", "tools.py", "web", "webhook")
+ABILITIES = (
+    "access",
+    "audit",
+    "buses",
+    "cron",
+    "encryption",
+    "files",
+    "gateway",
+    "guard",
+    "guard-model",
+    "http",
+    "https",
+    "lan",
+    "log",
+    "memory",
+    "messages",
+    "mqtt",
+    "pins",
+    "process",
+    "reflex",
+    "replay",
+    "shell",
+    "telegram",
+    "telemetry",
+    "tools",
+    "tools.py",
+    "web",
+    "webhook",
+)
 MAX_TASKS = 1024
-INTERRUPT = 2                   # the number of SIGINT on every Linux
-LEAVE_MS = 2000                 # what is under way may take this long to end when the program leaves
+INTERRUPT = 2  # the number of SIGINT on every Linux
+# what is under way may take this long to end when the program leaves
+LEAVE_MS = 2000
 
 
 class Shell:
@@ -37,11 +68,12 @@ class Shell:
 
     image     ``image.Image``, its abilities not yet compared with this machine's
     folder    where the image lies, with tools.py beside it
-    operator  True: every line is a record (``serve``); False: a console with records on the same line
+    operator  True: every line is a record (``serve``); False: a console with records on the same
+              line
     wake      int, a descriptor that is readable when a signal has come (signals.catch)
     line      (wire, framer) of who served this line before (bootstrap_session.py), or None
-    Raises ``ImageError`` when the image needs what is not here, or its tools.py or pins are not what they should be.
-    """
+    Raises ``ImageError`` when the image needs what is not here, or its tools.py or pins are not
+    what they should be."""
 
     def __init__(self, image, folder: str, operator: bool, wake: int, line: tuple = None):
         image.require(ABILITIES, "this machine")
@@ -55,42 +87,53 @@ class Shell:
         self.decided = workspace.Decided(self.agent.tasks)
         self.straight = Straight(self)
         watched = image.size_of(TELEMETRY) > 0
-        if operator and not watched:    # who looks on sees effects; a person may interrupt what they do not know to have begun
+        # who looks on sees effects; a person may interrupt what they do not know to have begun
+        if operator and not watched:
             self.agent.run, self.agent.emit = self.straight.start, self.straight.emit
-        self.session = Session(self.agent, request, self.straight if operator and not watched else None)
+        self.session = Session(
+            self.agent, request, self.straight if operator and not watched else None
+        )
         self.session.set_clock(int(time.time()), now)
         self.operator = operator
         self.terminal = not operator and os.isatty(0)
-        self.answer_only = False        # stdout is for the answer; what is told about it goes to stderr
+        # stdout is for the answer; what is told about it goes to stderr
+        self.answer_only = False
         self.console = self.people = self.channels = None
         if not operator:
             from clawlite.core.console import Console
             from clawlite.linux.console.console_view import People
+
             self.console = Console(self.agent, not self.terminal)
             self.people = People(self)
         if image.size_of(GUARD):
             from clawlite.linux.tools.scan_support import guard_of
+
             image.guard = guard_of(image)
         guard = image.guard
-        self.log = Log(image.agent.name, log_line if guard is None else lambda event: guard.text(dumps(event)))
+        self.log = Log(
+            image.agent.name, log_line if guard is None else lambda event: guard.text(dumps(event))
+        )
         self.audit = None
         if guard is not None and guard.audit:
             from clawlite.linux.audit.audit import Audit
+
             self.audit = Audit(image, guard.clean)
         self.kept = Kept(self.agent, now_ms, folder)
         self._carry = self._table()
         self.telemetry = None
         if watched:
             from clawlite.linux.telemetry.telemetry import telemetry_of
+
             self.telemetry = telemetry_of(self.agent, now_ms)
             self._carry = self.telemetry.tapped(self._carry, self._reached)
         self._guard = signals.interruptible(self.leave)
         self.wire, self.framer = line or open_line(operator, wake)
         self.screen = Screen(self.wire, self.terminal)
-        self.code = None                # the exit code, once it is known
+        self.code = None  # the exit code, once it is known
         self._interrupts = 0
-        self._ending = 0                # the exit code that a signal asked for
-        self._leave_ms = None           # when a drain that an operator began is over, after a signal
+        self._ending = 0  # the exit code that a signal asked for
+        # when a drain that an operator began is over, after a signal
+        self._leave_ms = None
         self._second, self._stamp = 0, ""
         self.remote = self.notifier = None
         if image.size_of(PROVIDERS):
@@ -100,14 +143,18 @@ class Shell:
         if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
             self.isolate()
         if not operator:
-            self.starting.start()       # a person is told at once of what fails, and mends it
+            self.starting.start()  # a person is told at once of what fails, and mends it
 
     def reach(self):
-        """Load what remote providers need: the first turn asks for it, READY does not wait for it."""
+        """Load what remote providers need: the first turn asks for it, READY does not wait for
+        it.
+        """
         from clawlite.linux.runtime.providers import Remote
+
         self.remote = Remote(self.agent, signals.waker(), now_ms)
         if self.people:
             from clawlite.linux.console.thinking import Thinking
+
             self.people.thinking = Thinking(self, now_ms)
         if self.telemetry:
             self.telemetry.watch(self.agent.meter)
@@ -116,11 +163,21 @@ class Shell:
         """Load what runs tools elsewhere than in this process."""
         from clawlite.core.profile import profile_of
         from clawlite.linux.tools.dispatch import Work
+
         image = self.agent.image
         profile = profile_of(image)
         image.workspace = workspace.folder(profile, state_folder(image.agent.name), image)
-        self.handlers = Work(self.handlers, image, profile, state_folder(image.agent.name), signals.waker(), now_ms,
-                             self.decided, self.starting.source, image.section(LOCAL))
+        self.handlers = Work(
+            self.handlers,
+            image,
+            profile,
+            state_folder(image.agent.name),
+            signals.waker(),
+            now_ms,
+            self.decided,
+            self.starting.source,
+            image.section(LOCAL),
+        )
         self.wire.others = self.handlers.descriptors
 
     # -- the loop
@@ -146,7 +203,7 @@ class Shell:
         if self.people and self.people.thinking:
             self.people.thinking.wipe()
         self.screen.close()
-        if self.audit:                  # before its answers
+        if self.audit:  # before its answers
             self.audit.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
@@ -162,11 +219,13 @@ class Shell:
             self.console.greet()
         self.settle()
         if self.agent.image.size_of(CHANNELS):
-            self.wire.flush(0)          # READY is said first
+            self.wire.flush(0)  # READY is said first
             from clawlite.linux.channels.sources import channels_of
+
             self.channels = channels_of(self.agent, self.console is not None)
         if "NOTIFY_SOCKET" in os.environ:
             from clawlite.linux.runtime.systemd import Notifier
+
             self.notifier = Notifier(now_ms)
             self.notifier.ready()
         gc.freeze()
@@ -174,9 +233,11 @@ class Shell:
 
     def step(self):
         """Wait for whatever comes next, and deal with it."""
-        self.starting.flush()           # before anybody hears what came of it
+        self.starting.flush()  # before anybody hears what came of it
         due = self.deadline()
-        data = self.wire.wait(0 if self.agent.effects else None if due is None else max(0, due - now_ms()))
+        data = self.wire.wait(
+            0 if self.agent.effects else None if due is None else max(0, due - now_ms())
+        )
         self.screen.heed()
         if data:
             self._interrupts = 0
@@ -209,10 +270,14 @@ class Shell:
     def deadline(self):
         """Return the monotonic time at which something is to be done, or None."""
         agent, first = self.agent, self.session.deadline()
-        for at in (agent.deadline() if agent.tasks or not agent.is_ready else None, self.handlers.deadline(),
-                   self.channels.deadline() if self.channels else None, self._leave_ms,
-                   self.people.thinking.deadline() if self.people and self.people.thinking else None,
-                   self.notifier.deadline() if self.notifier else None):
+        for at in (
+            agent.deadline() if agent.tasks or not agent.is_ready else None,
+            self.handlers.deadline(),
+            self.channels.deadline() if self.channels else None,
+            self._leave_ms,
+            self.people.thinking.deadline() if self.people and self.people.thinking else None,
+            self.notifier.deadline() if self.notifier else None,
+        ):
             if at is not None and (first is None or at < first):
                 first = at
         return first
@@ -248,10 +313,11 @@ class Shell:
         self.console.line(text, now_ms(), early)
 
     def end_of_input(self):
-        self.framer.finish()            # the last line may lack its end
+        self.framer.finish()  # the last line may lack its end
         self.take()
         if self.console:
-            if self.terminal or not (self.channels and self.channels.lasts):       # else its other channels go on: SIGTERM ends it
+            # else its other channels go on: SIGTERM ends it
+            if self.terminal or not (self.channels and self.channels.lasts):
                 self.console.close(now_ms())
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())
@@ -260,13 +326,15 @@ class Shell:
         elif self.agent.lifecycle.state == "STOPPED":
             self.code = self._ending
         elif self._leave_ms is not None and now_ms() >= self._leave_ms:
-            self.agent.lifecycle.fail(None, now_ms())   # it drains: the time for that is over
+            self.agent.lifecycle.fail(None, now_ms())  # it drains: the time for that is over
 
     def _stopped(self, drained: bool, _):
         self.code = self._ending
 
     def end_by(self, number: int):
-        """End because signal *number* came: an operator's line ends as at the end of its input, a console at once."""
+        """End because signal *number* came: an operator's line ends as at the end of its input,
+        a console at once.
+        """
         self._ending = 128 + number
         if self.operator:
             self.wire.at_end = True
@@ -275,7 +343,9 @@ class Shell:
             self.code = self._ending
 
     def interrupt(self):
-        """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave.  An operator's line: drain; twice, leave."""
+        """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave.  An
+        operator's line: drain; twice, leave.
+        """
         self._interrupts += 1
         self.screen.interrupt()
         if self._interrupts > 1:
@@ -288,7 +358,9 @@ class Shell:
             self.screen.remind(b"Press Ctrl-C again to leave, or Ctrl-D.\n")
 
     def heed(self):
-        """Deal with a Ctrl-C that came while a maker's code ran: before its outcome counts, or the turn would go on."""
+        """Deal with a Ctrl-C that came while a maker's code ran: before its outcome counts, or
+        the turn would go on.
+        """
         if signals.state["interrupts"] and signals.interrupts():
             self.interrupt()
 
@@ -318,9 +390,19 @@ class Shell:
     def _table(self) -> dict:
         """Return {kind of effect: function(effect)}; others are the remote side's."""
         table = self.people.table() if self.people else {E.TELL: self._note}
-        return {**table, E.SEND: self.send, E.LOG: self.log_event, E.RUN: self._run, E.CANCEL: self._cancel, E.RESOLVE: self._resolve,
-                E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()), E.STORE: self._store,
-                E.KEEP: self.kept.carry_out, E.REMEMBER: self.kept.remember, E.EXIT: self._exit}
+        return {
+            **table,
+            E.SEND: self.send,
+            E.LOG: self.log_event,
+            E.RUN: self._run,
+            E.CANCEL: self._cancel,
+            E.RESOLVE: self._resolve,
+            E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()),
+            E.STORE: self._store,
+            E.KEEP: self.kept.carry_out,
+            E.REMEMBER: self.kept.remember,
+            E.EXIT: self._exit,
+        }
 
     def _reached(self, effect: tuple):
         self.remote.carry_out(effect)
@@ -333,7 +415,7 @@ class Shell:
         event["timestamp"] = self._stamp
         if self.audit:
             self.audit.write(event)
-            event.pop("output", None)   # for the audit alone
+            event.pop("output", None)  # for the audit alone
         self.log.write(event)
 
     def _note(self, effect: tuple):
@@ -353,6 +435,7 @@ class Shell:
 
     def _store(self, effect: tuple):
         from clawlite.linux.runtime.meters import meter
+
         self.agent.done(effect[1], (True, meter(self.agent, now_ms).add(effect[2])), now_ms())
 
     def _exit(self, effect: tuple):
@@ -369,8 +452,13 @@ class Shell:
             message = self.starting.heard(message)
         try:
             data = dumps(message).encode()
-        except ValueError as e:         # a handler gave what JSON lacks; the caller must still get an answer
-            message = {"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": -32603, "message": "no JSON: %s" % e}}
+        # a handler gave what JSON lacks; the caller must still get an answer
+        except ValueError as e:
+            message = {
+                "jsonrpc": "2.0",
+                "id": message.get("id"),
+                "error": {"code": -32603, "message": "no JSON: %s" % e},
+            }
             data = dumps(message).encode()
         data = self.framer.send(data)
         if self.console:
@@ -381,6 +469,7 @@ class Shell:
 
 def _prepare(image, tool):
     from clawlite.linux.runtime.fast_schema import prepare
+
     prepare(image, tool)
 
 
@@ -391,5 +480,6 @@ def _adopt(manifest, is_free: bool) -> bool:
     """
     if not isinstance(manifest, str):
         from clawlite.linux.runtime.manifest_check import check
+
         check(manifest)
     return False

@@ -1,10 +1,15 @@
-"""What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0, section 8; docs/adr/0013).
+"""What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0,
+section 8; docs/adr/0013).
 
-1. STARTING: tools.py runs (at level none); where policies demand a log (audit-only) it can be written, and where there are stores, so
-   can their folder; where a channel needs a package, it is installed.
-2. ERROR comes of three things: that fails, that log fails later, or the loop meets what nobody expected.
-3. A person at a console is told of a start that fails at once, and mends it; an operator's agent tries again.
+1. STARTING: tools.py runs (at level none); where policies demand a log (audit-only) it can be
+   written, and where there are stores, so can their folder; where a channel needs a package, it is
+   installed.
+2. ERROR comes of three things: that fails, that log fails later, or the loop meets what nobody
+   expected.
+3. A person at a console is told of a start that fails at once, and mends it; an operator's agent
+   tries again.
 """
+
 import os
 import sys
 
@@ -15,7 +20,7 @@ from clawlite.core.lifecycle import ERROR, INIT, STOPPED
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.tools import user_tools
 
-_TRACED = 4000                  # characters of a traceback in the log: its end
+_TRACED = 4000  # characters of a traceback in the log: its end
 
 
 class Starting:
@@ -23,7 +28,8 @@ class Starting:
 
     shell      ``shell.Shell``, whole
     folder     where tools.py lies
-    functions  dict that gets the functions of tools.py when it runs; None: it runs in a sandbox, at each call
+    functions  dict that gets the functions of tools.py when it runs; None: it runs in a sandbox, at
+               each call
     Raises ``ImageMismatch`` when tools.py is not the file that the image was built with.
     """
 
@@ -37,12 +43,15 @@ class Starting:
         self._remembers = image.size_of(MEMORY) > 0
         if image.size_of(WORLDS):
             from clawlite.linux.tools.world_model import Worlds
+
             image.worlds = Worlds(image)
         shell.agent.lifecycle.starting = self.start
         shell.agent.lifecycle.on_failure = self._failed
 
     def start(self):
-        """Do what STARTING does.  Raises ``ClawError``; KeyboardInterrupt when a signal ends tools.py."""
+        """Do what STARTING does.  Raises ``ClawError``; KeyboardInterrupt when a signal ends
+        tools.py.
+        """
         if self.source and self._functions is not None:
             self._functions.update(user_tools.functions(*self.source))
             self.source = None
@@ -55,15 +64,18 @@ class Starting:
         if self._remembers:
             from clawlite.core.memories import stores
             from clawlite.linux.memory.database import check_folder, folder_of
+
             name = self._shell.agent.image.agent.name
             check_folder(folder_of(name))
             sealed = [store for store in stores(self._shell.agent.image) if store.secret]
             if sealed:
                 from clawlite.linux.memory.encryption import check
+
                 check(name, sealed)
 
     def keep(self, first=None):
-        """Step until the shell has its exit code; what a step raises is an ERROR, and the next one comes after a pause.
+        """Step until the shell has its exit code; what a step raises is an ERROR, and the next one
+        comes after a pause.
 
         first  a record that comes before all others, or None
         """
@@ -79,19 +91,27 @@ class Starting:
                 self._stumbled(e)
 
     def flush(self) -> bool:
-        """Write the log and the audit.  One that policies demand and that cannot be written is an ERROR: then this returns False."""
+        """Write the log and the audit.  One that policies demand and that cannot be written is
+        an ERROR: then this returns False.
+        """
         logged, audit = self._shell.log.flush(), self._shell.audit
         if audit and not audit.flush():
             self._shell.agent.lifecycle.fail(ClawError(audit.told, audit.mend), now_ms())
             return False
         if logged or not self._demands_log:
             return True
-        self._shell.agent.lifecycle.fail(ClawError("the log that a policy demands (audit-only) cannot be written",
-                                                   self._shell.log.mend), now_ms())
+        self._shell.agent.lifecycle.fail(
+            ClawError(
+                "the log that a policy demands (audit-only) cannot be written", self._shell.log.mend
+            ),
+            now_ms(),
+        )
         return False
 
     def heard(self, message: dict) -> dict:
-        """Return *message*; the result of a call only once its record is written, else an error in its place."""
+        """Return *message*; the result of a call only once its record is written, else an error
+        in its place.
+        """
         result, audit = message.get("result"), self._shell.audit
         if not isinstance(result, dict) or "isError" not in result or audit.flush():
             return message
@@ -99,7 +119,9 @@ class Starting:
         return {"jsonrpc": "2.0", "id": message["id"], "error": error.to_json()}
 
     def may_begin(self, task: int, tool, arguments: dict) -> bool:
-        """Write down what has happened so far, and in an audit that *tool*, which has side effects, begins; False: it must not."""
+        """Write down what has happened so far, and in an audit that *tool*, which has side
+        effects, begins; False: it must not.
+        """
         shell = self._shell
         audit = shell.audit
         if audit is None:
@@ -114,26 +136,50 @@ class Starting:
     def _stumbled(self, error):
         agent = self._shell.agent
         if agent.lifecycle.state in (INIT, ERROR, STOPPED):
-            raise error                 # again, before anything else has happened: that would go on for ever
+            # again, before anything else has happened: that would go on for ever
+            raise error
         from traceback import format_exception
-        agent.effects.append((LOG, {"event": "agent.error", "traceback": "".join(format_exception(error))[-_TRACED:]}))
+
+        agent.effects.append(
+            (
+                LOG,
+                {"event": "agent.error", "traceback": "".join(format_exception(error))[-_TRACED:]},
+            )
+        )
         agent.lifecycle.fail(error, now_ms())
 
     def _failed(self, error, pause_ms):
         """Switch everything off, and say it; for an operator stderr stays quiet but for this."""
         self._shell.handlers.close()
-        then = "stopped: one failure too many" if pause_ms is None else "trying again in %d s" % (pause_ms // 1000)
-        os.write(2, ("clawlite: ERROR: %s%s; %s\n" % (error.message, " - " + error.hint if error.hint else "", then)).encode())
+        then = (
+            "stopped: one failure too many"
+            if pause_ms is None
+            else "trying again in %d s" % (pause_ms // 1000)
+        )
+        os.write(
+            2,
+            (
+                "clawlite: ERROR: %s%s; %s\n"
+                % (error.message, " - " + error.hint if error.hint else "", then)
+            ).encode(),
+        )
 
 
 def check_mqtt():
     """Raise ``ClawError`` when what a channel of type queue needs is not installed."""
-    if sys.flags.no_site:               # a launcher left it out: it alone knows where packages lie
+    if sys.flags.no_site:  # a launcher left it out: it alone knows where packages lie
         import site
+
         site.main()
     try:
         import paho.mqtt
     except ImportError:
-        raise ClawError("a channel of type queue needs the package paho-mqtt, which is not installed", "pip install 'clawlite[mqtt]'") from None
+        raise ClawError(
+            "a channel of type queue needs the package paho-mqtt, which is not installed",
+            "pip install 'clawlite[mqtt]'",
+        ) from None
     if int(paho.mqtt.__version__.split(".")[0]) < 2:
-        raise ClawError("a channel of type queue needs paho-mqtt 2, got %s" % paho.mqtt.__version__, "pip install --upgrade 'clawlite[mqtt]'")
+        raise ClawError(
+            "a channel of type queue needs paho-mqtt 2, got %s" % paho.mqtt.__version__,
+            "pip install --upgrade 'clawlite[mqtt]'",
+        )

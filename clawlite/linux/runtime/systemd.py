@@ -1,10 +1,14 @@
-"""What systemd is told of a service (sd_notify(3)): that it is ready, that its loop still turns, that it ends.
+"""What systemd is told of a service (sd_notify(3)): that it is ready, that its loop still turns,
+that it ends.
 
-1. One datagram each to the socket that $NOTIFY_SOCKET names; nobody else is told anything, and nothing here fails an agent.
-2. The watchdog is fed by the loop itself.  A tool that never comes back at level ``none`` stops the loop, and systemd starts the
-   agent anew after ``units.WATCHDOG_S``; a slow model, a slow network and a person who is asked do not stop it.
+1. One datagram each to the socket that $NOTIFY_SOCKET names; nobody else is told anything, and
+   nothing here fails an agent.
+2. The watchdog is fed by the loop itself.  A tool that never comes back at level ``none`` stops the
+   loop, and systemd starts the agent anew after ``units.WATCHDOG_S``; a slow model, a slow network
+   and a person who is asked do not stop it.
 3. The variables are taken out of the environment: what the agent starts must not speak for it.
 """
+
 import os
 import socket
 
@@ -20,9 +24,11 @@ class Notifier:
     def __init__(self, now_ms):
         path, period, pid = (os.environ.pop(name, "") for name in _NAMES)
         self._now_ms = now_ms
-        self._path = "\0" + path[1:] if path.startswith("@") else path       # Linux's abstract names
+        # Linux's abstract names
+        self._path = "\0" + path[1:] if path.startswith("@") else path
         meant = pid in ("", str(os.getpid()))
-        self._period_ms = int(period) // 2000 if meant and period.isdigit() else 0      # twice as often as it must be
+        # twice as often as it must be
+        self._period_ms = int(period) // 2000 if meant and period.isdigit() else 0
         self._due = None
 
     def ready(self):
@@ -33,7 +39,9 @@ class Notifier:
             self.poll()
 
     def deadline(self):
-        """Return the monotonic time, in milliseconds, at which ``poll`` is due; None without a watchdog."""
+        """Return the monotonic time, in milliseconds, at which ``poll`` is due; None without a
+        watchdog.
+        """
         return self._due
 
     def poll(self):
@@ -51,5 +59,5 @@ class Notifier:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
                 line.setblocking(False)
                 line.sendto(text.encode(), self._path)
-        except OSError:                 # its manager is away or busy: it asks again by not hearing
+        except OSError:  # its manager is away or busy: it asks again by not hearing
             pass

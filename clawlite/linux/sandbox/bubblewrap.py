@@ -1,10 +1,15 @@
-"""The namespaces of a call made by bubblewrap (bwrap(1)), where clawlite.toml asks for it: ``[sandbox] namespaces = "bubblewrap"``.
+"""The namespaces of a call made by bubblewrap (bwrap(1)), where clawlite.toml asks for it:
+``[sandbox] namespaces = "bubblewrap"``.
 
-1. bwrap makes the user, mount, pid, network, IPC and UTS namespaces and starts a fresh Python as pid 1 in them: the call's warden, which
-   goes on as in profile N (root, limits, filter, network).  What a call shows is known when it comes, so mounts stay the warden's.
-2. It is for systems that let bwrap alone make user namespaces.  Who asks for it gets it or is refused: nothing takes its place.
-3. Nothing of the agent's is in the new Python: what it needs comes in a memfd.  It starts before its call is there.
+1. bwrap makes the user, mount, pid, network, IPC and UTS namespaces and starts a fresh Python as
+   pid 1 in them: the call's warden, which goes on as in profile N (root, limits, filter, network).
+   What a call shows is known when it comes, so mounts stay the warden's.
+2. It is for systems that let bwrap alone make user namespaces.  Who asks for it gets it or is
+   refused: nothing takes its place.
+3. Nothing of the agent's is in the new Python: what it needs comes in a memfd.  It starts before
+   its call is there.
 """
+
 import marshal
 import os
 import sys
@@ -14,27 +19,59 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import namespaces, probe, seccomp, spawn, supervisor, syscalls
 from clawlite.linux.sandbox.plan import PATH
 
-_ARGUMENTS = ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent",
-              "--cap-add", "ALL", "--dev-bind", "/", "/", "--proc", "/proc", "--chdir", "/", "--")
-_CODE = "import sys; sys.path.insert(0, %r); from clawlite.linux.sandbox import bubblewrap; bubblewrap.%s()"
-MAX_SAID = 4096                 # bytes of what bwrap says that are looked at
+_ARGUMENTS = (
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--as-pid-1",
+    "--die-with-parent",
+    "--cap-add",
+    "ALL",
+    "--dev-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "--chdir",
+    "/",
+    "--",
+)
+_CODE = (
+    "import sys; sys.path.insert(0, %r); from clawlite.linux.sandbox import bubblewrap; "
+    "bubblewrap.%s()"
+)
+MAX_SAID = 4096  # bytes of what bwrap says that are looked at
 ROOT = "the agent is root: bwrap maps one user, and tools are to be another"
 
 
 def look(uid, program: str) -> dict:
-    """Return what ``probe.look`` does, for profile N by bubblewrap alone.  *program*: its path, "" where there is none."""
-    reason = "no program bwrap in $PATH" if not program else ROOT if uid is not None else _tried(program)
+    """Return what ``probe.look`` does, for profile N by bubblewrap alone.  *program*: its path,
+    "" where there is none.
+    """
+    reason = (
+        "no program bwrap in $PATH" if not program else ROOT if uid is not None else _tried(program)
+    )
     tried = {"seccomp": probe.filters(), "bubblewrap": reason}
     missing = sorted(name for name in tried if tried[name])
-    return {"profile": None if missing else "N", "missing": missing, "available": sorted(name for name in tried if not tried[name]),
-            "tried": tried, "landlock": None, "own_users": True}
+    return {
+        "profile": None if missing else "N",
+        "missing": missing,
+        "available": sorted(name for name in tried if not tried[name]),
+        "tried": tried,
+        "landlock": None,
+        "own_users": True,
+    }
 
 
 def _tried(program: str) -> str:
     """Build a call's sandbox with nothing to run in it; return "" or why that does not work."""
     reading, writing = os.pipe()
     try:
-        pid = _spawn(program, "tell", [(os.POSIX_SPAWN_DUP2, writing, 1), (os.POSIX_SPAWN_DUP2, writing, 2)])
+        pid = _spawn(
+            program, "tell", [(os.POSIX_SPAWN_DUP2, writing, 1), (os.POSIX_SPAWN_DUP2, writing, 2)]
+        )
     except OSError as e:
         return "%s: %s" % (program, e.strerror)
     finally:
@@ -44,33 +81,52 @@ def _tried(program: str) -> str:
     os.waitpid(pid, 0)
     try:
         reason = loads(said)
-    except ParseError:                  # bwrap itself speaks
+    except ParseError:  # bwrap itself speaks
         lines = said.decode("utf-8", "replace").strip().split("\n")
         reason = lines[-1] or "it ended"
     return "" if reason == "own_users yes" else str(reason)
 
 
 def tell():
-    """As pid 1 of bwrap's namespaces: say on stdout whether a call's root can be built and its processes counted."""
+    """As pid 1 of bwrap's namespaces: say on stdout whether a call's root can be built and its
+    processes counted.
+    """
     namespaces.base(os.getuid(), os.getgid())
     os.write(1, dumps(probe.build_call(None)).encode())
 
 
 def start(program: str, hello: dict, control: int, taken: int, life: int) -> int:
-    """Start a warden (``warden.wait``) in namespaces of its own; return the pid of its bwrap, with which it ends.  Raises ``OSError``.
+    """Start a warden (``warden.wait``) in namespaces of its own; return the pid of its bwrap, with
+    which it ends.  Raises ``OSError``.
 
     hello  {"path", "modules", "python", "found"}
     """
     memory = spawn.memory("hello", marshal.dumps(dict(hello, fds=(control, taken, life))))
     try:
-        return _spawn(program, "main", [(os.POSIX_SPAWN_DUP2, memory, 0)] + [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (control, taken, life)])
+        return _spawn(
+            program,
+            "main",
+            [(os.POSIX_SPAWN_DUP2, memory, 0)]
+            + [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (control, taken, life)],
+        )
     finally:
         os.close(memory)
 
 
 def _spawn(program: str, what: str, actions: list) -> int:
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    command = [program, *_ARGUMENTS, sys.executable, "-I", "-S", "-B", "-c", _CODE % (package, what)]
+    package = os.path.dirname(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    )
+    command = [
+        program,
+        *_ARGUMENTS,
+        sys.executable,
+        "-I",
+        "-S",
+        "-B",
+        "-c",
+        _CODE % (package, what),
+    ]
     return os.posix_spawn(program, command, {"LANG": "C.UTF-8", "PATH": PATH}, file_actions=actions)
 
 
@@ -89,6 +145,13 @@ def main():
     syscalls.drop_bounding()
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     try:
-        supervisor.wait(*hello["fds"], hello["found"], None, seccomp.Filters(syscalls.MACHINE, False), None, None)
+        supervisor.wait(
+            *hello["fds"],
+            hello["found"],
+            None,
+            seccomp.Filters(syscalls.MACHINE, False),
+            None,
+            None,
+        )
     finally:
         os._exit(70)

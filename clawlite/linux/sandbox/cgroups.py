@@ -1,14 +1,19 @@
-"""A control group (cgroup v2) for each call, where this process has been given a part of the tree for itself.
+"""A control group (cgroup v2) for each call, where this process has been given a part of the tree
+for itself.
 
-1. Given means: the folder of our own cgroup is ours to write (systemd: ``Delegate=``), and nothing but the agent and what it started
-   lives there.  Found out by doing: a group is made, entered and limited.  Whatever fails leaves all as it was.
-2. A group with limits for its children may hold no process itself, so the agent moves into one below, ``clawlite-agent``.
-3. The server makes a group for the warden's child before there is a call, and the child is born in it: to move a process takes the
-   kernel 20 ms, to write a limit 20 us.  The server removes it when the warden has ended, and all of it when the agent goes.
+1. Given means: the folder of our own cgroup is ours to write (systemd: ``Delegate=``), and nothing
+   but the agent and what it started lives there.  Found out by doing: a group is made, entered and
+   limited.  Whatever fails leaves all as it was.
+2. A group with limits for its children may hold no process itself, so the agent moves into one
+   below, ``clawlite-agent``.
+3. The server makes a group for the warden's child before there is a call, and the child is born in
+   it: to move a process takes the kernel 20 ms, to write a limit 20 us.  The server removes it when
+   the warden has ended, and all of it when the agent goes.
 
     DELEGATED/clawlite-agent            the agent, the server, its wardens
     DELEGATED/clawlite-call-PID-N       the child of a warden, and all that it starts
 """
+
 import ctypes
 import os
 import struct
@@ -20,9 +25,9 @@ from clawlite.linux.sandbox.limits import KEEPERS, is_there
 CONTROLLERS = ("cpu", "memory", "pids")
 AGENT = "clawlite-agent"
 _CALL = "clawlite-call-"
-_ROUNDS = 8                         # processes may be started while others are moved
+_ROUNDS = 8  # processes may be started while others are moved
 _WAITS, _WAIT_S = 250, 0.001
-LEAST_SHARES = 10                   # the weight of 1, of 100
+LEAST_SHARES = 10  # the weight of 1, of 100
 _INTO_CGROUP, _SIGCHLD = 1 << 33, 17
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -35,7 +40,8 @@ def take(agent: int, uid=None, wanted=CONTROLLERS) -> tuple:
     """Return (``Groups``, "") or (None, why not).
 
     agent  pid of the agent, this process' parent
-    uid    of the tools where the agent is root, else None: to root every group is writable, so systemd has to have said that it is ours
+    uid    of the tools where the agent is root, else None: to root every group is writable, so
+           systemd has to have said that it is ours
     """
     try:
         return Groups(_delegated(wanted, uid is not None), agent, wanted), ""
@@ -47,18 +53,24 @@ def take(agent: int, uid=None, wanted=CONTROLLERS) -> tuple:
 
 def _own() -> str:
     """Return the folder of this process' cgroup v2.  Raises ``Refused``."""
-    inside = [line[3:] for line in _read("/proc/self/cgroup").splitlines() if line.startswith("0::")]
+    inside = [
+        line[3:] for line in _read("/proc/self/cgroup").splitlines() if line.startswith("0::")
+    ]
     for line in _read("/proc/self/mountinfo").splitlines():
         fields, _, kind = line.partition(" - ")
         root, point = fields.split(" ")[3:5]
-        if kind.startswith("cgroup2 ") and inside and (root == "/" or (inside[0] + "/").startswith(root + "/")):
-            return os.path.normpath(point + "/" + inside[0][len(root.rstrip("/")):])
+        if (
+            kind.startswith("cgroup2 ")
+            and inside
+            and (root == "/" or (inside[0] + "/").startswith(root + "/"))
+        ):
+            return os.path.normpath(point + "/" + inside[0][len(root.rstrip("/")) :])
     raise Refused("no cgroup v2 is mounted")
 
 
 def _delegated(wanted, by_root: bool) -> str:
     top = _own()
-    if os.path.basename(top) == AGENT:          # an earlier server of this agent moved it
+    if os.path.basename(top) == AGENT:  # an earlier server of this agent moved it
         top = os.path.dirname(top)
     has = _read(top + "/cgroup.controllers").split()
     if not set(has) & set(wanted):
@@ -72,7 +84,7 @@ def _delegated(wanted, by_root: bool) -> str:
 
 
 def _is_marked(top: str) -> bool:
-    for name in ("trusted.delegate", "user.delegate"):      # systemd 236, 251
+    for name in ("trusted.delegate", "user.delegate"):  # systemd 236, 251
         try:
             if os.getxattr(top, name) == b"1":
                 return True
@@ -91,7 +103,7 @@ class Groups:
     def __init__(self, path: str, agent: int, wanted=CONTROLLERS):
         self.path = path
         self._count = 0
-        self._ours = []                         # controllers that we switched on
+        self._ours = []  # controllers that we switched on
         self._top = os.open(path, _FOLDER)
         try:
             self.controllers = self._enable(agent, wanted)
@@ -113,14 +125,17 @@ class Groups:
         return Group(os.open(name, _FOLDER, dir_fd=self._top), self.controllers)
 
     def fork(self, name: str) -> int:
-        """Fork this single-threaded process into the group *name*; return the child's pid, 0 in the child.  Raises ``OSError``.
+        """Fork this single-threaded process into the group *name*; return the child's pid, 0 in the
+        child.  Raises ``OSError``.
 
-        clone3(2) with CLONE_INTO_CGROUP, Linux 5.7; where a container forbids that, the child moves itself.  No hooks of the interpreter
-        are run, as in ``namespaces.clone``.
+        clone3(2) with CLONE_INTO_CGROUP, Linux 5.7; where a container forbids that, the child moves
+        itself.  No hooks of the interpreter are run, as in ``namespaces.clone``.
         """
         fd = os.open(name, _FOLDER, dir_fd=self._top)
         try:
-            words = ctypes.create_string_buffer(struct.pack("=11Q", _INTO_CGROUP, 0, 0, 0, _SIGCHLD, 0, 0, 0, 0, 0, fd), 88)
+            words = ctypes.create_string_buffer(
+                struct.pack("=11Q", _INTO_CGROUP, 0, 0, 0, _SIGCHLD, 0, 0, 0, 0, 0, fd), 88
+            )
             return syscalls.call("clone3", words, 88)
         except OSError:
             pid = os.fork()
@@ -141,12 +156,12 @@ class Groups:
                 return
             except FileNotFoundError:
                 return
-            except OSError:                     # somebody is in it still
+            except OSError:  # somebody is in it still
                 try:
                     _put(self._top, name + "/cgroup.kill", "1")
-                except OSError:                 # Linux < 5.14
+                except OSError:  # Linux < 5.14
                     pass
-                time.sleep(_WAIT_S)             # it is on its way out of the kernel
+                time.sleep(_WAIT_S)  # it is on its way out of the kernel
 
     def leave(self):
         """Close it in a process that has no use for it."""
@@ -156,13 +171,15 @@ class Groups:
         """Remove all groups and be where we were before."""
         self._clean()
         try:
-            if any(name.startswith(_CALL) for name in os.listdir(self._top)):       # of another server of this agent
+            # of another server of this agent
+            if any(name.startswith(_CALL) for name in os.listdir(self._top)):
                 return
             for name in self._ours:
                 _put(self._top, "cgroup.subtree_control", "-" + name)
             self._move(AGENT + "/cgroup.procs", "cgroup.procs")
             os.rmdir(AGENT, dir_fd=self._top)
-        except OSError:                         # somebody else has set limits here: it stays, empty, with its unit
+        # somebody else has set limits here: it stays, empty, with its unit
+        except OSError:
             pass
         finally:
             os.close(self._top)
@@ -170,7 +187,7 @@ class Groups:
     def _clean(self):
         """Remove our groups, and those of a server that was killed."""
         for name in os.listdir(self._top):
-            pid = name[len(_CALL):].partition("-")[0]
+            pid = name[len(_CALL) :].partition("-")[0]
             if name.startswith(_CALL) and (pid == str(os.getpid()) or not is_there(pid)):
                 self.remove(name)
 
@@ -182,8 +199,11 @@ class Groups:
         try:
             os.mkdir(AGENT, 0o755, dir_fd=self._top)
         except FileExistsError:
-            if str(agent) in _pids(self._top, AGENT + "/cgroup.procs"):             # an earlier server of this agent has done all this
-                self._ours = sorted(set(_get(self._top, "cgroup.subtree_control").split()) & set(wanted))
+            # an earlier server of this agent has done all this
+            if str(agent) in _pids(self._top, AGENT + "/cgroup.procs"):
+                self._ours = sorted(
+                    set(_get(self._top, "cgroup.subtree_control").split()) & set(wanted)
+                )
         for _ in range(_ROUNDS):
             pids = _pids(self._top, "cgroup.procs")
             if not pids:
@@ -209,7 +229,7 @@ class Groups:
         for pid in _pids(self._top, source):
             try:
                 _put(self._top, target, pid)
-            except ProcessLookupError:          # it has ended
+            except ProcessLookupError:  # it has ended
                 pass
 
     def _try(self):
@@ -222,7 +242,9 @@ class Groups:
             pid = self.fork(name)
             if pid == 0:
                 try:
-                    os._exit(0 if str(os.getpid()) in _pids(self._top, name + "/cgroup.procs") else 1)
+                    os._exit(
+                        0 if str(os.getpid()) in _pids(self._top, name + "/cgroup.procs") else 1
+                    )
                 finally:
                     os._exit(1)
             if os.waitpid(pid, 0)[1]:
@@ -232,7 +254,9 @@ class Groups:
 
 
 class Group:
-    """The group of one call, from its warden's side; what it needs at the end is open, for then it may be another user."""
+    """The group of one call, from its warden's side; what it needs at the end is open, for then
+    it may be another user.
+    """
 
     def __init__(self, folder: int, controllers: list):
         self._folder = folder
@@ -244,19 +268,23 @@ class Group:
             pass
         try:
             self._kill = os.open("cgroup.kill", os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
-        except OSError:                         # Linux < 5.14
+        except OSError:  # Linux < 5.14
             pass
 
     def limit(self, plan: dict) -> list:
         """Write the limits of *plan* that a controller keeps; return their names."""
-        kept = [name for name, controller in KEEPERS.items() if controller in self._controllers and plan[name] is not None]
+        kept = [
+            name
+            for name, controller in KEEPERS.items()
+            if controller in self._controllers and plan[name] is not None
+        ]
         for name in kept:
             if name == "memory_mb":
                 _put(self._folder, "memory.max", str(plan[name] << 20))
                 for file, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
                     try:
                         _put(self._folder, file, value)
-                    except OSError:             # a kernel without accounting of swap
+                    except OSError:  # a kernel without accounting of swap
                         pass
             elif name == "cpu_shares":
                 _put(self._folder, "cpu.weight", str(weight_of(plan[name])))
@@ -276,7 +304,10 @@ class Group:
         """Return whether the kernel ended something in it for want of memory."""
         if self._events < 0:
             return False
-        return any(line.startswith(b"oom_kill ") and line != b"oom_kill 0" for line in os.pread(self._events, 4096, 0).splitlines())
+        return any(
+            line.startswith(b"oom_kill ") and line != b"oom_kill 0"
+            for line in os.pread(self._events, 4096, 0).splitlines()
+        )
 
     def close(self):
         for fd in (self._folder, self._events, self._kill):
@@ -295,7 +326,7 @@ def _is_of(pid: int, agent: int) -> bool:
     while pid > 1 and pid != agent:
         try:
             pid = int(_read("/proc/%d/stat" % pid).rpartition(")")[2].split()[1])
-        except (OSError, IndexError):           # it has ended
+        except (OSError, IndexError):  # it has ended
             return True
     return pid == agent
 

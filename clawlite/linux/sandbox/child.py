@@ -1,8 +1,10 @@
-"""The child: from here on everything is the tool's.  It takes its last rights away itself, then becomes the job.
+"""The child: from here on everything is the tool's.  It takes its last rights away itself, then
+becomes the job.
 
-It speaks to the agent over a socket of its own, in messages: R and r (the end and a part of the result), X (an error),
-Q (a question for the agent's provider); the answer to a question comes as a descriptor of memory.
-"""
+It speaks to the agent over a socket of its own, in messages: R and r (the end and a part of the
+result), X (an error), Q (a question for the agent's provider); the answer to a question comes as a
+descriptor of memory."""
+
 import _socket
 import array
 import marshal
@@ -15,17 +17,21 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import landlock, limits, namespaces, seccomp, syscalls
 from clawlite.linux.sandbox import plan as plans
 
-PART = 32768                    # bytes of one message
+PART = 32768  # bytes of one message
 
 
 class Ended(BaseException):
-    """The call's time is over: raised wherever the function is, so that its ``finally`` blocks run."""
+    """The call's time is over: raised wherever the function is, so that its ``finally`` blocks
+    run.
+    """
 
 
 def wait(line: int, found: dict, uid, filters):
-    """Give up what no call needs, wait for the call that the warden takes, and become its job.  Never returns.
+    """Give up what no call needs, wait for the call that the warden takes, and become its job.
+    Never returns.
 
-    line     socket to the warden: plan, job, the line to the agent and, for a command, a pipe come as descriptors
+    line     socket to the warden: plan, job, the line to the agent and, for a command, a pipe come
+             as descriptors
     found    what the probe says;  uid  of the tools, or None;  filters  ``seccomp.Filters``
     """
     _close_all_but(line)
@@ -36,7 +42,8 @@ def wait(line: int, found: dict, uid, filters):
         own_users()
     syscalls.drop_capabilities()
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, found["profile"] == "N")   # in profile L there are others to look at it
+    # in profile L there are others to look at it
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, found["profile"] == "N")
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     seccomp.install(filters.common)
     rules, listener = None, -1
@@ -44,12 +51,17 @@ def wait(line: int, found: dict, uid, filters):
         rules = steady(found["landlock"])
         try:
             listener = seccomp.listen(filters.files[0])
-        except OSError:                     # a container listens itself
+        except OSError:  # a container listens itself
             seccomp.install(filters.files[1])
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     warden = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
-    warden.sendmsg([b"R"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [listener]))] if listener >= 0 else [])
+    warden.sendmsg(
+        [b"R"],
+        [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [listener]))]
+        if listener >= 0
+        else [],
+    )
     if listener >= 0:
         os.close(listener)
     data, extra, _, _ = warden.recvmsg(16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
@@ -58,7 +70,14 @@ def wait(line: int, found: dict, uid, filters):
     fds = array.array("i")
     fds.frombytes(extra[0][2])
     warden.close()
-    _run(marshal.loads(_whole(fds[0])), fds[1], fds[2], fds[3] if len(fds) > 3 else -1, filters, rules)
+    _run(
+        marshal.loads(_whole(fds[0])),
+        fds[1],
+        fds[2],
+        fds[3] if len(fds) > 3 else -1,
+        filters,
+        rules,
+    )
 
 
 def steady(version: int):
@@ -77,9 +96,13 @@ def _enter(plan: dict, env: dict):
     tells then, too.
     """
     cwd, folder = plan["cwd"], plan["folder"]
-    if plan["profile"] == "N" and folder is not None and plans.covers([folder], cwd) \
-            and not os.access(folder, os.X_OK):
-        cwd = "/workspace" + cwd[len(folder):]
+    if (
+        plan["profile"] == "N"
+        and folder is not None
+        and plans.covers([folder], cwd)
+        and not os.access(folder, os.X_OK)
+    ):
+        cwd = "/workspace" + cwd[len(folder) :]
         for name in ("HOME", "WORKSPACE"):
             if env.get(name) == folder:
                 env[name] = "/workspace"
@@ -91,9 +114,11 @@ def _enter(plan: dict, env: dict):
         closed = next((top for top in tops if not os.access(top, os.X_OK)), cwd)
         raise ClawError(
             "%s: %s: uid %d of the tools may not enter %s" % (cwd, e.strerror, os.getuid(), closed)
-            if isinstance(e, PermissionError) else "%s: %s" % (cwd, e.strerror),
+            if isinstance(e, PermissionError)
+            else "%s: %s" % (cwd, e.strerror),
             "run the agent as another user than root, or mount a folder that uid %d may enter"
-            % os.getuid()) from None
+            % os.getuid(),
+        ) from None
 
 
 def _close_all_but(keep: int):
@@ -111,7 +136,8 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         _enter(plan, env)
         _check_writable(plan)
         _confine(plan, filters, rules)
-        if not job["env"] or limits.is_watched(plan) or limits.is_weighed(plan):    # in L who holds a secret hides, if its warden has nothing to look at
+        # in L who holds a secret hides, if its warden has nothing to look at
+        if not job["env"] or limits.is_watched(plan) or limits.is_weighed(plan):
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
         if plan["kind"] == "command":
             _execute(job["argv"], env)
@@ -122,7 +148,8 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         os._exit(143)
     except ClawError as e:
         _fail(talk, {"code": e.code, "message": e.message, "hint": e.hint, "data": e.data})
-    except BaseException as e:          # whatever a maker's function raises is the outcome of its call
+    # whatever a maker's function raises is the outcome of its call
+    except BaseException as e:
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
         _fail(talk, {"code": ClawError.code, "message": said[:4000], "hint": "", "data": None})
     os._exit(0)
@@ -146,13 +173,16 @@ def _whole(fd: int) -> bytes:
 
 
 def _standard(stdin: bytes, output: int):
-    """Put stdin, stdout and stderr in place: /dev/null but for what the job has.  A program inherits nothing else (close-on-exec)."""
+    """Put stdin, stdout and stderr in place: /dev/null but for what the job has.  A program
+    inherits nothing else (close-on-exec).
+    """
     if stdin:
         memory = os.memfd_create("stdin")
         rest = memoryview(stdin)
         while rest:
-            rest = rest[os.write(memory, rest):]
-        os.dup2(os.open("/proc/self/fd/%d" % memory, os.O_RDONLY), 0)   # one that cannot be written, from its beginning
+            rest = rest[os.write(memory, rest) :]
+        # one that cannot be written, from its beginning
+        os.dup2(os.open("/proc/self/fd/%d" % memory, os.O_RDONLY), 0)
     if output >= 0:
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -167,7 +197,9 @@ def become(uid):
 
 
 def own_users():
-    """Be in a user namespace of the call's own: RLIMIT_NPROC counts by user namespace (Linux 5.14), so it counts this call alone."""
+    """Be in a user namespace of the call's own: RLIMIT_NPROC counts by user namespace (Linux
+    5.14), so it counts this call alone.
+    """
     uid, gid = os.getuid(), os.getgid()
     syscalls.call("unshare", namespaces.NEWUSER)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
@@ -175,13 +207,24 @@ def own_users():
 
 
 def _check_writable(plan: dict):
-    """Where tools are another user than the agent, a writable folder may be one that they cannot write: that is an error, said once."""
+    """Where tools are another user than the agent, a writable folder may be one that they cannot
+    write: that is an error, said once.
+    """
     for source, target, writable in plan["mounts"] if plan["uid"] is not None else ():
         path = target if plan["profile"] == "N" else source
         if writable and os.path.lexists(path) and not os.access(path, os.W_OK):
-            raise SandboxDenied("%s is mounted to be written, and uid %d of the tools may not" % (target, plan["uid"]),
-                                "give the folder to that user, mount it read-only, or run the agent as its owner",
-                                {"sandbox": plan["name"], "reason": "not writable", "required": "process", "missing": [], "available": []})
+            raise SandboxDenied(
+                "%s is mounted to be written, and uid %d of the tools may not"
+                % (target, plan["uid"]),
+                "give the folder to that user, mount it read-only, or run the agent as its owner",
+                {
+                    "sandbox": plan["name"],
+                    "reason": "not writable",
+                    "required": "process",
+                    "missing": [],
+                    "available": [],
+                },
+            )
 
 
 def _confine(plan: dict, filters, rules):
@@ -197,18 +240,27 @@ def _confine(plan: dict, filters, rules):
         rules.restrict()
     elif plan["inside"] is not None:
         landlock.inside(plan["inside"], plans.writable_in_namespaces(plan)).restrict()
-    seccomp.install(filters.own(plan["network"] != 0, version is not None and version >= landlock.SCOPES_ABI,
-                                not limits.is_watched(plan)))
+    seccomp.install(
+        filters.own(
+            plan["network"] != 0,
+            version is not None and version >= landlock.SCOPES_ABI,
+            not limits.is_watched(plan),
+        )
+    )
 
 
 def _execute(argv: list, env: dict):
     try:
         os.execvpe(argv[0], argv, env)
     except OSError as e:
-        raise ClawError("%s: %s" % (argv[0], e.strerror), "name a program that the sandbox has: /usr and what is mounted") from None
+        raise ClawError(
+            "%s: %s" % (argv[0], e.strerror),
+            "name a program that the sandbox has: /usr and what is mounted",
+        ) from None
 
 
 # -- functions
+
 
 def _value(talk, job: dict):
     """Return what the function of the job returns."""
@@ -226,10 +278,13 @@ def _value(talk, job: dict):
 def _stepped(talk, generator):
     """Run *generator* to its end: it yields milliseconds to wait, or a question."""
     from time import sleep
+
     answer = None
     try:
         while True:
-            said = generator.throw(answer) if isinstance(answer, ClawError) else generator.send(answer)
+            said = (
+                generator.throw(answer) if isinstance(answer, ClawError) else generator.send(answer)
+            )
             answer = None
             if isinstance(said, dict):
                 answer = _ask(talk, said)
@@ -253,7 +308,8 @@ def _ask(talk, question: dict):
     if "text" in answer:
         return answer["text"]
     error = ClawError(answer["message"], answer["hint"])
-    error.code = answer["code"]         # a function that lets it pass ends as a provider's failure, not as its own
+    # a function that lets it pass ends as a provider's failure, not as its own
+    error.code = answer["code"]
     return error
 
 
@@ -265,6 +321,6 @@ def _end(number, frame):
 def _say(talk, kind: bytes, data: bytes):
     """Send *data*; only its last message has *kind*, the parts before it are ``r``."""
     for start in range(0, max(len(data) - PART, 0), PART):
-        talk.send(b"r" + data[start:start + PART])
+        talk.send(b"r" + data[start : start + PART])
     rest = (len(data) - 1) // PART * PART if data else 0
     talk.send(kind + data[rest:])

@@ -1,12 +1,19 @@
-"""The agent's side of the ``process`` sandbox: it hands calls to the server and collects what comes of them.
+"""The agent's side of the ``process`` sandbox: it hands calls to the server and collects what comes
+of them.
 
-1. Nothing here waits, but for ``report`` and ``close``: every line is read when the loop says that it is readable.
-2. The server is started by ``prepare`` or by the first call, as a fresh interpreter (posix_spawn), so nothing of the agent's
-   memory, environment or descriptors is in it.  A server that died is started again by the next call.
-3. What a child says is a stranger's: its length is bounded, its JSON is read strictly, and descriptors that it sends are dropped.
-4. The agent is made non-dumpable: no process of the same user reads its memory, environment or descriptors from /proc.
-5. ``MAX_CALLS`` run at once, ``MAX_QUEUE`` wait for their turn in the order in which they came, and one more is refused.
+1. Nothing here waits, but for ``report`` and ``close``: every line is read when the loop says that
+   it is readable.
+2. The server is started by ``prepare`` or by the first call, as a fresh interpreter (posix_spawn),
+   so nothing of the agent's memory, environment or descriptors is in it.  A server that died is
+   started again by the next call.
+3. What a child says is a stranger's: its length is bounded, its JSON is read strictly, and
+   descriptors that it sends are dropped.
+4. The agent is made non-dumpable: no process of the same user reads its memory, environment or
+   descriptors from /proc.
+5. ``MAX_CALLS`` run at once, ``MAX_QUEUE`` wait for their turn in the order in which they came, and
+   one more is refused.
 """
+
 import _socket
 import array
 import os
@@ -32,51 +39,88 @@ from clawlite.linux.sandbox import spawn
 from clawlite.linux.sandbox.plan_cache import Planned
 
 MAX_CALLS = 16
-MAX_QUEUE = 64                  # calls that wait for one of those to end; each holds its arguments
-MAX_RESULT = 4194304            # bytes of JSON that a function may return, where the profile gives no more
+MAX_QUEUE = 64  # calls that wait for one of those to end; each holds its arguments
+# bytes of JSON that a function may return, where the profile gives no more
+MAX_RESULT = 4194304
 MAX_MESSAGE = 65536
-MAX_MESSAGE_TEXT = 4000         # characters of an error's message, and of its hint
-LATE_MS = 3000                  # a warden that says nothing for so long after the end of its time is ended with its sandbox
+MAX_MESSAGE_TEXT = 4000  # characters of an error's message, and of its hint
+# a warden that says nothing for so long after the end of its time is ended with its sandbox
+LATE_MS = 3000
 _FLAGS = _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
-_ERRORS = {cls.code: cls for cls in (ClawError, Denied, SandboxDenied, InvalidParams, ToolTimeout, ProviderError, QuotaExceeded)}
+_ERRORS = {
+    cls.code: cls
+    for cls in (
+        ClawError,
+        Denied,
+        SandboxDenied,
+        InvalidParams,
+        ToolTimeout,
+        ProviderError,
+        QuotaExceeded,
+    )
+}
 
 
 class _Call:
-    """One call under way.  *talk*: the line to the child, *line*: the one to its warden; None when closed."""
+    """One call under way.  *talk*: the line to the child, *line*: the one to its warden; None
+    when closed.
+    """
 
     def __init__(self, number: int, profile, job, talk, line, late_ms):
-        self.number, self.profile, self.job, self.talk, self.line, self.late_ms = number, profile, job, talk, line, late_ms
+        self.number, self.profile, self.job, self.talk, self.line, self.late_ms = (
+            number,
+            profile,
+            job,
+            talk,
+            line,
+            late_ms,
+        )
         self.output, self.parts, self.size = [], [], 0
-        self.outcome = None             # what the child said, kept until its tree is gone
-        self.again = None               # what it is sent with once more, should its warden go before it began
+        self.outcome = None  # what the child said, kept until its tree is gone
+        # what it is sent with once more, should its warden go before it began
+        self.again = None
         self.door = None
-        self.most = max(profile.max_output_bytes or 0, MAX_RESULT)      # what is over the tool's limit is cut where all results are
+        # what is over the tool's limit is cut where all results are
+        self.most = max(profile.max_output_bytes or 0, MAX_RESULT)
 
 
 class Engine:
     """All sandboxed calls of one agent.
 
-    workspace  str, the folder behind /workspace; made when it is the agent's own, one inside of a hidden folder
+    workspace  str, the folder behind /workspace; made when it is the agent's own, one inside of a
+               hidden folder
     hidden     list of paths that no tool sees, but for the workspace in one of them: state, secrets
-    proxy      function(profile) -> object with serve(fd) and close(), for children with network; None: they are refused
+    proxy      function(profile) -> object with serve(fd) and close(), for children with network;
+               None: they are refused
     uid        int, the user of the tools where the agent is root: not 0
-    relaxed    set of limit names that may be kept in part; bubblewrap  bool, bwrap makes the namespaces or calls are refused (clawlite.toml)
+    relaxed    set of limit names that may be kept in part; bubblewrap  bool, bwrap makes the
+               namespaces or calls are refused (clawlite.toml)
     modules    names of modules of the standard library that children should find loaded
     """
 
-    def __init__(self, workspace: str, hidden: list = (), proxy=None, uid: int = NOBODY, relaxed=frozenset(), modules=(), bubblewrap=False):
+    def __init__(
+        self,
+        workspace: str,
+        hidden: list = (),
+        proxy=None,
+        uid: int = NOBODY,
+        relaxed=frozenset(),
+        modules=(),
+        bubblewrap=False,
+    ):
         self._workspace = workspace
         self._hidden = [os.path.realpath(path) for path in hidden]
         self._proxy = proxy
         self._uid = uid if os.geteuid() == 0 else None
         self._plans = Planned(workspace, self._hidden, relaxed)
         self._modules, self._bubblewrap = list(modules), bubblewrap
-        self._calls = {}                # number -> _Call
-        self._queue = []                # (number, profile, job, ms that it may take or None) of those that wait, the oldest first
-        self._lines = {}                # fd -> (call, is the warden's)
+        self._calls = {}  # number -> _Call
+        # (number, profile, job, ms that it may take or None) of those that wait, the oldest first
+        self._queue = []
+        self._lines = {}  # fd -> (call, is the warden's)
         self._ended = []
-        self._server = None             # (pid, socket)
-        self._found = None              # what the server's probe says
+        self._server = None  # (pid, socket)
+        self._found = None  # what the server's probe says
         self._epoll = select.epoll()
 
     def fileno(self) -> int:
@@ -87,36 +131,56 @@ class Engine:
         """Start the server, which looks at the machine meanwhile; costs the agent a millisecond."""
         if self._server is not None:
             return
-        self._server = spawn.start(self._workspace, self._hidden, self._uid, self._modules, self._bubblewrap)
+        self._server = spawn.start(
+            self._workspace, self._hidden, self._uid, self._modules, self._bubblewrap
+        )
         self._epoll.register(self._server[1], select.EPOLLIN)
 
     def start(self, number: int, profile, job, due_ms, now_ms: int):
-        """Start *job*, or let it wait for its turn; return None when it goes on (see ``poll``), else its outcome.
+        """Start *job*, or let it wait for its turn; return None when it goes on (see ``poll``),
+        else its outcome.
 
-        number  int, by which the outcome comes back;  due_ms  monotonic time of its end, or None: the time that it waits does not count
+        number  int, by which the outcome comes back;  due_ms  monotonic time of its end, or None:
+                the time that it waits does not count
         """
         if not self._queue and len(self._calls) < MAX_CALLS:
             return self._start(number, profile, job, due_ms, now_ms)
         if len(self._queue) >= MAX_QUEUE:
-            return False, _not_run("%d calls run in sandboxes, and %d wait for their turn" % (MAX_CALLS, MAX_QUEUE), "send it again when some of them have ended")
-        self._queue.append((number, profile, job, None if due_ms is None else max(due_ms - now_ms, 0)))
+            return False, _not_run(
+                "%d calls run in sandboxes, and %d wait for their turn" % (MAX_CALLS, MAX_QUEUE),
+                "send it again when some of them have ended",
+            )
+        self._queue.append(
+            (number, profile, job, None if due_ms is None else max(due_ms - now_ms, 0))
+        )
         return None
 
     def _start(self, number: int, profile, job, due_ms, now_ms: int):
         try:
             if profile.network and self._proxy is None:
-                raise self._denied(profile, "its children would need a proxy", ["proxy"], "set the sandbox's network to deny")
+                raise self._denied(
+                    profile,
+                    "its children would need a proxy",
+                    ["proxy"],
+                    "set the sandbox's network to deny",
+                )
             timeout_ms = profile.timeout_ms
             if due_ms is not None and (timeout_ms is None or due_ms - now_ms < timeout_ms):
                 timeout_ms = max(due_ms - now_ms, 0)
-            self._begin(number, profile, job, timeout_ms, job.pack(), now_ms).again = timeout_ms, now_ms
+            self._begin(number, profile, job, timeout_ms, job.pack(), now_ms).again = (
+                timeout_ms,
+                now_ms,
+            )
         except ClawError as e:
             return False, e
         except ValueError as e:
             return False, InvalidParams("the arguments are not JSON values: %s" % e)
         except OSError as e:
             self._lose()
-            return False, _not_run("the sandbox cannot be started: %s" % e.strerror, "send it again, or see: clawlite doctor")
+            return False, _not_run(
+                "the sandbox cannot be started: %s" % e.strerror,
+                "send it again, or see: clawlite doctor",
+            )
         return None
 
     def _begin(self, number: int, profile, job, timeout_ms, packed: bytes, now_ms: int) -> _Call:
@@ -124,25 +188,45 @@ class Engine:
         self.prepare()
         try:
             return self._send(number, profile, job, plan, timeout_ms, packed, now_ms)
-        except (BrokenPipeError, ConnectionResetError):         # the server died since, and has not heard of this call
+        # the server died since, and has not heard of this call
+        except (BrokenPipeError, ConnectionResetError):
             self._lose()
             self.prepare()
             return self._send(number, profile, job, plan, timeout_ms, packed, now_ms)
 
-    def _send(self, number: int, profile, job, plan: int, timeout_ms, packed: bytes, now_ms: int) -> _Call:
+    def _send(
+        self, number: int, profile, job, plan: int, timeout_ms, packed: bytes, now_ms: int
+    ) -> _Call:
         talk, their_talk = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         line, their_line = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        line.send(b"J")                 # its warden reads it when it begins: nothing has happened until then
+        # its warden reads it when it begins: nothing has happened until then
+        line.send(b"J")
         memory = spawn.memory("job", packed)
         try:
-            self._server[1].sendmsg([b"J" if timeout_ms is None else b"J%d" % timeout_ms], [
-                (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", (plan, memory, their_talk.fileno(), their_line.fileno())))])
+            self._server[1].sendmsg(
+                [b"J" if timeout_ms is None else b"J%d" % timeout_ms],
+                [
+                    (
+                        _socket.SOL_SOCKET,
+                        _socket.SCM_RIGHTS,
+                        array.array("i", (plan, memory, their_talk.fileno(), their_line.fileno())),
+                    )
+                ],
+            )
         finally:
             os.close(memory)
             their_talk.close()
             their_line.close()
-        call = self._calls[number] = _Call(number, profile, job, talk, line, None if timeout_ms is None else now_ms + timeout_ms + LATE_MS)
-        for end in (line,) if job.KIND == "command" else (line, talk):      # of a program that did not start, talk is read at the end
+        call = self._calls[number] = _Call(
+            number,
+            profile,
+            job,
+            talk,
+            line,
+            None if timeout_ms is None else now_ms + timeout_ms + LATE_MS,
+        )
+        # of a program that did not start, talk is read at the end
+        for end in (line,) if job.KIND == "command" else (line, talk):
             self._lines[end.fileno()] = call, end is line
             self._epoll.register(end, select.EPOLLIN)
         return call
@@ -153,19 +237,31 @@ class Engine:
         if call is None or call.talk is None:
             return
         error = outcome[1]
-        answer = {"text": outcome[1]} if outcome[0] else {"message": error.message, "hint": error.hint, "code": error.code}
+        answer = (
+            {"text": outcome[1]}
+            if outcome[0]
+            else {"message": error.message, "hint": error.hint, "code": error.code}
+        )
         fd = spawn.memory("answer", dumps(answer).encode())
         try:
-            call.talk.sendmsg([b"A"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))], _socket.MSG_DONTWAIT)
-        except OSError:                 # it has ended, and its warden will say so
+            call.talk.sendmsg(
+                [b"A"],
+                [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))],
+                _socket.MSG_DONTWAIT,
+            )
+        except OSError:  # it has ended, and its warden will say so
             pass
         finally:
             os.close(fd)
 
     def poll(self, now_ms: int = None) -> list:
-        """Return [(number, outcome), ...] of what has ended, or asks: (number, (None, (text, most tokens)))."""
+        """Return [(number, outcome), ...] of what has ended, or asks: (number, (None, (text,
+        most tokens))).
+        """
         now_ms = clock() if now_ms is None else now_ms
-        server = self._server           # one that is started meanwhile may have the descriptor of the last one, and has said nothing yet
+        # one that is started meanwhile may have the descriptor of the last one, and has said
+        # nothing yet
+        server = self._server
         for fd, _ in self._epoll.poll(0):
             if fd in self._lines:
                 self._read(*self._lines[fd])
@@ -173,10 +269,18 @@ class Engine:
                 self._hear()
         for call in list(self._calls.values()):
             if call.late_ms is not None and now_ms >= call.late_ms:
-                self._end(call, (False, ToolTimeout("the call did not end in time and was ended with its sandbox")))
+                self._end(
+                    call,
+                    (
+                        False,
+                        ToolTimeout("the call did not end in time and was ended with its sandbox"),
+                    ),
+                )
         while self._queue and len(self._calls) < MAX_CALLS:
             number, profile, job, left_ms = self._queue.pop(0)
-            outcome = self._start(number, profile, job, None if left_ms is None else now_ms + left_ms, now_ms)
+            outcome = self._start(
+                number, profile, job, None if left_ms is None else now_ms + left_ms, now_ms
+            )
             if outcome is not None:
                 self._ended.append((number, outcome))
         ended, self._ended = self._ended, []
@@ -188,9 +292,11 @@ class Engine:
         return bool(self._calls or self._queue)
 
     def deadline(self):
-        """Return the monotonic time at which ``poll`` has something to do although nothing is readable, or None."""
+        """Return the monotonic time at which ``poll`` has something to do although nothing is
+        readable, or None.
+        """
         if self._queue and len(self._calls) < MAX_CALLS:
-            return 0                    # one was cancelled: there is room for who waits
+            return 0  # one was cancelled: there is room for who waits
         late = [call.late_ms for call in self._calls.values() if call.late_ms is not None]
         return min(late) if late else None
 
@@ -219,7 +325,9 @@ class Engine:
             if end is None:
                 return
             try:
-                data, extra, _, _ = end.recvmsg(MAX_MESSAGE, _socket.CMSG_SPACE(4) if is_warden else 0, _FLAGS)
+                data, extra, _, _ = end.recvmsg(
+                    MAX_MESSAGE, _socket.CMSG_SPACE(4) if is_warden else 0, _FLAGS
+                )
             except BlockingIOError:
                 return
             except OSError as e:
@@ -245,24 +353,36 @@ class Engine:
             self._end(call, self._outcome(call, loads(data[1:])))
 
     def _broken(self, call, is_unread: bool):
-        """The warden has gone.  A call that it had not begun is begun again, once: the server was killed with it."""
+        """The warden has gone.  A call that it had not begun is begun again, once: the server
+        was killed with it.
+        """
         is_new = call.again is not None and is_unread
         if is_new:
             timeout_ms, now_ms = call.again
             self._drop(call)
             try:
-                self._begin(call.number, call.profile, call.job, timeout_ms, call.job.pack(), now_ms)
+                self._begin(
+                    call.number, call.profile, call.job, timeout_ms, call.job.pack(), now_ms
+                )
                 return
             except (ClawError, OSError):
                 self._calls[call.number] = call
-        error = (_not_run if is_new else ClawError)("the sandbox ended before its call did", "send it again" if is_new else "try again")
+        error = (_not_run if is_new else ClawError)(
+            "the sandbox ended before its call did", "send it again" if is_new else "try again"
+        )
         self._end(call, (False, error))
 
     def _child(self, call, data: bytes):
         kind = data[:1]
         call.size += len(data)
         if call.size > call.most + MAX_MESSAGE:
-            call.outcome = False, ClawError("the result has more than %d bytes" % call.most, "return less, or raise max_output_bytes")
+            call.outcome = (
+                False,
+                ClawError(
+                    "the result has more than %d bytes" % call.most,
+                    "return less, or raise max_output_bytes",
+                ),
+            )
             self._forget(call, False)
             return
         call.parts.append(data[1:])
@@ -279,25 +399,41 @@ class Engine:
                 call.size = 0
                 self._ended.append((call.number, (None, question(value))))
         except ClawError as e:
-            call.outcome = False, ClawError("the function gave what is not JSON: %s" % e.message) if isinstance(e, ParseError) else e
+            call.outcome = (
+                False,
+                ClawError("the function gave what is not JSON: %s" % e.message)
+                if isinstance(e, ParseError)
+                else e,
+            )
         except (AttributeError, KeyError, TypeError):
             call.outcome = False, ClawError("the function gave an answer of another form")
-        if call.outcome is not None:            # there is no more to hear; one that waits for an answer ends with its line
+        # there is no more to hear; one that waits for an answer ends with its line
+        if call.outcome is not None:
             self._forget(call, False)
 
     def _outcome(self, call, end: dict) -> tuple:
         if "refused" in end:
             return False, self._denied(call.profile, end["refused"], None, end["hint"])
         if call.talk is not None:
-            self._read(call, False)         # what the child said last may lie behind what its warden said
+            # what the child said last may lie behind what its warden said
+            self._read(call, False)
         ended = end["ended"]
         if ended == "timeout_ms" and not (call.outcome and call.outcome[0]):
-            return False, ToolTimeout("the call did not end in time and was ended with all that it started")
+            return False, ToolTimeout(
+                "the call did not end in time and was ended with all that it started"
+            )
         if call.job.KIND == "command":
             return call.outcome if call.outcome else (True, self._command(call, end))
         if call.outcome is None or ended:
-            said = "ended by its limit %s" % ended if ended else "ended without a result, exit code %d" % end["exit_code"]
-            return call.outcome or (False, ClawError("the function was " + said if ended else "the function " + said))
+            said = (
+                "ended by its limit %s" % ended
+                if ended
+                else "ended without a result, exit code %d" % end["exit_code"]
+            )
+            return call.outcome or (
+                False,
+                ClawError("the function was " + said if ended else "the function " + said),
+            )
         if end["note"] and not call.outcome[0] and not call.outcome[1].hint:
             call.outcome[1].hint = end["note"]
         return call.outcome
@@ -305,17 +441,29 @@ class Engine:
     def _command(self, call, end: dict) -> dict:
         most = call.profile.max_output_bytes or plans.MAX_OUTPUT
         raw, total = b"".join(call.output), end["original_bytes"]
-        text = raw.decode("utf-8", "replace").encode()[:most].decode("utf-8", "ignore")     # U+FFFD has three bytes for one
+        # U+FFFD has three bytes for one
+        text = raw.decode("utf-8", "replace").encode()[:most].decode("utf-8", "ignore")
         cut = total > len(raw) or len(text.encode()) < len(raw)
-        return {"exit_code": end["exit_code"], "output": text, "truncated": cut, "original_bytes": total, "ended": end["ended"],
-                "note": end["note"]}
+        return {
+            "exit_code": end["exit_code"],
+            "output": text,
+            "truncated": cut,
+            "original_bytes": total,
+            "ended": end["ended"],
+            "note": end["note"],
+        }
 
     def _denied(self, profile, reason: str, missing, hint: str) -> SandboxDenied:
         if self._found is None and self._server is not None:
-            self._hear()                        # it was sent before anything was refused
+            self._hear()  # it was sent before anything was refused
         found = self._found or {}
-        data = {"sandbox": profile.name, "reason": reason, "required": "process",
-                "missing": found.get("missing", []) if missing is None else missing, "available": found.get("available", [])}
+        data = {
+            "sandbox": profile.name,
+            "reason": reason,
+            "required": "process",
+            "missing": found.get("missing", []) if missing is None else missing,
+            "available": found.get("available", []),
+        }
         return SandboxDenied("sandbox %s: %s" % (profile.name or "(default)", reason), hint, data)
 
     def _hear(self):
@@ -362,8 +510,11 @@ class Engine:
         spawn.wait(pid)
 
     def report(self) -> dict:
-        """Return what was tried here and how each limit is kept, for ``clawlite doctor``; waits for the probe."""
+        """Return what was tried here and how each limit is kept, for ``clawlite doctor``; waits
+        for the probe.
+        """
         from clawlite.linux.sandbox.report import report
+
         self.prepare()
         while self._found is None and self._server is not None:
             select.select([self._server[1]], [], [], 10)
@@ -373,12 +524,18 @@ class Engine:
 
 def _not_run(message: str, hint: str):
     from clawlite.core.idempotency_journal import not_run
+
     return not_run(message, hint)
 
 
 def _error(value: dict, is_maker: bool) -> ClawError:
-    """Return the error that the child tells of, cut to what a person reads; what a maker's code adds to it is left out."""
+    """Return the error that the child tells of, cut to what a person reads; what a maker's code
+    adds to it is left out.
+    """
     cls = _ERRORS.get(value["code"], ClawError)
     data = value["data"]
-    return cls(str(value["message"])[:MAX_MESSAGE_TEXT], str(value["hint"])[:MAX_MESSAGE_TEXT],
-               data if isinstance(data, dict) and not is_maker else None)
+    return cls(
+        str(value["message"])[:MAX_MESSAGE_TEXT],
+        str(value["hint"])[:MAX_MESSAGE_TEXT],
+        data if isinstance(data, dict) and not is_maker else None,
+    )

@@ -1,9 +1,11 @@
 """What can run in a sandbox: a command, a function of tools.py, or a function of clawlite itself.
 
-``most`` of each: the bytes that the files of the workspace may have together, or None; a ``Builtin`` sees to that itself.
+``most`` of each: the bytes that the files of the workspace may have together, or None; a
+``Builtin`` sees to that itself.
 
-A job is handed to the child alone, never to the server: what it holds (environment, arguments) is nobody else's to read.
-"""
+A job is handed to the child alone, never to the server: what it holds (environment, arguments) is
+nobody else's to read."""
+
 import marshal
 import sys
 
@@ -11,7 +13,8 @@ from clawlite.core.errors import ClawError
 
 
 class Command:
-    """A program.  Its outcome: {"exit_code", "output", "truncated", "original_bytes", "ended", "note"}.
+    """A program.  Its outcome: {"exit_code", "output", "truncated", "original_bytes", "ended",
+    "note"}.
 
     argv   list of str, the first is looked up in PATH inside the sandbox
     cwd    str, where it starts: "" is the workspace; virtual or real
@@ -19,17 +22,33 @@ class Command:
     env    dict of str, beside the clean environment that every child gets
     files  dict of str, secrets that it finds as files (secretfiles.py)
     exit_code is 128 + N when signal N ended it; ended is "" or the limit that did;
-    note is "" or what this sandbox cannot give although it is declared, for who wonders why something failed
-    """
+    note is "" or what this sandbox cannot give although it is declared, for who wonders why
+    something failed"""
+
     KIND = "command"
     most = None
 
-    def __init__(self, argv: list, cwd: str = "", stdin: bytes = b"", env: dict = None, files: dict = None):
-        self.argv, self.cwd, self.stdin, self.env, self.files = argv, cwd, stdin, env or {}, files or {}
+    def __init__(
+        self, argv: list, cwd: str = "", stdin: bytes = b"", env: dict = None, files: dict = None
+    ):
+        self.argv, self.cwd, self.stdin, self.env, self.files = (
+            argv,
+            cwd,
+            stdin,
+            env or {},
+            files or {},
+        )
 
     def pack(self) -> bytes:
         """Return it as the bytes that the child reads."""
-        return marshal.dumps({"argv": list(self.argv), "stdin": self.stdin, "env": dict(self.env), "files": self.files})
+        return marshal.dumps(
+            {
+                "argv": list(self.argv),
+                "stdin": self.stdin,
+                "env": dict(self.env),
+                "files": self.files,
+            }
+        )
 
 
 class Function:
@@ -38,38 +57,64 @@ class Function:
     path, source  of the file, which was checked against the image; it is run anew for each call
     generator     bool, it yields: milliseconds to wait, or {"ask": text}
     """
+
     KIND = "function"
     cwd = ""
     most = None
 
-    def __init__(self, path: str, source: bytes, name: str, arguments: dict, generator: bool = False, env: dict = None,
-                 files: dict = None):
+    def __init__(
+        self,
+        path: str,
+        source: bytes,
+        name: str,
+        arguments: dict,
+        generator: bool = False,
+        env: dict = None,
+        files: dict = None,
+    ):
         self.path, self.source, self.name, self.arguments = path, source, name, arguments
         self.generator, self.env, self.files = generator, env or {}, files or {}
 
     def pack(self) -> bytes:
-        """Return it as the bytes that the child reads; raises ``ValueError`` for arguments that are not JSON values."""
-        return marshal.dumps({"path": self.path, "code": _code(self.path, self.source), "name": self.name, "arguments": self.arguments,
-                              "generator": self.generator, "env": dict(self.env), "files": self.files})
+        """Return it as the bytes that the child reads; raises ``ValueError`` for arguments that
+        are not JSON values.
+        """
+        return marshal.dumps(
+            {
+                "path": self.path,
+                "code": _code(self.path, self.source),
+                "name": self.name,
+                "arguments": self.arguments,
+                "generator": self.generator,
+                "env": dict(self.env),
+                "files": self.files,
+            }
+        )
 
 
-_codes = {}                     # the last one: an agent has one tools.py
+_codes = {}  # the last one: an agent has one tools.py
 
 
 def _code(path: str, source: bytes):
-    """Return the code of a file, which is compiled once and run nowhere but in children.  Raises ``ClawError``."""
+    """Return the code of a file, which is compiled once and run nowhere but in children.  Raises
+    ``ClawError``.
+    """
     if (path, source) not in _codes:
         try:
             code = compile(source, path, "exec")
         except (SyntaxError, ValueError) as e:
-            raise ClawError("%s: %s" % (type(e).__name__, e), "mend %s and build again" % path) from None
+            raise ClawError(
+                "%s: %s" % (type(e).__name__, e), "mend %s and build again" % path
+            ) from None
         _codes.clear()
         _codes[path, source] = code
     return _codes[path, source]
 
 
 def modules_of(source: bytes) -> list:
-    """Return the modules of the standard library that *source* imports at the start of a line: what every child of it will want."""
+    """Return the modules of the standard library that *source* imports at the start of a line:
+    what every child of it will want.
+    """
     found = []
     for line in source.split(b"\n"):
         words = line.decode("utf-8", "replace").split("#")[0].replace(",", " , ").split()
@@ -81,7 +126,10 @@ def modules_of(source: bytes) -> list:
 
 
 class Builtin:
-    """A function of a module of clawlite.  Its outcome: the JSON value that it returns; a ``ClawError`` stays what it is."""
+    """A function of a module of clawlite.  Its outcome: the JSON value that it returns; a
+    ``ClawError`` stays what it is.
+    """
+
     KIND = "builtin"
     cwd = ""
     most = None
@@ -93,4 +141,11 @@ class Builtin:
 
     def pack(self) -> bytes:
         """Return it as the bytes that the child reads."""
-        return marshal.dumps({"module": self.module, "name": self.name, "arguments": self.arguments, "env": dict(self.env)})
+        return marshal.dumps(
+            {
+                "module": self.module,
+                "name": self.name,
+                "arguments": self.arguments,
+                "env": dict(self.env),
+            }
+        )

@@ -1,8 +1,9 @@
 """Landlock: which files a process and all that it starts may open (landlock(7)).
 
-A rule allows what lies below a path; nothing can be taken away again below it.  So a denied path below an allowed one is
-kept out by allowing its neighbours instead, one by one (``around``).
+A rule allows what lies below a path; nothing can be taken away again below it.  So a denied path
+below an allowed one is kept out by allowing its neighbours instead, one by one (``around``).
 """
+
 import ctypes
 import os
 import stat
@@ -10,14 +11,14 @@ import struct
 
 from clawlite.linux.sandbox import syscalls
 
-LEAST_ABI = 3               # the first that covers truncate(2): Linux 6.2
-SCOPES_ABI = 6              # abstract UNIX sockets and signals stay inside: Linux 6.12
+LEAST_ABI = 3  # the first that covers truncate(2): Linux 6.2
+SCOPES_ABI = 6  # abstract UNIX sockets and signals stay inside: Linux 6.12
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-_ALL = {3: (1 << 15) - 1, 4: (1 << 15) - 1}             # since ABI 5 IOCTL_DEV too
+_ALL = {3: (1 << 15) - 1, 4: (1 << 15) - 1}  # since ABI 5 IOCTL_DEV too
 READ = EXECUTE | READ_FILE | READ_DIR
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
-MAX_NEIGHBOURS = 4096       # rules that one denied path may cost
+MAX_NEIGHBOURS = 4096  # rules that one denied path may cost
 
 
 def abi() -> int:
@@ -32,13 +33,17 @@ class Ruleset:
         """*network*: connections are somebody else's to forbid."""
         self._handled = _ALL.get(version, (1 << 16) - 1)
         words = [self._handled]
-        words += [0 if network else 3] if version >= 4 else []          # bind and connect
-        words += [3] if version >= SCOPES_ABI else []                   # abstract sockets and signals
-        attributes = ctypes.create_string_buffer(struct.pack("=%dQ" % len(words), *words), 8 * len(words))
+        words += [0 if network else 3] if version >= 4 else []  # bind and connect
+        # abstract sockets and signals
+        words += [3] if version >= SCOPES_ABI else []
+        attributes = ctypes.create_string_buffer(
+            struct.pack("=%dQ" % len(words), *words), 8 * len(words)
+        )
         self._fd = syscalls.call("landlock_create_ruleset", attributes, 8 * len(words), 0)
 
     def allow(self, path: str, writable, more: int = 0):
-        """Allow what lies below *path*; one that does not exist, or that this user cannot reach, has nothing to allow.
+        """Allow what lies below *path*; one that does not exist, or that this user cannot reach,
+        has nothing to allow.
 
         writable  bool, or None: its folders may be listed, and that is all
         more      further rights
@@ -67,20 +72,22 @@ class Ruleset:
 
 
 def inside(version: int, writable: list) -> Ruleset:
-    """Return the rules of a call in profile N, whose root is made already: what is mounted read-only is written to in no way.
+    """Return the rules of a call in profile N, whose root is made already: what is mounted
+    read-only is written to in no way.
 
-    A mount alone lets a tool write to the named pipes and devices in it.  Whatever a mistake in the mounts left open for writing
-    is closed, too, and so are abstract sockets and signals outside, where the kernel has that.
-    """
+    A mount alone lets a tool write to the named pipes and devices in it.  Whatever a mistake in the
+    mounts left open for writing is closed, too, and so are abstract sockets and signals outside,
+    where the kernel has that."""
     rules = Ruleset(version, True)
-    rules.allow("/", False, IOCTL_DEV)          # a device is mounted for what can be asked of it
+    rules.allow("/", False, IOCTL_DEV)  # a device is mounted for what can be asked of it
     for path in writable:
         rules.allow(path, True)
     return rules
 
 
 def around(path: str, denied: list) -> list:
-    """Return the paths that together are *path* without what is *denied* (real paths all); [path] when nothing below it is.
+    """Return the paths that together are *path* without what is *denied* (real paths all); [path]
+    when nothing below it is.
 
     Raises ``ValueError`` when it takes more than MAX_NEIGHBOURS.
     """
@@ -104,7 +111,8 @@ def around(path: str, denied: list) -> list:
 
 
 def listable(path: str, denied: list) -> bool:
-    """Return whether the folder *path* may be listed although some of *denied* lie below it: when those are there and no folders.
+    """Return whether the folder *path* may be listed although some of *denied* lie below it: when
+    those are there and no folders.
 
     The right to list goes down to every folder below, and can be given to none without them.
     """

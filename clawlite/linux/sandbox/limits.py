@@ -1,4 +1,5 @@
-"""Limits of a call: what the child sets for itself before anything of the tool's runs, and what the warden watches.
+"""Limits of a call: what the child sets for itself before anything of the tool's runs, and what the
+warden watches.
 
 Where control groups are delegated (cgroups.py) they keep the first three, and nothing here does.
 
@@ -11,38 +12,47 @@ Where control groups are delegated (cgroups.py) they keep the first three, and n
 | max_open_files | RLIMIT_NOFILE of each process; without   |                                  |
 |                | it OPEN_FILES where memory_mb is watched |                                  |
 """
+
 import math
 import os
 import resource
 import stat
 
-KEEPERS = {"memory_mb": "memory", "cpu_shares": "cpu", "max_processes": "pids"}         # limit -> the controller of control groups that keeps it
-SHARES_PER_NICE = 1.25              # one step of nice is a quarter of the weight (kernel/sched/core.c)
+# limit -> the controller of control groups that keeps it
+KEEPERS = {"memory_mb": "memory", "cpu_shares": "cpu", "max_processes": "pids"}
+# one step of nice is a quarter of the weight (kernel/sched/core.c)
+SHARES_PER_NICE = 1.25
 DEFAULT_SHARES = 1024
-LEAST_SHARES = 15                   # the weight of nice 19
-MAX_FILES = 16384               # entries of a private /tmp
-INODE = 1024                    # bytes of the kernel's for one of them
-OPEN_FILES = 1024               # of a process whose memory is watched, where the profile gives no max_open_files
-PENDING = 1024                  # timers and signals that wait
-TICK_MS = 50                        # how often the warden looks
+LEAST_SHARES = 15  # the weight of nice 19
+MAX_FILES = 16384  # entries of a private /tmp
+INODE = 1024  # bytes of the kernel's for one of them
+# of a process whose memory is watched, where the profile gives no max_open_files
+OPEN_FILES = 1024
+PENDING = 1024  # timers and signals that wait
+TICK_MS = 50  # how often the warden looks
 
 
 def nice_of(cpu_shares: int) -> int:
-    """Return the nice level with the weight of *cpu_shares* (1024: 0); more than an ordinary share is not to be had: 0."""
+    """Return the nice level with the weight of *cpu_shares* (1024: 0); more than an ordinary
+    share is not to be had: 0.
+    """
     return max(0, min(19, round(math.log(DEFAULT_SHARES / cpu_shares, SHARES_PER_NICE))))
 
 
 def share(cpu_shares):
     """Weigh this process, and what it starts, by *cpu_shares*."""
     if cpu_shares is not None and nice_of(cpu_shares):
-        os.setpriority(os.PRIO_PROCESS, 0, max(nice_of(cpu_shares), os.getpriority(os.PRIO_PROCESS, 0)))
+        os.setpriority(
+            os.PRIO_PROCESS, 0, max(nice_of(cpu_shares), os.getpriority(os.PRIO_PROCESS, 0))
+        )
 
 
 def weigh(pids: list, level: int):
-    """Give each session of *pids* the nice *level* where the kernel schedules by session (autogroup): there a process' own counts among its session's alone.
+    """Give each session of *pids* the nice *level* where the kernel schedules by session
+    (autogroup): there a process' own counts among its session's alone.
 
-    Of one user the kernel takes one such change in 100 ms; what it does not take comes with the next look.
-    """
+    Of one user the kernel takes one such change in 100 ms; what it does not take comes with the
+    next look."""
     known = set()
     for pid in pids:
         path = "/proc/%d/autogroup" % pid
@@ -52,7 +62,7 @@ def weigh(pids: list, level: int):
         known.add(name)
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        except OSError:                 # it has ended, or is not ours to weigh
+        except OSError:  # it has ended, or is not ours to weigh
             continue
         try:
             os.write(fd, b"%d" % level)
@@ -84,13 +94,25 @@ def is_watched(plan: dict) -> bool:
 
 
 def is_weighed(plan: dict) -> bool:
-    """Return whether the share of a call is less than an ordinary one, and no control group gives it."""
-    return plan["cpu_shares"] is not None and "cpu_shares" not in plan["kept"] and nice_of(plan["cpu_shares"]) > 0
+    """Return whether the share of a call is less than an ordinary one, and no control group
+    gives it.
+    """
+    return (
+        plan["cpu_shares"] is not None
+        and "cpu_shares" not in plan["kept"]
+        and nice_of(plan["cpu_shares"]) > 0
+    )
 
 
 def open_files(plan: dict):
-    """Return how many descriptors a process may have, or None: each is memory of the kernel's, so none is unlimited where that is watched."""
-    return plan["max_open_files"] if plan["max_open_files"] is not None or not is_watched(plan) else OPEN_FILES
+    """Return how many descriptors a process may have, or None: each is memory of the kernel's,
+    so none is unlimited where that is watched.
+    """
+    return (
+        plan["max_open_files"]
+        if plan["max_open_files"] is not None or not is_watched(plan)
+        else OPEN_FILES
+    )
 
 
 def _lower(what: int, value: int):
@@ -107,7 +129,9 @@ def kernel() -> tuple:
 
 
 def is_there(pid: str) -> bool:
-    """Return whether process *pid* runs.  /proc may hide one of the same user that nobody may look into (hidepid)."""
+    """Return whether process *pid* runs.  /proc may hide one of the same user that nobody may
+    look into (hidepid).
+    """
     try:
         os.kill(int(pid), 0)
     except (ProcessLookupError, ValueError, OverflowError):
@@ -122,11 +146,17 @@ def tasks_of(uid: int, strangers=frozenset()) -> int:
 
     strangers  names of pids that are known to be of other users (``strangers``), to be passed by
     """
-    return sum(_tasks("/proc/" + name, uid) for name in os.listdir("/proc") if name.isdigit() and name not in strangers)
+    return sum(
+        _tasks("/proc/" + name, uid)
+        for name in os.listdir("/proc")
+        if name.isdigit() and name not in strangers
+    )
 
 
 def tasks_below(top: int, uid: int, proc: str) -> int:
-    """Return how many tasks *uid* has in process *top* and below: those of one user namespace, which are all that count since 5.14."""
+    """Return how many tasks *uid* has in process *top* and below: those of one user namespace,
+    which are all that count since 5.14.
+    """
     count, todo = 0, [top]
     while todo:
         pid = todo.pop()
@@ -136,8 +166,16 @@ def tasks_below(top: int, uid: int, proc: str) -> int:
 
 
 def strangers(uid: int) -> frozenset:
-    """Return the names of pids of other users.  Looked up before a call comes: a pid that changes hands since makes the limit stricter."""
-    return frozenset([name for name in os.listdir("/proc") if name.isdigit() and not _tasks("/proc/" + name, uid)])
+    """Return the names of pids of other users.  Looked up before a call comes: a pid that
+    changes hands since makes the limit stricter.
+    """
+    return frozenset(
+        [
+            name
+            for name in os.listdir("/proc")
+            if name.isdigit() and not _tasks("/proc/" + name, uid)
+        ]
+    )
 
 
 def _tasks(path: str, uid: int) -> int:
@@ -145,7 +183,7 @@ def _tasks(path: str, uid: int) -> int:
     if "\nUid:\t%d\t" % uid not in text:
         return 0
     at = text.find("\nThreads:\t")
-    return int(text[at + 10:text.find("\n", at + 10)]) if at >= 0 else 1
+    return int(text[at + 10 : text.find("\n", at + 10)]) if at >= 0 else 1
 
 
 def read(path: str, most: int = 8192) -> str:
@@ -153,18 +191,22 @@ def read(path: str, most: int = 8192) -> str:
     try:
         with open(path, "rb", 0) as file:
             return file.read(most).decode("utf-8", "replace")
-    except OSError:                 # it has ended
+    except OSError:  # it has ended
         return ""
 
 
 def everybody() -> list:
-    """Return all pids of this pid namespace but our own: in profile N that is the tree of the call."""
+    """Return all pids of this pid namespace but our own: in profile N that is the tree of the
+    call.
+    """
     own = str(os.getpid())
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != own]
 
 
 def descendants(but=(), most: float = math.inf) -> list:
-    """Return all pids below this process, by their parents, without those in *but* and what is below them; of more than *most*, some."""
+    """Return all pids below this process, by their parents, without those in *but* and what is
+    below them; of more than *most*, some.
+    """
     children = _children_of if os.path.exists("/proc/thread-self/children") else _children_by_scan()
     found, todo = [], [os.getpid()]
     while todo and len(found) <= most:
@@ -177,13 +219,21 @@ def descendants(but=(), most: float = math.inf) -> list:
 def _children_of(pid: int, proc: str = "/proc", most: float = math.inf) -> list:
     try:
         tasks = os.listdir("%s/%d/task" % (proc, pid))
-    except OSError:                 # it has ended
+    except OSError:  # it has ended
         return []
-    return [int(child) for task in tasks for child in _beginning("%s/%d/task/%s/children" % (proc, pid, task), 8 * (most + 1)).split()]
+    return [
+        int(child)
+        for task in tasks
+        for child in _beginning(
+            "%s/%d/task/%s/children" % (proc, pid, task), 8 * (most + 1)
+        ).split()
+    ]
 
 
 def _beginning(path: str, size: float) -> bytes:
-    """Return at least *size* bytes of *path*, or all: the kernel walks a list of thousands for each part of it."""
+    """Return at least *size* bytes of *path*, or all: the kernel walks a list of thousands for
+    each part of it.
+    """
     data = b""
     try:
         with open(path, "rb", 0) as file:
@@ -192,7 +242,7 @@ def _beginning(path: str, size: float) -> bytes:
                 if not part:
                     break
                 data += part
-    except OSError:                 # it has ended
+    except OSError:  # it has ended
         pass
     return data
 
@@ -209,7 +259,8 @@ def _children_by_scan():
 
 
 def is_more(folder: str, pids: list, limit: int) -> bool:
-    """Return whether the files below *folder* have more than *limit* bytes on the disk, or are too many to be looked at.
+    """Return whether the files below *folder* have more than *limit* bytes on the disk, or are too
+    many to be looked at.
 
     Files that have no name any more count as long as one of *pids* has them open.
     """
@@ -221,14 +272,18 @@ def is_more(folder: str, pids: list, limit: int) -> bool:
                 for entry in entries:
                     seen += 1
                     status = entry.stat(follow_symlinks=False)
-                    total += status.st_blocks * 512 // max(status.st_nlink, 1) if entry.is_file(follow_symlinks=False) else 0
+                    total += (
+                        status.st_blocks * 512 // max(status.st_nlink, 1)
+                        if entry.is_file(follow_symlinks=False)
+                        else 0
+                    )
                     if entry.is_dir(follow_symlinks=False):
                         todo.append(entry.path)
                     if total > limit or seen > MAX_FILES:
                         return True
-    except FileNotFoundError:           # gone meanwhile: the rest is seen the next time
+    except FileNotFoundError:  # gone meanwhile: the rest is seen the next time
         pass
-    except OSError:                     # a folder that lets nobody look
+    except OSError:  # a folder that lets nobody look
         return True
     return total + _unnamed(pids, device) > limit
 
@@ -239,9 +294,13 @@ def _unnamed(pids: list, device: int) -> int:
         try:
             for name in os.listdir("/proc/%d/fd" % pid):
                 status = os.stat("/proc/%d/fd/%s" % (pid, name))
-                if status.st_nlink == 0 and status.st_dev == device and stat.S_ISREG(status.st_mode):
+                if (
+                    status.st_nlink == 0
+                    and status.st_dev == device
+                    and stat.S_ISREG(status.st_mode)
+                ):
                     found[status.st_ino] = status.st_blocks * 512
-        except OSError:                 # it has ended, or is not ours to look into
+        except OSError:  # it has ended, or is not ours to look into
             pass
     return sum(found.values())
 
@@ -252,5 +311,5 @@ def tasks(pids: list) -> int:
     for pid in pids:
         text = read("/proc/%d/status" % pid)
         at = text.find("\nThreads:\t")
-        count += int(text[at + 10:text.find("\n", at + 10)]) if at >= 0 else 0
+        count += int(text[at + 10 : text.find("\n", at + 10)]) if at >= 0 else 0
     return count

@@ -1,24 +1,37 @@
-"""What a tree of processes holds of memory, where no control group counts it: looked at by the warden, from outside.
+"""What a tree of processes holds of memory, where no control group counts it: looked at by the
+warden, from outside.
 
-Beside what processes have mapped, the kernel keeps memory for them, and tells nobody how much.  Each kind of it cannot be had (seccomp.py), or is
-counted by the most that it may be:
+Beside what processes have mapped, the kernel keeps memory for them, and tells nobody how much.
+Each kind of it cannot be had (seccomp.py), or is counted by the most that it may be:
 
-| kind                                       | counted as                                                            |
+| kind                                       | counted as
+|
 |--------------------------------------------|-----------------------------------------------------------------------|
-| pages, in memory and in swap               | as they are; PSS where the plain sum is above the limit               |
-| huge pages, page tables                    | as they are                                                           |
-| a task: its stack, and what it waits for   | TASK, and POLLED for each descriptor that it may name to poll(2)      |
-| a mapping                                  | AREA                                                                  |
-| a descriptor                               | FILE                                                                  |
-| a pipe, with or without a name             | 16 pages: nobody makes one longer                                     |
-| a socket                                   | twice its buffer (a message may begin where one byte is free), OPTIONS|
-| a descriptor in an epoll, a lock of a file | ITEM                                                                  |
-| a file of /proc, a terminal                | DEVICE; of fdinfo, as much as is counted behind it                    |
-| a mount that lies in memory, /tmp in N     | what it has grown by, and INODE for each file                         |
+| pages, in memory and in swap               | as they are; PSS where the plain sum is above the
+limit               |
+| huge pages, page tables                    | as they are
+|
+| a task: its stack, and what it waits for   | TASK, and POLLED for each descriptor that it may name
+to poll(2)      |
+| a mapping                                  | AREA
+|
+| a descriptor                               | FILE
+|
+| a pipe, with or without a name             | 16 pages: nobody makes one longer
+|
+| a socket                                   | twice its buffer (a message may begin where one byte
+is free), OPTIONS|
+| a descriptor in an epoll, a lock of a file | ITEM
+|
+| a file of /proc, a terminal                | DEVICE; of fdinfo, as much as is counted behind it
+|
+| a mount that lies in memory, /tmp in N     | what it has grown by, and INODE for each file
+|
 
-What cannot be looked at ends the call: memory of /dev/zero that is shared, a program that its user may run and not read, and descriptors that
-are under way in a socket at two looks.
+What cannot be looked at ends the call: memory of /dev/zero that is shared, a program that its user
+may run and not read, and descriptors that are under way in a socket at two looks.
 """
+
 import _socket
 import os
 import resource
@@ -33,9 +46,10 @@ from clawlite.linux.sandbox.plan import Refused
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 TASK, POLLED, AREA, FILE, ITEM, OPTIONS, DEVICE = 32768, 136, 512, 2048, 256, 131072, 524288
 PIPE = 16 * _PAGE
-PAUSE = 8                       # times the processor's time that a look at everything took, before the next one
+# times the processor's time that a look at everything took, before the next one
+PAUSE = 8
 _ZERO = b" /dev/zero (deleted)"
-LOCKS = 512                     # of the machine, from which on the tree's are counted
+LOCKS = 512  # of the machine, from which on the tree's are counted
 _KCMP_VM = 1
 _PART = 65536
 
@@ -50,7 +64,9 @@ def waiting() -> int:
 
 
 def in_memory(folders: list) -> dict:
-    """Return {device: path} of the mounts at and below *folders* whose files lie in memory alone."""
+    """Return {device: path} of the mounts at and below *folders* whose files lie in memory
+    alone.
+    """
     found, kept = {}, {}
     for line in _whole(TABLE).splitlines():
         fields, _, rest = line.partition(" - ")
@@ -75,7 +91,11 @@ def writable(plan: dict) -> list:
     """Return the folders that the call may write to, as its warden sees them."""
     if plan["profile"] == "L":
         return [path for path, is_writable in plan["allowed"] if is_writable]
-    return [target for _, target, is_writable in plan["mounts"] if is_writable] + [plan["env"]["TMPDIR"]] + (["/"] if plan["whole"] == 2 else [])
+    return (
+        [target for _, target, is_writable in plan["mounts"] if is_writable]
+        + [plan["env"]["TMPDIR"]]
+        + (["/"] if plan["whole"] == 2 else [])
+    )
 
 
 class Held:
@@ -83,54 +103,72 @@ class Held:
 
     def __init__(self, plan: dict):
         self._limit = plan["memory_mb"] << 20
-        self._task = TASK + POLLED * min(open_files(plan), resource.getrlimit(resource.RLIMIT_NOFILE)[1] % (1 << 64))
-        self.most = self._limit // self._task               # processes: more than that hold more, whatever they are
+        self._task = TASK + POLLED * min(
+            open_files(plan), resource.getrlimit(resource.RLIMIT_NOFILE)[1] % (1 << 64)
+        )
+        # processes: more than that hold more, whatever they are
+        self.most = self._limit // self._task
         self._socket = 2 * waiting() + OPTIONS
-        self._alone = plan["profile"] == "N"                # the sockets of this network namespace are the tree's; else they are looked for
-        self._passes = bool(plan["network"])                # descriptors may be sent (seccomp.py)
-        self._mounts = []                                   # (descriptor, bytes before the call)
+        # the sockets of this network namespace are the tree's; else they are looked for
+        self._alone = plan["profile"] == "N"
+        self._passes = bool(plan["network"])  # descriptors may be sent (seccomp.py)
+        self._mounts = []  # (descriptor, bytes before the call)
         for path in in_memory(writable(plan)).values():
             if not os.statvfs(path).f_blocks and "memory_mb" not in plan["relaxed"]:
-                raise Refused("memory_mb: %s lies in memory, and nothing says how much of it is used (ramfs, or a tmpfs without a size)" % path,
-                              'mount a folder of a disk, or of a tmpfs with a size, or set relaxed = ["memory_mb"]')
+                raise Refused(
+                    "memory_mb: %s lies in memory, and nothing says how much of it is "
+                    "used (ramfs, or a tmpfs without a size)" % path,
+                    "mount a folder of a disk, or of a tmpfs with a size, or set "
+                    'relaxed = ["memory_mb"]',
+                )
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
             self._mounts.append((fd, _used(fd)))
         self._beside, self._under_way, self._next = 0, False, 0.0
 
     def is_over(self, pids: list) -> bool:
-        """Return whether *pids* hold more than they may together, or something that cannot be looked at."""
+        """Return whether *pids* hold more than they may together, or something that cannot be
+        looked at.
+        """
         beside = sum([_used(fd) - before for fd, before in self._mounts])
         if self._alone:
             text = read("/proc/self/net/sockstat")
             at = text.find("sockets: used ")
-            beside += self._socket * int(text[at + 14:text.find("\n", at)]) if at >= 0 else 0
+            beside += self._socket * int(text[at + 14 : text.find("\n", at)]) if at >= 0 else 0
         beside = max(beside, 0)
         live = self._live(pids)
         if live is None:
             return True
-        if self._mapped(live, self._limit - beside - self._beside) + beside + self._beside > self._limit:
+        if (
+            self._mapped(live, self._limit - beside - self._beside) + beside + self._beside
+            > self._limit
+        ):
             return True
         if time.monotonic() < self._next:
             return False
         start = time.process_time()
         self._beside = self._kernel(live, self._limit - beside)
         self._next = time.monotonic() + PAUSE * (time.process_time() - start)
-        return self._mapped(live, self._limit - beside - self._beside) + beside + self._beside > self._limit
+        return (
+            self._mapped(live, self._limit - beside - self._beside) + beside + self._beside
+            > self._limit
+        )
 
     def _live(self, pids: list):
-        """Return [(id under which /proc shows it, text of its status), ...] of the processes, or None where one of them is not shown (hidepid).
+        """Return [(id under which /proc shows it, text of its status), ...] of the processes, or
+        None where one of them is not shown (hidepid).
 
-        A process whose first thread has ended is shown as if it had none: then another thread's id shows it.
-        """
+        A process whose first thread has ended is shown as if it had none: then another thread's id
+        shows it."""
         found = []
         for pid in pids:
-            if len(found) > self.most:          # too many: to read the rest takes longer than a tree needs to make as many more
+            # too many: to read the rest takes longer than a tree needs to make as many more
+            if len(found) > self.most:
                 break
             text = read("/proc/%d/status" % pid)
             if "\nVmRSS:" not in text and _number(text, "Threads:") > 1:
                 try:
                     others = os.listdir("/proc/%d/task" % pid)
-                except OSError:             # it has ended
+                except OSError:  # it has ended
                     continue
                 for other in others:
                     status = read("/proc/%s/status" % other)
@@ -144,32 +182,51 @@ class Held:
         return found
 
     def _mapped(self, live: list, room: int) -> int:
-        """Return the bytes of the processes themselves; where the plain sum is above *room*, shared pages are shared out (PSS)."""
-        plain = sum([_pages(text) + _kilobytes(text, "VmRSS:") + _kilobytes(text, "VmSwap:") + self._task * _number(text, "Threads:") for _, text in live])
+        """Return the bytes of the processes themselves; where the plain sum is above *room*,
+        shared pages are shared out (PSS).
+        """
+        plain = sum(
+            [
+                _pages(text)
+                + _kilobytes(text, "VmRSS:")
+                + _kilobytes(text, "VmSwap:")
+                + self._task * _number(text, "Threads:")
+                for _, text in live
+            ]
+        )
         if plain <= room:
             return plain
         total, ids = 0, {pid for pid, _ in live}
         for pid, text in live:
             total += self._task * _number(text, "Threads:")
             parent = _number(text, "PPid:")
-            if parent in ids and _is_one(pid, parent):      # a child of vfork(2), until it starts its program
+            # a child of vfork(2), until it starts its program
+            if parent in ids and _is_one(pid, parent):
                 continue
             exact = read("/proc/%d/smaps_rollup" % pid)
-            names = ("Pss:", "SwapPss:") if "\nPss:" in exact else ("VmRSS:", "VmSwap:")        # not ours to look into: all of it counts
+            # not ours to look into: all of it counts
+            names = ("Pss:", "SwapPss:") if "\nPss:" in exact else ("VmRSS:", "VmSwap:")
             total += _pages(text) + sum([_kilobytes(exact or text, name) for name in names])
         return total
 
     def _kernel(self, live: list, room: int) -> int:
-        """Return the bytes that the kernel holds for *live*, as far as they are counted; more than *room* where something cannot be looked at."""
+        """Return the bytes that the kernel holds for *live*, as far as they are counted; more
+        than *room* where something cannot be looked at.
+        """
         self._sockets, self._pipes, self._infos, self._most, self._sent = set(), set(), 0, 0, False
-        self._locked = _lines("/proc/locks", b"\n", LOCKS) > LOCKS      # to read all of many takes the kernel seconds
+        # to read all of many takes the kernel seconds
+        self._locked = _lines("/proc/locks", b"\n", LOCKS) > LOCKS
         total = 0
         for pid, text in live:
             if total <= room and "\nVmRSS:" in text:
                 total += self._areas(pid, room - total)
             if total <= room:
                 total += self._descriptors(pid, room - total)
-        total += PIPE * len(self._pipes) + (0 if self._alone else self._socket * len(self._sockets)) + self._infos * self._most * ITEM
+        total += (
+            PIPE * len(self._pipes)
+            + (0 if self._alone else self._socket * len(self._sockets))
+            + self._infos * self._most * ITEM
+        )
         before, self._under_way = self._under_way, self._sent
         return room + 1 if before and self._sent else total
 
@@ -182,8 +239,17 @@ class Held:
                     if not data:
                         break
                     count += data.count(b"\n")
-                    lines = (rest + data).split(b"\n") if _ZERO in rest + data else [data[data.rfind(b"\n") + 1:]]
-                    if any([line.endswith(_ZERO) and line.split(b" ", 2)[1][3:] == b"s" for line in lines]):
+                    lines = (
+                        (rest + data).split(b"\n")
+                        if _ZERO in rest + data
+                        else [data[data.rfind(b"\n") + 1 :]]
+                    )
+                    if any(
+                        [
+                            line.endswith(_ZERO) and line.split(b" ", 2)[1][3:] == b"s"
+                            for line in lines
+                        ]
+                    ):
                         return room + 1
                     rest = lines[-1]
         except OSError:
@@ -211,11 +277,12 @@ class Held:
                     self._infos += "/fdinfo/" in target
                 elif target.startswith(("pipe:", "/")):
                     status = os.stat(folder + name)
-                    if stat.S_ISFIFO(status.st_mode):           # names of those that are gone repeat
+                    # names of those that are gone repeat
+                    if stat.S_ISFIFO(status.st_mode):
                         self._pipes.add((status.st_dev, status.st_ino))
                     elif self._locked:
                         total += self._items(about, b"\nlock:", room)
-            except OSError:                 # closed since, or it has ended
+            except OSError:  # closed since, or it has ended
                 continue
             if total > room:
                 break
@@ -228,7 +295,9 @@ class Held:
 
 
 def _hides(pid: int) -> bool:
-    """Return whether *pid*, which let nobody look, has memory still: then it is not one that ends."""
+    """Return whether *pid*, which let nobody look, has memory still: then it is not one that
+    ends.
+    """
     return "\nVmRSS:" in read("/proc/%d/status" % pid)
 
 
@@ -246,7 +315,7 @@ def _is_one(pid: int, other: int) -> bool:
     """Return whether two processes have the same memory."""
     try:
         return syscalls.call("kcmp", pid, other, _KCMP_VM, 0, 0) == 0
-    except OSError:                         # it has ended, or the kernel does not say
+    except OSError:  # it has ended, or the kernel does not say
         return False
 
 
@@ -264,9 +333,11 @@ def _kilobytes(text: str, name: str) -> int:
 
 
 def _number(text: str, name: str) -> int:
-    """Return the number behind *name* at the beginning of a line of *text*, 0 where there is none."""
+    """Return the number behind *name* at the beginning of a line of *text*, 0 where there is
+    none.
+    """
     at = text.find("\n" + name)
-    return int(text[at + 1 + len(name):text.find("\n", at + 1)].split()[0]) if at >= 0 else 0
+    return int(text[at + 1 + len(name) : text.find("\n", at + 1)].split()[0]) if at >= 0 else 0
 
 
 def _lines(path: str, mark: bytes, most: int) -> int:
@@ -280,8 +351,8 @@ def _lines(path: str, mark: bytes, most: int) -> int:
                     break
                 data = rest + data
                 count += data.count(mark)
-                rest = data[1 - len(mark):] if len(mark) > 1 else b""
-    except OSError:                         # it has ended, or there is none
+                rest = data[1 - len(mark) :] if len(mark) > 1 else b""
+    except OSError:  # it has ended, or there is none
         pass
     return count
 

@@ -1,12 +1,16 @@
-"""Modes, times and owners of files in profile L: what Landlock does not cover, and a filter sees only as numbers.
+"""Modes, times and owners of files in profile L: what Landlock does not cover, and a filter sees
+only as numbers.
 
-The kernel hands such a call to the warden and holds whoever made it (seccomp_unotify(2)).  The warden looks at the file itself, does what
-was asked to the very file that it looked at, and answers; the call never goes on by itself, so nobody can exchange what it means.
+The kernel hands such a call to the warden and holds whoever made it (seccomp_unotify(2)).  The
+warden looks at the file itself, does what was asked to the very file that it looked at, and
+answers; the call never goes on by itself, so nobody can exchange what it means.
 
-1. By a descriptor: it is open for writing, which Landlock has let it be, or the file lies in what may be written.  2. By a path: the
-file that it leads to, found and kept open by the warden, lies in what may be written.  3. Always: the file is the tools' user's, and no mode has set-user-ID or
-set-group-ID.  An owner that is asked for has to be the one that it has.  Whatever cannot be looked at is refused.
-"""
+1. By a descriptor: it is open for writing, which Landlock has let it be, or the file lies in what
+   may be written.  2. By a path: the
+file that it leads to, found and kept open by the warden, lies in what may be written.  3. Always:
+the file is the tools' user's, and no mode has set-user-ID or set-group-ID.  An owner that is asked
+for has to be the one that it has.  Whatever cannot be looked at is refused."""
+
 import ctypes
 import fcntl
 import os
@@ -14,10 +18,10 @@ import struct
 
 from clawlite.linux.sandbox import syscalls
 
-_NOTIFICATION = 80                  # struct seccomp_notif: id, pid, flags, then struct seccomp_data
+_NOTIFICATION = 80  # struct seccomp_notif: id, pid, flags, then struct seccomp_data
 _RECV, _SEND, _VALID = 0xC0502100, 0xC0182101, 0x40082102
 _CWD, _NOFOLLOW = -100, 0x100
-_NO_MAGICLINKS = 2                  # of openat2(2): /proc/self would be ours
+_NO_MAGICLINKS = 2  # of openat2(2): /proc/self would be ours
 _MAX_PATH = 4096
 _OWN = b"/proc/self/fd/"
 _EPERM, _ENOENT, _EBADF, _EFAULT = 1, 2, 9, 14
@@ -50,7 +54,7 @@ class Modes:
         data = bytearray(_NOTIFICATION)
         try:
             fcntl.ioctl(self._fd, _RECV, data)
-        except OSError:                         # who asked has ended
+        except OSError:  # who asked has ended
             return
         number, pid, _, call, _, _, *arguments = struct.unpack("=QIIiIQ6Q", data)
         try:
@@ -58,7 +62,7 @@ class Modes:
             code = 0
         except OSError as e:
             code = -(e.errno or _EPERM)
-        except OverflowError:                   # an address that no process has
+        except OverflowError:  # an address that no process has
             code = -_EFAULT
         try:
             fcntl.ioctl(self._fd, _SEND, struct.pack("=QqiI", number, 0, code, 0))
@@ -70,7 +74,8 @@ class Modes:
             arguments = [_CWD] + arguments
         by_path = name in ("chmod", "fchmodat") or name.startswith("utimensat") and arguments[1]
         text = _memory(pid, arguments[1], _MAX_PATH, True) if by_path else b""
-        own = text[len(_OWN):] if text.startswith(_OWN) else b""        # how the C library names a descriptor that is open for nothing
+        # how the C library names a descriptor that is open for nothing
+        own = text[len(_OWN) :] if text.startswith(_OWN) else b""
         if own.isdigit() and len(own) < 10:
             fd = self._shared(number, pid, int(own), True)
         elif by_path:
@@ -96,7 +101,9 @@ class Modes:
             os.close(fd)
 
     def _shared(self, number: int, pid: int, fd: int, is_named: bool) -> int:
-        """Return a copy of descriptor *fd* of thread *pid*, whose file may be written.  *is_named*: by a path, which leads to its file."""
+        """Return a copy of descriptor *fd* of thread *pid*, whose file may be written.
+        *is_named*: by a path, which leads to its file.
+        """
         door = os.pidfd_open(_process_of(pid))
         try:
             ours = syscalls.call("pidfd_getfd", door, fd, 0)
@@ -115,13 +122,25 @@ class Modes:
         return ours
 
     def _found(self, number: int, pid: int, arguments: list, name: str, text: bytes) -> int:
-        """Return a descriptor (O_PATH) of the file that the path *text* of thread *pid* leads to, which may be written."""
+        """Return a descriptor (O_PATH) of the file that the path *text* of thread *pid* leads
+        to, which may be written.
+        """
         at = _int(arguments[0])
         follow = not (name.startswith("utimensat") and arguments[3] & _NOFOLLOW)
-        base = os.open("/proc/%d/%s" % (pid, "cwd" if at == _CWD else "fd/%d" % at), os.O_PATH | os.O_CLOEXEC)
+        base = os.open(
+            "/proc/%d/%s" % (pid, "cwd" if at == _CWD else "fd/%d" % at), os.O_PATH | os.O_CLOEXEC
+        )
         try:
             self._check(number)
-            how = ctypes.create_string_buffer(struct.pack("=3Q", os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW), 0, _NO_MAGICLINKS), 24)
+            how = ctypes.create_string_buffer(
+                struct.pack(
+                    "=3Q",
+                    os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW),
+                    0,
+                    _NO_MAGICLINKS,
+                ),
+                24,
+            )
             fd = syscalls.call("openat2", base, text, how, 24)
         finally:
             os.close(base)
@@ -140,12 +159,19 @@ class Modes:
 
     def _times(self, fd: int, pid: int, name: str, address: int):
         size = 16 if name == "utimensat" and syscalls.MACHINE == syscalls.ARM else 32
-        times = ctypes.create_string_buffer(_memory(pid, address, size, False), size) if address else None
+        times = (
+            ctypes.create_string_buffer(_memory(pid, address, size, False), size)
+            if address
+            else None
+        )
         syscalls.call(name, _CWD, b"/proc/self/fd/%d" % fd, times, 0)
 
     def _owner(self, status, name: str, arguments: list):
         short = name == "fchown" and syscalls.MACHINE == syscalls.ARM
-        for asked, has, own in ((arguments[1], status.st_uid, self._uid), (arguments[2], status.st_gid, self._gid)):
+        for asked, has, own in (
+            (arguments[1], status.st_uid, self._uid),
+            (arguments[2], status.st_gid, self._gid),
+        ):
             asked = asked & 0xFFFF if short else asked & 0xFFFFFFFF
             if asked not in (0xFFFF if short else 0xFFFFFFFF, has) or asked == has != own:
                 raise OSError(_EPERM, "another owner")
@@ -160,7 +186,7 @@ def _int(word: int) -> int:
 
 
 def _process_of(thread: int) -> int:
-    with open("/proc/%d/status" % thread, "rb") as file:        # its name is any bytes
+    with open("/proc/%d/status" % thread, "rb") as file:  # its name is any bytes
         for line in file:
             if line.startswith(b"Tgid:"):
                 return int(line[5:])
@@ -168,15 +194,19 @@ def _process_of(thread: int) -> int:
 
 
 def _memory(pid: int, address: int, size: int, is_text: bool) -> bytes:
-    """Return *size* bytes at *address* of thread *pid*, or a text of at most so many that ends with a NUL."""
+    """Return *size* bytes at *address* of thread *pid*, or a text of at most so many that ends
+    with a NUL.
+    """
     fd = os.open("/proc/%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = b""
         while len(data) < size and not (is_text and b"\0" in data):
             at = address + len(data)
             try:
-                part = os.pread(fd, min(size - len(data), 4096 - at % 4096), at)       # a page at a time: the next may not be there
-            except OSError:                         # nor this one: EIO here, and the call itself would have said EFAULT
+                # a page at a time: the next may not be there
+                part = os.pread(fd, min(size - len(data), 4096 - at % 4096), at)
+            # nor this one: EIO here, and the call itself would have said EFAULT
+            except OSError:
                 part = b""
             if not part:
                 raise OSError(_EFAULT, "no such address")

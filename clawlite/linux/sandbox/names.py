@@ -1,19 +1,25 @@
-"""Denied paths are denied by what they are, not by how they are called: their other names, in what a call may reach, are denied with them.
+"""Denied paths are denied by what they are, not by how they are called: their other names, in what
+a call may reach, are denied with them.
 
-1. How their folders list them, where a file system ignores case.  2. What the mount table shows again (linux/files/mounts.py), as it is when the call
-begins, and other mounts of /proc, unless they are what was declared.  In profile N nothing that is mounted later comes in.
-3. Hard links: of denied files, and of what lies in denied folders of at most MAX_BELOW entries.  Names are looked for in what is mounted; where not
-all can be found, the call is refused: the kernel knows files by their names here, and would open them by any other.
-A built-in file tool sees to hard links itself (linux/files/file_scope.py).
+1. How their folders list them, where a file system ignores case.  2. What the mount table shows
+   again (linux/files/mounts.py), as it is when the call
+begins, and other mounts of /proc, unless they are what was declared.  In profile N nothing that is
+mounted later comes in.
+3. Hard links: of denied files, and of what lies in denied folders of at most MAX_BELOW entries.
+   Names are looked for in what is mounted; where not
+all can be found, the call is refused: the kernel knows files by their names here, and would open
+them by any other. A built-in file tool sees to hard links itself (linux/files/file_scope.py).
 """
+
 import os
 import stat
 
 from clawlite.linux.files.mounts import TABLE
 from clawlite.linux.sandbox.plan import SYSTEM, Refused, covers, masks, pins
 
-MAX_NAMES = 20000               # entries of what is mounted, that are looked at for the names of a denied file
-MAX_BELOW = 256                 # entries of a denied folder that is looked into
+# entries of what is mounted, that are looked at for the names of a denied file
+MAX_NAMES = 20000
+MAX_BELOW = 256  # entries of a denied folder that is looked into
 
 
 def deny(plan: dict, table, root: str) -> None:
@@ -23,32 +29,61 @@ def deny(plan: dict, table, root: str) -> None:
     Raises ``Refused``.
     """
     if not table.look():
-        raise Refused("what is mounted twice cannot be known: %s cannot be read" % TABLE, "mount a /proc")
-    also = [path for path in (_listed(path, root) for path in plan["denied"]) if path not in plan["denied"]]
+        raise Refused(
+            "what is mounted twice cannot be known: %s cannot be read" % TABLE, "mount a /proc"
+        )
+    also = [
+        path
+        for path in (_listed(path, root) for path in plan["denied"])
+        if path not in plan["denied"]
+    ]
     also += table.others(plan["denied"] + also) + table.others(plan["hidden"], plan["folder"])
-    also += [point for point in table.processes() if all(source != point for source, _, _ in plan["mounts"])]
-    for path in [source for source, _, _ in plan["mounts"]] + [path for path in SYSTEM if os.path.isdir(root + path)] if also else ():
+    also += [
+        point
+        for point in table.processes()
+        if all(source != point for source, _, _ in plan["mounts"])
+    ]
+    for path in (
+        [source for source, _, _ in plan["mounts"]]
+        + [path for path in SYSTEM if os.path.isdir(root + path)]
+        if also
+        else ()
+    ):
         if covers(also, path) and not covers(plan["denied"], path):
-            raise Refused("%s is a part of what is denied, by another name: both are mounts of the same files" % path,
-                          "deny a smaller folder, or mount another one; findmnt shows what is mounted where")
+            raise Refused(
+                "%s is a part of what is denied, by another name: both are mounts of "
+                "the same files" % path,
+                "deny a smaller folder, or mount another one; findmnt shows what is mounted where",
+            )
     if plan["kind"] != "builtin" and plan["denied"] + also:
         also += _hard_links(plan, plan["denied"] + also, root)
     if also:
         plan["denied"] = plan["denied"] + also
-        plan["masks"] = plan["masks"] + masks(plan["mounts"], also, [], plan["folder"], plan["whole"])
+        plan["masks"] = plan["masks"] + masks(
+            plan["mounts"], also, [], plan["folder"], plan["whole"]
+        )
         plan["pins"] = pins(plan["mounts"], plan["masks"], plan["whole"])
 
 
 def _listed(path: str, root: str) -> str:
-    """Return *path* as its folders list it: where a file system ignores case, it may have been written otherwise."""
+    """Return *path* as its folders list it: where a file system ignores case, it may have been
+    written otherwise.
+    """
     at = ""
     for name in path.split("/")[1:]:
         try:
-            status, other = os.lstat("%s%s/%s" % (root, at, name.swapcase())), os.lstat("%s%s/%s" % (root, at, name))
+            status, other = (
+                os.lstat("%s%s/%s" % (root, at, name.swapcase())),
+                os.lstat("%s%s/%s" % (root, at, name)),
+            )
             if name != name.swapcase() and os.path.samestat(status, other):
-                listed = (os.path.basename(one) for one, _, found in _entries(root + at) if os.path.samestat(found, status))
+                listed = (
+                    os.path.basename(one)
+                    for one, _, found in _entries(root + at)
+                    if os.path.samestat(found, status)
+                )
                 name = next(listed, name)
-        except OSError:                         # one of both is not there: the ordinary case
+        except OSError:  # one of both is not there: the ordinary case
             pass
         at += "/" + name
     return at
@@ -61,25 +96,37 @@ def _hard_links(plan: dict, denied: list, root: str) -> list:
         return []
     found, looked = [], 0
     tops = {source for source, _, _ in plan["mounts"]} - set(plan["python"])
-    todo = [] if plan["whole"] else [root + top for top in tops if not covers(list(tops - {top}), top)]
+    todo = (
+        [] if plan["whole"] else [root + top for top in tops if not covers(list(tops - {top}), top)]
+    )
     while todo and looked <= MAX_NAMES:
         for path, is_folder, status in _entries(todo.pop()):
             looked += 1
             if looked > MAX_NAMES:
                 break
-            if is_folder and not covers(denied, path[len(root):]):
+            if is_folder and not covers(denied, path[len(root) :]):
                 todo.append(path)
-            elif (status.st_dev, status.st_ino) in several and not covers(denied, path[len(root):]):
-                found.append(path[len(root):])
-    name = next((name for name in several.values() if covers(SYSTEM, name)), next(iter(several.values())))
+            elif (status.st_dev, status.st_ino) in several and not covers(
+                denied, path[len(root) :]
+            ):
+                found.append(path[len(root) :])
+    name = next(
+        (name for name in several.values() if covers(SYSTEM, name)), next(iter(several.values()))
+    )
     if plan["whole"] or looked > MAX_NAMES or covers(SYSTEM, name):
-        raise Refused("the denied file %s has other names (hard links), which cannot all be found in what this sandbox shows" % name,
-                      "give it one name (cp FILE NEW; mv NEW FILE), deny the others (find / -xdev -samefile FILE), or mount a smaller folder")
+        raise Refused(
+            "the denied file %s has other names (hard links), which cannot all be found "
+            "in what this sandbox shows" % name,
+            "give it one name (cp FILE NEW; mv NEW FILE), deny the others (find / -xdev "
+            "-samefile FILE), or mount a smaller folder",
+        )
     return found
 
 
 def _several(denied: list, root: str) -> dict:
-    """Return {(device, inode): name} of the files of *denied* that have names which no denied path covers, as far as they can be looked at."""
+    """Return {(device, inode): name} of the files of *denied* that have names which no denied
+    path covers, as far as they can be looked at.
+    """
     seen = {}
     for path in denied:
         inner, todo, count = {}, [root + path], 0
@@ -94,12 +141,16 @@ def _several(denied: list, root: str) -> dict:
                     inner.clear()
                     break
         for name, status in inner.items():
-            seen.setdefault((status.st_dev, status.st_ino), {})[name[len(root):]] = status.st_nlink
-    return {one: next(iter(names)) for one, names in seen.items() if max(names.values()) > len(names)}
+            seen.setdefault((status.st_dev, status.st_ino), {})[name[len(root) :]] = status.st_nlink
+    return {
+        one: next(iter(names)) for one, names in seen.items() if max(names.values()) > len(names)
+    }
 
 
 def _entries(path: str):
-    """Yield (path, is it a folder, its ``os.stat_result``) of what is in a folder, or of a file itself; of nothing that cannot be looked at."""
+    """Yield (path, is it a folder, its ``os.stat_result``) of what is in a folder, or of a file
+    itself; of nothing that cannot be looked at.
+    """
     try:
         status = os.lstat(path)
         if not stat.S_ISDIR(status.st_mode):
@@ -108,8 +159,12 @@ def _entries(path: str):
         with os.scandir(path) as found:
             for entry in found:
                 try:
-                    yield entry.path, entry.is_dir(follow_symlinks=False), entry.stat(follow_symlinks=False)
-                except OSError:                 # gone meanwhile
+                    yield (
+                        entry.path,
+                        entry.is_dir(follow_symlinks=False),
+                        entry.stat(follow_symlinks=False),
+                    )
+                except OSError:  # gone meanwhile
                     pass
     except OSError:
         pass

@@ -1,9 +1,12 @@
-"""From a profile to a plan: real paths, limits and the environment of one call, as plain values for the server and the warden.
+"""From a profile to a plan: real paths, limits and the environment of one call, as plain values for
+the server and the warden.
 
-1. /workspace is the folder that linux/files/workspace.py names; other paths are real.  Links in them are followed here,
-   once, before the child exists: inside there are only real paths.
-2. A denied path wins over every mount.  What is hidden (state, secrets) is denied too, but for the workspace inside it.
+1. /workspace is the folder that linux/files/workspace.py names; other paths are real.  Links in
+   them are followed here, once, before the child exists: inside there are only real paths.
+2. A denied path wins over every mount.  What is hidden (state, secrets) is denied too, but for the
+   workspace inside it.
 """
+
 import os
 import sys
 
@@ -11,20 +14,52 @@ from clawlite.core.errors import SandboxDenied
 from clawlite.core.profile import DENY, FILE, FULL, READ_ONLY, SCOPED
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-TMP_MB = 64                     # size of the private /tmp, where no memory limit is lower
-MAX_OUTPUT = 10485760           # bytes, where the profile gives no max_output_bytes
+TMP_MB = 64  # size of the private /tmp, where no memory limit is lower
+MAX_OUTPUT = 10485760  # bytes, where the profile gives no max_output_bytes
 WHOLE_READ, WHOLE_WRITE = 1, 2
-OWN_TMP = "/.tmp"               # where /tmp is everybody's
+OWN_TMP = "/.tmp"  # where /tmp is everybody's
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# Where /usr/lib/python3.* leads of Debian's own Python: one that finds a link there and may not follow it says so each time.
-_PYTHON = tuple("/etc/" + name for name in (sorted(os.listdir("/etc")) if os.access("/etc", os.R_OK) else []) if name.startswith("python3"))
-_STEADY = SYSTEM + _PYTHON + ("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version")
-_REPLACED = (                   # by new files of the same names, when programs are installed
-    "/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types",
-    "/etc/nsswitch.conf", "/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/services", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
-    "/etc/terminfo", "/etc/timezone")
+# Where /usr/lib/python3.* leads of Debian's own Python: one that finds a link there and may not
+# follow it says so each time.
+_PYTHON = tuple(
+    "/etc/" + name
+    for name in (sorted(os.listdir("/etc")) if os.access("/etc", os.R_OK) else [])
+    if name.startswith("python3")
+)
+_STEADY = (
+    SYSTEM
+    + _PYTHON
+    + (
+        "/proc/cpuinfo",
+        "/proc/filesystems",
+        "/proc/loadavg",
+        "/proc/meminfo",
+        "/proc/stat",
+        "/proc/uptime",
+        "/proc/version",
+    )
+)
+_REPLACED = (  # by new files of the same names, when programs are installed
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+)
 _WRITABLE = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-STEADY = [(path, False) for path in _STEADY] + [(path, True) for path in _WRITABLE]     # (path, writable): what every call in profile L may open
+# (path, writable): what every call in profile L may open
+STEADY = [(path, False) for path in _STEADY] + [(path, True) for path in _WRITABLE]
 
 
 class Refused(Exception):
@@ -32,9 +67,11 @@ class Refused(Exception):
 
 
 def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
-    """Return (real folder behind /workspace, writable) for *profile*, or (None, False) when it shows none.
+    """Return (real folder behind /workspace, writable) for *profile*, or (None, False) when it
+    shows none.
 
-    folder  where /workspace leads (linux/files/workspace.py decides): the agent's own, or the first writable mount
+    folder  where /workspace leads (linux/files/workspace.py decides): the agent's own, or the first
+            writable mount
     real    ``os.path.realpath``, or one that remembers
     """
     if profile.files == DENY:
@@ -49,7 +86,8 @@ def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
 
 
 def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = None) -> dict:
-    """Return the plan for *job* under *profile*, for profile N and L both; the milliseconds that one call has are told with the call.
+    """Return the plan for *job* under *profile*, for profile N and L both; the milliseconds that
+    one call has are told with the call.
 
     workspace  the folder behind /workspace;  hidden  real paths that no tool sees
     known      dict that gets {path: where its links lead} of all that were followed, or None
@@ -57,10 +95,11 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
     """
     known = {} if known is None else known
 
-    def real(path):                     # each link is read once
+    def real(path):  # each link is read once
         if path not in known:
             known[path] = os.path.realpath(path)
         return known[path]
+
     folder, writable = workspace_of(profile, workspace, real)
     denied = [_real(path, workspace, real) for path in profile.denied]
     there = {path: os.path.lexists(path) for path in denied}
@@ -77,22 +116,46 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
     _check_nested(mounts)
     for source, target, _ in mounts:
         if source != folder and not source.startswith(str(folder) + "/") and covers(hidden, source):
-            raise SandboxDenied("%s holds the agent's own state, no tool may see it" % target, "mount another folder")
-    mounts = sorted({m[1]: m for m in mounts if not covers(denied, m[0])}.values(), key=lambda m: m[1].count("/"))
+            raise SandboxDenied(
+                "%s holds the agent's own state, no tool may see it" % target,
+                "mount another folder",
+            )
+    mounts = sorted(
+        {m[1]: m for m in mounts if not covers(denied, m[0])}.values(),
+        key=lambda m: m[1].count("/"),
+    )
     covered = masks(mounts, denied, hidden, folder, whole)
     cwd = job.cwd or (_seen(folder, mounts) if folder is not None else "")
     python = _python(job, whole, real)
     return {
         "python": [source for source, _, _ in python],
-        "kind": job.KIND, "name": profile.name, "network": profile.network, "whole": whole,
-        "mounts": python + mounts, "veils": _veils(hidden, folder, whole), "masks": covered, "pins": pins(mounts, covered, whole),
+        "kind": job.KIND,
+        "name": profile.name,
+        "network": profile.network,
+        "whole": whole,
+        "mounts": python + mounts,
+        "veils": _veils(hidden, folder, whole),
+        "masks": covered,
+        "pins": pins(mounts, covered, whole),
         "read_only": [source for source, _, is_writable in mounts if not is_writable],
-        "absent": _absent(job, mounts, there, whole), "is_own": folder is not None and covers(hidden, folder),
-        "denied": denied, "there": there, "hidden": hidden, "folder": folder, "relaxed": sorted(relaxed), "cwd": cwd or "", "env": _environment(),
-        "memory_mb": profile.memory_mb, "cpu_shares": profile.cpu_shares, "max_processes": profile.max_processes,
-        "max_open_files": profile.max_open_files, "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
-        "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB), "tmp": os.environ.get("TMPDIR") or "/tmp",
-        "room": job.most if job.KIND != "builtin" and writable else None, "gives_files": profile.injection == FILE and job.KIND != "builtin",
+        "absent": _absent(job, mounts, there, whole),
+        "is_own": folder is not None and covers(hidden, folder),
+        "denied": denied,
+        "there": there,
+        "hidden": hidden,
+        "folder": folder,
+        "relaxed": sorted(relaxed),
+        "cwd": cwd or "",
+        "env": _environment(),
+        "memory_mb": profile.memory_mb,
+        "cpu_shares": profile.cpu_shares,
+        "max_processes": profile.max_processes,
+        "max_open_files": profile.max_open_files,
+        "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,
+        "tmp_mb": min(TMP_MB, profile.memory_mb or TMP_MB),
+        "tmp": os.environ.get("TMPDIR") or "/tmp",
+        "room": job.most if job.KIND != "builtin" and writable else None,
+        "gives_files": profile.injection == FILE and job.KIND != "builtin",
     }
 
 
@@ -119,16 +182,27 @@ def _declared(profile, workspace: str, real) -> list:
 
 
 def _check_nested(mounts: list):
-    """Refuse a mount that lies in a writable one by its name and elsewhere by a link that a tool may have made."""
+    """Refuse a mount that lies in a writable one by its name and elsewhere by a link that a tool
+    may have made.
+    """
     for source, target, _ in mounts:
         for outer, above, writable in mounts:
-            if writable and target.startswith(above.rstrip("/") + "/") and source != outer + target[len(above.rstrip("/")):]:
-                raise SandboxDenied("%s is below %s, which tools may write to, and leads to %s" % (target, above, source),
-                                    "mount %s itself, or take the link away" % source)
+            if (
+                writable
+                and target.startswith(above.rstrip("/") + "/")
+                and source != outer + target[len(above.rstrip("/")) :]
+            ):
+                raise SandboxDenied(
+                    "%s is below %s, which tools may write to, and leads to %s"
+                    % (target, above, source),
+                    "mount %s itself, or take the link away" % source,
+                )
 
 
 def _seen(folder: str, mounts: list) -> str:
-    """Return the path by which the workspace is known inside: its own when that is mounted, else /workspace."""
+    """Return the path by which the workspace is known inside: its own when that is mounted, else
+    /workspace.
+    """
     return folder if any(target == folder for _, target, _ in mounts) else "/workspace"
 
 
@@ -149,7 +223,9 @@ def python_folders(real=os.path.realpath) -> list:
 
 
 def masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
-    """Return the paths inside that are covered: every denied path, at each place where a mount shows it."""
+    """Return the paths inside that are covered: every denied path, at each place where a mount
+    shows it.
+    """
     roots = [("/", "/")] if whole else [(source, target) for source, target, _ in mounts]
     if denied and not whole:
         roots = [(path, path) for path in SYSTEM] + roots
@@ -157,22 +233,30 @@ def masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
     result = []
     for source, target in roots + ([(folder, "/workspace")] if whole and folder else []):
         below = source.rstrip("/") + "/"
-        result += [os.path.join(target, path[len(below):]) for path in paths if path.startswith(below)]
+        result += [
+            os.path.join(target, path[len(below) :]) for path in paths if path.startswith(below)
+        ]
     return result
 
 
 def _veils(hidden: list, folder, whole: int) -> list:
-    """Return what is hidden around the workspace, where the whole file system is shown: covered, and the workspace put back into it."""
+    """Return what is hidden around the workspace, where the whole file system is shown: covered,
+    and the workspace put back into it.
+    """
     return [path for path in hidden if whole and folder is not None and covers([path], folder)]
 
 
 def pins(mounts: list, covered: list, whole: int) -> list:
-    """Return the folders between a writable mount and what is mounted or covered below it, the upper ones first.
+    """Return the folders between a writable mount and what is mounted or covered below it, the
+    upper ones first.
 
-    Each becomes a mount of its own, which cannot be renamed: a tool that moved the folder above a denied path away would find what is
-    in it by another name in its next call, and could leave a link where the next call looks for a folder.
-    """
-    roots = sorted(["/"] if whole == WHOLE_WRITE else [target for _, target, writable in mounts if writable], key=len)
+    Each becomes a mount of its own, which cannot be renamed: a tool that moved the folder above a
+    denied path away would find what is in it by another name in its next call, and could leave a
+    link where the next call looks for a folder."""
+    roots = sorted(
+        ["/"] if whole == WHOLE_WRITE else [target for _, target, writable in mounts if writable],
+        key=len,
+    )
     result = set()
     for path in covered + [target for _, target, _ in mounts]:
         above = [root for root in roots if path != root and covers([root], path)]
@@ -180,15 +264,22 @@ def pins(mounts: list, covered: list, whole: int) -> list:
         while above and len(parent) > len(above[-1]):
             result.add(parent)
             parent = os.path.dirname(parent)
-    return sorted(result - {target for _, target, _ in mounts}, key=lambda one: (one.count("/"), one))
+    return sorted(
+        result - {target for _, target, _ in mounts}, key=lambda one: (one.count("/"), one)
+    )
 
 
 def _absent(job, mounts: list, there: dict, whole: int) -> list:
-    """Return the denied paths that do not exist, but could be made: the kernel denies nothing that is not there.
+    """Return the denied paths that do not exist, but could be made: the kernel denies nothing that
+    is not there.
 
     A built-in file tool looks at each path that it is given, so it needs none of this.
     """
-    writable = ["/"] if whole == WHOLE_WRITE else [source for source, _, is_writable in mounts if is_writable]
+    writable = (
+        ["/"]
+        if whole == WHOLE_WRITE
+        else [source for source, _, is_writable in mounts if is_writable]
+    )
     if job.KIND == "builtin":
         return []
     return [path for path, is_there in there.items() if not is_there and covers(writable, path)]
@@ -209,19 +300,31 @@ def writable_in_namespaces(plan: dict) -> list:
     """Return the paths inside, in profile N, below which something may be written."""
     if plan["whole"] == WHOLE_WRITE:
         return ["/"]
-    return ["/dev", "/proc", "/tmp", plan["env"]["TMPDIR"]] + [target for _, target, writable in plan["mounts"] if writable]
+    return ["/dev", "/proc", "/tmp", plan["env"]["TMPDIR"]] + [
+        target for _, target, writable in plan["mounts"] if writable
+    ]
 
 
 def for_landlock(plan: dict, around, listable):
-    """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.  *around*, *listable*: of landlock.py."""
+    """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.
+    *around*, *listable*: of landlock.py.
+    """
     denied = plan["denied"] + plan["hidden"]
     system = [(path, False) for path in _REPLACED]
-    plan["is_steady"] = not any(covers([os.path.realpath(path)], other) or covers([other], os.path.realpath(path))
-                                for other in plan["denied"] for path in _STEADY + _WRITABLE)
+    plan["is_steady"] = not any(
+        covers([os.path.realpath(path)], other) or covers([other], os.path.realpath(path))
+        for other in plan["denied"]
+        for path in _STEADY + _WRITABLE
+    )
     if not plan["is_steady"]:
         system += STEADY
-    allowed = [(path, writable) for one, writable in system for path in (around(os.path.realpath(one), plan["denied"]) if plan["denied"] else [one])]
-    if plan["kind"] == "builtin":       # file tools know denied paths themselves (walk.py), and may list and change what is above one
+    allowed = [
+        (path, writable)
+        for one, writable in system
+        for path in (around(os.path.realpath(one), plan["denied"]) if plan["denied"] else [one])
+    ]
+    # file tools know denied paths themselves (walk.py), and may list and change what is above one
+    if plan["kind"] == "builtin":
         around = lambda path, denied: [path]
     for source, writable in [("/", plan["whole"] == WHOLE_WRITE)] if plan["whole"] else []:
         allowed += [(path, writable) for path in around(source, denied + ["/proc"])]
@@ -231,16 +334,27 @@ def for_landlock(plan: dict, around, listable):
         parts = around(source, kept_out)
         changed, kind = parts, "a denied path"
         if writable and any(other.startswith(source + "/") for other in plan["read_only"]):
-            changed, kind = around(source, kept_out + plan["read_only"]), kind if parts != [source] else "a read-only mount"
+            changed, kind = (
+                around(source, kept_out + plan["read_only"]),
+                kind if parts != [source] else "a read-only mount",
+            )
             allowed += [(path, False) for path in parts]
         allowed += [(path, writable) for path in changed]
         if changed != [source] and os.path.isdir(source) and not covers(kept_out, source):
             lists = parts == [source] or listable(source, kept_out)
             allowed += [(source, None)] if lists else []
-            plan["note"] = ("%s itself can be %s here: %s lies below it, and Landlock denies nothing below what it allows"
-                            % (source, "listed and not changed" if lists else "neither listed nor changed", kind))
+            plan["note"] = (
+                "%s itself can be %s here: %s lies below it, and Landlock denies "
+                "nothing below what it allows"
+                % (
+                    source,
+                    "listed and not changed" if lists else "neither listed nor changed",
+                    kind,
+                )
+            )
     plan["allowed"] = allowed
-    plan["env"]["GIT_CONFIG_NOSYSTEM"] = "1"        # git ends where it finds a file that it may not read
+    # git ends where it finds a file that it may not read
+    plan["env"]["GIT_CONFIG_NOSYSTEM"] = "1"
     folder = plan["folder"]
     if folder is not None:
         plan["env"].update(HOME=folder, WORKSPACE=folder)

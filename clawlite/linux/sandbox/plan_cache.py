@@ -1,8 +1,10 @@
-"""The plans of one engine, as memory that wardens read: each is worked out once, and holds as long as nothing it was made of has changed.
+"""The plans of one engine, as memory that wardens read: each is worked out once, and holds as long
+as nothing it was made of has changed.
 
-What it was made of: the profile, the kind of job, where links lead, and which denied paths are there.  All of that is looked at
-for each call; only what follows from it is not worked out again.  A plan holds nothing of a call, and nobody can write to its memory.
-"""
+What it was made of: the profile, the kind of job, where links lead, and which denied paths are
+there.  All of that is looked at for each call; only what follows from it is not worked out again.
+A plan holds nothing of a call, and nobody can write to its memory."""
+
 import fcntl
 import marshal
 import os
@@ -16,10 +18,13 @@ class Planned:
 
     def __init__(self, workspace: str, hidden: list, relaxed):
         self._of = workspace, hidden, relaxed
-        self._kept = {}                 # kind of job -> (what tells one profile and job from another, {path: where it leads}, {denied: is there}, fd)
+        # kind of job -> (what tells one profile and job from another, {path: where it leads},
+        # {denied: is there}, fd)
+        self._kept = {}
 
     def memory(self, profile, job) -> int:
-        """Return the descriptor of the plan for *job* under *profile*, as marshal has it; it stays this object's.
+        """Return the descriptor of the plan for *job* under *profile*, as marshal has it; it stays
+        this object's.
 
         Raises ``SandboxDenied``, as ``plan.make`` does.
         """
@@ -31,9 +36,18 @@ class Planned:
         plan = plans.make(profile, job, *self._of, leads)
         there = plan["there"]
         fd = spawn.memory("plan", marshal.dumps(plan), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+        fcntl.fcntl(
+            fd,
+            fcntl.F_ADD_SEALS,
+            fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE,
+        )
         self._forget(job.KIND)
-        self._kept[job.KIND] = (tuple([list(one) if type(one) is list else one for one in told[0]]),) + told[1:], leads, there, fd
+        self._kept[job.KIND] = (
+            (tuple([list(one) if type(one) is list else one for one in told[0]]),) + told[1:],
+            leads,
+            there,
+            fd,
+        )
         return fd
 
     def close(self):
@@ -48,7 +62,9 @@ class Planned:
 
 
 def _holds(leads: dict, there: dict) -> bool:
-    """Return whether each path still leads where it led, and what was there is, and nothing else."""
+    """Return whether each path still leads where it led, and what was there is, and nothing
+    else.
+    """
     for path, real in leads.items():
         if not _is_at(path, real):
             return False
@@ -59,14 +75,17 @@ def _holds(leads: dict, there: dict) -> bool:
 
 
 def _is_at(path: str, real: str) -> bool:
-    """Return whether ``os.path.realpath`` of *path* is *real*.  Cost: three system calls where it is, whatever its length."""
+    """Return whether ``os.path.realpath`` of *path* is *real*.  Cost: three system calls where
+    it is, whatever its length.
+    """
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            if os.readlink("/proc/self/fd/%d" % fd) == real:        # the kernel's own name of what it has opened: no link is in it
+            # the kernel's own name of what it has opened: no link is in it
+            if os.readlink("/proc/self/fd/%d" % fd) == real:
                 return True
         finally:
             os.close(fd)
-    except OSError:                     # it is not there, or no /proc is
+    except OSError:  # it is not there, or no /proc is
         pass
     return os.path.realpath(path) == real

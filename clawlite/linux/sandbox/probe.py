@@ -1,8 +1,9 @@
 """What this machine can do, found out by doing it, once, before the first call.
 
-A kernel may have a system call and refuse it (AppArmor, a container's filter, a limit of zero), so no version and no setting is
-believed: a sandbox of each kind is built, with nothing to run in it.
+A kernel may have a system call and refuse it (AppArmor, a container's filter, a limit of zero), so
+no version and no setting is believed: a sandbox of each kind is built, with nothing to run in it.
 """
+
 import os
 import resource
 import struct
@@ -10,15 +11,22 @@ import struct
 from clawlite.linux.sandbox import child, landlock, namespaces, seccomp, syscalls
 from clawlite.linux.sandbox.seccomp import Rules
 
-NETWORK_HINT = "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or set the sandbox's network to deny"
-NEEDS = {"N": ("userns", "mount", "proc", "network-namespace", "seccomp"), "L": ("landlock", "seccomp")}
+NETWORK_HINT = (
+    "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or "
+    "set the sandbox's network to deny"
+)
+NEEDS = {
+    "N": ("userns", "mount", "proc", "network-namespace", "seccomp"),
+    "L": ("landlock", "seccomp"),
+}
 
 
 def look(uid) -> dict:
     """Return {"profile", "missing", "available", "tried", "landlock", "own_users"}.
 
     uid      int, the user that tools are to be where the agent is root, or None
-    profile  "N", "L" or None; tried: {mechanism: "" when it works, else why not}; landlock: its ABI, or None
+    profile  "N", "L" or None; tried: {mechanism: "" when it works, else why not}; landlock: its
+             ABI, or None
     """
     tried = {}
     version = None
@@ -33,7 +41,11 @@ def look(uid) -> dict:
             tried[name] = reason
     try:
         version = landlock.abi()
-        tried["landlock"] = "" if version >= landlock.LEAST_ABI else "ABI %d, at least %d is needed" % (version, landlock.LEAST_ABI)
+        tried["landlock"] = (
+            ""
+            if version >= landlock.LEAST_ABI
+            else "ABI %d, at least %d is needed" % (version, landlock.LEAST_ABI)
+        )
     except OSError as e:
         tried["landlock"] = e.strerror
     if not tried["landlock"]:
@@ -41,20 +53,33 @@ def look(uid) -> dict:
     profile = None
     if not tried.get("setuid"):
         profile = next((p for p in ("N", "L") if not any(tried[n] for n in NEEDS[p])), None)
-    return {"profile": profile, "missing": sorted(n for n in tried if tried[n]), "available": sorted(n for n in tried if not tried[n]),
-            "tried": tried, "landlock": None if tried["landlock"] else version, "own_users": own_users == "yes"}
+    return {
+        "profile": profile,
+        "missing": sorted(n for n in tried if tried[n]),
+        "available": sorted(n for n in tried if not tried[n]),
+        "tried": tried,
+        "landlock": None if tried["landlock"] else version,
+        "own_users": own_users == "yes",
+    }
 
 
 def filters() -> str:
     """Return "" when a process can filter its system calls here, else why not."""
     if syscalls.MACHINE is None:
-        return "no table of system calls for programs of %d bits on %s" % (struct.calcsize("P") * 8, os.uname().machine)
+        return "no table of system calls for programs of %d bits on %s" % (
+            struct.calcsize("P") * 8,
+            os.uname().machine,
+        )
     return _in_child(_seccomp)
 
 
 def is_blind() -> bool:
-    """Return whether /proc hides from this user its own processes that nobody may look into (hidepid), as the caller has to be one."""
-    return bool(_in_child(lambda say: "" if os.path.exists("/proc/%d" % os.getppid()) else "hidden"))
+    """Return whether /proc hides from this user its own processes that nobody may look into
+    (hidepid), as the caller has to be one.
+    """
+    return bool(
+        _in_child(lambda say: "" if os.path.exists("/proc/%d" % os.getppid()) else "hidden")
+    )
 
 
 def hint(found: dict) -> str:
@@ -63,13 +88,23 @@ def hint(found: dict) -> str:
     if syscalls.MACHINE is None:
         return "install a Python for %s" % ", ".join(syscalls.TABLES)
     if tried["seccomp"]:
-        return "use a kernel with CONFIG_SECCOMP_FILTER, and a container that lets a process filter itself"
+        return (
+            "use a kernel with CONFIG_SECCOMP_FILTER, and a container that lets a process "
+            "filter itself"
+        )
     if tried.get("bubblewrap"):
-        return "%s; install bubblewrap and run the agent as an ordinary user, or take namespaces out of [sandbox] in clawlite.toml" % tried["bubblewrap"]
+        return (
+            "%s; install bubblewrap and run the agent as an ordinary user, or take namespaces out "
+            "of [sandbox] in clawlite.toml" % tried["bubblewrap"]
+        )
     if tried.get("setuid"):
         return "start the agent as an ordinary user"
-    return ("allow user namespaces (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, "
-            "kernel.apparmor_restrict_unprivileged_userns=0, as far as they are there), or boot with lsm=landlock on Linux >= 6.2")
+    return (
+        "allow user namespaces (sysctl user.max_user_namespaces above 0, "
+        "kernel.unprivileged_userns_clone=1, "
+        "kernel.apparmor_restrict_unprivileged_userns=0, as far as they are there), or boot "
+        "with lsm=landlock on Linux >= 6.2"
+    )
 
 
 def _in_child(work) -> str:
@@ -111,6 +146,7 @@ def _seccomp(say):
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     seccomp.install(seccomp.own(Rules(False, False, True, True), syscalls.MACHINE))
     import _socket
+
     try:
         _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM).close()
     except OSError:
@@ -131,11 +167,14 @@ def _landlock(version):
 
 
 def _namespaces(uid) -> dict:
-    """Return {"userns", "mount", "proc", "network-namespace": "" or why not, "own_users": "yes" or "no"}."""
+    """Return {"userns", "mount", "proc", "network-namespace": "" or why not, "own_users": "yes"
+    or "no"}.
+    """
     result = {"userns": "", "mount": "", "proc": "", "network-namespace": ""}
     step, _, reason = _in_child(lambda say: _build(uid)).partition(" ")
     seen = False
-    for name in result:                         # what comes after the step that failed was not tried, so it does not work
+    # what comes after the step that failed was not tried, so it does not work
+    for name in result:
         if seen:
             result[name] = "not tried: %s fails" % step
         elif name == step:
@@ -147,7 +186,9 @@ def _namespaces(uid) -> dict:
 
 
 def _build(uid) -> str:
-    """Build a sandbox as server and warden do; return "STEP why" for the step that fails, else "own_users yes" or "... no"."""
+    """Build a sandbox as server and warden do; return "STEP why" for the step that fails, else
+    "own_users yes" or "... no".
+    """
     step = "userns"
     try:
         try:
@@ -164,11 +205,17 @@ def _build(uid) -> str:
         os.close(writing)
         return _result(reading, pid)
     except OSError as e:
-        return "%s %s%s" % (step, e.filename + ": " if isinstance(e.filename, str) else "", e.strerror)
+        return "%s %s%s" % (
+            step,
+            e.filename + ": " if isinstance(e.filename, str) else "",
+            e.strerror,
+        )
 
 
 def build_call(uid) -> str:
-    """Build the root and the network of one call; return "own_users yes", "own_users no", or "STEP why" for the step that fails."""
+    """Build the root and the network of one call; return "own_users yes", "own_users no", or
+    "STEP why" for the step that fails.
+    """
     step = "mount"
     own_users = "no" if _in_child(lambda say: _count(uid)) else "yes"
     try:
@@ -182,12 +229,18 @@ def build_call(uid) -> str:
         step = "network-namespace"
         namespaces.loopback_up()
     except OSError as e:
-        return "%s %s%s" % (step, e.filename + ": " if isinstance(e.filename, str) else "", e.strerror)
+        return "%s %s%s" % (
+            step,
+            e.filename + ": " if isinstance(e.filename, str) else "",
+            e.strerror,
+        )
     return "own_users " + own_users
 
 
 def _count(uid):
-    """Fork once where one more process is allowed and the agent, its server and we are three, if all are counted."""
+    """Fork once where one more process is allowed and the agent, its server and we are three, if
+    all are counted.
+    """
     child.become(uid)
     child.own_users()
     syscalls.drop_capabilities()

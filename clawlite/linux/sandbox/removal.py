@@ -1,8 +1,10 @@
-"""The folder of a call goes with it, in profile L: whatever modes, links and depth a tool gave what is in it.
+"""The folder of a call goes with it, in profile L: whatever modes, links and depth a tool gave what
+is in it.
 
-No path is looked up twice and no link is followed: what is in a folder is taken out of it by its open descriptor.  A folder inside is
-emptied by moving its own folders up to the top, so that two descriptors are enough for any depth.
-"""
+No path is looked up twice and no link is followed: what is in a folder is taken out of it by its
+open descriptor.  A folder inside is emptied by moving its own folders up to the top, so that two
+descriptors are enough for any depth."""
+
 import os
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -13,7 +15,7 @@ def remove(path: str) -> None:
     try:
         os.rmdir(path)
         return
-    except OSError:                     # something is in it
+    except OSError:  # something is in it
         pass
     top = _opened(path, None)
     if top is None:
@@ -31,7 +33,9 @@ def remove(path: str) -> None:
 
 
 def _emptied(name: str, top: int):
-    """Take out what is in the folder *name* of *top*, and the folder; return the new names in *top* of its folders."""
+    """Take out what is in the folder *name* of *top*, and the folder; return the new names in
+    *top* of its folders.
+    """
     moved = []
     fd = _opened(name, top)
     if fd is None:
@@ -39,14 +43,14 @@ def _emptied(name: str, top: int):
     try:
         for inner in os.listdir(fd):
             if not _unlinked(inner, fd):
-                own = _opened(inner, fd)        # one that may not be written to cannot be moved
+                own = _opened(inner, fd)  # one that may not be written to cannot be moved
                 if own is not None:
                     os.close(own)
                 new = os.urandom(12).hex()
                 os.rename(inner, new, src_dir_fd=fd, dst_dir_fd=top)
                 moved.append(new)
         os.rmdir(name, dir_fd=top)
-    except OSError:                     # it stays
+    except OSError:  # it stays
         pass
     finally:
         os.close(fd)
@@ -65,7 +69,9 @@ def _unlinked(name: str, folder: int) -> bool:
 
 
 def _opened(name: str, folder):
-    """Return a descriptor of the folder *name*, which its owner may list and change from here on; None for what is none."""
+    """Return a descriptor of the folder *name*, which its owner may list and change from here
+    on; None for what is none.
+    """
     try:
         path = os.open(name, os.O_PATH | _FOLDER, dir_fd=folder)
     except OSError:

@@ -1,4 +1,7 @@
-"""What ``clawlite doctor`` tells about the sandbox: what was tried here, how each limit is kept, and what one call costs."""
+"""What ``clawlite doctor`` tells about the sandbox: what was tried here, how each limit is kept,
+and what one call costs.
+"""
+
 import select
 from time import monotonic_ns
 
@@ -6,45 +9,84 @@ from clawlite.core.profile import PROCESS, Profile
 from clawlite.linux.sandbox.jobs import Command
 from clawlite.linux.sandbox.limits import KEEPERS, OPEN_FILES
 
-CALLS = 5                       # of which the fastest is told
-_NUMBER = -1                    # no call of the agent has it
+CALLS = 5  # of which the fastest is told
+_NUMBER = -1  # no call of the agent has it
 
 
 def report(engine, found: dict, uid) -> dict:
-    """Return {"profile", "tried", "missing", "available", "uid", "cgroups", "limits", "call_ms"}; it runs ``true`` a few times.
+    """Return {"profile", "tried", "missing", "available", "uid", "cgroups", "limits", "call_ms"};
+    it runs ``true`` a few times.
 
     found  what the probe says, or None when there is no server
     """
     if found is None:
-        return {"profile": None, "tried": {"server": "it does not answer"}, "missing": ["server"], "available": [], "uid": uid,
-                "cgroups": {"folder": None, "controllers": [], "reason": "it does not answer"}, "limits": {},
-                "call_ms": None}
+        return {
+            "profile": None,
+            "tried": {"server": "it does not answer"},
+            "missing": ["server"],
+            "available": [],
+            "uid": uid,
+            "cgroups": {"folder": None, "controllers": [], "reason": "it does not answer"},
+            "limits": {},
+            "call_ms": None,
+        }
     works = found["profile"] is not None
-    return {"profile": found["profile"], "tried": found["tried"], "missing": found["missing"], "available": found["available"], "uid": uid,
-            "cgroups": {"folder": found["cgroup"], "controllers": found["cgroups"], "reason": found["no_cgroup"]},
-            "limits": _limits(found) if works else {}, "call_ms": _measure(engine) if works else None}
+    return {
+        "profile": found["profile"],
+        "tried": found["tried"],
+        "missing": found["missing"],
+        "available": found["available"],
+        "uid": uid,
+        "cgroups": {
+            "folder": found["cgroup"],
+            "controllers": found["cgroups"],
+            "reason": found["no_cgroup"],
+        },
+        "limits": _limits(found) if works else {},
+        "call_ms": _measure(engine) if works else None,
+    }
 
 
 def _limits(found: dict) -> dict:
     own = found["profile"] == "N" and found["own_users"]
-    counted = "RLIMIT_NPROC of its own user namespace" if own else "RLIMIT_NPROC above what runs already, and counted by the warden"
+    counted = (
+        "RLIMIT_NPROC of its own user namespace"
+        if own
+        else "RLIMIT_NPROC above what runs already, and counted by the warden"
+    )
     if found["blind"]:
         counted = "refused: /proc hides processes of this user (hidepid)"
-    kept = {"memory": "memory.max of the call's control group", "cpu": "cpu.weight of the call's control group, beside the agent's",
-            "pids": "pids.max of the call's control group"}
-    kept = {name: kept[controller] for name, controller in KEEPERS.items() if controller in found["cgroups"]}
-    return {"memory_mb": "RLIMIT_AS of each process, and by the warden the sum over the tree: pages, swap, and the most that the kernel may hold "
-                         "for its tasks, mappings, descriptors, pipes, sockets and locks; what it could not count is refused",
-            "cpu_shares": "nice, and that of each session by the warden where the kernel groups by session",
-            "max_processes": counted,
-            "max_open_files": "RLIMIT_NOFILE of each process" + ("" if "memory_mb" in kept else "; %d where memory_mb is declared alone" % OPEN_FILES),
-            "timeout_ms": "TERM, 500 ms, KILL by the warden, to the whole tree",
-            "max_output_bytes": "counted by the warden, the rest is read and dropped", **kept}
+    kept = {
+        "memory": "memory.max of the call's control group",
+        "cpu": "cpu.weight of the call's control group, beside the agent's",
+        "pids": "pids.max of the call's control group",
+    }
+    kept = {
+        name: kept[controller]
+        for name, controller in KEEPERS.items()
+        if controller in found["cgroups"]
+    }
+    return {
+        "memory_mb": "RLIMIT_AS of each process, and by the warden the sum over the tree: "
+        "pages, swap, and the most that the kernel may hold "
+        "for its tasks, mappings, descriptors, pipes, sockets and locks; what it "
+        "could not count is refused",
+        "cpu_shares": "nice, and that of each session by the warden where the kernel groups "
+        "by session",
+        "max_processes": counted,
+        "max_open_files": "RLIMIT_NOFILE of each process"
+        + ("" if "memory_mb" in kept else "; %d where memory_mb is declared alone" % OPEN_FILES),
+        "timeout_ms": "TERM, 500 ms, KILL by the warden, to the whole tree",
+        "max_output_bytes": "counted by the warden, the rest is read and dropped",
+        **kept,
+    }
 
 
 def _measure(engine) -> float:
     """Return the milliseconds of the fastest of some calls of ``true``."""
-    profile = Profile(["", PROCESS, [0, [], True], [0, [], []], [0, False], [2, [], []], [None] * 6])
+    profile = Profile(
+        ["", PROCESS, [0, [], True], [0, [], []], [0, False], [2, [], []], [None] * 6]
+    )
     best = None
     for _ in range(CALLS):
         start = monotonic_ns()

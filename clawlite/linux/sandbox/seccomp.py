@@ -1,13 +1,17 @@
-"""The system call filter of a sandboxed child: classic BPF, assembled here (seccomp(2), Linux 3.17).
+"""The system call filter of a sandboxed child: classic BPF, assembled here (seccomp(2), Linux
+3.17).
 
-1. It names what is refused; the rest stays allowed, for a tool may be any program.  Numbers that were given out after
-   this table was written are refused too (ENOSYS): a kernel that is updated opens nothing.
-2. Another calling convention than the machine's own (int 0x80 or x32 on x86_64, 64-bit calls under a 32-bit Python) has
-   other numbers: the first ends the process, the second is above the ceiling.
-3. Only registers can be compared, never what a pointer leads to.  clone3 and io_uring hide their work behind pointers,
-   so they are refused whole; libraries fall back to clone and to plain reads.
-4. A register is 64 bits wide and the kernel looks at half of it where the type is int: so does ``_Argument``.
+1. It names what is refused; the rest stays allowed, for a tool may be any program.  Numbers that
+   were given out after this table was written are refused too (ENOSYS): a kernel that is updated
+   opens nothing.
+2. Another calling convention than the machine's own (int 0x80 or x32 on x86_64, 64-bit calls under
+   a 32-bit Python) has other numbers: the first ends the process, the second is above the ceiling.
+3. Only registers can be compared, never what a pointer leads to.  clone3 and io_uring hide their
+   work behind pointers, so they are refused whole; libraries fall back to clone and to plain reads.
+4. A register is 64 bits wide and the kernel looks at half of it where the type is int: so does
+   ``_Argument``.
 """
+
 import ctypes
 import struct
 
@@ -17,9 +21,10 @@ from clawlite.linux.sandbox.syscalls import ARM, ARM_PRIVATE, AUDIT_ARCH, CEILIN
 EPERM, EACCES, EINVAL, EMFILE, ENOSYS, ENOTSUP, EAFNOSUPPORT = 1, 13, 22, 24, 38, 95, 97
 NOTIFY, ALLOW, KILL_PROCESS, ERRNO = 0x7FC00000, 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _JEQ, _JGE, _JSET, _RET, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
-_NR, _ARCH, _ARGS = 0, 4, 16                            # offsets in struct seccomp_data
+_NR, _ARCH, _ARGS = 0, 4, 16  # offsets in struct seccomp_data
 
-NEW_NAMESPACES = 0x7E020000                             # every CLONE_NEW* but NEWTIME, whose bit is a signal number in clone
+# every CLONE_NEW* but NEWTIME, whose bit is a signal number in clone
+NEW_NAMESPACES = 0x7E020000
 NEW_TIME = 0x80
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 STREAM, SEQPACKET, TYPE_MASK = 1, 5, 0xF
@@ -34,48 +39,117 @@ keyctl lookup_dcookie memfd_secret migrate_pages modify_ldt mount mount_setattr 
 open_by_handle_at open_tree open_tree_attr perf_event_open pidfd_getfd pivot_root process_madvise process_mrelease process_vm_readv
 process_vm_writev ptrace quotactl quotactl_fd reboot request_key setdomainname sethostname setns settimeofday swapoff swapon sysfs syslog
 umount2 uselib userfaultfd ustat vhangup
-""".split()
-# Memory that no process has mapped is in no process' size: without a cgroup to count it, what a look (held.py) would not find there cannot
-# be had.  Each is refused with what programs know from a kernel or a file system that lacks it, so that most go on without.
-_UNCOUNTED = {EPERM: ["memfd_create", "shmget", "msgget", "mq_open", "semget", "vmsplice"],
-              EINVAL: ["splice", "tee", "sendfile", "sendfile64"],      # a pipe that holds one byte of a file holds all of its page, however large
-              EMFILE: ["inotify_init", "inotify_init1"],                # 16,384 names may wait in each
-              ENOSYS: ["io_setup", "seccomp"],
-              ENOTSUP: ["landlock_create_ruleset"]}
-_SENT = ["sendmsg", "sendmmsg"]                         # descriptors that are under way in a socket are in no process
-MAP_SHARED, MAP_ANONYMOUS = 1, 32                        # MAP_SHARED_VALIDATE has the first bit, too
-SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]                 # SO_SNDBUF, SO_RCVBUF, and the same by force
-OPTIONS = [26, 50, 51, 52, 60]                          # SO_ATTACH_FILTER and the like, SO_ZEROCOPY
+""".split()  # noqa: E501
+# Memory that no process has mapped is in no process' size: without a cgroup to count it, what a
+# look (held.py) would not find there cannot be had.  Each is refused with what programs know from a
+# kernel or a file system that lacks it, so that most go on without.
+_UNCOUNTED = {
+    EPERM: ["memfd_create", "shmget", "msgget", "mq_open", "semget", "vmsplice"],
+    # a pipe that holds one byte of a file holds all of its page, however large
+    EINVAL: ["splice", "tee", "sendfile", "sendfile64"],
+    # 16,384 names may wait in each
+    EMFILE: ["inotify_init", "inotify_init1"],
+    ENOSYS: ["io_setup", "seccomp"],
+    ENOTSUP: ["landlock_create_ruleset"],
+}
+# descriptors that are under way in a socket are in no process
+_SENT = ["sendmsg", "sendmmsg"]
+# MAP_SHARED_VALIDATE has the first bit, too
+MAP_SHARED, MAP_ANONYMOUS = 1, 32
+# SO_SNDBUF, SO_RCVBUF, and the same by force
+SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]
+OPTIONS = [26, 50, 51, 52, 60]  # SO_ATTACH_FILTER and the like, SO_ZEROCOPY
 F_SETPIPE_SZ, CLONE_FILES, CLONE_THREAD, CLOSE_RANGE_UNSHARE = 1031, 0x400, 0x10000, 2
-SET_DUMPABLE, SET_SECCOMP, FIRST_UNKNOWN, SET_VMA, SET_PTRACER = 4, 22, 78, 0x53564D41, 0x59616D61      # of prctl(2); 78 makes a table of any size
-# What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, what comes and goes in folders, and the objects of the user's own IPC.
-_BY_PATH = ["chown", "chown32", "lchown", "lchown32", "fchmodat2", "fchownat", "utime", "utimes", "futimesat", "file_setattr", "inotify_add_watch",
-            "shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semtimedop_time64", "semctl",
-            "mq_open", "mq_unlink"]                     # what a number names is soon guessed: not only the calls that look one up
-_ATTRIBUTES = ["setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"]
+# of prctl(2); 78 makes a table of any size
+SET_DUMPABLE, SET_SECCOMP, FIRST_UNKNOWN, SET_VMA, SET_PTRACER = 4, 22, 78, 0x53564D41, 0x59616D61
+# What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, what comes and
+# goes in folders, and the objects of the user's own IPC.
+_BY_PATH = [
+    "chown",
+    "chown32",
+    "lchown",
+    "lchown32",
+    "fchmodat2",
+    "fchownat",
+    "utime",
+    "utimes",
+    "futimesat",
+    "file_setattr",
+    "inotify_add_watch",
+    "shmget",
+    "shmat",
+    "shmctl",
+    "msgget",
+    "msgsnd",
+    "msgrcv",
+    "msgctl",
+    "semget",
+    "semop",
+    "semtimedop",
+    "semtimedop_time64",
+    "semctl",
+    # what a number names is soon guessed: not only the calls that look one up
+    "mq_open",
+    "mq_unlink",
+]
+_ATTRIBUTES = [
+    "setxattr",
+    "lsetxattr",
+    "fsetxattr",
+    "setxattrat",
+    "removexattr",
+    "lremovexattr",
+    "fremovexattr",
+    "removexattrat",
+]
 # What the warden does for a child, or refuses (modes.py).
 _ASKED = ["chmod", "fchmodat", "fchmod", "fchown", "fchown32", "utimensat", "utimensat_time64"]
-# A file with set-user-ID that a tool leaves in its workspace runs as the agent's user for everybody on the machine.
+# A file with set-user-ID that a tool leaves in its workspace runs as the agent's user for everybody
+# on the machine.
 SET_IDS, O_CREAT, O_TMPFILE = 0o6000, 0o100, 0o20000000
-_MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}    # which argument
-_OPENS = {"open": 1, "openat": 2}                       # which argument are the flags; the mode comes next
-FLAGS = [0x40086602, 0x40046602, 0x401C5820]           # FS_IOC_SETFLAGS on 64 and on 32 bits, FS_IOC_FSSETXATTR
+# which argument
+_MODES = {
+    "chmod": 1,
+    "fchmod": 1,
+    "fchmodat": 2,
+    "fchmodat2": 2,
+    "creat": 1,
+    "mknod": 1,
+    "mknodat": 2,
+}
+# which argument are the flags; the mode comes next
+_OPENS = {"open": 1, "openat": 2}
+# FS_IOC_SETFLAGS on 64 and on 32 bits, FS_IOC_FSSETXATTR
+FLAGS = [0x40086602, 0x40046602, 0x401C5820]
 # These reach any process of the same user that has a number here; 0 means the caller itself.
-_OF_SELF = ["prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"]
+_OF_SELF = [
+    "prlimit64",
+    "sched_setaffinity",
+    "sched_setattr",
+    "sched_setparam",
+    "sched_setscheduler",
+]
 _SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"]
 
 
 class Rules:
     """What of one call's filter depends on the call.
 
-    network   bool, TCP sockets may be made (in an empty network namespace, towards the agent's proxy)
-    landlock  bool, for profile L: there are no namespaces, so what reaches other processes and files by name is refused
+    network   bool, TCP sockets may be made (in an empty network namespace, towards the agent's
+              proxy)
+    landlock  bool, for profile L: there are no namespaces, so what reaches other processes and
+              files by name is refused
     signals   bool, in profile L: the kernel keeps signals inside (Landlock ABI 6)
     counted   bool, nobody limits the memory that no process has mapped
     """
 
     def __init__(self, network: bool, landlock: bool, signals: bool, counted: bool):
-        self.network, self.landlock, self.signals, self.counted = network, landlock, signals, counted
+        self.network, self.landlock, self.signals, self.counted = (
+            network,
+            landlock,
+            signals,
+            counted,
+        )
 
 
 def common(machine: str) -> bytes:
@@ -98,13 +172,15 @@ def common(machine: str) -> bytes:
 
 def _set_ids(program):
     """No file becomes set-user-ID or set-group-ID: not by its mode, and not while it is made."""
-    program.refuse("openat2", ENOSYS)                   # its mode is behind a pointer; programs fall back to openat
+    # its mode is behind a pointer; programs fall back to openat
+    program.refuse("openat2", ENOSYS)
     for name, index in _MODES.items():
         program.refuse_bits(name, index, SET_IDS)
     for name, index in _OPENS.items():
         program.begin(name)
         program.argument(index)
-        program.add(_JSET, O_CREAT | O_TMPFILE, 0, 3)   # else the mode is whatever is in the register
+        # else the mode is whatever is in the register
+        program.add(_JSET, O_CREAT | O_TMPFILE, 0, 3)
         program.argument(index + 1)
         program.add(_JSET, SET_IDS, 0, 1)
         program.add(_RET, ERRNO | EPERM)
@@ -122,20 +198,25 @@ def own(rules: Rules, machine: str) -> bytes:
 
 
 def files(machine: str, asks: bool) -> bytes:
-    """Return the filter of profile L for what files have beside their contents.  *asks*: somebody answers at its listener."""
+    """Return the filter of profile L for what files have beside their contents.  *asks*:
+    somebody answers at its listener.
+    """
     program = _Program(machine)
     for name in _ASKED:
         program.begin(name)
         program.add(_RET, NOTIFY if asks else ERRNO | EPERM)
         program.end()
-    for name in _ATTRIBUTES:                            # programs take this for a file system that has none, and go on
+    # programs take this for a file system that has none, and go on
+    for name in _ATTRIBUTES:
         program.refuse(name, ENOTSUP)
     program.refuse_values("ioctl", 1, FLAGS)
     return program.code()
 
 
 def _sockets(program, rules: Rules):
-    """A pair is the only socket without a network; a datagram pair could still be sent elsewhere by its address."""
+    """A pair is the only socket without a network; a datagram pair could still be sent elsewhere
+    by its address.
+    """
     program.begin("socketpair")
     program.argument(0)
     program.add(_JEQ, AF_UNIX, 0, 4)
@@ -150,7 +231,8 @@ def _sockets(program, rules: Rules):
         for name in ("socket", "connect", "bind", "listen"):
             program.refuse(name, EACCES)
         return
-    program.begin("socket")                             # TCP and nothing else: no UDP, MPTCP, raw, netlink, vsock, alg, unix
+    # TCP and nothing else: no UDP, MPTCP, raw, netlink, vsock, alg, unix
+    program.begin("socket")
     program.argument(0)
     program.add(_JEQ, AF_INET, 2, 0)
     program.add(_JEQ, AF_INET6, 1, 0)
@@ -168,7 +250,9 @@ def _sockets(program, rules: Rules):
 
 
 def _uncounted(program, rules: Rules):
-    """What holds memory is where a look finds it (held.py): not in tables of one thread's own, and no larger than it is counted."""
+    """What holds memory is where a look finds it (held.py): not in tables of one thread's own,
+    and no larger than it is counted.
+    """
     for errno, names in _UNCOUNTED.items():
         for name in names:
             program.refuse(name, errno)
@@ -208,7 +292,9 @@ def _options(program):
 
 
 def _buffers(program):
-    """A socket's buffer stays as long as it is: asking for a longer one changes nothing, as at the system's own limit (socket(7))."""
+    """A socket's buffer stays as long as it is: asking for a longer one changes nothing, as at
+    the system's own limit (socket(7)).
+    """
     program.begin("setsockopt")
     program.argument(1)
     program.add(_JEQ, SOL_SOCKET, 0, 2 * len(BUFFERS + OPTIONS) + 1)
@@ -221,7 +307,9 @@ def _buffers(program):
 
 
 def _shared(program):
-    """Memory that is shared and has no file stays as long as a page of it is mapped, and only that page is in a process' size."""
+    """Memory that is shared and has no file stays as long as a page of it is mapped, and only
+    that page is in a process' size.
+    """
     for name in ("mmap", "mmap2"):
         program.begin(name)
         program.argument(3)
@@ -232,10 +320,12 @@ def _shared(program):
 
 
 def _warden(program, rules: Rules):
-    """In a pid namespace only the warden is out of the tool's reach: it is pid 1, of the same user, and has limits and a priority too."""
+    """In a pid namespace only the warden is out of the tool's reach: it is pid 1, of the same
+    user, and has limits and a priority too.
+    """
     for name in _OF_SELF:
         program.refuse_values(name, 0, [1])
-    program.refuse_values("setpriority", 0, [2])        # all of the user's
+    program.refuse_values("setpriority", 0, [2])  # all of the user's
     program.refuse_values("setpriority", 1, [1])
     program.refuse_values("ioprio_set", 0, [3])
     program.refuse_values("ioprio_set", 1, [1])
@@ -248,12 +338,14 @@ def _neighbours(program, rules: Rules):
         program.allow_values(name, 0, [0], EPERM)
     program.allow_values("setpriority", 0, [0], EPERM)
     program.allow_values("setpriority", 1, [0], EPERM)
-    program.allow_values("ioprio_set", 0, [1], EPERM)   # 1: a process, not a group or a user
+    program.allow_values("ioprio_set", 0, [1], EPERM)  # 1: a process, not a group or a user
     program.allow_values("ioprio_set", 1, [0], EPERM)
-    for name in ("fcntl", "fcntl64"):                   # a file may be told to send a signal to anybody
+    # a file may be told to send a signal to anybody
+    for name in ("fcntl", "fcntl64"):
         program.refuse_values(name, 1, [F_SETOWN, F_SETSIG, F_SETOWN_EX])
     if not rules.signals:
-        program.allow_values("kill", 0, [0], EPERM)     # the own process group: a session of its own, nobody else is in it
+        # the own process group: a session of its own, nobody else is in it
+        program.allow_values("kill", 0, [0], EPERM)
         for name in _SIGNALS[1:]:
             program.refuse(name)
 
@@ -269,7 +361,8 @@ class _Program:
         self.add(_JEQ, AUDIT_ARCH[machine], 1, 0)
         self.add(_RET, KILL_PROCESS)
         self.add(_LOAD, _NR)
-        if machine == ARM:                              # breakpoint, cacheflush, set_tls: without them no program starts
+        # breakpoint, cacheflush, set_tls: without them no program starts
+        if machine == ARM:
             self.add(_JGE, ARM_PRIVATE[0], 0, 2)
             self.add(_JGE, ARM_PRIVATE[1] + 1, 1, 0)
             self.add(_RET, ALLOW)
@@ -281,7 +374,9 @@ class _Program:
             self._code.append((code, true, false, k))
 
     def begin(self, name: str):
-        """Begin what is done for one system call; ``end`` closes it and loads the number again for what follows."""
+        """Begin what is done for one system call; ``end`` closes it and loads the number again
+        for what follows.
+        """
         number = self._numbers.get(name)
         self._open = -1 if number is None else len(self._code)
         self.add(_JEQ, number or 0, 0, 0)
@@ -296,7 +391,9 @@ class _Program:
         self._open = None
 
     def argument(self, index: int, high: bool = False):
-        """Load one half of an argument: the low one is what the kernel reads of an int; all machines here are little-endian."""
+        """Load one half of an argument: the low one is what the kernel reads of an int; all
+        machines here are little-endian.
+        """
         self.add(_LOAD, _ARGS + 8 * index + (4 if high else 0))
 
     def refuse(self, name: str, errno: int = EPERM):
@@ -344,7 +441,9 @@ class Filters:
         for network in (False, True):
             for signals in (False, True):
                 for counted in (False, True):
-                    self._own[network, signals, counted] = own(Rules(network, landlock, signals, counted), machine)
+                    self._own[network, signals, counted] = own(
+                        Rules(network, landlock, signals, counted), machine
+                    )
 
     def own(self, network: bool, signals: bool, counted: bool) -> bytes:
         """Return the one for a call; the arguments are those of ``Rules``."""
@@ -356,13 +455,19 @@ class _Filter(ctypes.Structure):
 
 
 def install(code: bytes):
-    """Filter this process and all that it starts, for good.  Raises ``OSError``; no_new_privs must be set."""
+    """Filter this process and all that it starts, for good.  Raises ``OSError``; no_new_privs
+    must be set.
+    """
     data = ctypes.create_string_buffer(code, len(code))
     program = _Filter(len(code) // 8, ctypes.cast(data, ctypes.c_void_p))
     syscalls.prctl(syscalls.PR_SET_SECCOMP, 2, ctypes.byref(program))
 
 
 def listen(code: bytes) -> int:
-    """Filter as ``install`` does; return a descriptor at which somebody answers (seccomp(2), SECCOMP_FILTER_FLAG_NEW_LISTENER)."""
+    """Filter as ``install`` does; return a descriptor at which somebody answers (seccomp(2),
+    SECCOMP_FILTER_FLAG_NEW_LISTENER).
+    """
     data = ctypes.create_string_buffer(code, len(code))
-    return syscalls.call("seccomp", 1, 8, ctypes.byref(_Filter(len(code) // 8, ctypes.cast(data, ctypes.c_void_p))))
+    return syscalls.call(
+        "seccomp", 1, 8, ctypes.byref(_Filter(len(code) // 8, ctypes.cast(data, ctypes.c_void_p)))
+    )

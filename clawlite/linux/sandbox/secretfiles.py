@@ -1,10 +1,15 @@
-"""Secrets as files (``injection: file-mount``): one for each name, mode 0400, the tools' user's own, and gone with the call.
+"""Secrets as files (``injection: file-mount``): one for each name, mode 0400, the tools' user's
+own, and gone with the call.
 
-1. Profile N: a tmpfs of the call's own at /run/secrets, read-only when it is filled; the kernel lets it go with the mount namespace.
-2. Profile L: a folder below one that no call may see, in memory (/dev/shm) where there is such a place; Landlock shows it to its own call
-   alone, to read.  The warden removes it; what a warden left that was killed is removed by the next one.
-3. The values are in the job, which the agent hands on; $NAME_FILE says where each lies, and the environment never holds one.
+1. Profile N: a tmpfs of the call's own at /run/secrets, read-only when it is filled; the kernel
+   lets it go with the mount namespace.
+2. Profile L: a folder below one that no call may see, in memory (/dev/shm) where there is such a
+   place; Landlock shows it to its own call alone, to read.  The warden removes it; what a warden
+   left that was killed is removed by the next one.
+3. The values are in the job, which the agent hands on; $NAME_FILE says where each lies, and the
+   environment never holds one.
 """
+
 import marshal
 import os
 import stat
@@ -12,9 +17,9 @@ import stat
 from clawlite.linux.sandbox import limits, namespaces
 
 PLACE = "/run/secrets"
-OWN_PLACE = "/.secrets"         # where /run is everybody's
+OWN_PLACE = "/.secrets"  # where /run is everybody's
 MEMORY = "/dev/shm"
-_SIZE = "1m"                    # 32 of 8 KiB, and what a tmpfs takes
+_SIZE = "1m"  # 32 of 8 KiB, and what a tmpfs takes
 
 
 def values_of(job_fd: int) -> dict:
@@ -29,19 +34,29 @@ def place_of(plan: dict) -> str:
 
 
 def mount(root, plan: dict, values: dict):
-    """Put *values* into the root of a call in profile N (``namespaces.Root``), above all that is mounted there."""
+    """Put *values* into the root of a call in profile N (``namespaces.Root``), above all that is
+    mounted there.
+    """
     place = place_of(plan)
     uid = os.getuid() if plan["uid"] is None else plan["uid"]
     gid = os.getgid() if plan["uid"] is None else plan["uid"]
     new = root.at(place)
     os.makedirs(new, 0o755, exist_ok=True)
-    namespaces.mount("tmpfs", new, "tmpfs", namespaces.CLOSED, "mode=0500,size=%s,uid=%d,gid=%d" % (_SIZE, uid, gid))
+    namespaces.mount(
+        "tmpfs",
+        new,
+        "tmpfs",
+        namespaces.CLOSED,
+        "mode=0500,size=%s,uid=%d,gid=%d" % (_SIZE, uid, gid),
+    )
     _fill(new, place, plan, values)
     namespaces.seal(new)
 
 
 def parent(temporary: str) -> str:
-    """Return the folder that holds those of all calls in profile L; it is made, and nobody's but this user's.  Raises ``OSError``."""
+    """Return the folder that holds those of all calls in profile L; it is made, and nobody's but
+    this user's.  Raises ``OSError``.
+    """
     path = "%s/clawlite-secrets-%d" % (MEMORY if _is_memory() else temporary, os.getuid())
     try:
         os.mkdir(path, 0o711)
@@ -62,7 +77,7 @@ def folder(above: str, plan: dict, values: dict, remove):
         if not limits.is_there(pid):
             remove(os.path.join(above, name))
     path = "%s/%d-%s" % (above, os.getpid(), os.urandom(8).hex())
-    plan["secrets"] = path          # known before there is anything to be removed
+    plan["secrets"] = path  # known before there is anything to be removed
     os.mkdir(path, 0o700)
     _fill(path, path, plan, values)
     if plan["uid"] is not None:
@@ -72,7 +87,11 @@ def folder(above: str, plan: dict, values: dict, remove):
 
 def _fill(path: str, seen: str, plan: dict, values: dict):
     for name, value in values.items():
-        fd = os.open(os.path.join(path, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o400)
+        fd = os.open(
+            os.path.join(path, name),
+            os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o400,
+        )
         try:
             os.write(fd, value.encode())
             if plan["uid"] is not None:
@@ -86,6 +105,8 @@ def _is_memory() -> bool:
     """Return whether MEMORY is a tmpfs that this user may write to."""
     try:
         with open("/proc/self/mounts") as file:
-            return any(line.split()[1:3] == [MEMORY, "tmpfs"] for line in file) and os.access(MEMORY, os.W_OK | os.X_OK)
+            return any(line.split()[1:3] == [MEMORY, "tmpfs"] for line in file) and os.access(
+                MEMORY, os.W_OK | os.X_OK
+            )
     except OSError:
         return False

@@ -1,14 +1,19 @@
 """The server: a small Python of its own that forks a warden for each call.
 
-1. It is a fresh interpreter with a clean environment, not a fork of the agent: there is no secret, socket or thread that a
-   child could find in memory, whenever it is started.
-2. It keeps one warden ready, with its child; that one takes the next call from the agent's line.  What a call holds (arguments,
-   environment) is never in the server, nor in the next child that it forks.
-3. It has one thread and no timer: it waits for wardens that are taken or end.  When the agent goes, it ends them and goes.
-4. Where the agent is root, it stays root to build sandboxes; children are another user before they are anything else.
+1. It is a fresh interpreter with a clean environment, not a fork of the agent: there is no secret,
+   socket or thread that a child could find in memory, whenever it is started.
+2. It keeps one warden ready, with its child; that one takes the next call from the agent's line.
+   What a call holds (arguments, environment) is never in the server, nor in the next child that it
+   forks.
+3. It has one thread and no timer: it waits for wardens that are taken or end.  When the agent goes,
+   it ends them and goes.
+4. Where the agent is root, it stays root to build sandboxes; children are another user before they
+   are anything else.
 
-    python -I -S -c "..." with the agent's socket as stdin; first message: marshal of a dict (spawn.start)
+    python -I -S -c "..." with the agent's socket as stdin; first message: marshal of a dict
+    (spawn.start)
 """
+
 import _socket
 import fcntl  # noqa: F401    what a warden or a child uses later, when it may see no file of Python's any more
 import gc
@@ -33,8 +38,10 @@ from clawlite.linux.sandbox import (
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
-SPARE_MS = 10                   # after which the next warden is made although nobody wants it: a short call has the processor for itself
-LEAVE_MS = 2000                 # wardens need GRACE_MS to end what they watch
+# after which the next warden is made although nobody wants it: a short call has the processor for
+# itself
+SPARE_MS = 10
+LEAVE_MS = 2000  # wardens need GRACE_MS to end what they watch
 
 
 def main():
@@ -46,7 +53,8 @@ def main():
     os.closerange(3, control.fileno())
     os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):       # a Ctrl-C at the agent's terminal is the agent's to hear
+    # a Ctrl-C at the agent's terminal is the agent's to hear
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
     hello = marshal.loads(control.recv(MAX_MESSAGE))
@@ -54,15 +62,24 @@ def main():
     wrap = hello["bubblewrap"]
     if wrap is None:
         found = probe.look(hello["uid"])
-        groups, why = cgroups.take(os.getppid(), hello["uid"]) if found["profile"] else (None, "nothing is confined here")
+        groups, why = (
+            cgroups.take(os.getppid(), hello["uid"])
+            if found["profile"]
+            else (None, "nothing is confined here")
+        )
     else:
         found = bubblewrap.look(hello["uid"], wrap)
         groups, why = None, "bubblewrap starts a call in the agent's own group"
-    found.update(cgroups=groups.controllers if groups else [], cgroup=groups.path if groups else None, no_cgroup=why)
+    found.update(
+        cgroups=groups.controllers if groups else [],
+        cgroup=groups.path if groups else None,
+        no_cgroup=why,
+    )
     if found["profile"] == "N" and wrap is None:
         namespaces.enter(hello["uid"], hello["python"])
     syscalls.drop_bounding()
-    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)         # not before: a map of users is written by a process that can be looked into
+    # not before: a map of users is written by a process that can be looked into
+    syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     found["blind"] = found["profile"] == "L" and probe.is_blind()
     control.send(dumps(found).encode())
     gc.collect()
@@ -74,23 +91,29 @@ def main():
 
 
 class _Server:
-    """*hello*: the agent's first message; *found*: what ``probe.look`` returned; *groups*: ``cgroups.Groups`` or None.
+    """*hello*: the agent's first message; *found*: what ``probe.look`` returned; *groups*:
+    ``cgroups.Groups`` or None.
 
-    One warden is always ready, with its child: what a call waits for is only what depends on the call.
-    """
+    One warden is always ready, with its child: what a call waits for is only what depends on the
+    call."""
 
     def __init__(self, control, hello: dict, found: dict, groups):
-        self._control, self._hello, self._uid, self._found = control, hello, hello["uid"], dict(found, server=os.getpid())
+        self._control, self._hello, self._uid, self._found = (
+            control,
+            hello,
+            hello["uid"],
+            dict(found, server=os.getpid()),
+        )
         self._filters = seccomp.Filters(syscalls.MACHINE, found["profile"] == "L")
         self._groups = groups
-        self._running = {}                      # pidfd -> pid of a warden
-        self._group_of = {}                     # pid of a warden -> name of its child's group
-        self._idle = None                       # the pid of the one that waits for a call
-        self._wasted = 0                        # wardens that ended before they had one
+        self._running = {}  # pidfd -> pid of a warden
+        self._group_of = {}  # pid of a warden -> name of its child's group
+        self._idle = None  # the pid of the one that waits for a call
+        self._wasted = 0  # wardens that ended before they had one
         self._taken = os.pipe()
         self._life = os.pipe()
         self._poll = select.poll()
-        self._poll.register(control, 0)         # tells a hang-up alone: calls are for the wardens
+        self._poll.register(control, 0)  # tells a hang-up alone: calls are for the wardens
         self._poll.register(self._taken[0], select.POLLIN)
 
     def serve(self):
@@ -119,7 +142,13 @@ class _Server:
     def _spare(self):
         group = self._groups.make() if self._groups else None
         if self._hello["bubblewrap"]:
-            pid = bubblewrap.start(self._hello["bubblewrap"], dict(self._hello, found=self._found), self._control.fileno(), self._taken[1], self._life[0])
+            pid = bubblewrap.start(
+                self._hello["bubblewrap"],
+                dict(self._hello, found=self._found),
+                self._control.fileno(),
+                self._taken[1],
+                self._life[0],
+            )
         else:
             pid = namespaces.clone() if self._found["profile"] == "N" else os.fork()
         if pid == 0:
@@ -128,8 +157,16 @@ class _Server:
                 os.close(self._life[1])
                 for fd in self._running:
                     os.close(fd)
-                supervisor.wait(self._control.detach(), self._taken[1], self._life[0], self._found, self._uid, self._filters,
-                            self._groups, group)
+                supervisor.wait(
+                    self._control.detach(),
+                    self._taken[1],
+                    self._life[0],
+                    self._found,
+                    self._uid,
+                    self._filters,
+                    self._groups,
+                    group,
+                )
             finally:
                 os._exit(70)
         fd = os.pidfd_open(pid)
@@ -151,7 +188,8 @@ class _Server:
         if pid == self._idle:
             self._idle = None
             self._wasted += 1
-            if self._wasted > MAX_WASTED:       # something is wrong with all of them: the agent hears of it and starts another server
+            # something is wrong with all of them: the agent hears of it and starts another server
+            if self._wasted > MAX_WASTED:
                 os._exit(1)
 
     def _sweep(self):
@@ -162,7 +200,7 @@ class _Server:
                 try:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, os.WNOHANG)
-                except OSError:                 # it is gone, or not our child yet
+                except OSError:  # it is gone, or not our child yet
                     pass
             if not left:
                 return
@@ -170,6 +208,7 @@ class _Server:
     def _leave(self):
         """The wardens hear the agent go as we do; whoever takes too long is ended."""
         from time import monotonic
+
         end = monotonic() + LEAVE_MS / 1000
         self._poll.unregister(self._control)
         self._poll.unregister(self._taken[0])

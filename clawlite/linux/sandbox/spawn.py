@@ -1,4 +1,7 @@
-"""The start of the sandbox's server, and what the agent does for its own protection before it: both from the agent's side."""
+"""The start of the sandbox's server, and what the agent does for its own protection before it:
+both from the agent's side.
+"""
+
 import _socket
 import marshal
 import os
@@ -12,9 +15,11 @@ CLOSE_MS = 3000
 
 
 def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = False) -> tuple:
-    """Start the server; return (its pid, the socket to it).  It looks at the machine while the agent goes on.
+    """Start the server; return (its pid, the socket to it).  It looks at the machine while the
+    agent goes on.
 
-    workspace  the folder behind /workspace: made, and given to the tools' user, where it lies in one of *hidden* (the agent's state)
+    workspace  the folder behind /workspace: made, and given to the tools' user, where it lies in
+               one of *hidden* (the agent's state)
     uid        of the tools where the agent is root, or None
     bubblewrap  whether bwrap makes the namespaces (bubblewrap.py)
     Raises ``SandboxDenied``.
@@ -22,23 +27,45 @@ def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = F
     if uid == 0:
         raise SandboxDenied("tools must not be root", "give them another uid")
     if not sys.executable:
-        raise SandboxDenied("this Python does not know its own program", "run clawlite with python3")
+        raise SandboxDenied(
+            "this Python does not know its own program", "run clawlite with python3"
+        )
     _hide()
     if any(os.path.realpath(workspace).startswith(folder + "/") for folder in hidden):
         _own_folder(workspace, uid)
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    code = "import sys; sys.path.insert(0, %r); from clawlite.linux.sandbox.server import main; main()" % package
+    package = os.path.dirname(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    )
+    code = (
+        "import sys; sys.path.insert(0, %r); from clawlite.linux.sandbox.server import main; main()"
+        % package
+    )
     try:
-        pid = os.posix_spawn(sys.executable, [sys.executable, "-I", "-S", "-B", "-c", code], {"LANG": "C.UTF-8", "PATH": PATH},
-                             file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)])
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-B", "-c", code],
+            {"LANG": "C.UTF-8", "PATH": PATH},
+            file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)],
+        )
     except OSError as e:
-        raise SandboxDenied("%s cannot be started: %s" % (sys.executable, e.strerror), "mend the installation of Python") from None
+        raise SandboxDenied(
+            "%s cannot be started: %s" % (sys.executable, e.strerror),
+            "mend the installation of Python",
+        ) from None
     finally:
         theirs.close()
-    ours.send(marshal.dumps({"path": [package] + [p for p in sys.path if p and p != package], "uid": uid, "modules": modules,
-                             "python": python_folders(),
-                             "bubblewrap": _program("bwrap") if bubblewrap else None}))
+    ours.send(
+        marshal.dumps(
+            {
+                "path": [package] + [p for p in sys.path if p and p != package],
+                "uid": uid,
+                "modules": modules,
+                "python": python_folders(),
+                "bubblewrap": _program("bwrap") if bubblewrap else None,
+            }
+        )
+    )
     return pid, ours
 
 
@@ -63,26 +90,38 @@ def wait(pid: int):
 
 
 def memory(name: str, data: bytes, flags: int = os.MFD_CLOEXEC) -> int:
-    """Return a descriptor of memory that holds *data*: a message of any length that never waits for its reader."""
+    """Return a descriptor of memory that holds *data*: a message of any length that never waits
+    for its reader.
+    """
     fd = os.memfd_create(name, flags)
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(fd, rest):]
+        rest = rest[os.write(fd, rest) :]
     return fd
 
 
 def _hide():
-    """Make this process non-dumpable.  Through _ctypes: all of ctypes takes five times as long to load."""
+    """Make this process non-dumpable.  Through _ctypes: all of ctypes takes five times as long
+    to load.
+    """
     from _ctypes import call_cdeclfunction, dlopen, dlsym
+
     if call_cdeclfunction(dlsym(dlopen(None, 0), "prctl"), (4, 0, 0, 0, 0)):
-        raise SandboxDenied("the agent cannot be hidden from its tools (PR_SET_DUMPABLE)", "run it outside of this container")
+        raise SandboxDenied(
+            "the agent cannot be hidden from its tools (PR_SET_DUMPABLE)",
+            "run it outside of this container",
+        )
 
 
 def _own_folder(path: str, uid):
-    """Make the agent's own workspace; where the agent is root it belongs to the user of the tools."""
+    """Make the agent's own workspace; where the agent is root it belongs to the user of the
+    tools.
+    """
     try:
         os.makedirs(path, 0o700, exist_ok=True)
         if uid is not None and os.stat(path).st_uid == 0:
             os.chown(path, uid, uid)
     except OSError as e:
-        raise SandboxDenied("the workspace %s: %s" % (path, e.strerror), "make it a folder that the agent can write") from None
+        raise SandboxDenied(
+            "the workspace %s: %s" % (path, e.strerror), "make it a folder that the agent can write"
+        ) from None

@@ -1,11 +1,14 @@
-"""The warden: one process for each call, between the server and the child.  It builds the sandbox and ends it.
+"""The warden: one process for each call, between the server and the child.  It builds the sandbox
+and ends it.
 
-In profile N it is pid 1 of the call's own pid namespace: when it goes, the kernel ends all that is left in there.  In profile L it
-is the subreaper of the call: whatever loses its parent becomes its child, so that the tree is dead when nobody is left.
-It reads what the tool writes, keeps the time, looks at memory and processes, and tells the agent how it ended, in messages:
-P (a listening socket for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to end.
-The agent's own message is one byte, which lies unread until the warden begins: a line that breaks before tells the agent so (ECONNRESET).
-"""
+In profile N it is pid 1 of the call's own pid namespace: when it goes, the kernel ends all that is
+left in there.  In profile L it is the subreaper of the call: whatever loses its parent becomes its
+child, so that the tree is dead when nobody is left. It reads what the tool writes, keeps the time,
+looks at memory and processes, and tells the agent how it ended, in messages: P (a listening socket
+for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to
+end. The agent's own message is one byte, which lies unread until the warden begins: a line that
+breaks before tells the agent so (ECONNRESET)."""
+
 import _socket
 import array
 import marshal
@@ -34,12 +37,14 @@ from clawlite.linux.sandbox.plan import Refused
 
 
 def bring(hello: dict):
-    """Import what the agent says that functions will want: afterwards, in another root, the files are elsewhere."""
+    """Import what the agent says that functions will want: afterwards, in another root, the
+    files are elsewhere.
+    """
     sys.path[:] = hello["path"]
     for name in hello["modules"]:
         try:
             __import__(name)
-        except ImportError:             # the function that wants it will say so
+        except ImportError:  # the function that wants it will say so
             pass
 
 
@@ -49,7 +54,8 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     control  the server's line to the agent: whichever warden is idle takes the next call from it
     taken    a pipe; one byte tells the server that this warden has a call
     life     a pipe that hangs up when the server has gone
-    found    what the probe says;  uid  of the tools, or None;  filters  function(seccomp.Rules) -> code
+    found    what the probe says;  uid  of the tools, or None;  filters  function(seccomp.Rules) ->
+             code
     groups   ``cgroups.Groups`` or None;  group  the name of the child's one
     """
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -71,25 +77,29 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     else:
         table = mounts.Table()
         found = dict(found, strangers=limits.strangers(os.getuid() if uid is None else uid))
-    table.look()                                        # while there is time
+    table.look()  # while there is time
     data, extra, _, _ = ours.recvmsg(1, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
-    if not data:                                        # the child needs the old root until it is ready
+    # the child needs the old root until it is ready
+    if not data:
         os._exit(71)
     asks = modes.Modes(int.from_bytes(extra[0][2][:4], sys.byteorder), uid) if extra else None
     calls = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
     call = take(calls)
     calls.close()
-    if call is None:                                     # the agent has gone
+    if call is None:  # the agent has gone
         os._exit(0)
     os.write(taken, b"T")
     os.close(taken)
-    if found["profile"] == "L":                         # here nobody else ends what the child left behind: so not before that is done
+    # here nobody else ends what the child left behind: so not before that is done
+    if found["profile"] == "L":
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
     _run(*call, found, uid, pid, ours, life, group, asks, table)
 
 
 def take(calls):
-    """Return (descriptors of the next call: plan, job, the child's line to the agent, ours; milliseconds it has, or None); None when the agent has gone."""
+    """Return (descriptors of the next call: plan, job, the child's line to the agent, ours;
+    milliseconds it has, or None); None when the agent has gone.
+    """
     size = 4 * 4
     data, extra, _, _ = calls.recvmsg(64, _socket.CMSG_SPACE(size), _socket.MSG_CMSG_CLOEXEC)
     if not data or not extra:
@@ -99,34 +109,50 @@ def take(calls):
     return fds.tolist(), int(data[1:]) if len(data) > 1 else None
 
 
-def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int, group, asks, table):
+def _run(
+    fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int, group, asks, table
+):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
-    agent.recv(1)                                       # it has begun: until then the agent may have it begun again
+    # it has begun: until then the agent may have it begun again
+    agent.recv(1)
     plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
     try:
-        plan.update(timeout_ms=timeout_ms, profile=found["profile"], uid=uid, own_users=found["own_users"], blind=found["blind"],
-                    landlock=found["landlock"] if found["profile"] == "L" else None,
-                    inside=found["landlock"] if found["profile"] == "N" else None)
+        plan.update(
+            timeout_ms=timeout_ms,
+            profile=found["profile"],
+            uid=uid,
+            own_users=found["own_users"],
+            blind=found["blind"],
+            landlock=found["landlock"] if found["profile"] == "L" else None,
+            inside=found["landlock"] if found["profile"] == "N" else None,
+        )
         try:
-            plan["kept"] = group.limit(plan) if group else []           # the rest is kept by the child and the watch
+            # the rest is kept by the child and the watch
+            plan["kept"] = group.limit(plan) if group else []
             plan["others"] = _others(plan, found)
             _hide(plan, found["cgroup"])
             _deny(plan, table)
             _build(plan, agent, secretfiles.values_of(job_fd) if plan["gives_files"] else {})
             kept = memory_accounting.Held(plan) if limits.is_watched(plan) else None
         except OSError as e:
-            raise Refused("%s: %s" % (e.filename or "the sandbox", e.strerror), "see what works here with: clawlite doctor") from None
+            raise Refused(
+                "%s: %s" % (e.filename or "the sandbox", e.strerror),
+                "see what works here with: clawlite doctor",
+            ) from None
         if asks is not None:
             asks.allow(plan)
         output = os.pipe() if plan["kind"] == "command" else (-1, -1)
         memory = os.memfd_create("plan")
         os.write(memory, marshal.dumps(plan))
         handed = [memory, job_fd, talk] + [fd for fd in output[1:] if fd >= 0]
-        if plan["room"] is not None:                        # before anything can grow, and as who looks at it later
+        # before anything can grow, and as who looks at it later
+        if plan["room"] is not None:
             _confine(plan, uid)
             plan["room"] = max(plan["room"], quota.size(watch.workspace(plan)))
-        to_child.sendmsg([b"J"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", handed))])
+        to_child.sendmsg(
+            [b"J"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", handed))]
+        )
         for fd in handed + [plan_fd]:
             os.close(fd)
         if plan["room"] is None:
@@ -135,7 +161,7 @@ def _run(fds: list, timeout_ms, found: dict, uid, pid: int, to_child, life: int,
     except Refused as e:
         watch.clear(plan)
         end = {"refused": e.args[0], "hint": e.args[1]}
-    except Exception as e:                              # ours to mend; the agent says so
+    except Exception as e:  # ours to mend; the agent says so
         watch.clear(plan)
         end = {"refused": "%s: %s" % (type(e).__name__, e), "hint": "this is a bug in clawlite"}
     watch.tell(agent, b"E" + dumps(end).encode())
@@ -164,21 +190,27 @@ def _build(plan: dict, agent, files: dict):
         namespaces.close_proc()
         return
     if plan["network"]:
-        raise Refused("without a network namespace a child with network could go anywhere", probe.NETWORK_HINT)
+        raise Refused(
+            "without a network namespace a child with network could go anywhere", probe.NETWORK_HINT
+        )
     plan["tmp"] = os.path.realpath(plan["tmp"])
     above = secretfiles.parent(plan["tmp"]) if plan["gives_files"] else None
     plan["hidden"] = plan["hidden"] + ([above] if above else [])
     try:
         plans.for_landlock(plan, landlock.around, landlock.listable)
-    except ValueError as e:                             # a denied path that cannot be kept out
-        raise Refused(str(e), "deny a folder with fewer neighbours, or allow user namespaces") from None
+    except ValueError as e:  # a denied path that cannot be kept out
+        raise Refused(
+            str(e), "deny a folder with fewer neighbours, or allow user namespaces"
+        ) from None
     _folder(plan)
     if files:
         secretfiles.folder(above, plan, files, watch.remove)
 
 
 def _deny(plan: dict, table):
-    """Deny what is denied by each of its names.  In profile N what is mounted from here on stays outside."""
+    """Deny what is denied by each of its names.  In profile N what is mounted from here on stays
+    outside.
+    """
     if plan["profile"] == "N":
         namespaces.freeze()
     names.deny(plan, table, namespaces.OLD if plan["profile"] == "N" else "")
@@ -186,58 +218,105 @@ def _deny(plan: dict, table):
 
 
 def _hide(plan: dict, path):
-    """Let no tool see the folder *path* of the calls' control groups, where limits are written: in N by a mask, in L by a denial."""
+    """Let no tool see the folder *path* of the calls' control groups, where limits are written:
+    in N by a mask, in L by a denial.
+    """
     if path is None:
         return
     plan["hidden"] = plan["hidden"] + [path]
-    for source, target in [("/", "/")] if plan["whole"] else [mount[:2] for mount in plan["mounts"]]:
+    for source, target in (
+        [("/", "/")] if plan["whole"] else [mount[:2] for mount in plan["mounts"]]
+    ):
         source = source.rstrip("/") + "/"
         if (path + "/").startswith(source):
-            plan["masks"] = plan["masks"] + [os.path.join(target, path[len(source):])]
+            plan["masks"] = plan["masks"] + [os.path.join(target, path[len(source) :])]
         elif source.startswith(path + "/"):
-            raise Refused("%s holds the control groups of the agent's calls, no tool may see them" % target, "mount another folder")
+            raise Refused(
+                "%s holds the control groups of the agent's calls, no tool may see them" % target,
+                "mount another folder",
+            )
 
 
 def _others(plan: dict, found: dict) -> int:
     """Return what RLIMIT_NPROC has to leave for others of the same user."""
-    if plan["max_processes"] is None or "max_processes" in plan["kept"] or (plan["profile"] == "N" and plan["own_users"]):
+    if (
+        plan["max_processes"] is None
+        or "max_processes" in plan["kept"]
+        or (plan["profile"] == "N" and plan["own_users"])
+    ):
         return 0
     uid = os.getuid() if plan["uid"] is None else plan["uid"]
-    if plan["profile"] == "N":                          # the server's user namespace; the child, which is there already, is one of its tasks
+    # the server's user namespace; the child, which is there already, is one of its tasks
+    if plan["profile"] == "N":
         return limits.tasks_below(found["server"], uid, namespaces.OLD + "/proc") - 1
     return limits.tasks_of(uid, found["strangers"])
 
 
 def _check_limits(plan: dict):
     """Refuse a limit that can only be kept in part here, unless the settings relax it by name."""
-    if plan["max_processes"] is not None and plan["profile"] == "N" and not plan["own_users"] and limits.kernel() < (5, 14) \
-            and "max_processes" not in plan["relaxed"] + plan["kept"]:
-        raise Refused("max_processes is only counted now and then on this kernel", 'use Linux >= 5.14, or set relaxed = ["max_processes"]')
-    if plan["max_processes"] is not None and plan["blind"] and "max_processes" not in plan["relaxed"] + plan["kept"]:
-        raise Refused("max_processes cannot be counted: /proc hides processes of this user (hidepid)",
-                      'give the agent a control group (clawlite service), mount /proc without hidepid, or set relaxed = ["max_processes"]')
-    least, how = (cgroups.LEAST_SHARES, "cpu.weight") if "cpu_shares" in plan["kept"] else (limits.LEAST_SHARES, "nice")
-    if plan["cpu_shares"] is not None and plan["cpu_shares"] < least and "cpu_shares" not in plan["relaxed"]:
-        raise Refused("cpu_shares %d: %s goes no lower than %d" % (plan["cpu_shares"], how, least),
-                      'give it at least %d, or set relaxed = ["cpu_shares"]' % least)
+    if (
+        plan["max_processes"] is not None
+        and plan["profile"] == "N"
+        and not plan["own_users"]
+        and limits.kernel() < (5, 14)
+        and "max_processes" not in plan["relaxed"] + plan["kept"]
+    ):
+        raise Refused(
+            "max_processes is only counted now and then on this kernel",
+            'use Linux >= 5.14, or set relaxed = ["max_processes"]',
+        )
+    if (
+        plan["max_processes"] is not None
+        and plan["blind"]
+        and "max_processes" not in plan["relaxed"] + plan["kept"]
+    ):
+        raise Refused(
+            "max_processes cannot be counted: /proc hides processes of this user (hidepid)",
+            "give the agent a control group (clawlite service), mount /proc without "
+            'hidepid, or set relaxed = ["max_processes"]',
+        )
+    least, how = (
+        (cgroups.LEAST_SHARES, "cpu.weight")
+        if "cpu_shares" in plan["kept"]
+        else (limits.LEAST_SHARES, "nice")
+    )
+    if (
+        plan["cpu_shares"] is not None
+        and plan["cpu_shares"] < least
+        and "cpu_shares" not in plan["relaxed"]
+    ):
+        raise Refused(
+            "cpu_shares %d: %s goes no lower than %d" % (plan["cpu_shares"], how, least),
+            'give it at least %d, or set relaxed = ["cpu_shares"]' % least,
+        )
 
 
 def _placeholders(plan: dict):
-    """See to it that every denied path is there to be covered; in a folder of somebody else's nothing is made."""
+    """See to it that every denied path is there to be covered; in a folder of somebody else's
+    nothing is made.
+    """
     for path in plan["absent"]:
         parent = os.path.dirname(path)
         while not os.path.lexists(namespaces.OLD + parent):
             parent = os.path.dirname(parent)
         if plan["is_own"] and path.startswith(plan["folder"] + "/"):
-            os.makedirs(namespaces.OLD + path, 0o700, exist_ok=True)      # another call may have made it since
+            # another call may have made it since
+            os.makedirs(namespaces.OLD + path, 0o700, exist_ok=True)
         elif plan["uid"] is not None or os.access(namespaces.OLD + parent, os.W_OK):
-            raise Refused("the denied path %s does not exist, and the kernel denies nothing that is not there" % path,
-                          "make an empty folder of that name")
+            raise Refused(
+                "the denied path %s does not exist, and the kernel denies nothing that "
+                "is not there" % path,
+                "make an empty folder of that name",
+            )
 
 
 def _root(plan: dict, files: dict):
-    """Build the root of profile N: what the system needs, what is declared, and nothing over what is denied."""
-    targets = [target for _, target, _ in plan["mounts"]] + ([secretfiles.place_of(plan)] if files else [])
+    """Build the root of profile N: what the system needs, what is declared, and nothing over
+    what is denied.
+    """
+    targets = [target for _, target, _ in plan["mounts"]] + (
+        [secretfiles.place_of(plan)] if files else []
+    )
     own = bool(plan["whole"]) or namespaces.Root.lacks(targets)
     root = namespaces.Root(own)
     if plan["whole"]:
@@ -253,24 +332,31 @@ def _root(plan: dict, files: dict):
     elif own:
         uid, gid = (os.getuid(), os.getgid()) if plan["uid"] is None else (plan["uid"], plan["uid"])
         root.system(uid, gid)
-    if own:                                             # /proc and the ordinary /tmp are there already, but not in this one
+    # /proc and the ordinary /tmp are there already, but not in this one
+    if own:
         root.proc()
     if own or plan["tmp_mb"] != plans.TMP_MB:
         root.tmp(plan["tmp_mb"], plan["env"]["TMPDIR"])
     for source, target, writable in plan["mounts"]:
         try:
             root.bind(source, target, writable)
-        except FileNotFoundError:                       # nothing there to be touched
+        except FileNotFoundError:  # nothing there to be touched
             continue
         except OSError as e:
-            raise Refused("%s: %s" % (target, e.strerror), "uid %d of the agent must be able to reach it" % os.getuid()) from None
+            raise Refused(
+                "%s: %s" % (target, e.strerror),
+                "uid %d of the agent must be able to reach it" % os.getuid(),
+            ) from None
     for path in plan["veils"]:
         root.veil(path, *[mount for mount in plan["mounts"] if mount[1] == plan["folder"]])
     for target in plan["pins"]:
         root.pin(target)
     for target in plan["masks"]:
         if not root.mask(target):
-            raise Refused("the denied file %s has other names: its file system ignores case" % target, "deny the folder that it lies in")
+            raise Refused(
+                "the denied file %s has other names: its file system ignores case" % target,
+                "deny the folder that it lies in",
+            )
     if files:
         secretfiles.mount(root, plan, files)
     root.close()
@@ -282,9 +368,18 @@ def _door(plan: dict, agent):
     listener.bind(("127.0.0.1", 0))
     listener.listen(64)
     url = "http://127.0.0.1:%d" % listener.getsockname()[1]
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ):
         plan["env"][name] = url
-    agent.sendmsg([b"P"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [listener.fileno()]))])
+    agent.sendmsg(
+        [b"P"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [listener.fileno()]))]
+    )
     listener.close()
 
 

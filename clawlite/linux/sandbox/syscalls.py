@@ -1,25 +1,51 @@
 """System calls that Python has no function for, by number, for each machine that clawlite knows.
 
-1. The machine is that of this process, not of the kernel: a 32-bit Python on a 64-bit kernel makes 32-bit calls.
+1. The machine is that of this process, not of the kernel: a 32-bit Python on a 64-bit kernel makes
+   32-bit calls.
 2. Numbers from 424 on are the same everywhere; the older ones are in a table for each machine
    (Linux: arch/x86/entry/syscalls/syscall_64.tbl, arch/arm/tools/syscall.tbl, scripts/syscall.tbl).
-3. Only the sandbox's server loads this module: ``ctypes`` costs an agent 2 ms that its READY does not have.
+3. Only the sandbox's server loads this module: ``ctypes`` costs an agent 2 ms that its READY does
+   not have.
 """
+
 import ctypes
 import os
 import struct
 
 X86_64, AARCH64, ARM = "x86_64", "aarch64", "arm"
-AUDIT_ARCH = {X86_64: 0xC000003E, AARCH64: 0xC00000B7, ARM: 0x40000028}     # linux/audit.h
-CEILING = 470               # the first number that nobody has given out; what comes later is refused until it is known
-ARM_PRIVATE = (0xF0001, 0xF0006)    # breakpoint .. get_tls (arch/arm/include/uapi/asm/unistd.h)
+AUDIT_ARCH = {X86_64: 0xC000003E, AARCH64: 0xC00000B7, ARM: 0x40000028}  # linux/audit.h
+# the first number that nobody has given out; what comes later is refused until it is known
+CEILING = 470
+ARM_PRIVATE = (0xF0001, 0xF0006)  # breakpoint .. get_tls (arch/arm/include/uapi/asm/unistd.h)
 
 _COMMON = {
-    "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
-    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "close_range": 436, "openat2": 437, "pidfd_getfd": 438,
-    "process_madvise": 440, "mount_setattr": 442, "quotactl_fd": 443, "landlock_create_ruleset": 444,
-    "landlock_add_rule": 445, "landlock_restrict_self": 446, "memfd_secret": 447, "process_mrelease": 448,
-    "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "open_tree_attr": 467, "file_setattr": 469,
+    "pidfd_send_signal": 424,
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "clone3": 435,
+    "close_range": 436,
+    "openat2": 437,
+    "pidfd_getfd": 438,
+    "process_madvise": 440,
+    "mount_setattr": 442,
+    "quotactl_fd": 443,
+    "landlock_create_ruleset": 444,
+    "landlock_add_rule": 445,
+    "landlock_restrict_self": 446,
+    "memfd_secret": 447,
+    "process_mrelease": 448,
+    "fchmodat2": 452,
+    "setxattrat": 463,
+    "removexattrat": 466,
+    "open_tree_attr": 467,
+    "file_setattr": 469,
 }
 _ROWS = """
 name                x86_64 aarch64 arm
@@ -157,22 +183,41 @@ vmsplice            278 75 343
 
 def _tables() -> dict:
     rows = [line.split() for line in _ROWS.split("\n") if line]
-    return {machine: dict(_COMMON, **{row[0]: int(row[column]) for row in rows[1:] if row[column] != "-"})
-            for column, machine in enumerate(rows[0]) if column}
+    return {
+        machine: dict(
+            _COMMON, **{row[0]: int(row[column]) for row in rows[1:] if row[column] != "-"}
+        )
+        for column, machine in enumerate(rows[0])
+        if column
+    }
 
 
 TABLES = _tables()
-_MACHINES = {("x86_64", 8): X86_64, ("aarch64", 8): AARCH64, ("aarch64", 4): ARM, ("armv8l", 4): ARM, ("armv7l", 4): ARM,
-             ("armv6l", 4): ARM}
-MACHINE = _MACHINES.get((os.uname().machine, struct.calcsize("P")))     # None: no table, so no sandbox
+_MACHINES = {
+    ("x86_64", 8): X86_64,
+    ("aarch64", 8): AARCH64,
+    ("aarch64", 4): ARM,
+    ("armv8l", 4): ARM,
+    ("armv7l", 4): ARM,
+    ("armv6l", 4): ARM,
+}
+# None: no table, so no sandbox
+MACHINE = _MACHINES.get((os.uname().machine, struct.calcsize("P")))
 NUMBERS = TABLES.get(MACHINE, {})
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
 _prctl = _libc.prctl
-_CAP_HEADER = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0))     # _LINUX_CAPABILITY_VERSION_3
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 1, 4, 22, 24, 36
+# _LINUX_CAPABILITY_VERSION_3
+_CAP_HEADER = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0))
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = (
+    1,
+    4,
+    22,
+    24,
+    36,
+)
 PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 38, 47
 
 
@@ -194,7 +239,9 @@ def call(name: str, *arguments) -> int:
 
 def prctl(option: int, *arguments) -> int:
     """prctl(2); raises ``OSError``."""
-    words = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments] + [ctypes.c_ulong(0)] * (4 - len(arguments))
+    words = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in arguments] + [
+        ctypes.c_ulong(0)
+    ] * (4 - len(arguments))
     result = _prctl(option, *words)
     if result < 0:
         code = ctypes.get_errno()
@@ -203,17 +250,20 @@ def prctl(option: int, *arguments) -> int:
 
 
 def drop_bounding():
-    """Take every capability out of reach of a program that is started later; without CAP_SETPCAP there is none to take."""
+    """Take every capability out of reach of a program that is started later; without CAP_SETPCAP
+    there is none to take.
+    """
     for number in range(64):
         try:
             prctl(PR_CAPBSET_DROP, number)
-        except OSError:                             # past the last one that this kernel knows, or not ours to drop
+        # past the last one that this kernel knows, or not ours to drop
+        except OSError:
             return
 
 
 def drop_capabilities():
     """Give up every capability, for good: ambient, permitted, effective and inheritable sets."""
-    prctl(PR_CAP_AMBIENT, 4)                        # PR_CAP_AMBIENT_CLEAR_ALL
+    prctl(PR_CAP_AMBIENT, 4)  # PR_CAP_AMBIENT_CLEAR_ALL
     if _libc.capset(_CAP_HEADER, bytes(24)):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), "capset")

@@ -1,9 +1,12 @@
-"""The watch over one running call: what it writes, how long it takes, what it uses, and the end of all that it started.
+"""The watch over one running call: what it writes, how long it takes, what it uses, and the end of
+all that it started.
 
 1. Output beyond its limit is read, counted and dropped, so that nobody waits at a full pipe.
-2. The end of the time: TERM to the whole tree, 500 ms, KILL.  The end of the command is the end of the tree, at once.
+2. The end of the time: TERM to the whole tree, 500 ms, KILL.  The end of the command is the end of
+   the tree, at once.
 3. A tree is dead when this process, to which every orphan comes, has no child any more.
 """
+
 import os
 import resource
 import select
@@ -14,12 +17,14 @@ from clawlite.linux.files import quota
 from clawlite.linux.sandbox import limits
 from clawlite.linux.sandbox.removal import remove
 
-GRACE_MS = 500                  # between TERM and KILL
+GRACE_MS = 500  # between TERM and KILL
 READ = 65536
 PART = 32768
-REAPED, ALL = 256, 65536        # zombies that are collected at once: a tree may make them as fast.  What is left is counted, where memory is
-IDLE_MS = 1000                  # how often zombies are collected when nothing else is to be watched
-SWEEP_MS, SWEEPS = 2, 2000      # rounds of KILL, for what is stuck in the kernel
+# zombies that are collected at once: a tree may make them as fast.  What is left is counted, where
+# memory is
+REAPED, ALL = 256, 65536
+IDLE_MS = 1000  # how often zombies are collected when nothing else is to be watched
+SWEEP_MS, SWEEPS = 2, 2000  # rounds of KILL, for what is stuck in the kernel
 
 
 def tell(agent, message: bytes):
@@ -33,26 +38,42 @@ def tell(agent, message: bytes):
 class Watch:
     """One running child, from its start to the end of its tree."""
 
-    def __init__(self, plan: dict, agent, pid: int, output: int, life: int, memory, group=None, asks=None):
+    def __init__(
+        self, plan: dict, agent, pid: int, output: int, life: int, memory, group=None, asks=None
+    ):
         self._plan, self._agent, self._pid, self._output = plan, agent, pid, output
         self._tree = limits.everybody if plan["profile"] == "N" else limits.descendants
-        self._group = group                             # ``cgroups.Group``: what it keeps need not be looked at
-        self._memory = memory                           # ``held.Held``, or None
+        # ``cgroups.Group``: what it keeps need not be looked at
+        self._group = group
+        self._memory = memory  # ``held.Held``, or None
         self._most = None if "max_processes" in plan["kept"] else plan["max_processes"]
-        self._level = limits.nice_of(plan["cpu_shares"]) if limits.is_weighed(plan) and os.path.exists("/proc/self/autogroup") else 0
-        self._folder = plan.get("private")              # /tmp of profile L
-        self._room = plan["room"]                       # bytes of the workspace: one that has more already may become smaller, not larger
-        self._looks = self._memory is not None or self._most is not None or self._folder is not None or self._room is not None or self._level > 0
+        self._level = (
+            limits.nice_of(plan["cpu_shares"])
+            if limits.is_weighed(plan) and os.path.exists("/proc/self/autogroup")
+            else 0
+        )
+        self._folder = plan.get("private")  # /tmp of profile L
+        # bytes of the workspace: one that has more already may become smaller, not larger
+        self._room = plan["room"]
+        self._looks = (
+            self._memory is not None
+            or self._most is not None
+            or self._folder is not None
+            or self._room is not None
+            or self._level > 0
+        )
         self._at_once = ALL if memory is None else REAPED
-        self._ended = ""                                # which limit, "/tmp", "max_size_mb" or "cancelled"
+        # which limit, "/tmp", "max_size_mb" or "cancelled"
+        self._ended = ""
         self._status = None
         self._kept, self._size, self._total = [], 0, 0
         self._look_at = 0.0
-        self._memory_at = time.monotonic() + limits.TICK_MS / 1000     # /proc/locks takes the kernel 5 to 15 ms: not for a command that ends before
+        # /proc/locks takes the kernel 5 to 15 ms: not for a command that ends before
+        self._memory_at = time.monotonic() + limits.TICK_MS / 1000
         self._poll = select.poll()
         self._poll.register(agent, select.POLLHUP | select.POLLRDHUP)
-        self._poll.register(life, 0)                    # tells a hang-up: the server has gone
-        self._asks = asks                               # ``modes.Modes`` of profile L
+        self._poll.register(life, 0)  # tells a hang-up: the server has gone
+        self._asks = asks  # ``modes.Modes`` of profile L
         if asks is not None:
             self._poll.register(asks, select.POLLIN)
         self._door = os.pidfd_open(pid)
@@ -65,7 +86,8 @@ class Watch:
         """Watch it to its end; return what the agent is told."""
         try:
             self._watch()
-        finally:                                        # also where we fail: nobody else ends what is left
+        # also where we fail: nobody else ends what is left
+        finally:
             self._sweep()
         return self._report()
 
@@ -86,9 +108,12 @@ class Watch:
                 continue
             wait = tick if stop is None else min(tick, (stop - now) * 1000 + 1)
             if self._step(wait):
-                self._ended, kill_at = self._ended or "cancelled", kill_at or time.monotonic() + GRACE_MS / 1000
+                self._ended, kill_at = (
+                    self._ended or "cancelled",
+                    kill_at or time.monotonic() + GRACE_MS / 1000,
+                )
                 self._terminate()
-            elif self._over():                          # also after TERM: 500 ms are long
+            elif self._over():  # also after TERM: 500 ms are long
                 break
 
     def _step(self, wait_ms: float) -> bool:
@@ -102,7 +127,7 @@ class Watch:
             elif self._asks is not None and fd == self._asks.fileno():
                 if event & select.POLLIN:
                     self._asks.answer()
-                else:                                   # nobody is left who could ask
+                else:  # nobody is left who could ask
                     self._poll.unregister(fd)
             else:
                 self._poll.unregister(fd)
@@ -122,28 +147,45 @@ class Watch:
             pass
 
     def _over(self) -> bool:
-        """Return whether the tree uses more than it may; then ``_ended`` says of what, if nothing else ended it before."""
+        """Return whether the tree uses more than it may; then ``_ended`` says of what, if
+        nothing else ended it before.
+        """
         most, now, over = self._most, time.monotonic(), ""
         if not self._looks or now < self._look_at:
             return False
-        start = time.process_time()             # of the processor, not of the wall: a tree that takes all of it is looked at all the same
-        pids = self._tree() if self._memory is None or self._plan["profile"] == "N" else limits.descendants((), self._memory.most)
+        # of the processor, not of the wall: a tree that takes all of it is looked at all the same
+        start = time.process_time()
+        pids = (
+            self._tree()
+            if self._memory is None or self._plan["profile"] == "N"
+            else limits.descendants((), self._memory.most)
+        )
         if self._level:
             limits.weigh(pids, self._level)
-        if self._memory is not None and self._status is None and now >= self._memory_at and self._memory.is_over(pids):
+        if (
+            self._memory is not None
+            and self._status is None
+            and now >= self._memory_at
+            and self._memory.is_over(pids)
+        ):
             over = "memory_mb"
         elif most is not None and limits.tasks(pids) > most:
             over = "max_processes"
-        elif self._folder is not None and limits.is_more(self._folder, pids, self._plan["tmp_mb"] << 20):
+        elif self._folder is not None and limits.is_more(
+            self._folder, pids, self._plan["tmp_mb"] << 20
+        ):
             over = "/tmp"
         elif self._room is not None and quota.size(workspace(self._plan)) > self._room:
             over = "max_size_mb"
-        self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.process_time() - start))      # a look at much takes long
+        # a look at much takes long
+        self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.process_time() - start))
         self._ended = self._ended or over
         return bool(over)
 
     def _drain(self, rounds: int):
-        """Read what the tool wrote: what is beyond the limit is counted and dropped, so that nobody waits at a full pipe."""
+        """Read what the tool wrote: what is beyond the limit is counted and dropped, so that
+        nobody waits at a full pipe.
+        """
         limit = self._plan["max_output_bytes"]
         for _ in range(rounds):
             try:
@@ -157,13 +199,14 @@ class Watch:
                 return
             self._total += len(data)
             if self._size < limit:
-                data = data[:limit - self._size]
+                data = data[: limit - self._size]
                 self._size += len(data)
                 self._kept.append(data)
 
     def _terminate(self):
         for pid in self._tree():
-            for number in (signal.SIGTERM, signal.SIGCONT):         # who is stopped hears it when it goes on
+            # who is stopped hears it when it goes on
+            for number in (signal.SIGTERM, signal.SIGCONT):
                 try:
                     os.kill(pid, number)
                 except OSError:
@@ -173,7 +216,8 @@ class Watch:
         """End the whole tree, whatever it did to get away, and wait until it is gone."""
         if self._plan["profile"] == "N" and os.getpid() == 1:
             try:
-                os.kill(-1, signal.SIGKILL)             # the whole pid namespace at once: nobody forks away from it
+                # the whole pid namespace at once: nobody forks away from it
+                os.kill(-1, signal.SIGKILL)
             except OSError:
                 pass
         self._at_once = ALL
@@ -184,7 +228,8 @@ class Watch:
             if self._group is not None:
                 self._group.kill()
             for pid in self._tree():
-                if self._plan["profile"] == "L":        # one that forks faster than it is found stops forking
+                # one that forks faster than it is found stops forking
+                if self._plan["profile"] == "L":
                     try:
                         resource.prlimit(pid, resource.RLIMIT_NPROC, (0, 0))
                     except (OSError, ValueError):
@@ -207,14 +252,18 @@ class Watch:
     def _report(self) -> dict:
         for data in self._kept:
             for start in range(0, len(data), PART):
-                tell(self._agent, b"O" + data[start:start + PART])
+                tell(self._agent, b"O" + data[start : start + PART])
         clear(self._plan)
         if self._group is not None and not self._ended and self._group.is_out_of_memory():
             self._ended = "memory_mb"
         status = self._status if self._status is not None else 9
         code = os.waitstatus_to_exitcode(status)
-        return {"exit_code": 128 - code if code < 0 else code, "ended": self._ended, "original_bytes": self._total,
-                "note": self._plan.get("note", "")}
+        return {
+            "exit_code": 128 - code if code < 0 else code,
+            "ended": self._ended,
+            "original_bytes": self._total,
+            "note": self._plan.get("note", ""),
+        }
 
 
 def workspace(plan: dict) -> str:
@@ -227,4 +276,3 @@ def clear(plan: dict):
     for name in ("private", "secrets"):
         if name in plan:
             remove(plan[name])
-

@@ -1,5 +1,7 @@
-"""Secrets that tools use (clawlite.toml, ``[[credentials]]``): on the wire for the host that they belong to, or in the environment or in
-a file of the tools that declare them, and nowhere else.  Each is resolved when it is used, and what looks for leaks learns it then."""
+"""Secrets that tools use (clawlite.toml, ``[[credentials]]``): on the wire for the host that they
+belong to, or in the environment or in a file of the tools that declare them, and nowhere else.
+Each is resolved when it is used, and what looks for leaks learns it then."""
+
 from clawlite.linux.secrets.secrets import resolve, stores
 
 
@@ -16,11 +18,16 @@ class Credentials:
 
     def injections(self) -> list:
         """Return what ``fetch.Fetcher.start`` takes: [(host, header, function() -> value), ...]."""
-        return [(host, header, lambda name=name, form=form: form.replace("{}", self._value(name)))
-                for name, _, hosts, header, form in self._records for host in hosts]
+        return [
+            (host, header, lambda name=name, form=form: form.replace("{}", self._value(name)))
+            for name, _, hosts, header, form in self._records
+            for host in hosts
+        ]
 
     def values(self, tool: str) -> dict:
-        """Return {name: value} of what *tool* gets, as variables or as files.  Raises ``SecretError``."""
+        """Return {name: value} of what *tool* gets, as variables or as files.  Raises
+        ``SecretError``.
+        """
         return {name: self._value(name) for name, tools, _, _, _ in self._records if tool in tools}
 
     def _value(self, name: str) -> str:

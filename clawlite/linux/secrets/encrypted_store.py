@@ -1,11 +1,16 @@
-"""The secret store, encrypted: AES-256-GCM with a key that lies elsewhere (CKP 5.7 ``secrets.encryption``).
+"""The secret store, encrypted: AES-256-GCM with a key that lies elsewhere (CKP 5.7
+``secrets.encryption``).
 
-    file of a secret   "clawlite aes-256-gcm 1", line feed, base64 of nonce (12 bytes), ciphertext and tag (16), line feed
-    bound to           the agent's name, NUL, the secret's name: a file that is renamed or copied to another agent is refused
-    key                the file that $CLAWLITE_SECRETS_KEY_FILE names: 32 bytes, or 64 hexadecimal digits; nobody else may read it
+    file of a secret   "clawlite aes-256-gcm 1", line feed, base64 of nonce (12 bytes), ciphertext
+                       and tag (16), line feed
+    bound to           the agent's name, NUL, the secret's name: a file that is renamed or copied to
+                       another agent is refused
+    key                the file that $CLAWLITE_SECRETS_KEY_FILE names: 32 bytes, or 64 hexadecimal
+                       digits; nobody else may read it
 
-It needs the package ``cryptography`` (pip install 'clawlite[crypto]'); without it, or without a key, it is refused by name.
-"""
+It needs the package ``cryptography`` (pip install 'clawlite[crypto]'); without it, or without a
+key, it is refused by name."""
+
 import binascii
 import os
 import stat
@@ -29,15 +34,20 @@ def seal(agent: str, name: str, value: bytes) -> bytes:
 
 
 def open_sealed(agent: str, name: str, data: bytes) -> bytes:
-    """Return the value in *data*, which begins with ``MAGIC``.  Raises ``ClawError``: nothing of what is wrong tells of the value."""
+    """Return the value in *data*, which begins with ``MAGIC``.  Raises ``ClawError``: nothing of
+    what is wrong tells of the value.
+    """
     cipher, value = _cipher(), None
     try:
-        coded = binascii.a2b_base64(data[len(MAGIC):])
+        coded = binascii.a2b_base64(data[len(MAGIC) :])
         value = cipher.decrypt(coded[:_NONCE], coded[_NONCE:], _bound(agent, name))
-    except Exception:                   # of the package: InvalidTag, ValueError
+    except Exception:  # of the package: InvalidTag, ValueError
         pass
     if value is None:
-        raise ClawError("it cannot be decrypted: another key, another name, or damaged", "set it again with: clawlite secrets set %s" % name)
+        raise ClawError(
+            "it cannot be decrypted: another key, another name, or damaged",
+            "set it again with: clawlite secrets set %s" % name,
+        )
     return value
 
 
@@ -49,21 +59,30 @@ def _cipher():
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
-        raise ClawError("the secret store is encrypted, and the package cryptography is missing", "pip install 'clawlite[crypto]'") from None
+        raise ClawError(
+            "the secret store is encrypted, and the package cryptography is missing",
+            "pip install 'clawlite[crypto]'",
+        ) from None
     return AESGCM(_key())
 
 
 def _key() -> bytes:
     path = os.environ.get(VARIABLE)
     if not path:
-        raise ClawError("the secret store is encrypted, and $%s names no key" % VARIABLE, "export it: a file of 32 random bytes, mode 600")
+        raise ClawError(
+            "the secret store is encrypted, and $%s names no key" % VARIABLE,
+            "export it: a file of 32 random bytes, mode 600",
+        )
     try:
         with open(path, "rb") as file:
             status, data = os.fstat(file.fileno()), file.read(128)
     except OSError as e:
         raise ClawError("the key %s: %s" % (path, e.strerror)) from None
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ClawError("the key %s: others may read it (mode %03o)" % (path, status.st_mode & 0o777), "chmod 600 '%s'" % path)
+        raise ClawError(
+            "the key %s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),
+            "chmod 600 '%s'" % path,
+        )
     if len(data) == 32:
         return data
     key = None

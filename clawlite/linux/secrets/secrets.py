@@ -1,13 +1,17 @@
-"""Secrets by the names that manifests give them (``secret_ref``): three places to look, one to write.
+"""Secrets by the names that manifests give them (``secret_ref``): three places to look, one to
+write.
 
-1. Order: the agent's own store, the environment, ``$CLAW_SECRETS_DIR``.  The first that has the name decides: a value
-   that cannot be used is an error, never a reason to look further.
-2. The store is the folder ``secrets`` (0700) in the agent's state folder, one file (0600) per secret.  A store file that
-   others can read is refused.  ``$CLAW_SECRETS_DIR`` is mounted by whoever runs the container, often with mode 0444: there
-   only a file that others can write is refused.
-3. With a key (encrypted_store.py) the store is encrypted; a manifest that demands it has no use for a file that is not.
+1. Order: the agent's own store, the environment, ``$CLAW_SECRETS_DIR``.  The first that has the
+   name decides: a value that cannot be used is an error, never a reason to look further.
+2. The store is the folder ``secrets`` (0700) in the agent's state folder, one file (0600) per
+   secret.  A store file that others can read is refused.  ``$CLAW_SECRETS_DIR`` is mounted by
+   whoever runs the container, often with mode 0444: there only a file that others can write is
+   refused.
+3. With a key (encrypted_store.py) the store is encrypted; a manifest that demands it has no use for
+   a file that is not.
 4. A value is in no exception, not even in one that an exception came from, and in no log.
 """
+
 import os
 import stat
 
@@ -16,18 +20,21 @@ from clawlite.core.text import decode_utf8
 from clawlite.linux.files.files import state_folder, write_whole
 from clawlite.linux.secrets import encrypted_store
 
-MAX_VALUE = 8192                # bytes: the longest tokens take some 4 KiB, and a request's head ends at 16
+# bytes: the longest tokens take some 4 KiB, and a request's head ends at 16
+MAX_VALUE = 8192
 MAX_NAME = 128
-_MOST_READ = 2 * MAX_VALUE      # more than an encrypted one takes, and room to see that there is more
+# more than an encrypted one takes, and room to see that there is more
+_MOST_READ = 2 * MAX_VALUE
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
-_DEMANDED = set()               # agents whose sandbox demands an encrypted store
+_DEMANDED = set()  # agents whose sandbox demands an encrypted store
 
 
 class SecretError(ClawError):
     """A secret that is there and cannot be used, or a name that cannot be one."""
-    code = -32020               # a provider without its key is a provider that cannot go on
+
+    code = -32020  # a provider without its key is a provider that cannot go on
 
 
 class SecretMissing(SecretError):
@@ -35,10 +42,11 @@ class SecretMissing(SecretError):
 
 
 def stores(agent: str) -> list:
-    """Return the places where the secrets of *agent* may lie, in order: (what people call it, its function).
+    """Return the places where the secrets of *agent* may lie, in order: (what people call it, its
+    function).
 
-    The function takes a checked name and returns (path or name of the place, value as bytes or None).
-    """
+    The function takes a checked name and returns (path or name of the place, value as bytes or
+    None)."""
     folder = _folder(agent)
     mounted = os.environ.get("CLAW_SECRETS_DIR")
 
@@ -52,28 +60,35 @@ def stores(agent: str) -> list:
     def from_mounted(name):
         path = os.path.join(mounted, name)
         return path, _read(path, False)
-    return [(folder, from_store), ("the environment", from_environment),
-            ("$CLAW_SECRETS_DIR (%s)" % (mounted or "not set"), from_mounted if mounted else None)]
+
+    return [
+        (folder, from_store),
+        ("the environment", from_environment),
+        ("$CLAW_SECRETS_DIR (%s)" % (mounted or "not set"), from_mounted if mounted else None),
+    ]
 
 
 def resolve(name: str, stores: list) -> str:
     """Return the value of the secret *name* from the first of *stores* that has it.
 
     stores  of ``stores(agent)``
-    The value has 1..8192 bytes, is UTF-8 and holds no control character; one newline at its end is dropped.
-    Raises ``SecretMissing`` naming every place, ``SecretError`` for a name or a value that cannot be used.
-    """
+    The value has 1..8192 bytes, is UTF-8 and holds no control character; one newline at its end is
+    dropped. Raises ``SecretMissing`` naming every place, ``SecretError`` for a name or a value that
+    cannot be used."""
     check_name(name)
     for _, look in stores:
         where, value = look(name) if look else (None, None)
         if value is not None:
             return _text(value, where)
-    raise SecretMissing("secret %s: not found in %s" % (name, ", nor in ".join(place for place, _ in stores)),
-                        "export %s=... before the start, or keep it: clawlite secrets set %s" % (name, name))
+    raise SecretMissing(
+        "secret %s: not found in %s" % (name, ", nor in ".join(place for place, _ in stores)),
+        "export %s=... before the start, or keep it: clawlite secrets set %s" % (name, name),
+    )
 
 
 def set_secret(agent: str, name: str, value: str):
-    """Keep *value* under *name* in the agent's store, as a whole or not at all; an earlier value is replaced.
+    """Keep *value* under *name* in the agent's store, as a whole or not at all; an earlier value is
+    replaced.
 
     Raises ``SecretError`` for what ``resolve`` would refuse, ``OSError`` when it cannot be written.
     """
@@ -85,9 +100,9 @@ def set_secret(agent: str, name: str, value: str):
     os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
     os.makedirs(folder, 0o700, exist_ok=True)
     os.chmod(folder, 0o700)
-    draft = os.path.join(folder, name + "~")    # no name of a secret ends so
+    draft = os.path.join(folder, name + "~")  # no name of a secret ends so
     if os.path.lexists(draft):
-        os.unlink(draft)                        # a power cut's
+        os.unlink(draft)  # a power cut's
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         write_whole(fd, data)
@@ -98,13 +113,17 @@ def set_secret(agent: str, name: str, value: str):
 
 
 def demand_encryption(agent: str):
-    """Refuse what lies in the store of *agent* and is not encrypted: its sandbox says ``encryption: aes-256-gcm``."""
+    """Refuse what lies in the store of *agent* and is not encrypted: its sandbox says
+    ``encryption: aes-256-gcm``.
+    """
     _DEMANDED.add(agent)
 
 
 def is_encrypted(agent: str, name: str) -> bool:
     """Return whether the secret *name* of the store is encrypted."""
-    return (_read(os.path.join(_folder(agent), name), True) or b"").startswith(encrypted_store.MAGIC)
+    return (_read(os.path.join(_folder(agent), name), True) or b"").startswith(
+        encrypted_store.MAGIC
+    )
 
 
 def names(agent: str) -> list:
@@ -116,7 +135,9 @@ def names(agent: str) -> list:
 
 
 def remove(agent: str, name: str):
-    """Forget the secret *name* of the agent's store; raises ``SecretMissing`` when it is not there."""
+    """Forget the secret *name* of the agent's store; raises ``SecretMissing`` when it is not
+    there.
+    """
     check_name(name)
     path = os.path.join(_folder(agent), name)
     try:
@@ -135,13 +156,18 @@ def _is_name(name: str) -> bool:
 
 def check_name(name: str):
     if not _is_name(name):
-        raise SecretError("secret name %.200r: expected 1 to %d of A-Z a-z 0-9 _ . -" % (name, MAX_NAME))
+        raise SecretError(
+            "secret name %.200r: expected 1 to %d of A-Z a-z 0-9 _ . -" % (name, MAX_NAME)
+        )
 
 
 def _read(path: str, is_store: bool):
-    """Return the bytes of the file at *path*, at most a few more than are allowed, or None when there is no such file."""
+    """Return the bytes of the file at *path*, at most a few more than are allowed, or None when
+    there is no such file.
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)     # opening a pipe would wait for its writer
+        # opening a pipe would wait for its writer
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as e:
@@ -151,11 +177,16 @@ def _read(path: str, is_store: bool):
         if not stat.S_ISREG(status.st_mode):
             raise SecretError("%s: expected a file" % path)
         if is_store and status.st_mode & 0o077:
-            raise SecretError("%s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),
-                              "chmod 600 '%s', and replace the secret if somebody else was here" % path)
+            raise SecretError(
+                "%s: others may read it (mode %03o)" % (path, status.st_mode & 0o777),
+                "chmod 600 '%s', and replace the secret if somebody else was here" % path,
+            )
         if status.st_mode & 0o022:
-            raise SecretError("%s: others may change it (mode %03o)" % (path, status.st_mode & 0o777),
-                              "chmod 600 '%s', or mount it with mode 0444 or less; replace the secret if somebody else was here" % path)
+            raise SecretError(
+                "%s: others may change it (mode %03o)" % (path, status.st_mode & 0o777),
+                "chmod 600 '%s', or mount it with mode 0444 or less; replace the "
+                "secret if somebody else was here" % path,
+            )
         return os.read(fd, _MOST_READ)
     finally:
         os.close(fd)
@@ -165,7 +196,10 @@ def _opened(agent: str, name: str, path: str, data):
     """Return the value in the *data* of a file of the store, None for None."""
     if data is None or not data.startswith(encrypted_store.MAGIC):
         if data is not None and agent in _DEMANDED:
-            raise SecretError("%s: it is not encrypted, and the sandbox demands aes-256-gcm" % path, "clawlite secrets set %s, with $%s" % (name, encrypted_store.VARIABLE))
+            raise SecretError(
+                "%s: it is not encrypted, and the sandbox demands aes-256-gcm" % path,
+                "clawlite secrets set %s, with $%s" % (name, encrypted_store.VARIABLE),
+            )
         return data
     try:
         return encrypted_store.open_sealed(agent, name, data)
@@ -175,7 +209,9 @@ def _opened(agent: str, name: str, path: str, data):
 
 
 def _text(value: bytes, where: str) -> str:
-    """Return the bytes of a secret as text.  Errors are raised outside of every handler: a chained one would hold the value."""
+    """Return the bytes of a secret as text.  Errors are raised outside of every handler: a
+    chained one would hold the value.
+    """
     if value.endswith(b"\n"):
         value = value[:-2] if value.endswith(b"\r\n") else value[:-1]
     try:

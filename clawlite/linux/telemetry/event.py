@@ -1,4 +1,6 @@
-"""What those who tell telemetry and those who carry it away agree on: an event as people have it, the histograms' bounds."""
+"""What those who tell telemetry and those who carry it away agree on: an event as people have
+it, the histograms' bounds.
+"""
 
 BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000)
 

@@ -1,8 +1,10 @@
-"""Where telemetry goes: a queue and a thread for each exporter, so that nobody waits for one (CKP 0.2.0, 5.10).
+"""Where telemetry goes: a queue and a thread for each exporter, so that nobody waits for one (CKP
+0.2.0, 5.10).
 
-A queue is bounded: what does not fit is dropped and counted, and the next batch says how many.  A batch that fails is tried
-once more, with the next one; then it is dropped.
+A queue is bounded: what does not fit is dropped and counted, and the next batch says how many.  A
+batch that fails is tried once more, with the next one; then it is dropped.
 """
+
 import _thread
 import os
 
@@ -10,8 +12,8 @@ from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.worker import Worker
 from clawlite.linux.telemetry.event import shown
 
-WAITING = 4096                  # events in one queue
-CONSOLE, FILE, SQLITE, WEBHOOK, OTLP = range(5)         # host/telemetry/telemetries.py, TYPES
+WAITING = 4096  # events in one queue
+CONSOLE, FILE, SQLITE, WEBHOOK, OTLP = range(5)  # host/telemetry/telemetries.py, TYPES
 
 
 class Exporter:
@@ -27,11 +29,12 @@ class Exporter:
         self._most = most
         self._flush_s = flush_ms / 1000
         self._queue = []
-        self._failed = []               # a batch that failed once
+        self._failed = []  # a batch that failed once
         self._dropped = 0
         self._stopping = False
         self._lock = _thread.allocate_lock()
-        self._worker = Worker(self._work)       # its bell: there is something to do before the time is over
+        # its bell: there is something to do before the time is over
+        self._worker = Worker(self._work)
 
     def put(self, event: dict):
         """Queue *event*; never waits."""
@@ -59,14 +62,16 @@ class Exporter:
             if not self._stopping:
                 self._worker.wait(self._flush_s)
             with self._lock:
-                batch, self._queue = self._queue[:self._most], self._queue[self._most:]
+                batch, self._queue = self._queue[: self._most], self._queue[self._most :]
                 dropped = self._dropped
                 self._dropped = 0 if batch else dropped
                 over = self._stopping and not batch
             if over:
                 return
             if batch:
-                self._hand_out([dict(batch[0], dropped_before=dropped)] + batch[1:] if dropped else batch)
+                self._hand_out(
+                    [dict(batch[0], dropped_before=dropped)] + batch[1:] if dropped else batch
+                )
 
     def _hand_out(self, batch: list):
         again, self._failed = self._failed, []
@@ -79,16 +84,20 @@ class Exporter:
     def _is_taken(self, events: list) -> bool:
         try:
             self._sink(events)
-        except Exception:                       # whatever it is, it is the exporter's, not the agent's
+        # whatever it is, it is the exporter's, not the agent's
+        except Exception:
             return False
         return True
 
 
 def exporter(record: list, about) -> Exporter:
-    """Return the exporter of a row [type, target, secret, most, flush_ms]; *about*: ``image.AgentInfo``."""
+    """Return the exporter of a row [type, target, secret, most, flush_ms]; *about*:
+    ``image.AgentInfo``.
+    """
     kind, target, secret, most, flush_ms = record
     if kind == WEBHOOK or kind == OTLP:
         from clawlite.linux.telemetry.otlp import otlp, webhook
+
         sink = (webhook if kind == WEBHOOK else otlp)(target, secret, about)
     else:
         sink = {CONSOLE: _console, FILE: _file(target), SQLITE: _sqlite(target)}[kind]
@@ -101,32 +110,45 @@ def _lines(events: list) -> bytes:
 
 def _all(fd: int, data: bytes):
     while data:
-        data = data[os.write(fd, data):]
+        data = data[os.write(fd, data) :]
 
 
 def _console(events: list):
-    _all(2, _lines(events))             # stdout is the agent's own line
+    _all(2, _lines(events))  # stdout is the agent's own line
 
 
 def _file(path: str):
     def sink(events: list):
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+        fd = os.open(
+            path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, 0o600
+        )
         try:
             _all(fd, _lines(events))
         finally:
             os.close(fd)
+
     return sink
 
 
 def _sqlite(path: str):
     def sink(events: list):
         import sqlite3
+
         database = sqlite3.connect(path, timeout=5)
         try:
             with database:
-                database.execute("CREATE TABLE IF NOT EXISTS events (timestamp TEXT, category TEXT, event TEXT, body TEXT)")
-                database.executemany("INSERT INTO events VALUES (?, ?, ?, ?)",
-                                     [(event["timestamp"], event["category"], event["event"], dumps(shown(event))) for event in events])
+                database.execute(
+                    "CREATE TABLE IF NOT EXISTS events (timestamp TEXT, category "
+                    "TEXT, event TEXT, body TEXT)"
+                )
+                database.executemany(
+                    "INSERT INTO events VALUES (?, ?, ?, ?)",
+                    [
+                        (event["timestamp"], event["category"], event["event"], dumps(shown(event)))
+                        for event in events
+                    ],
+                )
         finally:
             database.close()
+
     return sink

@@ -1,9 +1,14 @@
-"""What an agent does, told to exporters (CKP 0.2.0, 5.10): events by category, sampled and redacted, and metrics.
+"""What an agent does, told to exporters (CKP 0.2.0, 5.10): events by category, sampled and
+redacted, and metrics.
 
-1. It looks on: it wraps the functions that carry effects out, and changes none of them.  Without it nothing here is loaded.
-2. Events have fields that are listed here, and no others: no prompt, no thought, no body of a provider's answer is among them.
-3. Exporters work in threads of their own (exporters.py): one that fails, or never answers, is no concern of the agent.
+1. It looks on: it wraps the functions that carry effects out, and changes none of them.  Without it
+   nothing here is loaded.
+2. Events have fields that are listed here, and no others: no prompt, no thought, no body of a
+   provider's answer is among them.
+3. Exporters work in threads of their own (exporters.py): one that fails, or never answers, is no
+   concern of the agent.
 """
+
 import time
 
 from clawlite.core import effect as E
@@ -13,20 +18,41 @@ from clawlite.core.render import canonical
 from clawlite.linux.telemetry.event import BOUNDS_MS
 
 PLACEHOLDER = "[REDACTED]"
-MOST_TEXT = 1024                # characters of arguments, or of a result
-SNAPSHOT_MS = 10000             # metrics go out so often, while anything happens
-_PROVIDER_CODES = (-32020, -32021)      # their messages may quote what a provider answered
-_PREDICTION = ("world_model", "tool", "status", "code", "risk", "uncertainty", "cost", "duration_ms")
+MOST_TEXT = 1024  # characters of arguments, or of a result
+SNAPSHOT_MS = 10000  # metrics go out so often, while anything happens
+_PROVIDER_CODES = (-32020, -32021)  # their messages may quote what a provider answered
+_PREDICTION = (
+    "world_model",
+    "tool",
+    "status",
+    "code",
+    "risk",
+    "uncertainty",
+    "cost",
+    "duration_ms",
+)
 _FIELDS = {
-    "tool.call": ("tool", "caller", "status", "code", "duration_ms", "action", "rule_id", "request_id", "again"),
+    "tool.call": (
+        "tool",
+        "caller",
+        "status",
+        "code",
+        "duration_ms",
+        "action",
+        "rule_id",
+        "request_id",
+        "again",
+    ),
     "lifecycle.transition": ("from", "to", "duration_ms"),
 }
-_SHAPE = ([(5, str, str, -(1 << 32), -(1 << 32))], [str], [str], float, bool, bool)     # core/header.py
+# core/header.py
+_SHAPE = ([(5, str, str, -(1 << 32), -(1 << 32))], [str], [str], float, bool, bool)
 
 
 def telemetry_of(agent, now_ms):
     """Return the ``Telemetry`` that the image of *agent* declares.  Raises ``ImageError``."""
     from clawlite.core.header import shaped
+
     return Telemetry(shaped(agent.image.section(TELEMETRY), _SHAPE, "the telemetry"), agent, now_ms)
 
 
@@ -35,23 +61,34 @@ class Telemetry:
 
     record     section TELEMETRY of the image
     agent      ``agent.Agent``
-    exporters  list of objects with ``put(event)``, ``stop()`` and ``wait(timeout_s)``; None: those that *record* names
+    exporters  list of objects with ``put(event)``, ``stop()`` and ``wait(timeout_s)``; None: those
+               that *record* names
     now_ms     function -> monotonic ms
     """
 
     def __init__(self, record: list, agent, now_ms, exporters=None):
-        targets, self._categories, self._metrics, self._rate, self._no_arguments, self._no_results = record
+        (
+            targets,
+            self._categories,
+            self._metrics,
+            self._rate,
+            self._no_arguments,
+            self._no_results,
+        ) = record
         self._agent = agent
         self._now_ms = now_ms
         if exporters is None:
             from clawlite.linux.telemetry.exporters import exporter
+
             exporters = [exporter(target, agent.image.agent) for target in targets]
         self._exporters = exporters
-        self._seen = 0                  # events, for sampling
-        self._opened = {}               # task -> monotonic ms at which its request to a provider began
-        self._asked = {}                # task -> (what it asks of the memory, name of the store, monotonic ms)
-        self._counters = {}             # (name, label) -> number
-        self._histograms = {}           # name -> [count, sum, [count of each bucket]]
+        self._seen = 0  # events, for sampling
+        # task -> monotonic ms at which its request to a provider began
+        self._opened = {}
+        # task -> (what it asks of the memory, name of the store, monotonic ms)
+        self._asked = {}
+        self._counters = {}  # (name, label) -> number
+        self._histograms = {}  # name -> [count, sum, [count of each bucket]]
         self._changed = False
         self._told_ms = now_ms()
 
@@ -61,12 +98,19 @@ class Telemetry:
         others  function(effect) for kinds that are not in it
         """
         tapped = dict(table)
-        for kind, look in ((E.LOG, self._logged), (E.SEND, self._sent), (E.OPEN, self._open), (E.CLOSE, self._close)):
+        for kind, look in (
+            (E.LOG, self._logged),
+            (E.SEND, self._sent),
+            (E.OPEN, self._open),
+            (E.CLOSE, self._close),
+        ):
             tapped[kind] = _both(look, table.get(kind, others))
         if "memory_ops" in self._categories:
             tapped[E.REMEMBER] = _both(self._asks, table.get(E.REMEMBER, others))
             done = self._agent.done
-            self._agent.done = lambda number, outcome, now_ms: self._remembered(number, outcome) or done(number, outcome, now_ms)
+            self._agent.done = lambda number, outcome, now_ms: (
+                self._remembered(number, outcome) or done(number, outcome, now_ms)
+            )
         return tapped
 
     def watch(self, meter):
@@ -76,10 +120,13 @@ class Telemetry:
         def told(provider, read: int, written: int) -> list:
             self._spent(provider, read, written)
             return spend(provider, read, written)
+
         meter.spend = told
 
     def close(self, timeout_s: float = 0.5):
-        """Hand out what is left, and give the exporters at most *timeout_s* for it, all together."""
+        """Hand out what is left, and give the exporters at most *timeout_s* for it, all
+        together.
+        """
         if self._changed:
             self._snapshot()
         for exporter in self._exporters:
@@ -109,7 +156,11 @@ class Telemetry:
             error = message.get("error")
             if error:
                 code = error["code"]
-                said = {"code": code} if code in _PROVIDER_CODES else {"code": code, "message": self._clean(error["message"])}
+                said = (
+                    {"code": code}
+                    if code in _PROVIDER_CODES
+                    else {"code": code, "message": self._clean(error["message"])}
+                )
                 self._tell("errors", "error", said, ("code", "message"))
 
     def _asks(self, effect: tuple):
@@ -121,8 +172,17 @@ class Telemetry:
         if asked:
             verb, store, began_ms = asked
             done, value = outcome
-            self._tell("memory_ops", "memory." + verb, {"store": store, "status": "ok" if done else "error", "code": None if done else value.code,
-                                                        "duration_ms": self._now_ms() - began_ms}, ("store", "status", "code", "duration_ms"))
+            self._tell(
+                "memory_ops",
+                "memory." + verb,
+                {
+                    "store": store,
+                    "status": "ok" if done else "error",
+                    "code": None if done else value.code,
+                    "duration_ms": self._now_ms() - began_ms,
+                },
+                ("store", "status", "code", "duration_ms"),
+            )
 
     def _open(self, effect: tuple):
         self._opened[effect[1]] = self._now_ms()
@@ -137,7 +197,10 @@ class Telemetry:
             self._count(("input_tokens", provider.name), read)
             self._count(("output_tokens", provider.name), written)
         if "cost_usd" in self._metrics:
-            self._count(("cost_nano_usd", provider.name), read * provider.prices[0] + written * provider.prices[1])
+            self._count(
+                ("cost_nano_usd", provider.name),
+                read * provider.prices[0] + written * provider.prices[1],
+            )
 
     # -- what is told
 
@@ -153,7 +216,11 @@ class Telemetry:
                 told[field] = event[field]
         if name == "tool.call":
             if isinstance(event.get("arguments"), dict):
-                told["arguments"] = PLACEHOLDER if self._no_arguments else self._clean(canonical(event["arguments"]))
+                told["arguments"] = (
+                    PLACEHOLDER
+                    if self._no_arguments
+                    else self._clean(canonical(event["arguments"]))
+                )
             if "result" in event:
                 told["result"] = PLACEHOLDER if self._no_results else self._clean(event["result"])
         self._put(told)
@@ -168,13 +235,24 @@ class Telemetry:
 
     def _begin(self, category: str, name: str) -> dict:
         now = time.time_ns()
-        return {"timestamp": iso8601(now // 1000000000), "time_ns": now, "category": category, "event": name, "agent": self._agent.image.agent.name}
+        return {
+            "timestamp": iso8601(now // 1000000000),
+            "time_ns": now,
+            "category": category,
+            "event": name,
+            "agent": self._agent.image.agent.name,
+        }
 
     def _snapshot(self):
         self._changed, self._told_ms = False, self._now_ms()
         told = self._begin("metrics", "metrics")
-        told["counters"] = [[name, label, value] for (name, label), value in sorted(self._counters.items())]
-        told["histograms"] = [[name, count, total, list(buckets)] for name, (count, total, buckets) in sorted(self._histograms.items())]
+        told["counters"] = [
+            [name, label, value] for (name, label), value in sorted(self._counters.items())
+        ]
+        told["histograms"] = [
+            [name, count, total, list(buckets)]
+            for name, (count, total, buckets) in sorted(self._histograms.items())
+        ]
         self._put(told)
 
     def _put(self, told: dict):
@@ -198,4 +276,5 @@ def _both(look, carry_out):
     def done(effect: tuple):
         look(effect)
         carry_out(effect)
+
     return done

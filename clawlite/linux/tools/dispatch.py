@@ -1,12 +1,16 @@
 """Where tools run on Linux: in this process, in the sandbox, or on a connection (docs/adr/0018).
 
-    functions of tools.py     level none: here (core/handlers.py); level process: a child of the sandbox for each call
+    functions of tools.py     level none: here (core/handlers.py); level process: a child of the
+                              sandbox for each call
     files, shells, memory     builtin.py says which of both
-    web                       on a connection of this process, under the sandbox's network rules (fetch.py)
-    pins, buses, message      here, on every level: they are this program's own code, and touch nothing but what is declared
+    web                       on a connection of this process, under the sandbox's network rules
+                              (fetch.py)
+    pins, buses, message      here, on every level: they are this program's own code, and touch
+                              nothing but what is declared
 
 It speaks as core/handlers.py does, so that the shell knows one of them.
 """
+
 import os
 
 from clawlite.core.defaults import undeclared
@@ -22,7 +26,16 @@ from clawlite.linux.secrets.credentials import Credentials
 PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
 WEB = ("web-fetch", "web-search")
-_LOCAL = ([str], [str], [str], [None, (str, str, str)], [(str, [str], [str], str, str)], [buses.SHAPE], str)         # core/header.py
+# core/header.py
+_LOCAL = (
+    [str],
+    [str],
+    [str],
+    [None, (str, str, str)],
+    [(str, [str], [str], str, str)],
+    [buses.SHAPE],
+    str,
+)
 
 
 class Work:
@@ -36,22 +49,38 @@ class Work:
     now_ms    function -> monotonic ms
     source    (path, source) of tools.py, or None
     decided   ``workspace.Decided``, where policy saw the paths of calls lead
-    local     section LOCAL of the image: [relaxed, environment, writable, search, credentials, buses, namespaces], or None
+    local     section LOCAL of the image: [relaxed, environment, writable, search, credentials,
+              buses, namespaces], or None
 
     descriptors  list of those that are readable when ``poll`` has something; it changes
     """
 
-    def __init__(self, handlers, image, profile, state: str, wake: int, now_ms, decided, source=None, local=None):
+    def __init__(
+        self,
+        handlers,
+        image,
+        profile,
+        state: str,
+        wake: int,
+        now_ms,
+        decided,
+        source=None,
+        local=None,
+    ):
         from clawlite.linux.tools.builtin import Builtins
+
         self.descriptors = []
         self._handlers = handlers
         self._image = image
         self._profile = profile
-        self._relaxed, self._variables, writable, self._search, credentials, _, self._namespaces = shaped(
-            local or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
+        self._relaxed, self._variables, writable, self._search, credentials, _, self._namespaces = (
+            shaped(local or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
+        )
         if profile.files == SCOPED:
-            profile.mounts += [(path, True) for path in map(os.path.expandvars, writable) if _is_there(path)]
-        self._default_ms = None         # what a call has that nothing else limits
+            profile.mounts += [
+                (path, True) for path in map(os.path.expandvars, writable) if _is_there(path)
+            ]
+        self._default_ms = None  # what a call has that nothing else limits
         if profile.level != NONE:
             self._limit()
         self._state = state
@@ -64,18 +93,23 @@ class Work:
         self._now_ms = now_ms
         self._decided = decided
         self._source = source
-        self._builtins = Builtins(profile, image.automaton, state, image.workspace, self._hidden, self._most)
+        self._builtins = Builtins(
+            profile, image.automaton, state, image.workspace, self._hidden, self._most
+        )
         self._credentials = Credentials(credentials, image)
         self._engine = None
         self._fetcher = None
-        self._jobs = {}                 # task -> name of the tool in the sandbox, None for a function of tools.py
+        # task -> name of the tool in the sandbox, None for a function of tools.py
+        self._jobs = {}
         if profile.level != NONE:
             self._sandbox().prepare()
 
     def _limit(self):
-        """Give the profile the limits that nobody declared.  They are kept as well as the kernel can: none of them is a reason to refuse a call."""
+        """Give the profile the limits that nobody declared.  They are kept as well as the kernel
+        can: none of them is a reason to refuse a call.
+        """
         profile, given = self._profile, undeclared(self._profile, self._relaxed)
-        self._default_ms = given.pop("timeout_ms", None)        # a tool's own time may be longer
+        self._default_ms = given.pop("timeout_ms", None)  # a tool's own time may be longer
         if "memory_mb" in given:
             half_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 21
             given["memory_mb"] = min(given["memory_mb"], max(half_mb, 1))
@@ -86,7 +120,12 @@ class Work:
     @property
     def is_busy(self) -> bool:
         """Whether something goes on."""
-        return self._handlers.is_busy or bool(self._jobs) or self._fetcher is not None and self._fetcher.is_busy
+        return (
+            self._handlers.is_busy
+            or bool(self._jobs)
+            or self._fetcher is not None
+            and self._fetcher.is_busy
+        )
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         """Start *tool*; return its outcome, or None when it goes on (see ``poll``)."""
@@ -96,7 +135,9 @@ class Work:
                 if self._profile.level != NONE:
                     return self._function(task, tool, arguments, due_ms, now_ms)
             elif name in WEB:
-                return self._web().start(task, self._profile, name, arguments, due_ms, self._credentials.injections())
+                return self._web().start(
+                    task, self._profile, name, arguments, due_ms, self._credentials.injections()
+                )
             elif name not in HERE and not tool.flags & HAS_BOARD:
                 return self._builtin(task, tool, arguments, due_ms, now_ms)
         except ClawError as e:
@@ -106,24 +147,42 @@ class Work:
     def _function(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.sandbox.jobs import Function
         from clawlite.linux.tools.precheck import check
-        check(tool, arguments, self._profile, self._image.automaton, self._image.workspace, self._hidden, self._decided.of(task))
+
+        check(
+            tool,
+            arguments,
+            self._profile,
+            self._image.automaton,
+            self._image.workspace,
+            self._hidden,
+            self._decided.of(task),
+        )
         path, source = self._source
-        job = Function(path, source, tool.handler[1], arguments, bool(tool.flags & GENERATOR),
-                       {name: os.environ[name] for name in self._variables if name in os.environ})
+        job = Function(
+            path,
+            source,
+            tool.handler[1],
+            arguments,
+            bool(tool.flags & GENERATOR),
+            {name: os.environ[name] for name in self._variables if name in os.environ},
+        )
         self._give(job, tool.name)
         return self._begin(task, None, job, due_ms, now_ms)
 
     def _builtin(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.tools.builtin import milliseconds
+
         name = tool.handler[1]
         paths = paths_of(tool.paths, arguments, self._image.workspace)
-        decided = self._decided.of(task).get(paths[0]) if paths else None       # a file tool has one path
+        # a file tool has one path
+        decided = self._decided.of(task).get(paths[0]) if paths else None
         if self._builtins.runs_here(name):
             return self._builtins.here(name, arguments, decided)
         own = milliseconds(name, arguments)
         if own is not None:
             due_ms = now_ms + own if due_ms is None else min(due_ms, now_ms + own)
-        self._sandbox()                 # what it may raise comes before a place among the programs of spawn is taken
+        # what it may raise comes before a place among the programs of spawn is taken
+        self._sandbox()
         job = self._builtins.job(task, name, arguments, decided)
         if name in PROGRAMS:
             self._give(job, name)
@@ -152,12 +211,16 @@ class Work:
             self._handlers.resume(task, outcome, now_ms)
 
     def poll(self, now_ms: int) -> list:
-        """Step what is due; return [(task, outcome), ...] of what has ended, or asks (core/handlers.py)."""
+        """Step what is due; return [(task, outcome), ...] of what has ended, or asks
+        (core/handlers.py).
+        """
         ended = self._handlers.poll(now_ms) if self._handlers.is_busy else []
         if self._jobs:
             for task, outcome in self._engine.poll(now_ms):
                 if task in self._jobs:
-                    ended.append((task, outcome if outcome[0] is None else self._ended(task, outcome)))
+                    ended.append(
+                        (task, outcome if outcome[0] is None else self._ended(task, outcome))
+                    )
         if self._fetcher is not None:
             ended += self._fetcher.poll()
         return ended
@@ -185,9 +248,15 @@ class Work:
         self._handlers.close()
 
     def deadline(self):
-        """Return the monotonic time at which ``poll`` has something to do although nothing woke the loop, or None."""
-        parts = [self._handlers] + [part for part in (self._engine, self._fetcher) if part is not None]
-        return min([at for at in [part.deadline() for part in parts] if at is not None], default=None)
+        """Return the monotonic time at which ``poll`` has something to do although nothing woke
+        the loop, or None.
+        """
+        parts = [self._handlers] + [
+            part for part in (self._engine, self._fetcher) if part is not None
+        ]
+        return min(
+            [at for at in [part.deadline() for part in parts] if at is not None], default=None
+        )
 
     # -- what is made when it is first needed
 
@@ -196,21 +265,30 @@ class Work:
             from clawlite.linux.files.workspace import NOBODY, hand_over
             from clawlite.linux.sandbox.engine import Engine
             from clawlite.linux.sandbox.jobs import modules_of
+
             proxy = None
             if self._profile.network != DENY:
                 from clawlite.linux.net.egress import Egress
+
                 proxy = Egress
             folder = self._image.workspace
             if os.geteuid() == 0 and folder.startswith(os.path.abspath(self._state) + "/"):
                 hand_over(folder, NOBODY)
-            self._engine = Engine(folder, self._hidden, proxy, relaxed=frozenset(self._relaxed),
-                                  modules=modules_of(self._source[1]) if self._source else (), bubblewrap=self._namespaces == "bubblewrap")
+            self._engine = Engine(
+                folder,
+                self._hidden,
+                proxy,
+                relaxed=frozenset(self._relaxed),
+                modules=modules_of(self._source[1]) if self._source else (),
+                bubblewrap=self._namespaces == "bubblewrap",
+            )
             self.descriptors.append(self._engine.fileno())
         return self._engine
 
     def _web(self):
         if self._fetcher is None:
             from clawlite.linux.tools.fetch import Fetcher
+
             self._fetcher = Fetcher(self._wake, self._now_ms, self._endpoint())
         return self._fetcher
 
@@ -220,8 +298,13 @@ class Work:
             return None
         from clawlite.linux.secrets.secrets import resolve, stores
         from clawlite.linux.tools.fetch_search import Search
+
         endpoint, header, name = self._search
-        return Search(endpoint, header, (lambda: resolve(name, stores(self._image.agent.name))) if name else None)
+        return Search(
+            endpoint,
+            header,
+            (lambda: resolve(name, stores(self._image.agent.name))) if name else None,
+        )
 
     def _give(self, job, tool: str):
         """Add the secrets of *tool* to *job*, as the sandbox says.  Raises ``SecretError``."""
@@ -230,9 +313,12 @@ class Work:
         elif self._profile.injection == FILE:
             job.files.update(self._credentials.values(tool))
 
+
 def _is_there(path: str) -> bool:
-    """Return whether *path* is one that tools can be given; a file that is missing in a folder that is there is made, for them."""
-    if not path.startswith("/"):        # a variable that is not set
+    """Return whether *path* is one that tools can be given; a file that is missing in a folder
+    that is there is made, for them.
+    """
+    if not path.startswith("/"):  # a variable that is not set
         return False
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -242,5 +328,6 @@ def _is_there(path: str) -> bool:
         return False
     if os.geteuid() == 0:
         from clawlite.linux.files.workspace import NOBODY
+
         os.chown(path, NOBODY, NOBODY)
     return True

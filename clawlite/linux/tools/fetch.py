@@ -1,11 +1,15 @@
-"""``web-fetch`` and ``web-search``: requests of tools, under the network rules of a sandbox, beside the loop.
+"""``web-fetch`` and ``web-search``: requests of tools, under the network rules of a sandbox, beside
+the loop.
 
-1. Each hop is decided from the start (core/netrules.py): its URL, its host, every address, and that address is connected to.
-2. When scheme, host or port change, only headers that mean nothing to the server's trust go along; credentials that the
-   runtime adds never come back, not even when a redirect leads home again.
+1. Each hop is decided from the start (core/netrules.py): its URL, its host, every address, and that
+   address is connected to.
+2. When scheme, host or port change, only headers that mean nothing to the server's trust go along;
+   credentials that the runtime adds never come back, not even when a redirect leads home again.
 3. The runtime's credentials go to exactly their host, over https or to this machine.
-4. What goes wrong on the way is a failed tool (``ClawError``); what a rule forbids is ``SandboxDenied``.
+4. What goes wrong on the way is a failed tool (``ClawError``); what a rule forbids is
+   ``SandboxDenied``.
 """
+
 from clawlite.core.errors import ClawError, InvalidParams, ProviderError, SandboxDenied, ToolTimeout
 from clawlite.core.http1 import Response, request
 from clawlite.core.netaddress import address_of, is_loopback
@@ -13,20 +17,32 @@ from clawlite.core.netrules import authority, decide_addresses, decide_host, par
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.tools import fetch_page, fetch_search
 
-MAX_BODY = 10485760             # bytes of an answer (clawft, web_fetch); what comes after them is not read
+# bytes of an answer (clawft, web_fetch); what comes after them is not read
+MAX_BODY = 10485760
 MAX_REDIRECTS = 5
-MAX_AT_ONCE = 8                 # calls: each may hold a body, and has a thread
-TIMEOUT_MS = 30000              # of a whole call that has no end of its own
+MAX_AT_ONCE = 8  # calls: each may hold a body, and has a thread
+TIMEOUT_MS = 30000  # of a whole call that has no end of its own
 CONNECT_MS = 10000
 MAX_HEADERS = 50
-MAX_HEADER_BYTES = 8192         # of all names and values
+MAX_HEADER_BYTES = 8192  # of all names and values
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _MOVED = (301, 302, 303, 307, 308)
 # Those that say how long a message is, or for whom on the way; an encoded answer would be no text.
-_NOT_THEIRS = ("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
-               "accept-encoding")
-_HARMLESS = ("accept", "accept-language", "user-agent")     # go along to another server
-_TOKEN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")    # RFC 9110, 5.6.2
+_NOT_THEIRS = (
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+    "accept-encoding",
+)
+_HARMLESS = ("accept", "accept-language", "user-agent")  # go along to another server
+# RFC 9110, 5.6.2
+_TOKEN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
 
 
 class _Fetch:
@@ -41,15 +57,33 @@ class _Fetch:
     finish      function(fetch, announced size of a body that was cut or None) -> the tool's value
     """
 
-    def __init__(self, tool: str, rules, url: tuple, method: str, headers: list, injections, limit: int, due_ms: int, finish):
-        self.tool, self.rules, self.url, self.method, self.headers, self.injections = tool, rules, url, method, headers, injections
+    def __init__(
+        self,
+        tool: str,
+        rules,
+        url: tuple,
+        method: str,
+        headers: list,
+        injections,
+        limit: int,
+        due_ms: int,
+        finish,
+    ):
+        self.tool, self.rules, self.url, self.method, self.headers, self.injections = (
+            tool,
+            rules,
+            url,
+            method,
+            headers,
+            injections,
+        )
         self.limit, self.due_ms, self.finish = limit, due_ms, finish
         self.told = False
         self.redirects = 0
         self.redirects_allowed = MAX_REDIRECTS
         self.response = None
         self.status = 0
-        self.answer = {}                # headers of it
+        self.answer = {}  # headers of it
         self.body = bytearray()
         self.cut = False
 
@@ -74,13 +108,16 @@ class Fetcher:
         self._search = search
         self._running = {}
 
-    def start(self, number: int, profile, tool: str, arguments: dict, due_ms: int = None, injections=()):
+    def start(
+        self, number: int, profile, tool: str, arguments: dict, due_ms: int = None, injections=()
+    ):
         """Begin a call; return None when it goes on, else its outcome: (False, error).
 
         profile     ``core.profile.Profile``
         tool        "web-fetch" or "web-search"; *arguments* fit its schema
         due_ms      end on the clock of *now_ms*; None: 30 s from now
-        injections  list of (host, header name, function () -> value): what the runtime adds for that host alone
+        injections  list of (host, header name, function () -> value): what the runtime adds for
+                    that host alone
         """
         if due_ms is None:
             due_ms = self._now_ms() + TIMEOUT_MS
@@ -88,7 +125,11 @@ class Fetcher:
         try:
             if len(self._running) >= MAX_AT_ONCE:
                 from clawlite.core.idempotency_journal import not_run
-                raise not_run("%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE), "send it again when one has ended")
+
+                raise not_run(
+                    "%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE),
+                    "send it again when one has ended",
+                )
             if tool == "web-search":
                 fetch = _search(self._search, profile, arguments, due_ms)
             else:
@@ -100,7 +141,9 @@ class Fetcher:
         return None
 
     def poll(self) -> list:
-        """Return [(number, outcome)] of what has ended, never waiting; an outcome is (True, value) or (False, ``ClawError``)."""
+        """Return [(number, outcome)] of what has ended, never waiting; an outcome is (True,
+        value) or (False, ``ClawError``).
+        """
         ended = []
         for (number, hop), kind, data in self._connections.poll():
             fetch = self._running.get(number)
@@ -113,8 +156,19 @@ class Fetcher:
         for number, fetch in list(self._running.items()):
             if now_ms >= fetch.due_ms:
                 self.cancel(number)
-                ended.append((number, (False, ToolTimeout("%s: %s did not answer in time" % (fetch.tool, fetch.url[1]), "",
-                                                          {"tool": fetch.tool}))))
+                ended.append(
+                    (
+                        number,
+                        (
+                            False,
+                            ToolTimeout(
+                                "%s: %s did not answer in time" % (fetch.tool, fetch.url[1]),
+                                "",
+                                {"tool": fetch.tool},
+                            ),
+                        ),
+                    )
+                )
         return ended
 
     @property
@@ -127,7 +181,9 @@ class Fetcher:
         return min((fetch.due_ms for fetch in self._running.values()), default=None)
 
     def cancel(self, number: int):
-        """End the call at once; nothing more is heard of it.  One that has ended, or never was, is no error."""
+        """End the call at once; nothing more is heard of it.  One that has ended, or never was,
+        is no error.
+        """
         fetch = self._running.pop(number, None)
         if fetch is not None:
             self._connections.close((number, fetch.redirects))
@@ -143,15 +199,24 @@ class Fetcher:
         scheme, host, port, target = fetch.url
         rules = fetch.rules
         decide_host(rules, host)
-        added = _added(fetch)           # first: it takes away what it replaces
+        added = _added(fetch)  # first: it takes away what it replaces
         try:
-            head = request(fetch.method, target, authority(scheme, host, port), fetch.headers + added, None)
+            head = request(
+                fetch.method, target, authority(scheme, host, port), fetch.headers + added, None
+            )
         except ValueError as e:
             raise InvalidParams("%s: %s" % (fetch.tool, e), "", {"tool": fetch.tool}) from None
         fetch.response = Response()
         timeout_ms = min(CONNECT_MS, max(1, fetch.due_ms - self._now_ms()))
-        self._connections.open((number, fetch.redirects), scheme, host, port, [head], timeout_ms,
-                               lambda addresses: decide_addresses(rules, host, addresses))
+        self._connections.open(
+            (number, fetch.redirects),
+            scheme,
+            host,
+            port,
+            [head],
+            timeout_ms,
+            lambda addresses: decide_addresses(rules, host, addresses),
+        )
 
     def _take(self, number: int, fetch: _Fetch, kind: str, data):
         """Take one event of the connection; return the call's outcome, or None while it goes on."""
@@ -165,7 +230,7 @@ class Fetcher:
             else:
                 fetch.response.feed(data)
             return self._read(number, fetch)
-        except ProviderError as e:      # of the codec: here nobody is a provider
+        except ProviderError as e:  # of the codec: here nobody is a provider
             return False, ClawError("%s: %s" % (fetch.url[1], e.message))
         except SandboxDenied as e:
             return False, _after(e)
@@ -187,7 +252,7 @@ class Fetcher:
                 fetch.body += event[1]
                 if len(fetch.body) > fetch.limit:
                     fetch.cut = True
-                    del fetch.body[fetch.limit:]
+                    del fetch.body[fetch.limit :]
                     return True, fetch.finish(fetch, fetch_page.announced(fetch.answer))
             else:
                 return True, fetch.finish(fetch, None)
@@ -197,19 +262,40 @@ class Fetcher:
     def _follow(self, number: int, fetch: _Fetch):
         """Go where the answer's Location leads."""
         if fetch.redirects >= fetch.redirects_allowed:
-            raise ClawError("%s: %s" % (fetch.url[1], "more than %d redirects" % MAX_REDIRECTS if fetch.redirects
-                                        else "it redirects, and an endpoint is asked where the settings say"))
+            raise ClawError(
+                "%s: %s"
+                % (
+                    fetch.url[1],
+                    "more than %d redirects" % MAX_REDIRECTS
+                    if fetch.redirects
+                    else "it redirects, and an endpoint is asked where the settings say",
+                )
+            )
         before = fetch.url
         after = parse_url(fetch_page.joined(before, fetch.answer["location"]))
         self._connections.close((number, fetch.redirects))
         if before[:3] != after[:3]:
             kept = [header for header in fetch.headers if header[0].lower() in _HARMLESS]
-            if before[0] == "https" and after[0] == "http" and (fetch.told or len(kept) < len(fetch.headers)):
-                raise refusal(fetch.rules, after[1], "redirect", "a redirect leads from https to http, and the request has credentials",
-                              "ask without headers of your own")
+            if (
+                before[0] == "https"
+                and after[0] == "http"
+                and (fetch.told or len(kept) < len(fetch.headers))
+            ):
+                raise refusal(
+                    fetch.rules,
+                    after[1],
+                    "redirect",
+                    "a redirect leads from https to http, and the request has credentials",
+                    "ask without headers of your own",
+                )
             fetch.headers, fetch.injections = kept, ()
-        if fetch.status == 303 and fetch.method != "HEAD" or fetch.status in (301, 302) and fetch.method == "POST":
-            fetch.method = "GET"        # Fetch standard, "HTTP-redirect fetch", 12
+        if (
+            fetch.status == 303
+            and fetch.method != "HEAD"
+            or fetch.status in (301, 302)
+            and fetch.method == "POST"
+        ):
+            fetch.method = "GET"  # Fetch standard, "HTTP-redirect fetch", 12
         fetch.redirects += 1
         fetch.url = after
         self._open(number, fetch)
@@ -218,25 +304,52 @@ class Fetcher:
 def _fetch(profile, arguments: dict, injections, limit: int, due_ms: int) -> _Fetch:
     method = arguments.get("method", "GET")
     if method not in METHODS:
-        raise InvalidParams("web-fetch: method: expected one of %s" % ", ".join(METHODS), "", {"tool": "web-fetch"})
+        raise InvalidParams(
+            "web-fetch: method: expected one of %s" % ", ".join(METHODS), "", {"tool": "web-fetch"}
+        )
     headers = _own_headers(arguments.get("headers") or {})
-    return _Fetch("web-fetch", profile, parse_url(arguments["url"]), method, headers, injections, limit, due_ms, fetch_page.shown)
+    return _Fetch(
+        "web-fetch",
+        profile,
+        parse_url(arguments["url"]),
+        method,
+        headers,
+        injections,
+        limit,
+        due_ms,
+        fetch_page.shown,
+    )
 
 
 def _search(search, profile, arguments: dict, due_ms: int) -> _Fetch:
     if search is None:
-        raise SandboxDenied("web-search: no search endpoint is configured", "set it in clawlite.toml: [search] endpoint",
-                            {"tool": "web-search", "reason": "no search endpoint"})
+        raise SandboxDenied(
+            "web-search: no search endpoint is configured",
+            "set it in clawlite.toml: [search] endpoint",
+            {"tool": "web-search", "reason": "no search endpoint"},
+        )
     url = search.url(arguments["query"])
     rules = _Maker(profile) if address_of(url[1]) is not None else profile
-    fetch = _Fetch("web-search", rules, url, "GET", [("Accept", "application/json")], search.injections(url[1]), fetch_search.MAX_ANSWER,
-                   due_ms, lambda fetch, size: fetch_search.results(fetch, arguments.get("num_results", 5)))
+    fetch = _Fetch(
+        "web-search",
+        rules,
+        url,
+        "GET",
+        [("Accept", "application/json")],
+        search.injections(url[1]),
+        fetch_search.MAX_ANSWER,
+        due_ms,
+        lambda fetch, size: fetch_search.results(fetch, arguments.get("num_results", 5)),
+    )
     fetch.redirects_allowed = 0
     return fetch
 
 
 class _Maker:
-    """The rules of *profile* for an address that stands in the maker's own settings: it may be private."""
+    """The rules of *profile* for an address that stands in the maker's own settings: it may be
+    private.
+    """
+
     block_private = False
 
     def __init__(self, profile):
@@ -244,26 +357,40 @@ class _Maker:
 
 
 def _own_headers(headers: dict) -> list:
-    """Return the caller's headers as pairs; raises ``InvalidParams``, which names a header and never its value."""
+    """Return the caller's headers as pairs; raises ``InvalidParams``, which names a header and
+    never its value.
+    """
     found, size = {}, 0
     for name, value in headers.items():
-        key = name.lower().replace("_", "-")        # who hands headers on as variables takes both for one
+        # who hands headers on as variables takes both for one
+        key = name.lower().replace("_", "-")
         if not name or not _TOKEN.issuperset(name) or not isinstance(value, str):
             raise _header(name, "expected a header's name, and its value as a text")
         if key in _NOT_THEIRS or key.startswith("proxy-") or key in found:
-            raise _header(name, "it stands there twice" if key in found else "a request of this tool may not set it")
+            raise _header(
+                name,
+                "it stands there twice"
+                if key in found
+                else "a request of this tool may not set it",
+            )
         if value and (min(value) < " " or max(value) > "~" or value != value.strip()):
             raise _header(name, "expected printable ASCII, and no space at an end")
         size += len(name) + len(value)
         found[key] = (name, value)
     if len(found) > MAX_HEADERS or size > MAX_HEADER_BYTES:
-        raise InvalidParams("web-fetch: headers: expected at most %d, of %d bytes in all" % (MAX_HEADERS, MAX_HEADER_BYTES), "",
-                            {"tool": "web-fetch"})
+        raise InvalidParams(
+            "web-fetch: headers: expected at most %d, of %d bytes in all"
+            % (MAX_HEADERS, MAX_HEADER_BYTES),
+            "",
+            {"tool": "web-fetch"},
+        )
     return list(found.values())
 
 
 def _header(name: str, sentence: str) -> InvalidParams:
-    return InvalidParams("web-fetch: headers.%s: %s" % (ascii(name[:40])[1:-1], sentence), "", {"tool": "web-fetch"})
+    return InvalidParams(
+        "web-fetch: headers.%s: %s" % (ascii(name[:40])[1:-1], sentence), "", {"tool": "web-fetch"}
+    )
 
 
 def _added(fetch: _Fetch) -> list:
@@ -277,7 +404,11 @@ def _added(fetch: _Fetch) -> list:
         replaced = [name.lower() for name, _ in added]
         fetch.headers = [header for header in fetch.headers if header[0].lower() not in replaced]
     names = [name.lower() for name, _ in fetch.headers]
-    for name, value in (("User-Agent", "clawlite"), ("Accept", "*/*"), ("Accept-Encoding", "identity")):
+    for name, value in (
+        ("User-Agent", "clawlite"),
+        ("Accept", "*/*"),
+        ("Accept-Encoding", "identity"),
+    ):
         if name.lower() not in names:
             added.append((name, value))
     return added

@@ -1,20 +1,50 @@
 """What a fetched page is as a text for a model, and where its redirects lead.
 
-A result is a few lines of the answer's head, a blank line, and the text.  What is no text is refused, never shown broken.
-"""
+A result is a few lines of the answer's head, a blank line, and the text.  What is no text is
+refused, never shown broken."""
+
 from clawlite.core.errors import ClawError
 from clawlite.core.netrules import authority
 
-_TOLD = ("content-type", "content-language", "last-modified", "etag", "allow", "location", "retry-after", "www-authenticate")
-_MAX_TOLD = 200                 # characters of one of them
+_TOLD = (
+    "content-type",
+    "content-language",
+    "last-modified",
+    "etag",
+    "allow",
+    "location",
+    "retry-after",
+    "www-authenticate",
+)
+_MAX_TOLD = 200  # characters of one of them
 _MEDIA = ("image/", "audio/", "video/", "font/")
 # By the beginning of their names: text encodings of pages, no other codec of Python's.
-_CHARSETS = ("utf-8", "utf8", "utf-16", "us-ascii", "ascii", "iso-8859-", "latin", "windows-125", "cp125", "koi8-", "gb", "big5", "shift_jis",
-             "shift-jis", "euc-", "iso-2022-jp", "macintosh", "tis-620")
+_CHARSETS = (
+    "utf-8",
+    "utf8",
+    "utf-16",
+    "us-ascii",
+    "ascii",
+    "iso-8859-",
+    "latin",
+    "windows-125",
+    "cp125",
+    "koi8-",
+    "gb",
+    "big5",
+    "shift_jis",
+    "shift-jis",
+    "euc-",
+    "iso-2022-jp",
+    "macintosh",
+    "tis-620",
+)
 
 
 def check_head(headers: dict) -> None:
-    """Refuse, before its body is read, an answer that is no text by its own word.  Raises ``ClawError``."""
+    """Refuse, before its body is read, an answer that is no text by its own word.  Raises
+    ``ClawError``.
+    """
     kind = _kind(headers)
     coding = headers.get("content-encoding", "identity").strip().lower()
     if coding not in ("identity", ""):
@@ -42,12 +72,16 @@ def shown(fetch, size) -> str:
     if fetch.method == "HEAD" and announced(fetch.answer) is not None:
         lines.append("content-length: %d" % announced(fetch.answer))
     if fetch.cut:
-        lines.append("truncated: the first %d bytes%s" % (len(fetch.body), "" if size is None else " of %d" % size))
+        lines.append(
+            "truncated: the first %d bytes%s"
+            % (len(fetch.body), "" if size is None else " of %d" % size)
+        )
     return "%s\n\n%s" % ("\n".join(lines), text(fetch.answer, fetch.body, fetch.cut))
 
 
 def text(headers: dict, body, is_cut: bool = False) -> str:
-    """Return *body* as text, by the charset of the Content-Type, else UTF-8, else (of text/...) windows-1252.
+    """Return *body* as text, by the charset of the Content-Type, else UTF-8, else (of text/...)
+    windows-1252.
 
     is_cut  its last character may be incomplete, and is dropped then
     Raises ``ClawError``.
@@ -62,22 +96,29 @@ def text(headers: dict, body, is_cut: bool = False) -> str:
         try:
             return body.decode(charset, "replace")
         except LookupError:
-            raise ClawError("the answer's text is in %.40r, which is not read here" % charset) from None
+            raise ClawError(
+                "the answer's text is in %.40r, which is not read here" % charset
+            ) from None
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         if is_cut and e.start >= len(body) - 3:
-            return body[:e.start].decode("utf-8-sig")
+            return body[: e.start].decode("utf-8-sig")
     if not charset and not kind.startswith("text/"):
         raise _binary(kind, len(body))
     return body.decode("utf-8-sig" if charset else "windows-1252", "replace")
 
 
 def joined(url: tuple, location: str) -> str:
-    """Return the absolute URL of a redirect from *url*, (scheme, host, port, target), to *location* (RFC 3986, 5.2)."""
+    """Return the absolute URL of a redirect from *url*, (scheme, host, port, target), to
+    *location* (RFC 3986, 5.2).
+    """
     scheme, host, port, target = url
-    head = location[:len(location) - len(location.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."))]
-    if head and location[len(head):len(head) + 1] == ":":
+    head = location[
+        : len(location)
+        - len(location.lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."))
+    ]
+    if head and location[len(head) : len(head) + 1] == ":":
         return location
     if location.startswith("//"):
         return scheme + ":" + location
@@ -95,7 +136,7 @@ def joined(url: tuple, location: str) -> str:
         steps.append("")
     for step in steps:
         if step == "..":
-            del segments[max(1, len(segments) - 1):]
+            del segments[max(1, len(segments) - 1) :]
         elif step != ".":
             segments.append(step)
     return origin + "/".join(segments) + mark + query
@@ -114,5 +155,8 @@ def _charset(headers: dict) -> str:
 
 
 def _binary(kind: str, size) -> ClawError:
-    return ClawError("the answer is no text (%s%s)" % (kind[:60] or "of no stated type", ", %d bytes" % size if size is not None else ""),
-                     "web-fetch reads text only")
+    return ClawError(
+        "the answer is no text (%s%s)"
+        % (kind[:60] or "of no stated type", ", %d bytes" % size if size is not None else ""),
+        "web-fetch reads text only",
+    )

@@ -1,9 +1,12 @@
 """Handlers of the file tools: read-file, write-file, edit-file, list-directory (docs/tools.md).
 
-1. What they reach is decided by ``scope.Scope``; they work on the open folder that it found, never on the path again.
-2. Regular files only: a pipe, a device or a socket is refused before it is opened, and again after.  3. A file is replaced as a
-whole (written beside, renamed), so nobody reads half of it.  4. The same code runs in a sandbox's child and in the agent (level none).
-"""
+1. What they reach is decided by ``scope.Scope``; they work on the open folder that it found, never
+   on the path again.
+2. Regular files only: a pipe, a device or a socket is refused before it is opened, and again after.
+   3. A file is replaced as a
+whole (written beside, renamed), so nobody reads half of it.  4. The same code runs in a sandbox's
+child and in the agent (level none)."""
+
 import os
 import stat
 
@@ -13,13 +16,24 @@ from clawlite.linux.files import mounts
 from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.path_walk import read_only, shown
 
-MAX_READ = 262144               # bytes that read-file looks at: more than any result holds
-MAX_FILE = 1048576              # bytes of a file that edit-file changes, and of what write-file writes
-MAX_ENTRIES = 10000             # entries of a folder that are shown
+MAX_READ = 262144  # bytes that read-file looks at: more than any result holds
+# bytes of a file that edit-file changes, and of what write-file writes
+MAX_FILE = 1048576
+MAX_ENTRIES = 10000  # entries of a folder that are shown
 
 
-def run(name: str, arguments: dict, profile, workspace: str, hidden: list = (), decided=None, most=None, table=mounts.here) -> dict:
-    """Run the file tool *name*; return {"text"} or, of what was not read to its end, {"text", "original_bytes"}.
+def run(
+    name: str,
+    arguments: dict,
+    profile,
+    workspace: str,
+    hidden: list = (),
+    decided=None,
+    most=None,
+    table=mounts.here,
+) -> dict:
+    """Run the file tool *name*; return {"text"} or, of what was not read to its end, {"text",
+    "original_bytes"}.
 
     profile, workspace, hidden, decided, most, table  see ``scope.Scope``
     Raises ``SandboxDenied`` for what the sandbox refuses, ``ClawError`` for what cannot be done.
@@ -30,12 +44,24 @@ def run(name: str, arguments: dict, profile, workspace: str, hidden: list = (), 
         raise ClawError("%s: %s" % (shown(arguments["path"]), e.strerror)) from None
 
 
-def run_inside(name: str, arguments: dict, files: list, hidden: list, decided=None, most=None) -> dict:
-    """Run the file tool *name* in a child of the sandbox, which says in $WORKSPACE where the workspace is there.
+def run_inside(
+    name: str, arguments: dict, files: list, hidden: list, decided=None, most=None
+) -> dict:
+    """Run the file tool *name* in a child of the sandbox, which says in $WORKSPACE where the
+    workspace is there.
 
     files  [mode, mounts, denied] of the profile;  hidden, decided, most  see ``run``
     """
-    return run(name, arguments, _Files(*files), os.environ.get("WORKSPACE", "/workspace"), hidden, decided, most, None)
+    return run(
+        name,
+        arguments,
+        _Files(*files),
+        os.environ.get("WORKSPACE", "/workspace"),
+        hidden,
+        decided,
+        most,
+        None,
+    )
 
 
 class _Files:
@@ -54,7 +80,7 @@ def read_file(scope: Scope, path: str) -> dict:
     if len(data) <= MAX_READ:
         return {"text": _text(data, path)}
     end = MAX_READ
-    while data[end] & 0xc0 == 0x80 and end > MAX_READ - 4:      # not inside a character
+    while data[end] & 0xC0 == 0x80 and end > MAX_READ - 4:  # not inside a character
         end -= 1
     return {"text": _text(data[:end], path), "original_bytes": size}
 
@@ -78,17 +104,30 @@ def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
         with open(fd, "rb") as file:
             data = _read(file, MAX_FILE + 1, path)
         if len(data) > MAX_FILE:
-            raise ClawError("%s has more than %d bytes, which is what edit-file changes; use exec-shell" % (shown(path), MAX_FILE))
+            raise ClawError(
+                "%s has more than %d bytes, which is what edit-file changes; use "
+                "exec-shell" % (shown(path), MAX_FILE)
+            )
         at = data.find(old)
         if at < 0:
-            raise ClawError("%s does not contain old_text; read-file shows what it contains" % shown(path))
+            raise ClawError(
+                "%s does not contain old_text; read-file shows what it contains" % shown(path)
+            )
         if data.find(old, at + 1) >= 0:
-            raise ClawError("%s contains old_text more than once; give more of the text around it" % shown(path))
-        data = data[:at] + new + data[at + len(old):]
+            raise ClawError(
+                "%s contains old_text more than once; give more of the text around it" % shown(path)
+            )
+        data = data[:at] + new + data[at + len(old) :]
         if len(data) > MAX_FILE:
-            raise ClawError("%s would have %d bytes, at most %d are written" % (shown(path), len(data), MAX_FILE))
+            raise ClawError(
+                "%s would have %d bytes, at most %d are written"
+                % (shown(path), len(data), MAX_FILE)
+            )
         if _changed(found):
-            raise ClawError("%s was changed while it was edited, nothing is written; read it again" % shown(path))
+            raise ClawError(
+                "%s was changed while it was edited, nothing is written; read it again"
+                % shown(path)
+            )
         _replace(scope, found, data, path)
     return {"text": "replaced %d bytes with %d in %s" % (len(old), len(new), shown(path))}
 
@@ -99,11 +138,17 @@ def list_directory(scope: Scope, path: str) -> dict:
             raise _missing(path)
         if not stat.S_ISDIR(found.status.st_mode):
             raise ClawError("%s is no folder; read-file reads it" % shown(path))
-        fd = os.open(found.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=found.folder)
+        fd = os.open(
+            found.name,
+            os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC,
+            dir_fd=found.folder,
+        )
         base = found.path.rstrip("/")
     try:
         _same(os.fstat(fd), found, path)
-        names = sorted(name for name in os.listdir(fd) if not scope.is_denied(base + "/" + name, None, True))
+        names = sorted(
+            name for name in os.listdir(fd) if not scope.is_denied(base + "/" + name, None, True)
+        )
         lines = [_entry(name, fd) for name in names[:MAX_ENTRIES]]
     finally:
         os.close(fd)
@@ -112,7 +157,12 @@ def list_directory(scope: Scope, path: str) -> dict:
     return {"text": "\n".join(lines)}
 
 
-_HANDLERS = {"read-file": read_file, "write-file": write_file, "edit-file": edit_file, "list-directory": list_directory}
+_HANDLERS = {
+    "read-file": read_file,
+    "write-file": write_file,
+    "edit-file": edit_file,
+    "list-directory": list_directory,
+}
 
 
 def _open(scope: Scope, found, path: str) -> int:
@@ -121,7 +171,11 @@ def _open(scope: Scope, found, path: str) -> int:
         raise _missing(path)
     _check_kind(found.status, path)
     scope.check_names(found)
-    fd = os.open(found.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=found.folder)
+    fd = os.open(
+        found.name,
+        os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC,
+        dir_fd=found.folder,
+    )
     try:
         _same(os.fstat(fd), found, path)
     except ClawError:
@@ -131,7 +185,9 @@ def _open(scope: Scope, found, path: str) -> int:
 
 
 def _read(file, most: int, path: str) -> bytes:
-    """Return at most *most* bytes; nobody waits for more, as some files of the kernel would let them."""
+    """Return at most *most* bytes; nobody waits for more, as some files of the kernel would let
+    them.
+    """
     data = file.read(most)
     if data is None:
         raise ClawError("%s has nothing to read now" % shown(path))
@@ -141,12 +197,21 @@ def _read(file, most: int, path: str) -> bytes:
 def _changed(found) -> bool:
     """Return whether the file at *found* is another one by now, or was written since."""
     status, was = os.stat(found.name, dir_fd=found.folder, follow_symlinks=False), found.status
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) != (was.st_dev, was.st_ino, was.st_size, was.st_mtime_ns)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) != (
+        was.st_dev,
+        was.st_ino,
+        was.st_size,
+        was.st_mtime_ns,
+    )
 
 
 def _same(status, found, path: str):
     """Raise when what was opened is not what was found: another process put it there meanwhile."""
-    if (status.st_dev, status.st_ino, stat.S_IFMT(status.st_mode)) != (found.status.st_dev, found.status.st_ino, stat.S_IFMT(found.status.st_mode)):
+    if (status.st_dev, status.st_ino, stat.S_IFMT(status.st_mode)) != (
+        found.status.st_dev,
+        found.status.st_ino,
+        stat.S_IFMT(found.status.st_mode),
+    ):
         raise ClawError("%s was replaced while it was opened; try again" % shown(path))
 
 
@@ -154,17 +219,27 @@ def _check_kind(status, path: str):
     if stat.S_ISDIR(status.st_mode):
         raise ClawError("%s is a folder; list-directory shows what is in it" % shown(path))
     if not stat.S_ISREG(status.st_mode):
-        raise SandboxDenied("%s is a pipe, a device or a socket: file tools touch regular files only" % shown(path), "name a regular file",
-                            {"reason": "no regular file"})
+        raise SandboxDenied(
+            "%s is a pipe, a device or a socket: file tools touch regular files only" % shown(path),
+            "name a regular file",
+            {"reason": "no regular file"},
+        )
 
 
 def _replace(scope: Scope, found, data: bytes, path: str):
-    """Write *data* beside, then rename: whole or not at all.  The mode of a file that was there is kept."""
+    """Write *data* beside, then rename: whole or not at all.  The mode of a file that was there
+    is kept.
+    """
     if not found.writable:
         raise read_only(path)
     scope.check_room(found, len(data))
     name = ".%s.new" % os.urandom(8).hex()
-    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=found.folder)
+    fd = os.open(
+        name,
+        os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+        0o666,
+        dir_fd=found.folder,
+    )
     try:
         with open(fd, "wb") as file:
             file.write(data)
@@ -180,9 +255,15 @@ def _bytes(text: str, what: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError as e:
-        raise ClawError("%s holds half of a character (a lone surrogate) at position %d; leave it out" % (what, e.start)) from None
+        raise ClawError(
+            "%s holds half of a character (a lone surrogate) at position %d; leave it "
+            "out" % (what, e.start)
+        ) from None
     if len(data) > MAX_FILE:
-        raise ClawError("%s has %d bytes, at most %d are written; write it in parts" % (what, len(data), MAX_FILE))
+        raise ClawError(
+            "%s has %d bytes, at most %d are written; write it in parts"
+            % (what, len(data), MAX_FILE)
+        )
     return data
 
 
@@ -190,16 +271,28 @@ def _text(data: bytes, path: str) -> str:
     try:
         return decode_utf8(data)
     except UnicodeDecodeError as e:
-        raise ClawError("%s is no UTF-8 text (byte %d); only text can be read" % (shown(path), e.start)) from None
+        raise ClawError(
+            "%s is no UTF-8 text (byte %d); only text can be read" % (shown(path), e.start)
+        ) from None
 
 
 def _entry(name: str, folder: int) -> str:
-    """Return the line of one entry: folders end in "/", links in "@", other than files in "|"; control characters are written out."""
+    """Return the line of one entry: folders end in "/", links in "@", other than files in "|";
+    control characters are written out.
+    """
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-    except OSError:                     # gone meanwhile
+    except OSError:  # gone meanwhile
         mode = stat.S_IFREG
-    mark = "/" if stat.S_ISDIR(mode) else "@" if stat.S_ISLNK(mode) else "" if stat.S_ISREG(mode) else "|"
+    mark = (
+        "/"
+        if stat.S_ISDIR(mode)
+        else "@"
+        if stat.S_ISLNK(mode)
+        else ""
+        if stat.S_ISREG(mode)
+        else "|"
+    )
     text = os.fsencode(name).decode("utf-8", "backslashreplace")
     return "".join([c if c.isprintable() else "\\x%02x" % ord(c) for c in text]) + mark
 

@@ -1,8 +1,12 @@
-"""What a guard (scan/guard.py) needs of Linux: the secrets that this agent could resolve, and a model to ask.
+"""What a guard (scan/guard.py) needs of Linux: the secrets that this agent could resolve, and a
+model to ask.
 
-1. Secrets are read when a text is looked at first, after the sandbox's server was started: that has none of them.
-2. Known are: what the manifest refers to, all of the store, and environment variables that are called like a secret.
+1. Secrets are read when a text is looked at first, after the sandbox's server was started: that has
+   none of them.
+2. Known are: what the manifest refers to, all of the store, and environment variables that are
+   called like a secret.
 """
+
 import os
 
 from clawlite.core.errors import ClawError
@@ -10,7 +14,8 @@ from clawlite.linux.secrets import secrets
 from clawlite.scan.guard import Guard
 
 _CALLED = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS")
-_LEAST = 12                     # bytes of a variable's value that is taken for a secret because of its name alone
+# bytes of a variable's value that is taken for a secret because of its name alone
+_LEAST = 12
 
 
 def guard_of(image) -> Guard:
@@ -21,17 +26,24 @@ def guard_of(image) -> Guard:
     guard.secrets = lambda: known(image.agent.name, guard.references)
     if guard.asks:
         from clawlite.linux.tools.injection_check import asked
+
         guard.judge = asked
     return guard
 
 
 def known(agent: str, references: list) -> list:
-    """Return the values of all secrets that *agent* could resolve; *references*: names in its manifest."""
+    """Return the values of all secrets that *agent* could resolve; *references*: names in its
+    manifest.
+    """
     places = secrets.stores(agent)
-    values = [value for name, value in os.environ.items() if len(value) >= _LEAST and name.upper().endswith(_CALLED)]
+    values = [
+        value
+        for name, value in os.environ.items()
+        if len(value) >= _LEAST and name.upper().endswith(_CALLED)
+    ]
     for name in dict.fromkeys([*references, *secrets.names(agent)]):
         try:
             values.append(secrets.resolve(name, places))
-        except ClawError:               # not there, or of no use: nobody can send it either
+        except ClawError:  # not there, or of no use: nobody can send it either
             pass
     return list(dict.fromkeys(values))

@@ -13,27 +13,34 @@ Quoted text and here-documents are data: ``git commit -m "no rm -rf /"`` passes.
 names a shell (or eval, trap, xargs...) they are read as commands too, ``_MAX_DEPTH`` deep.
 Each step passes the text once and grows it by a constant at most: the time is linear.
 """
+
 import re
 from posixpath import normpath
 
 from clawlite.core.automaton import search
 from clawlite.core.errors import SandboxDenied
 
-_MAX_DEPTH = 3                  # texts for a shell in texts for a shell
+_MAX_DEPTH = 3  # texts for a shell in texts for a shell
 # In words, characters that are data are others, of private use, until a shell gets the word.
 _AS_DATA = {ord(letter): 0xE000 + ord(letter) for letter in " \t\n;&|(){}`<>$#'\"\\"}
 _AS_TEXT = {data: letter for letter, data in _AS_DATA.items()}
 _WORD = r"[^\s;&|(){}`<>]"
-_QUOTED = re.compile(r"\\\n|\\(.)|\$?'([^']*)'?|\$?\"((?:[^\"\\]|\\.)*)\"?|"
-                     r"(?<![^\s;&|()])#[^\n]*", re.S)
+_QUOTED = re.compile(
+    r"\\\n|\\(.)|\$?'([^']*)'?|\$?\"((?:[^\"\\]|\\.)*)\"?|"
+    r"(?<![^\s;&|()])#[^\n]*",
+    re.S,
+)
 _IN_DOUBLE = re.compile(r"\\([\\$`\"\n])")
 _HERE = re.compile(r"<<-? ?['\"\\]?([A-Za-z_][A-Za-z0-9_]{0,31})")
 _BLANKS = re.compile(r"[^\S\n]+|\$\{IFS[^{}\n]{0,32}\}|\$IFS(?![A-Za-z0-9_])(?:\$9)?")
-_ONE_OF = re.compile(r"\[([A-Za-z0-9])\]")        # a pattern of file names that has one meaning
+_ONE_OF = re.compile(r"\[([A-Za-z0-9])\]")  # a pattern of file names that has one meaning
 _BRACES = re.compile(r"\{([^{}\s,]+(?:,[^{}\s,]+)+)\}")
 _SET = re.compile(r"(?:^|[\s;&|(`])([A-Za-z_][A-Za-z0-9_]{0,31})=(%s{0,32})" % _WORD)
-_USED = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=]([^{}\n]{0,32}))?[^{}\n]{0,32}\}|"
-                   r"\{?[@*#?!0-9-]\}?)", re.A)
+_USED = re.compile(
+    r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?[-=]([^{}\n]{0,32}))?[^{}\n]{0,32}\}|"
+    r"\{?[@*#?!0-9-]\}?)",
+    re.A,
+)
 _FIXED = re.compile(r"(?:\$\(|`) ?(?:(?:echo|printf|which|command -v)((?: %s+)+) ?)?[)`]" % _WORD)
 _TOKEN = re.compile(r"\n|;;?|\|\||\|&?|&&?|[(){}`]|\$\(|[<>]+&?|%s+" % _WORD)
 _REDIRECTED = re.compile(r"(?<![^\s;&|(){}`<>])[0-9]{0,4}(?:&>>?|[<>]{1,3}[&|]?) ?%s+" % _WORD)
@@ -42,12 +49,21 @@ _SHELLS = frozenset("sh bash dash ash ksh zsh eval su trap xargs env watch paral
 # Words in front of a command that start it; their options are skipped too.
 _LAUNCHERS = frozenset(
     "env command exec builtin nohup nice ionice time sudo doas setsid stdbuf timeout busybox xargs "
-    "then do else if while until ! coproc sh dash ash ksh zsh eval su flock chroot unshare taskset"
-    .split())
+    "then do else if while until ! coproc sh dash ash ksh zsh eval su flock chroot unshare taskset".split()  # noqa: E501
+)
 # Options with an argument of their own: sudo -u root, timeout -k 1.
-_WITH_ARGUMENT = {"sudo": "ughpCDRTrt", "doas": "uC", "env": "uC", "exec": "a", "nice": "n",
-                  "timeout": "ks", "xargs": "adEeIiLlnPs", "su": "sg", "flock": "wE"}
-_SKIPPED = re.compile(r"[A-Za-z_]\w*\+?=|[0-9.]+[smhd]?\Z")        # A=b, timeout 5s
+_WITH_ARGUMENT = {
+    "sudo": "ughpCDRTrt",
+    "doas": "uC",
+    "env": "uC",
+    "exec": "a",
+    "nice": "n",
+    "timeout": "ks",
+    "xargs": "adEeIiLlnPs",
+    "su": "sg",
+    "flock": "wE",
+}
+_SKIPPED = re.compile(r"[A-Za-z_]\w*\+?=|[0-9.]+[smhd]?\Z")  # A=b, timeout 5s
 
 
 def check(tool: str, command: str, commands: list, tables: list) -> None:
@@ -71,11 +87,15 @@ def check(tool: str, command: str, commands: list, tables: list) -> None:
 
 def _blocked(tool: str, rule: str) -> SandboxDenied:
     data = {"tool": tool, "reason": "blocked command", "rule": rule.partition(",")[0]}
-    return SandboxDenied("%s: the sandbox blocks this command (shell.%s)" % (tool, rule),
-                         "do it another way, or ask the person who runs this agent", data)
+    return SandboxDenied(
+        "%s: the sandbox blocks this command (shell.%s)" % (tool, rule),
+        "do it another way, or ask the person who runs this agent",
+        data,
+    )
 
 
 # -- reading
+
 
 def readings(command: str) -> list:
     """Return *command* as written, as read and bare, then what its shells get, as read and bare."""
@@ -112,13 +132,15 @@ def _joined(text: str) -> str:
 
 def _unquoted(text: str) -> str:
     """Return *text* with quotes, escapes and comments gone; what they kept together is one word."""
+
     def plain(match) -> str:
         escaped, single, double = match.groups()
         if double is not None:
-            live = "$" in double or "`" in double       # "$a" and "$(command)"
+            live = "$" in double or "`" in double  # "$a" and "$(command)"
             double = _IN_DOUBLE.sub(r"\1", double)
             return double if live else double.translate(_AS_DATA)
         return (escaped or single or "").translate(_AS_DATA)
+
     return _BLANKS.sub(" ", _QUOTED.sub(plain, text.replace("|&", "|"))).strip(" ")
 
 
@@ -136,7 +158,7 @@ def _bare(tokens: list) -> list:
     """Return *tokens* without assignments, launchers, folders and brackets before commands."""
     found = []
     first = launched = True
-    skips = ""                          # letters of options whose next word is theirs
+    skips = ""  # letters of options whose next word is theirs
     is_theirs = False
     for token in tokens:
         if token in _OPERATORS:
@@ -152,7 +174,7 @@ def _bare(tokens: list) -> list:
         elif not _SKIPPED.match(token):
             name = token.rpartition("/")[2] or token
             launched = first = name in _LAUNCHERS
-            is_theirs = name in ("flock", "chroot")     # a file or a folder comes first
+            is_theirs = name in ("flock", "chroot")  # a file or a folder comes first
             skips = _WITH_ARGUMENT.get(name, "")
             if not launched:
                 found.append(name)
@@ -160,6 +182,7 @@ def _bare(tokens: list) -> list:
 
 
 # -- blocked_commands
+
 
 def _segments(blocked: str) -> list:
     """Return the runs of tokens between the "*" of a blocked command."""
@@ -179,17 +202,17 @@ def _holds(tokens: list, segments: list) -> bool:
 def _place(tokens: list, segment: list, start: int) -> int:
     """Return where *segment* ends in *tokens*, from *start* on, or -1."""
     simple = len(segment) > 1 and not any(token in _OPERATORS for token in segment)
-    looked_to = start                   # the commands before it were looked at as commands
+    looked_to = start  # the commands before it were looked at as commands
     for at in range(start, len(tokens)):
         if not _is_program(tokens[at], segment[0]):
             continue
-        if _is_run(tokens[at:at + len(segment)], segment):
+        if _is_run(tokens[at : at + len(segment)], segment):
             return at + len(segment)
         if simple and at >= looked_to:
             looked_to = at + 1
             while looked_to < len(tokens) and tokens[looked_to] not in _OPERATORS:
                 looked_to += 1
-            if _has_parts(tokens[at + 1:looked_to], segment):
+            if _has_parts(tokens[at + 1 : looked_to], segment):
                 return looked_to
     return -1
 
@@ -198,7 +221,8 @@ def _is_run(tokens: list, segment: list) -> bool:
     """Return whether *tokens* are *segment*; a program may be named with its folder."""
     return len(tokens) == len(segment) and all(
         token == wanted or (not at or segment[at - 1] in _OPERATORS) and _is_program(token, wanted)
-        for at, (token, wanted) in enumerate(zip(tokens, segment)))
+        for at, (token, wanted) in enumerate(zip(tokens, segment))
+    )
 
 
 def _is_program(token: str, wanted: str) -> bool:
@@ -207,16 +231,24 @@ def _is_program(token: str, wanted: str) -> bool:
 
 def _has_parts(words: list, segment: list) -> bool:
     """Return whether *words* have all options of *segment*, and its arguments in a row."""
-    options = {letter for word in words if word[0] == "-" for letter in (
-        word[2:3].lower() + word[2:3].upper() if word[:2] == "--" else word[1:])}
-    needed = {letter for word in segment[1:] if word[0] == "-" for letter in (
-        word[2:3].lower() if word[:2] == "--" else word[1:])}
-    if not needed <= options | ({"r"} if "R" in options else set()):        # rm and cp: the same
+    options = {
+        letter
+        for word in words
+        if word[0] == "-"
+        for letter in (word[2:3].lower() + word[2:3].upper() if word[:2] == "--" else word[1:])
+    }
+    needed = {
+        letter
+        for word in segment[1:]
+        if word[0] == "-"
+        for letter in (word[2:3].lower() if word[:2] == "--" else word[1:])
+    }
+    if not needed <= options | ({"r"} if "R" in options else set()):  # rm and cp: the same
         return False
     arguments = [_path(word) for word in words if word[0] != "-"]
     wanted = [_path(word) for word in segment[1:] if word[0] != "-"]
     count = len(wanted)
-    return any(arguments[at:at + count] == wanted for at in range(len(arguments) - count + 1))
+    return any(arguments[at : at + count] == wanted for at in range(len(arguments) - count + 1))
 
 
 def _path(token: str) -> str:

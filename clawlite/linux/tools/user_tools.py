@@ -1,7 +1,8 @@
 """Load the maker's ``tools.py`` beside an image: the functions behind its tools.
 
-The image holds the SHA-256 of the file it was built with; another file is refused, so that what runs is what was checked.
-"""
+The image holds the SHA-256 of the file it was built with; another file is refused, so that what
+runs is what was checked."""
+
 import os
 
 from clawlite.core.errors import ImageMismatch
@@ -9,7 +10,8 @@ from clawlite.linux.io import signals
 
 
 def find(image, folder: str):
-    """Return (path, source) of the ``tools.py`` in *folder* that *image* was built with; None when it needs none.
+    """Return (path, source) of the ``tools.py`` in *folder* that *image* was built with; None when
+    it needs none.
 
     Raises ``ImageMismatch`` when the file is missing or is another one.
     """
@@ -25,9 +27,14 @@ def _read(path: str, digest: bytes) -> bytes:
         with open(path, "rb") as file:
             source = file.read()
     except OSError as e:
-        raise ImageMismatch("%s: %s" % (path, e.strerror), "the image needs its tools.py beside it") from None
+        raise ImageMismatch(
+            "%s: %s" % (path, e.strerror), "the image needs its tools.py beside it"
+        ) from None
     if _sha256(source) != digest:
-        raise ImageMismatch("%s is not the file that the image was built with" % path, "build again, or bring back the old file")
+        raise ImageMismatch(
+            "%s is not the file that the image was built with" % path,
+            "build again, or bring back the old file",
+        )
     return source
 
 
@@ -51,9 +58,11 @@ def functions(path: str, source: bytes) -> dict:
     try:
         with signals.interruptible():
             exec(compile(source, path, "exec"), space)
-    except BaseException as e:          # a file may raise anything at its top, also SystemExit
+    except BaseException as e:  # a file may raise anything at its top, also SystemExit
         if signals.interrupts() or signals.terminated():
             raise KeyboardInterrupt from None
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
-        raise ImageMismatch("%s cannot be loaded: %s" % (path, said), "mend it and build again") from None
+        raise ImageMismatch(
+            "%s cannot be loaded: %s" % (path, said), "mend it and build again"
+        ) from None
     return space

@@ -1,16 +1,22 @@
-"""What runs first on a board: the boot window and safe mode, then the image of the right slot (slots.py).
+"""What runs first on a board: the boot window and safe mode, then the image of the right slot
+(slots.py).
 
-1. No image locks its maker out: for a short time after each reset nothing of it has run, and Ctrl-C ends the start; neither
-   does it start while the file ``safe-mode`` is there or the safe-mode pin is low.  Then the REPL is free.
-2. An image that cannot be opened is left at once, one that was not READY in three boots after them: the other slot is taken,
-   when that one opens, and a line says so.  With no other, the only one is tried at each reset.
-3. At each boot the files of a slot are compared with its list (slots.py) before any of them is imported: MicroPython may hang for
-   ever in a ``.mpy`` file that was cut short.  The image's digest is checked at its first boot, and with ``device.key`` its signature
-   at each; its CRC at each boot.
-4. Settings are ``/boot.json``, which a person writes and nothing of ours changes: {"window_ms": 2000, "safe_pin": 15,
-   "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is armed when the window is over, with the longest time that all
-   boards have, because loading takes seconds; the agent sets its own when it runs (begin.py).  In the window there is none.
+1. No image locks its maker out: for a short time after each reset nothing of it has run, and Ctrl-C
+   ends the start; neither does it start while the file ``safe-mode`` is there or the safe-mode pin
+   is low.  Then the REPL is free.
+2. An image that cannot be opened is left at once, one that was not READY in three boots after them:
+   the other slot is taken, when that one opens, and a line says so.  With no other, the only one is
+   tried at each reset.
+3. At each boot the files of a slot are compared with its list (slots.py) before any of them is
+   imported: MicroPython may hang for ever in a ``.mpy`` file that was cut short.  The image's
+   digest is checked at its first boot, and with ``device.key`` its signature at each; its CRC at
+   each boot.
+4. Settings are ``/boot.json``, which a person writes and nothing of ours changes: {"window_ms":
+   2000, "safe_pin": 15, "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is armed when the
+   window is over, with the longest time that all boards have, because loading takes seconds; the
+   agent sets its own when it runs (begin.py).  In the window there is none.
 """
+
 import gc
 import os
 import sys
@@ -23,19 +29,21 @@ _TRIALS = 3
 _WINDOW_MS = 2000
 _MIN_WINDOW_MS, _MAX_WINDOW_MS = 100, 60000
 _MAX_PIN = 255
-_MIN_DOG_MS, _MAX_DOG_MS = 1000, 8388           # rp2 has no more
-_MAX_SETTINGS = 512             # bytes
+_MIN_DOG_MS, _MAX_DOG_MS = 1000, 8388  # rp2 has no more
+_MAX_SETTINGS = 512  # bytes
 _MIN_KEY = 16
-_MAX_LIST = 8192                # bytes
-_PIECE = 512                    # bytes that are read at once
+_MAX_LIST = 8192  # bytes
+_PIECE = 512  # bytes that are read at once
 
 
 def start(root: str = ""):
-    """Return (function that runs an agent, the agent), or None: the REPL is next.  Never raises ``Exception``.
+    """Return (function that runs an agent, the agent), or None: the REPL is next.  Never raises
+    ``Exception``.
 
     root  as in slots.py; what an agent keeps lies in its folder ``state``
     """
-    for name in ("bootwindow", "slots"):            # whoever holds them still has them; later they are out of memory
+    # whoever holds them still has them; later they are out of memory
+    for name in ("bootwindow", "slots"):
         sys.modules.pop(name, None)
     window_ms, pin, watchdog_ms = _settings(root)
     slot, trials, checked = slots.read(root)
@@ -47,6 +55,7 @@ def start(root: str = ""):
             opened = _open(root, slot, trials, checked, _armed(watchdog_ms))
             if opened and watchdog_ms:
                 import main
+
                 main.watch(opened[1], watchdog_ms)
             return opened
     except KeyboardInterrupt:
@@ -55,9 +64,15 @@ def start(root: str = ""):
 
 
 def _open(root: str, slot: str, trials: int, checked: int, feed):
-    """Return what ``start`` does, of the first slot that opens; *feed*: function() that the watchdog wants to be called."""
+    """Return what ``start`` does, of the first slot that opens; *feed*: function() that the
+    watchdog wants to be called.
+    """
     key = _key(root)
-    order = [name for name in (slot, "b" if slot == "a" else "a") if _has(root + "/claw-" + name + ".cbor")]
+    order = [
+        name
+        for name in (slot, "b" if slot == "a" else "a")
+        if _has(root + "/claw-" + name + ".cbor")
+    ]
     if not order:
         _say("there is no image here - write one with: clawlite flash")
     elif len(order) > 1 and trials >= _TRIALS:
@@ -85,7 +100,9 @@ def _open(root: str, slot: str, trials: int, checked: int, feed):
 
 
 def _prepare(root: str, slot: str, key, is_new: bool) -> tuple:
-    """Return ((run, agent), "") for an image that opens, else (None, why not); nothing of it is left in memory then."""
+    """Return ((run, agent), "") for an image that opens, else (None, why not); nothing of it is
+    left in memory then.
+    """
     before = set(sys.modules)
     folder = root + "/claw-" + slot
     sys.path.insert(0, folder)
@@ -95,7 +112,10 @@ def _prepare(root: str, slot: str, key, is_new: bool) -> tuple:
         if key is not None and len(key) < _MIN_KEY:
             return None, "device.key holds %d bytes, expected %d or more" % (len(key), _MIN_KEY)
         import main
-        device, why = main.attempt(folder + ".cbor", folder, False, root + "/state", is_new or key is not None, key)
+
+        device, why = main.attempt(
+            folder + ".cbor", folder, False, root + "/state", is_new or key is not None, key
+        )
         if device:
             return (main.run, device), ""
     except Exception as e:
@@ -109,7 +129,9 @@ def _prepare(root: str, slot: str, key, is_new: bool) -> tuple:
 
 
 def _damage(folder: str, feed) -> str:
-    """Return what is wrong with the files of a slot, by its list; "" for nothing, and for a slot that has no list."""
+    """Return what is wrong with the files of a slot, by its list; "" for nothing, and for a slot
+    that has no list.
+    """
     try:
         with open(folder + "/files", "rb") as file:
             lines = file.read(_MAX_LIST).split(b"\n")
@@ -146,10 +168,13 @@ def _sum(file, buffer: bytearray) -> tuple:
 
 
 def _armed(watchdog_ms: int):
-    """Arm the watchdog, if one is wanted; return the function that feeds it, or one that does nothing."""
+    """Arm the watchdog, if one is wanted; return the function that feeds it, or one that does
+    nothing.
+    """
     if watchdog_ms:
         try:
             from machine import WDT
+
             return WDT(timeout=_MAX_DOG_MS).feed
         except (ImportError, OSError, ValueError) as e:
             _say("there is no watchdog while the agent is loaded: %s" % e)
@@ -157,8 +182,11 @@ def _armed(watchdog_ms: int):
 
 
 def _settings(root: str) -> tuple:
-    """Return (window in ms, safe-mode pin or None, watchdog in ms or 0).  What is wrong in the file is told, and counts for nothing."""
+    """Return (window in ms, safe-mode pin or None, watchdog in ms or 0).  What is wrong in the
+    file is told, and counts for nothing.
+    """
     import json
+
     window_ms, pin, watchdog_ms = _WINDOW_MS, None, 0
     try:
         with open(root + "/boot.json") as file:
@@ -173,6 +201,7 @@ def _settings(root: str) -> tuple:
             _say("boot.json: safe_pin: expected the number of a pin")
         elif "safe_pin" in found:
             from machine import Pin
+
             pin = Pin(found["safe_pin"], Pin.IN, Pin.PULL_UP)
     except OSError:
         pass
@@ -219,7 +248,9 @@ def _waits(root: str, pin, window_ms: int) -> bool:
 
 
 def _key(root: str):
-    """Return the device key, or None without one; b"" for one that cannot be read, which no image is signed with."""
+    """Return the device key, or None without one; b"" for one that cannot be read, which no
+    image is signed with.
+    """
     if not _has(root + "/device.key"):
         return None
     try:
@@ -232,7 +263,7 @@ def _key(root: str):
 def _record(root: str, slot: str, trials: int, checked: int):
     try:
         slots.write(root, slot, trials, checked)
-    except OSError as e:                # a flash that is full still boots
+    except OSError as e:  # a flash that is full still boots
         _say("the boot record cannot be written: %s" % e)
 
 

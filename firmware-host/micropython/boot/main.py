@@ -1,10 +1,12 @@
-# clawlite's own, written by "clawlite flash": it starts the agent when the board boots.  A file of yours here stays as it is.
+# clawlite's own, written by "clawlite flash": it starts the agent when the board boots.  A file of
+# yours here stays as it is.
 import bootwindow
 
 
 def ready():
     import sys
     import slots
+
     del sys.modules["slots"]
     try:
         slots.ready()

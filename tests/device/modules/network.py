@@ -1,9 +1,11 @@
-"""Stands where a board has its module ``network``: what the documentation of MicroPython says of WLAN as a station, no more.
+"""Stands where a board has its module ``network``: what the documentation of MicroPython says of
+WLAN as a station, no more.
 
-What the radio finds is the file ``air`` in $PINS, a network a line: SSID, password and address, parted by tabs.  What it was told is in
-``radio``.  Loopback is the network that is joined.  While there is a file ``dead``, the radio cannot be switched on.  ``without`` names
-parts that this board lacks, such as ``network.country``.
-"""
+What the radio finds is the file ``air`` in $PINS, a network a line: SSID, password and address,
+parted by tabs.  What it was told is in ``radio``.  Loopback is the network that is joined.  While
+there is a file ``dead``, the radio cannot be switched on.  ``without`` names parts that this board
+lacks, such as ``network.country``."""
+
 import os
 
 STA_IF = 0

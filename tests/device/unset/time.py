@@ -1,4 +1,7 @@
-"""Stands before MicroPython's ``time`` on a board whose clock nobody has set: it begins in 2021, as on rp2, until ``machine.RTC`` sets it."""
+"""Stands before MicroPython's ``time`` on a board whose clock nobody has set: it begins in 2021,
+as on rp2, until ``machine.RTC`` sets it.
+"""
+
 import os
 
 from utime import *  # noqa: F403

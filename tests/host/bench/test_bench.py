@@ -1,4 +1,7 @@
-"""The suites run, with few samples, and give the rows that benchmarks/README.md documents.  No time is judged here."""
+"""The suites run, with few samples, and give the rows that benchmarks/README.md documents.  No
+time is judged here.
+"""
+
 import json
 import os
 import subprocess
@@ -14,34 +17,98 @@ from clawlite.host.bench import agent, bench, board, run, serve
 
 ROOT = Path(__file__).resolve().parents[3]
 HAS_BROKER = brokers.command()[0] is not None
-CASES = {       # the first words of each suite's cases
+CASES = {  # the first words of each suite's cases
     "build": ["20 tools, 30 rules", "greenhouse"],
     "load": ["open the file", "from memory", "and decode all"],
     "ready": ["bare", "with tools.py", "without tools.py"],
     "decision": ["fold", "decide, 10 rules", "decide, 10000 rules", "10,000 rules over 10"],
-    "call": ["in process: whole", "over a pipe, one after", "over a pipe, pipelined", "bare JSON echo, pipelined", "over the echo", "over a pipe, p99 over p50"],
+    "call": [
+        "in process: whole",
+        "over a pipe, one after",
+        "over a pipe, pipelined",
+        "bare JSON echo, pipelined",
+        "over the echo",
+        "over a pipe, p99 over p50",
+    ],
     "turn": ["replay, one tool call", "on MicroPython"],
     "netrules": ["a fetch, name known"],
-    "scan": ["secrets, 64 KB of text", "secrets, 64 KB of a dump", "secrets, three known", "injection, 64 KB"],
-    "micropython": ["1000 calls, a line", "heap in use, READY", "smallest heap for 1000", "smallest heap for 330", "smallest heap for a turn, Anthropic", ".mpy of core", ".mpy in a slot, tools", ".mpy in a slot, a provider", "heap after 10,000 turns", "heap after 1,000 turns, OpenAI", "heap after 1,000 turns, Anthropic",
-                    "smallest heap: long lines", "smallest heap: an answer of 1 MiB", "a store of 290", "heap in use with stores", "heap in use, 100 entries", "a question by words",
-                    "smallest heap for a store"],
-    "provider": ["ask, one turn, above bare", "request for howdy", "warm turn, text, own", "bare client, text", "warm turn, one tool call, own",
-                 "VmRSS after 10", "VmHWM after 10"],
-    "memory": ["store, kill-safe", "store, power-safe", "written for a searchable entry", "store, wear-saving", "written for a searchable entry, wear-saving",
-               "10,000 entries more", "one word of", "two words of", "five words of"],
+    "scan": [
+        "secrets, 64 KB of text",
+        "secrets, 64 KB of a dump",
+        "secrets, three known",
+        "injection, 64 KB",
+    ],
+    "micropython": [
+        "1000 calls, a line",
+        "heap in use, READY",
+        "smallest heap for 1000",
+        "smallest heap for 330",
+        "smallest heap for a turn, Anthropic",
+        ".mpy of core",
+        ".mpy in a slot, tools",
+        ".mpy in a slot, a provider",
+        "heap after 10,000 turns",
+        "heap after 1,000 turns, OpenAI",
+        "heap after 1,000 turns, Anthropic",
+        "smallest heap: long lines",
+        "smallest heap: an answer of 1 MiB",
+        "a store of 290",
+        "heap in use with stores",
+        "heap in use, 100 entries",
+        "a question by words",
+        "smallest heap for a store",
+    ],
+    "provider": [
+        "ask, one turn, above bare",
+        "request for howdy",
+        "warm turn, text, own",
+        "bare client, text",
+        "warm turn, one tool call, own",
+        "VmRSS after 10",
+        "VmHWM after 10",
+    ],
+    "memory": [
+        "store, kill-safe",
+        "store, power-safe",
+        "written for a searchable entry",
+        "store, wear-saving",
+        "written for a searchable entry, wear-saving",
+        "10,000 entries more",
+        "one word of",
+        "two words of",
+        "five words of",
+    ],
     "triggers": ["a run of a schedule"] + ["a message of a queue"] * HAS_BROKER,
     "sandbox": ["plain: subprocess.run", "in process: no child", "in process: of it: the plan"],
-    "boards": ["line, a turn's bytes", "noise, 1 byte in 1,000: records", "noise, 1 byte in 1,000: damaged", "noise goes on: whole", "noise goes on: frames believed", "noise goes on: records",
-               "noise goes on: most bytes", "wire cut for good: requests", "wire cut for good: new", "estimate of heap, off by, 64",
-               "100 devices on one gateway", "gateway, an idle device on the LAN", "gateway, an idle device on a serial"],
+    "boards": [
+        "line, a turn's bytes",
+        "noise, 1 byte in 1,000: records",
+        "noise, 1 byte in 1,000: damaged",
+        "noise goes on: whole",
+        "noise goes on: frames believed",
+        "noise goes on: records",
+        "noise goes on: most bytes",
+        "wire cut for good: requests",
+        "wire cut for good: new",
+        "estimate of heap, off by, 64",
+        "100 devices on one gateway",
+        "gateway, an idle device on the LAN",
+        "gateway, an idle device on a serial",
+    ],
 }
 
 
 def _profiles() -> set:
-    """Return the targets of the profiles that this machine has: 15 with user namespaces, 8 with Landlock."""
+    """Return the targets of the profiles that this machine has: 15 with user namespaces, 8 with
+    Landlock.
+    """
     from clawlite.linux.sandbox import landlock
-    found = {15} if not subprocess.run(["unshare", "-Ur", "true"], capture_output=True).returncode else set()
+
+    found = (
+        {15}
+        if not subprocess.run(["unshare", "-Ur", "true"], capture_output=True).returncode
+        else set()
+    )
     try:
         return found | ({8} if landlock.abi() >= landlock.LEAST_ABI else set())
     except OSError:
@@ -49,8 +116,20 @@ def _profiles() -> set:
 
 
 HAS_WORDS32 = {40} if (ROOT / board.PORT).exists() else set()
-TARGETS = {"call": {2.5, 2.0, 6.0}, "load": {0.3}, "ready": {12.0, 4.0}, "decision": {1.2}, "netrules": {50}, "scan": {5}, "micropython": {64, 96, 56, 24, 1, 9300} | HAS_WORDS32, "provider": {45, 2500, 1.5, 3, 14},
-           "memory": {40, 500, 3000, 1600, 10}, "triggers": {1000}, "sandbox": {150} | _profiles(), "boards": {12, 1, 0, 15, 8192, 100}}
+TARGETS = {
+    "call": {2.5, 2.0, 6.0},
+    "load": {0.3},
+    "ready": {12.0, 4.0},
+    "decision": {1.2},
+    "netrules": {50},
+    "scan": {5},
+    "micropython": {64, 96, 56, 24, 1, 9300} | HAS_WORDS32,
+    "provider": {45, 2500, 1.5, 3, 14},
+    "memory": {40, 500, 3000, 1600, 10},
+    "triggers": {1000},
+    "sandbox": {150} | _profiles(),
+    "boards": {12, 1, 0, 15, 8192, 100},
+}
 
 
 def rows(suites: list) -> list:
@@ -61,15 +140,25 @@ def rows(suites: list) -> list:
 
 @pytest.mark.parametrize("suite", bench.SUITES)
 def test_suite_gives_its_rows(suite):
-    if suite in ("turn", "micropython", "boards") and None in (command("micropython"), command("mpy-cross")):
+    if suite in ("turn", "micropython", "boards") and None in (
+        command("micropython"),
+        command("mpy-cross"),
+    ):
         pytest.skip("no micropython or mpy-cross command")
     found = rows([suite])
     for row in found:
         assert tuple(row) == run.KEYS
-        assert row["suite"] == suite and row["n"] >= 1 and row["unit"] in ("ms", "us", "ns", "MiB", "KiB", "B", "ratio", "%", "count")
+        assert (
+            row["suite"] == suite
+            and row["n"] >= 1
+            and row["unit"] in ("ms", "us", "ns", "MiB", "KiB", "B", "ratio", "%", "count")
+        )
         assert row["min"] <= row["p50"] <= row["p90"] <= row["p99"] <= row["max"]
         assert (row["target"] is None) == (row["met"] is None)
-        assert row["python"].startswith(("CPython 3.", "MicroPython ")) and row["core"] in ("pure", "cython")
+        assert row["python"].startswith(("CPython 3.", "MicroPython ")) and row["core"] in (
+            "pure",
+            "cython",
+        )
         assert bench.text(row).startswith(suite)
     for case in CASES[suite]:
         assert [row for row in found if row["case"].startswith(case)], case
@@ -82,13 +171,34 @@ def test_every_suite_has_its_cases_here():
 
 def test_command_line(tmp_path):
     file = tmp_path / "rows.jsonl"
-    done = subprocess.run([sys.executable, "-m", "clawlite", "bench", "build", "--rounds", "2", "--json", "-o", str(file)],
-                          cwd=ROOT, env=dict(os.environ, PYTHONPATH=str(ROOT)), capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "clawlite",
+            "bench",
+            "build",
+            "--rounds",
+            "2",
+            "--json",
+            "-o",
+            str(file),
+        ],
+        cwd=ROOT,
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert file.read_text() == done.stdout
     assert [json.loads(line)["suite"] for line in done.stdout.splitlines()] == ["build", "build"]
-    done = subprocess.run([sys.executable, "-m", "clawlite", "bench", "build", "--rounds", "2"],
-                          cwd=ROOT, env=dict(os.environ, PYTHONPATH=str(ROOT)), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "clawlite", "bench", "build", "--rounds", "2"],
+        cwd=ROOT,
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout.startswith(bench.HEADER + "\nbuild ")
 
 
@@ -99,7 +209,10 @@ def test_output_that_cannot_be_written(tmp_path):
 
 def test_a_process_that_fails_is_told():
     with pytest.raises(ClawError, match="ended with 3: it broke"):
-        run.spawn([sys.executable, "-c", "import sys; sys.stderr.write('it broke'); sys.exit(3)"], dict(os.environ))
+        run.spawn(
+            [sys.executable, "-c", "import sys; sys.stderr.write('it broke'); sys.exit(3)"],
+            dict(os.environ),
+        )
     peer = serve.Peer([sys.executable, "-c", "input()"], dict(os.environ), ".")
     with pytest.raises(ClawError, match="ended after 0 of 1"):
         peer.ask(b"\n", 1)
@@ -110,11 +223,15 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(monkeypatch, capfd):
     def fails(bench):
         yield bench.row("load", "one", "ms", [1])
         raise ClawError("it broke", "mend it")
+
     monkeypatch.setattr("clawlite.host.bench.suites.load", fails)
     found = []
     with pytest.raises(ClawError, match="it broke"):
         bench.run(["load", "netrules"], 2, found.append)
-    assert [row["suite"] for row in found][:2] == ["load", "netrules"] and "clawlite: load: fails: it broke" in capfd.readouterr().err
+    assert [row["suite"] for row in found][:2] == [
+        "load",
+        "netrules",
+    ] and "clawlite: load: fails: it broke" in capfd.readouterr().err
     with pytest.raises(ClawError, match="parts of this run failed: load: fails, load: fails"):
         bench.run(["load", "load"], 2, found.append)
 
@@ -122,6 +239,7 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(monkeypatch, capfd):
 def test_tests_that_are_played_give_a_row_whatever_becomes_of_them(tmp_path, monkeypatch, capfd):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import promises
+
     (tmp_path / "test_sample.py").write_text("""
 import pytest, threading
 def test_good(): print("7 failed")
@@ -130,36 +248,64 @@ def test_left_out(): pytest.skip("no such thing here")
 def test_endless(): threading.Event().wait()
 """)
     monkeypatch.setattr(promises, "ROOT", tmp_path)
-    cases = (("good", 0, "1 passed", ""), ("bad", 1, "0 passed", "it is bad"), ("left_out", 1, "1 skipped", "no such thing here"), ("endless", 1, "0 passed", "KeyboardInterrupt"))
+    cases = (
+        ("good", 0, "1 passed", ""),
+        ("bad", 1, "0 passed", "it is bad"),
+        ("left_out", 1, "1 skipped", "no such thing here"),
+        ("endless", 1, "0 passed", "KeyboardInterrupt"),
+    )
     for name, failed, said, why in cases:
         monkeypatch.setattr(promises, "PLAYED_S", 2 if name == "endless" else 60)
         promises.played(name, f"test_sample.py::test_{name}")
         out, err = capfd.readouterr()
         row = json.loads(out.splitlines()[-1])
-        assert row["samples"] == [failed] and said in row["note"] and why in err and bool(why) == bool(err), (name, row, err)
+        assert (
+            row["samples"] == [failed]
+            and said in row["note"]
+            and why in err
+            and bool(why) == bool(err)
+        ), (name, row, err)
 
 
-def test_a_part_of_the_promises_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypatch, capfd):
+def test_a_part_of_the_promises_that_fails_does_not_take_the_others_with_it(
+    tmp_path, monkeypatch, capfd
+):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import promises
+
     called = []
     for name in ("line", "noise", "gateway"):
         monkeypatch.setattr(promises, name, lambda name=name: called.append(name))
     monkeypatch.setattr(promises, "estimate", lambda folder: 1 / 0)
-    assert promises.main(tmp_path, False) == 1 and called == ["line", "noise", "gateway"] and "ZeroDivisionError" in capfd.readouterr().err
+    assert (
+        promises.main(tmp_path, False) == 1
+        and called == ["line", "noise", "gateway"]
+        and "ZeroDivisionError" in capfd.readouterr().err
+    )
     monkeypatch.setattr(promises, "estimate", lambda folder: None)
     assert promises.main(tmp_path, False) == 0
 
 
 def test_quantiles():
-    assert [run.quantile([1, 2, 3, 4], share) for share in (0, 0.25, 0.5, 0.51, 0.9, 1)] == [1, 1, 2, 3, 4, 4]
+    assert [run.quantile([1, 2, 3, 4], share) for share in (0, 0.25, 0.5, 0.51, 0.9, 1)] == [
+        1,
+        1,
+        2,
+        3,
+        4,
+        4,
+    ]
     assert run.quantile([7], 0.99) == 7
 
 
 def test_rules_of_the_agent():
     for count in (10, 30, 100):
         rules = agent.rules(count)
-        assert len(rules) == count and len({rule["id"] for rule in rules}) == count and rules[-1]["id"] == "default-deny"
+        assert (
+            len(rules) == count
+            and len({rule["id"] for rule in rules}) == count
+            and rules[-1]["id"] == "default-deny"
+        )
     assert len(agent.tools(20)) == len({name for name, *_ in agent.tools(20)}) == 20
 
 

@@ -1,4 +1,7 @@
-"""``clawlite bench`` on a device: a wheel without packages, a real sshd, and real MicroPython on a serial line."""
+"""``clawlite bench`` on a device: a wheel without packages, a real sshd, and real MicroPython on
+a serial line.
+"""
+
 import json
 import os
 import subprocess
@@ -17,11 +20,14 @@ from clawlite.host.image import inspection
 from clawlite.host.sim.sim import Sim
 
 ROOT = Path(__file__).resolve().parents[3]
-BARE = [sys.executable, "-I", "-S", str(ROOT / "clawlite/__main__.py")]     # no package within reach
+# no package within reach
+BARE = [sys.executable, "-I", "-S", str(ROOT / "clawlite/__main__.py")]
 
 
 def bare(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([*BARE, *words], cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        [*BARE, *words], cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
 
 
 def test_here_needs_no_package():
@@ -30,7 +36,12 @@ def test_here_needs_no_package():
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {row["suite"] for row in rows} == set(device.HERE)
     for row in rows:
-        assert tuple(row) == bench_run.KEYS and row["board"] and row["firmware"].startswith("Linux ") and row["python"].startswith("CPython ")
+        assert (
+            tuple(row) == bench_run.KEYS
+            and row["board"]
+            and row["firmware"].startswith("Linux ")
+            and row["python"].startswith("CPython ")
+        )
 
 
 @pytest.mark.parametrize("name, own", [("agent", True), ("agent-of-the-registry", False)])
@@ -44,16 +55,24 @@ def test_the_images_that_travel_are_of_the_agent_that_is_measured_elsewhere(tmp_
 def test_a_suite_that_needs_packages_says_so():
     done = bare("bench", "build")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("clawlite: the suite build needs the host packages (msgspec is missing) - pip install ")
+    assert done.stderr.splitlines()[-1].startswith(
+        "clawlite: the suite build needs the host packages (msgspec is missing) - pip install "
+    )
 
 
-@pytest.mark.parametrize("words, said", [
-    (["--here", "build"], "--here does not have the suite build; it has: load, ready, call, turn, netrules"),
-    (["lod"], "unknown suite lod; known: build, load"),
-    (["--here", "--sim"], "not allowed with argument --here"),
-    (["--rounds", "1"], "expected 2 to 1000, got 1"),
-    (["--port"], "expected one argument"),
-])
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (
+            ["--here", "build"],
+            "--here does not have the suite build; it has: load, ready, call, turn, netrules",
+        ),
+        (["lod"], "unknown suite lod; known: build, load"),
+        (["--here", "--sim"], "not allowed with argument --here"),
+        (["--rounds", "1"], "expected 2 to 1000, got 1"),
+        (["--port"], "expected one argument"),
+    ],
+)
 def test_bad_usage(words, said):
     done = bare("bench", *words)
     assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
@@ -65,23 +84,36 @@ def test_a_missed_target_is_listed_and_ends_with_1(capfd):
         took(run.row("load", "one", "ms", [0.5], target=0.3))
         took(run.row("load", "two", "ms", [0.25], target=0.3))
         took(run.row("load", "three", "ms", [0.25]))
+
     assert [row["case"] for row in bench.show(measure, True)] == ["one"]
     out, err = capfd.readouterr()
-    assert err == "clawlite: 1 of 2 targets missed:\n  load: one: 0.5 ms, target 0.3\n" and len(out.splitlines()) == 3
+    assert (
+        err == "clawlite: 1 of 2 targets missed:\n  load: one: 0.5 ms, target 0.3\n"
+        and len(out.splitlines()) == 3
+    )
 
 
 @pytest.mark.parametrize("words, code", [([], 1), (["--no-fail"], 0)])
 def test_exit_codes(words, code, tmp_path, monkeypatch):
     from clawlite.host.bench import suites
     from clawlite.host.cli import standalone
-    monkeypatch.setattr(suites, "netrules", lambda run: iter([run.row("netrules", "one", "us", [60], target=50)]))
+
+    monkeypatch.setattr(
+        suites, "netrules", lambda run: iter([run.row("netrules", "one", "us", [60], target=50)])
+    )
     assert standalone.main(["bench", "netrules", "--json", *words]) == code
-    assert standalone.main(["bench", "netrules", "--json", "-o", str(tmp_path / "rows"), *words]) == code
-    monkeypatch.setattr(suites, "netrules", lambda run: iter([run.row("netrules", "one", "us", [40], target=50)]))
+    assert (
+        standalone.main(["bench", "netrules", "--json", "-o", str(tmp_path / "rows"), *words])
+        == code
+    )
+    monkeypatch.setattr(
+        suites, "netrules", lambda run: iter([run.row("netrules", "one", "us", [40], target=50)])
+    )
     assert standalone.main(["bench", "netrules", "--json", *words]) == 0
 
 
 # -- a machine behind ssh
+
 
 @needs_sshd
 def test_over_ssh(tmp_path, monkeypatch):
@@ -89,51 +121,83 @@ def test_over_ssh(tmp_path, monkeypatch):
         monkeypatch.setenv("PATH", server.path)
         rows = []
         device.over_ssh("pi", ["load", "netrules"], 2, rows.append)
-        assert [row["suite"] for row in rows] == ["load"] * 3 + ["netrules"] and all(tuple(row) == bench_run.KEYS for row in rows)
+        assert [row["suite"] for row in rows] == ["load"] * 3 + ["netrules"] and all(
+            tuple(row) == bench_run.KEYS for row in rows
+        )
         assert rows[0]["board"] and rows[0]["firmware"].startswith("Linux ") and rows[0]["commit"]
         with pytest.raises(ClawError, match="nobody: "):
             device.over_ssh("nobody", [], 2, rows.append)
         monkeypatch.setattr(device, "HERE", ("load", "scan"))
-        with pytest.raises(ClawError, match="pi: the benchmarks failed there; the last that they said: .*does not have the suite scan"):
+        with pytest.raises(
+            ClawError,
+            match="pi: the benchmarks failed there; the last that they "
+            "said: .*does not have the suite scan",
+        ):
             device.over_ssh("pi", ["scan"], 2, rows.append)
-        assert list(server.home.iterdir()) == []            # nothing of it stays
+        assert list(server.home.iterdir()) == []  # nothing of it stays
 
 
 # -- a board on a serial line
+
 
 @pytest.fixture
 def board(tmp_path, monkeypatch):
     monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
     with Sim(folder=str(tmp_path / "flash")) as board:
         (tmp_path / "flash/boot.json").write_text('{"window_ms": 100}')
-        (tmp_path / "flash/notes").mkdir()                  # somebody's own, and it stays
+        (tmp_path / "flash/notes").mkdir()  # somebody's own, and it stays
         yield board
 
 
 @needs_micropython
 @needs_mpy_cross
 def test_on_a_board(board, tmp_path):
-    device._firmware(bench_run.Bench(str(tmp_path), 2))       # linked once, some ten seconds, and longer on a busy machine
+    # linked once, some ten seconds, and longer on a busy machine
+    device._firmware(bench_run.Bench(str(tmp_path), 2))
     before = sorted(os.listdir(tmp_path / "flash"))
-    done = clawlite("bench", "--port", board.path, "--rounds", "2", "--json", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
+    done = clawlite(
+        "bench",
+        "--port",
+        board.path,
+        "--rounds",
+        "2",
+        "--json",
+        cwd=tmp_path,
+        CLAWLITE_STATE=tmp_path / "state",
+    )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    cases = ["on MicroPython", "8 calls, a line at once", "from the image to READY", "heap in use, READY", "heap in use, after 8 calls"]
+    cases = [
+        "on MicroPython",
+        "8 calls, a line at once",
+        "from the image to READY",
+        "heap in use, READY",
+        "heap in use, after 8 calls",
+    ]
     assert [row["case"] for row in rows] == cases
     for row in rows:
-        assert tuple(row) == bench_run.KEYS and row["board"] and row["p50"] > 0 and row["load"] is None
-        assert row["firmware"].startswith("MicroPython ") and row["python"].startswith("MicroPython 1.") and "heap of" in row["note"]
+        assert (
+            tuple(row) == bench_run.KEYS and row["board"] and row["p50"] > 0 and row["load"] is None
+        )
+        assert (
+            row["firmware"].startswith("MicroPython ")
+            and row["python"].startswith("MicroPython 1.")
+            and "heap of" in row["note"]
+        )
     assert sorted(os.listdir(tmp_path / "flash")) == before
 
 
 @needs_micropython
 @needs_mpy_cross
 def test_a_board_that_is_too_small_says_so_and_keeps_nothing(board, tmp_path, monkeypatch):
-    monkeypatch.setattr(device, "_MEASURE", device._MEASURE + "\nraise MemoryError('memory allocation failed')\n")
+    monkeypatch.setattr(
+        device, "_MEASURE", device._MEASURE + "\nraise MemoryError('memory allocation failed')\n"
+    )
     with pytest.raises(ClawError, match="the board says: MemoryError"):
         device.on_port(board.path, ["turn"], 2, lambda row: None)
     assert not (tmp_path / "flash" / device.FOLDER.strip("/")).exists()
     from clawlite.host.flash.board import Board
+
     monkeypatch.setattr(Board, "free", lambda self: 1000)
     with pytest.raises(ClawError, match="bytes of flash for a while, 1000 are free"):
         device.on_port(board.path, [], 2, lambda row: None)

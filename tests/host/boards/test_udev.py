@@ -1,4 +1,5 @@
 """The udev rules that a maker copies are those of the board profiles."""
+
 import re
 
 from run_core_micropython import ROOT
@@ -13,5 +14,7 @@ def test_the_rules_in_the_firmware_folder_are_what_the_profiles_make():
 
 def test_every_board_with_usb_ids_has_a_rule_and_no_other():
     found = re.findall(r'idVendor\}=="(\w{4})", ATTRS\{idProduct\}=="(\w{4})"', udev.rules())
-    assert {f"{vendor}:{product}".upper() for vendor, product in found} == {usb for profile in boards.load_all() for usb in profile.usb or ()}
+    assert {f"{vendor}:{product}".upper() for vendor, product in found} == {
+        usb for profile in boards.load_all() for usb in profile.usb or ()
+    }
     assert len(found) == len(set(found)) > 3

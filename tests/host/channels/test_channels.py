@@ -1,4 +1,5 @@
 """Channels of a manifest: what is refused by name and where, and what goes into an image."""
+
 import pytest
 from channel_world import project
 
@@ -11,8 +12,17 @@ from clawlite.linux.files.files import image_of
 
 CRON = {"type": "cron", "transport": "polling", "trigger": {"schedule": "30 7 * * MON-FRI"}}
 HOOK = {"type": "webhook", "transport": "webhook", "access_control": {"mode": "open"}}
-BOT = {"type": "telegram", "transport": "polling", "access_control": {"mode": "allowlist", "allowed_ids": ["7"]}}
-JOBS = {"type": "queue", "transport": "polling", "access_control": {"mode": "open"}, "trigger": {"queue_name": "t/jobs"}}
+BOT = {
+    "type": "telegram",
+    "transport": "polling",
+    "access_control": {"mode": "allowlist", "allowed_ids": ["7"]},
+}
+JOBS = {
+    "type": "queue",
+    "transport": "polling",
+    "access_control": {"mode": "open"},
+    "trigger": {"queue_name": "t/jobs"},
+}
 CLI = {"type": "cli", "transport": "stdio"}
 
 
@@ -22,53 +32,164 @@ def said(folder, specs: dict, settings: str = "") -> list:
     return str(e.value).splitlines()
 
 
-@pytest.mark.parametrize("spec, wanted", [
-    ({"type": "slack", "transport": "websocket"}, 'channels of type "slack" are not supported by this version'),
-    (dict(JOBS, transport="websocket"), 'transport "websocket" of a queue channel is not supported'), (dict(JOBS, transport="stdio"), 'expected "polling"'),
-    ({key: JOBS[key] for key in ("type", "transport", "access_control")}, "nothing says what it reads"),
-    (dict(JOBS, trigger={"queue_name": "a/#"}), 'at most one level is "+"'), (dict(JOBS, trigger={"queue_name": "+/a/+"}), 'at most one level is "+"'),
-    (dict(JOBS, trigger={"queue_name": "a+/b"}), 'at most one level is "+"'), (dict(JOBS, trigger={"queue_name": "$SYS/x"}), "the broker's own"),
-    (dict(JOBS, trigger={"queue_name": "a" * 257}), "1 to 256 bytes"), (dict(JOBS, trigger={"queue_name": "a\n"}), "without control characters"),
-    (dict(JOBS, trigger={"queue_name": "a", "mailbox": "INBOX"}), "a queue channel has no mailbox"),
-    (dict(CRON, trigger={"schedule": "@daily", "queue_name": "a"}), "a cron channel has no queue_name"),
-    ({key: JOBS[key] for key in ("type", "transport", "trigger")}, "nothing says who may speak to it"),
-    (dict(JOBS, access_control={"mode": "allowlist", "allowed_ids": ["7"]}), "a message has no sender but in its topic"),
-    (dict(JOBS, trigger={"queue_name": "a/+"}, access_control={"mode": "allowlist", "allowed_ids": ["a/b"]}), "one level of a topic"),
-    (dict(JOBS, trigger={"queue_name": "a/+"}, access_control={"mode": "pairing", "pairing": {"code_expiry_minutes": 1, "max_pending": 1}}), "there is no topic for it"),
-    (dict(JOBS, trigger={"queue_name": "a", "overlap_policy": "queue"}, processing={"rate_limit": {"messages_per_minute": 1}}), "a rate drops messages"),
-    (dict(CLI, processing={"typing_indicator": True}), "a cli channel of this version has no typing_indicator"),
-    (dict(HOOK, processing={"read_receipts": True}), "a webhook channel of this version has no read_receipts"),
-    (dict(BOT, features={"voice": False, "files": True}), "a telegram channel of this version has no files"),
-    (dict(JOBS, features={"threads": True}), "a queue channel of this version has no threads"),
-    (dict(CLI, transport="polling"), 'expected "stdio" for type "cli"'), (dict(CRON, transport="stdio"), 'expected "polling" for type "cron"'),
-    (dict(BOT, transport="webhook"), 'transport "webhook" of a telegram channel is not supported'), (dict(BOT, transport="stdio"), 'found "stdio"'),
-    (dict(HOOK, transport="polling"), 'expected "webhook" for type "webhook"'),
-    ({"type": "telegram", "transport": "polling"}, "the default is an allowlist with nobody on it"),
-    ({"type": "webhook", "transport": "webhook"}, "nothing says who may speak to it"),
-    (dict(CRON, access_control={"mode": "allowlist", "allowed_ids": ["7"]}), "nobody speaks through a cron channel"),
-    (dict(CLI, access_control={"mode": "pairing", "pairing": {"code_expiry_minutes": 1, "max_pending": 1}}), "whoever holds the wire is trusted"),
-    (dict(BOT, access_control={"mode": "allowlist", "allowed_ids": ["7", "7"]}), '"7" is there already'),
-    (dict(BOT, access_control={"mode": "allowlist", "allowed_ids": ["x" * 129]}), "an id of 1 to 128 characters"),
-    (dict(BOT, access_control={"mode": "allowlist", "allowed_ids": [str(n) for n in range(1001)]}), "at most 1000"),
-    (dict(BOT, trigger={"max_parallel": 2}), "a telegram channel is not triggered"), (dict(CLI, trigger={"max_parallel": 2}), "a cli channel is not triggered"),
-    ({"type": "cron", "transport": "polling"}, "nothing says when it runs"),
-    (dict(CRON, trigger={"schedule": "61 * * * *"}), "minute: expected 0 to 59"),
-    (dict(CLI, processing={"rate_limit": {"burst": 3}}), "a burst needs messages_per_minute")])
+@pytest.mark.parametrize(
+    "spec, wanted",
+    [
+        (
+            {"type": "slack", "transport": "websocket"},
+            'channels of type "slack" are not supported by this version',
+        ),
+        (
+            dict(JOBS, transport="websocket"),
+            'transport "websocket" of a queue channel is not supported',
+        ),
+        (dict(JOBS, transport="stdio"), 'expected "polling"'),
+        (
+            {key: JOBS[key] for key in ("type", "transport", "access_control")},
+            "nothing says what it reads",
+        ),
+        (dict(JOBS, trigger={"queue_name": "a/#"}), 'at most one level is "+"'),
+        (dict(JOBS, trigger={"queue_name": "+/a/+"}), 'at most one level is "+"'),
+        (dict(JOBS, trigger={"queue_name": "a+/b"}), 'at most one level is "+"'),
+        (dict(JOBS, trigger={"queue_name": "$SYS/x"}), "the broker's own"),
+        (dict(JOBS, trigger={"queue_name": "a" * 257}), "1 to 256 bytes"),
+        (dict(JOBS, trigger={"queue_name": "a\n"}), "without control characters"),
+        (
+            dict(JOBS, trigger={"queue_name": "a", "mailbox": "INBOX"}),
+            "a queue channel has no mailbox",
+        ),
+        (
+            dict(CRON, trigger={"schedule": "@daily", "queue_name": "a"}),
+            "a cron channel has no queue_name",
+        ),
+        (
+            {key: JOBS[key] for key in ("type", "transport", "trigger")},
+            "nothing says who may speak to it",
+        ),
+        (
+            dict(JOBS, access_control={"mode": "allowlist", "allowed_ids": ["7"]}),
+            "a message has no sender but in its topic",
+        ),
+        (
+            dict(
+                JOBS,
+                trigger={"queue_name": "a/+"},
+                access_control={"mode": "allowlist", "allowed_ids": ["a/b"]},
+            ),
+            "one level of a topic",
+        ),
+        (
+            dict(
+                JOBS,
+                trigger={"queue_name": "a/+"},
+                access_control={
+                    "mode": "pairing",
+                    "pairing": {"code_expiry_minutes": 1, "max_pending": 1},
+                },
+            ),
+            "there is no topic for it",
+        ),
+        (
+            dict(
+                JOBS,
+                trigger={"queue_name": "a", "overlap_policy": "queue"},
+                processing={"rate_limit": {"messages_per_minute": 1}},
+            ),
+            "a rate drops messages",
+        ),
+        (
+            dict(CLI, processing={"typing_indicator": True}),
+            "a cli channel of this version has no typing_indicator",
+        ),
+        (
+            dict(HOOK, processing={"read_receipts": True}),
+            "a webhook channel of this version has no read_receipts",
+        ),
+        (
+            dict(BOT, features={"voice": False, "files": True}),
+            "a telegram channel of this version has no files",
+        ),
+        (dict(JOBS, features={"threads": True}), "a queue channel of this version has no threads"),
+        (dict(CLI, transport="polling"), 'expected "stdio" for type "cli"'),
+        (dict(CRON, transport="stdio"), 'expected "polling" for type "cron"'),
+        (
+            dict(BOT, transport="webhook"),
+            'transport "webhook" of a telegram channel is not supported',
+        ),
+        (dict(BOT, transport="stdio"), 'found "stdio"'),
+        (dict(HOOK, transport="polling"), 'expected "webhook" for type "webhook"'),
+        (
+            {"type": "telegram", "transport": "polling"},
+            "the default is an allowlist with nobody on it",
+        ),
+        ({"type": "webhook", "transport": "webhook"}, "nothing says who may speak to it"),
+        (
+            dict(CRON, access_control={"mode": "allowlist", "allowed_ids": ["7"]}),
+            "nobody speaks through a cron channel",
+        ),
+        (
+            dict(
+                CLI,
+                access_control={
+                    "mode": "pairing",
+                    "pairing": {"code_expiry_minutes": 1, "max_pending": 1},
+                },
+            ),
+            "whoever holds the wire is trusted",
+        ),
+        (
+            dict(BOT, access_control={"mode": "allowlist", "allowed_ids": ["7", "7"]}),
+            '"7" is there already',
+        ),
+        (
+            dict(BOT, access_control={"mode": "allowlist", "allowed_ids": ["x" * 129]}),
+            "an id of 1 to 128 characters",
+        ),
+        (
+            dict(
+                BOT,
+                access_control={"mode": "allowlist", "allowed_ids": [str(n) for n in range(1001)]},
+            ),
+            "at most 1000",
+        ),
+        (dict(BOT, trigger={"max_parallel": 2}), "a telegram channel is not triggered"),
+        (dict(CLI, trigger={"max_parallel": 2}), "a cli channel is not triggered"),
+        ({"type": "cron", "transport": "polling"}, "nothing says when it runs"),
+        (dict(CRON, trigger={"schedule": "61 * * * *"}), "minute: expected 0 to 59"),
+        (dict(CLI, processing={"rate_limit": {"burst": 3}}), "a burst needs messages_per_minute"),
+    ],
+)
 def test_what_is_refused(tmp_path, spec, wanted):
     problems = said(tmp_path, {"it": spec})
     assert len(problems) == 1 and wanted in problems[0] and "claw.yaml:" in problems[0], problems
 
 
-@pytest.mark.parametrize("settings, wanted", [
-    ('time_zone = "Europe/Berlyn"\n', "there is no such time zone"), ('time_zone = "berlin time"\n', "expected the name of a time zone"),
-    ('[cron]\nmissed = "twice"\n', "cron.missed"), ('[cron.messages]\ntock = "x"\n', 'there is no Channel "tock" of type cron'),
-    ('[webhook]\naddress = "localhost:1"\n', "an address and a port"), ('[webhook]\naddress = "127.0.0.1:65536"\n', "an address of this machine and a port"),
-    ('[webhook]\naddress = "300.0.0.1:1"\n', "an address of this machine and a port"), ('[telegram]\nbase_url = "http://example.com"\n', "a token goes over https alone"),
-    ('[telegram]\nbase_url = "ftp://x"\n', "a URL without a query"), ('[mqtt]\naddress = "x"\n', "mqtt://HOST or mqtts://HOST"),
-    ('[mqtt]\naddress = "mqtt://h:0"\n', "expected mqtt://HOST"), ('[mqtt]\naddress = "mqtt://u:p@h"\n', "expected mqtt://HOST"), ('[mqtt]\nqos = 2\n', "mqtt.qos"),
-    ('[mqtt]\naddress = "mqtt://broker.lan"\nuser = "a"\n', "its password would go over a line that others may read"),
-    ('[mqtt]\nclient_id = "a b"\n', "1 to 64 letters"), ('[mqtt]\nreplies = { jobz = "x" }\n', 'there is no Channel "jobz" of type queue'),
-    ('[mqtt]\nreplies = { jobs = "a/#" }\n', 'none is "#"'), ('[mqtt]\nreplies = { jobs = "a/+" }\n', "queue_name has none")])
+@pytest.mark.parametrize(
+    "settings, wanted",
+    [
+        ('time_zone = "Europe/Berlyn"\n', "there is no such time zone"),
+        ('time_zone = "berlin time"\n', "expected the name of a time zone"),
+        ('[cron]\nmissed = "twice"\n', "cron.missed"),
+        ('[cron.messages]\ntock = "x"\n', 'there is no Channel "tock" of type cron'),
+        ('[webhook]\naddress = "localhost:1"\n', "an address and a port"),
+        ('[webhook]\naddress = "127.0.0.1:65536"\n', "an address of this machine and a port"),
+        ('[webhook]\naddress = "300.0.0.1:1"\n', "an address of this machine and a port"),
+        ('[telegram]\nbase_url = "http://example.com"\n', "a token goes over https alone"),
+        ('[telegram]\nbase_url = "ftp://x"\n', "a URL without a query"),
+        ('[mqtt]\naddress = "x"\n', "mqtt://HOST or mqtts://HOST"),
+        ('[mqtt]\naddress = "mqtt://h:0"\n', "expected mqtt://HOST"),
+        ('[mqtt]\naddress = "mqtt://u:p@h"\n', "expected mqtt://HOST"),
+        ("[mqtt]\nqos = 2\n", "mqtt.qos"),
+        (
+            '[mqtt]\naddress = "mqtt://broker.lan"\nuser = "a"\n',
+            "its password would go over a line that others may read",
+        ),
+        ('[mqtt]\nclient_id = "a b"\n', "1 to 64 letters"),
+        ('[mqtt]\nreplies = { jobz = "x" }\n', 'there is no Channel "jobz" of type queue'),
+        ('[mqtt]\nreplies = { jobs = "a/#" }\n', 'none is "#"'),
+        ('[mqtt]\nreplies = { jobs = "a/+" }\n', "queue_name has none"),
+    ],
+)
 def test_settings_that_are_refused(tmp_path, settings, wanted):
     problems = said(tmp_path, {"tick": CRON, "jobs": JOBS}, settings)
     assert len(problems) == 1 and wanted in problems[0] and "clawlite.toml" in problems[0], problems
@@ -76,13 +197,31 @@ def test_settings_that_are_refused(tmp_path, settings, wanted):
 
 @pytest.mark.parametrize("settings", ["qos = 0", "clean_session = true"])
 def test_what_loses_messages_and_a_promise_to_lose_none(tmp_path, settings):
-    problems = said(tmp_path, {"jobs": dict(JOBS, trigger={"queue_name": "a", "overlap_policy": "queue"})}, "[mqtt]\n%s\n" % settings)
-    assert len(problems) == 1 and '"queue" promises to lose no message' in problems[0] and settings in problems[0]
+    problems = said(
+        tmp_path,
+        {"jobs": dict(JOBS, trigger={"queue_name": "a", "overlap_policy": "queue"})},
+        "[mqtt]\n%s\n" % settings,
+    )
+    assert (
+        len(problems) == 1
+        and '"queue" promises to lose no message' in problems[0]
+        and settings in problems[0]
+    )
 
 
-@pytest.mark.parametrize("settings", ['address = "mqtt://127.0.0.1"', 'address = "mqtt://localhost"', 'address = "mqtts://broker.lan"', 'address = "mqtt://broker.lan"\nplain = true'])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'address = "mqtt://127.0.0.1"',
+        'address = "mqtt://localhost"',
+        'address = "mqtts://broker.lan"',
+        'address = "mqtt://broker.lan"\nplain = true',
+    ],
+)
 def test_where_a_password_may_go(tmp_path, settings):
-    assert compiler.build(project(tmp_path, {"jobs": JOBS}, '[mqtt]\nuser = "me"\n%s\n' % settings)).data
+    assert compiler.build(
+        project(tmp_path, {"jobs": JOBS}, '[mqtt]\nuser = "me"\n%s\n' % settings)
+    ).data
 
 
 def test_two_webhooks(tmp_path):
@@ -90,35 +229,105 @@ def test_two_webhooks(tmp_path):
 
 
 def test_the_section(tmp_path):
-    roles = {"mode": "role-based", "roles": [{"id": "1", "role": "admin"}, {"id": "2", "role": "viewer"}]}
+    roles = {
+        "mode": "role-based",
+        "roles": [{"id": "1", "role": "admin"}, {"id": "2", "role": "viewer"}],
+    }
     pairing = {"mode": "pairing", "pairing": {"code_expiry_minutes": 30, "max_pending": 10}}
     processing = {"max_message_length": 100, "rate_limit": {"messages_per_minute": 30}}
     telling = {"typing_indicator": True, "read_receipts": True}
-    made = project(tmp_path, {"console": dict(CLI, processing=processing), "tick": dict(CRON, trigger={"schedule": "@daily", "max_parallel": 2, "overlap_policy": "queue"}),
-                              "hook": dict(HOOK, access_control=pairing), "bot": dict(BOT, access_control=roles, processing=telling, features={"threads": True, "voice": False}),
-                              "jobs": dict(JOBS, trigger={"queue_name": "t/+", "overlap_policy": "queue", "max_parallel": 3})},
-                   'time_zone = "Europe/Berlin"\n[cron]\nmissed = "all"\nmessages = { tick = "go" }\n[webhook]\naddress = "[::1]:80"\n'
-                   '[mqtt]\naddress = "mqtts://broker.lan"\nuser = "me"\nclient_id = "house"\nreplies = { jobs = "said/+" }\n')
+    made = project(
+        tmp_path,
+        {
+            "console": dict(CLI, processing=processing),
+            "tick": dict(
+                CRON, trigger={"schedule": "@daily", "max_parallel": 2, "overlap_policy": "queue"}
+            ),
+            "hook": dict(HOOK, access_control=pairing),
+            "bot": dict(
+                BOT,
+                access_control=roles,
+                processing=telling,
+                features={"threads": True, "voice": False},
+            ),
+            "jobs": dict(
+                JOBS, trigger={"queue_name": "t/+", "overlap_policy": "queue", "max_parallel": 3}
+            ),
+        },
+        'time_zone = "Europe/Berlin"\n[cron]\nmissed = "all"\nmessages = { tick = "go" '
+        '}\n[webhook]\naddress = "[::1]:80"\n'
+        '[mqtt]\naddress = "mqtts://broker.lan"\nuser = "me"\nclient_id = "house"\n'
+        'replies = { jobs = "said/+" }\n',
+    )
     image = image_of(compiler.build(made).data, "test")
     assert image.section(CHANNELS) == [
         ["console", 0, [0, None], [100, 30, 30, False, False, False], [1, 0], None],
-        ["tick", 1, [0, None], [4096, None, None, False, False, False], [2, 1], ["@daily", [1, 1, 0xfffffffe, 0x1ffe, 0x7f, False, False], "Europe/Berlin", 2, "go"]],
-        ["hook", 2, [2, [30, 10]], [4096, None, None, False, False, False], [1, 0], ["::1", 80, "SECRET"]],
-        ["bot", 3, [3, [["1", 2], ["2", 0]]], [4096, None, None, True, True, True], [1, 0], ["https", "api.telegram.org", 443, "", "SECRET"]],
-        ["jobs", 4, [0, None], [4096, None, None, False, False, False], [3, 1],
-         [True, "broker.lan", 8883, "me", "SECRET", "house-jobs", 1, False, "t/+", "said/+"]]]
-    assert {"access", "cron", "webhook", "telegram", "mqtt"} <= set(image.requires) and image.agent.max_message == 100
+        [
+            "tick",
+            1,
+            [0, None],
+            [4096, None, None, False, False, False],
+            [2, 1],
+            ["@daily", [1, 1, 0xFFFFFFFE, 0x1FFE, 0x7F, False, False], "Europe/Berlin", 2, "go"],
+        ],
+        [
+            "hook",
+            2,
+            [2, [30, 10]],
+            [4096, None, None, False, False, False],
+            [1, 0],
+            ["::1", 80, "SECRET"],
+        ],
+        [
+            "bot",
+            3,
+            [3, [["1", 2], ["2", 0]]],
+            [4096, None, None, True, True, True],
+            [1, 0],
+            ["https", "api.telegram.org", 443, "", "SECRET"],
+        ],
+        [
+            "jobs",
+            4,
+            [0, None],
+            [4096, None, None, False, False, False],
+            [3, 1],
+            [True, "broker.lan", 8883, "me", "SECRET", "house-jobs", 1, False, "t/+", "said/+"],
+        ],
+    ]
+    assert {"access", "cron", "webhook", "telegram", "mqtt"} <= set(
+        image.requires
+    ) and image.agent.max_message == 100
 
 
 def test_a_plain_console_adds_nothing(tmp_path):
-    image = image_of(compiler.build(project(tmp_path, {"console": dict(CLI, processing={"max_message_length": 9})})).data, "test")
-    assert image.size_of(CHANNELS) == 0 and "access" not in image.requires and image.agent.max_message == 9
+    image = image_of(
+        compiler.build(
+            project(tmp_path, {"console": dict(CLI, processing={"max_message_length": 9})})
+        ).data,
+        "test",
+    )
+    assert (
+        image.size_of(CHANNELS) == 0
+        and "access" not in image.requires
+        and image.agent.max_message == 9
+    )
 
 
-@pytest.mark.parametrize("spec, ability", [(CRON, "cron"), (HOOK, "webhook"), (BOT, "telegram"), (JOBS, "mqtt"),
-                                           (dict(CLI, processing={"rate_limit": {"messages_per_minute": 1}}), "access")])
+@pytest.mark.parametrize(
+    "spec, ability",
+    [
+        (CRON, "cron"),
+        (HOOK, "webhook"),
+        (BOT, "telegram"),
+        (JOBS, "mqtt"),
+        (dict(CLI, processing={"rate_limit": {"messages_per_minute": 1}}), "access"),
+    ],
+)
 def test_boards_refuse_them_by_name(tmp_path, spec, ability):
     known = {board.name: board for board in boards.load_all(str(tmp_path))}
     made = project(tmp_path, {"it": spec})
-    assert f"this needs {ability}, which pico-w does not have" in "".join(str(one) for one in board_fit.wants(made, known["pico-w"]))
+    assert f"this needs {ability}, which pico-w does not have" in "".join(
+        str(one) for one in board_fit.wants(made, known["pico-w"])
+    )
     assert not board_fit.wants(made, known["rpi-4"])

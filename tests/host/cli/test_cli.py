@@ -1,4 +1,7 @@
-"""The command line as a newcomer meets it: real processes, what they print where, and their exit codes."""
+"""The command line as a newcomer meets it: real processes, what they print where, and their exit
+codes.
+"""
+
 import json
 import os
 import resource
@@ -9,15 +12,30 @@ from providers.project import nobody
 
 from clawlite.core.image import Image
 
-FILES = ["claw.yaml", "clawlite.toml", "policy.yaml", "reflex.toml", "tools.py", "tools/read-soil.yaml", "tools/water.yaml"]
-QUESTION = ("Approve water(seconds=3)?\n  rule ask-before-watering asks first: water does not flow back\n"
-            "  (60 s, then denied)\n")
+FILES = [
+    "claw.yaml",
+    "clawlite.toml",
+    "policy.yaml",
+    "reflex.toml",
+    "tools.py",
+    "tools/read-soil.yaml",
+    "tools/water.yaml",
+]
+QUESTION = (
+    "Approve water(seconds=3)?\n  rule ask-before-watering asks first: water does not "
+    "flow back\n"
+    "  (60 s, then denied)\n"
+)
 AWAY = "provider model: connection refused (tried 1 of 1); next: reflex\n"
 DRY = "The soil is dry: 21 %. I would water it for 3 seconds.\n"
 
 
 def _tree(folder) -> dict:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +48,11 @@ def project(tmp_path_factory):
 
 
 def test_the_newcomers_script(tmp_path):
-    """``clawlite new g && cd g && clawlite run`` answers "is the soil dry?", asks before it waters, and waters after y.
+    """``clawlite new g && cd g && clawlite run`` answers "is the soil dry?", asks before it waters,
+    and waters after y.
 
-    No model is there (the port is not the default one: somebody may have one), and none is asked: a rule fits.
-    """
+    No model is there (the port is not the default one: somebody may have one), and none is asked: a
+    rule fits."""
     done = clawlite("new", "g", "--endpoint", nobody()[1], cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "Made g with %s.\nNext: cd g && clawlite run\n" % ", ".join(FILES)
@@ -48,27 +67,51 @@ def test_the_newcomers_script(tmp_path):
         agent.end()
         assert agent.wait() == 0 and agent.errors() == ""
     assert sorted(_tree(project)) == sorted(FILES + ["claw.cbor"]), "run wrote something of its own"
-    assert sorted(_tree(tmp_path / "home")) == ["state/g/calls.journal", "state/g/calls.lock", "state/g/log.jsonl"]
+    assert sorted(_tree(tmp_path / "home")) == [
+        "state/g/calls.journal",
+        "state/g/calls.lock",
+        "state/g/log.jsonl",
+    ]
 
 
 def test_run_on_a_pipe(project):
     done = clawlite("run", cwd=project, stdin=b"is the soil dry?\nn\n")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == ("g 1.0.0 is ready. /help lists the commands.\n" + DRY + QUESTION
-                           + "Not watered. water: not approved: the person said no\n")
+    assert done.stdout == (
+        "g 1.0.0 is ready. /help lists the commands.\n"
+        + DRY
+        + QUESTION
+        + "Not watered. water: not approved: the person said no\n"
+    )
 
 
-UNMENTIONED = "policy.yaml:20: warning: no rule mentions digital-write: rule default-deny, which is for every tool, denies it\n"
+UNMENTIONED = (
+    "policy.yaml:20: warning: no rule mentions digital-write: rule default-deny, which "
+    "is for every tool, denies it\n"
+)
 
 
 def test_check(project):
     done = clawlite("check", cwd=project)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "claw.yaml: valid CKP (5 tools, 3 rules)\n", UNMENTIONED)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "claw.yaml: valid CKP (5 tools, 3 rules)\n",
+        UNMENTIONED,
+    )
     done = clawlite("check", "--json", cwd=project)
     assert (done.returncode, done.stderr) == (0, "")
-    file, line, message = UNMENTIONED.rstrip().replace(" warning: ", "").split(":", 2)[:2] + [UNMENTIONED.rstrip().partition("warning: ")[2]]
-    assert json.loads(done.stdout) == {"file": "claw.yaml", "tools": 5, "rules": 3, "not_built": [], "dead": [], "shadowed": [],
-                                       "warnings": [{"file": file, "line": int(line), "message": message}]}
+    file, line, message = UNMENTIONED.rstrip().replace(" warning: ", "").split(":", 2)[:2] + [
+        UNMENTIONED.rstrip().partition("warning: ")[2]
+    ]
+    assert json.loads(done.stdout) == {
+        "file": "claw.yaml",
+        "tools": 5,
+        "rules": 3,
+        "not_built": [],
+        "dead": [],
+        "shadowed": [],
+        "warnings": [{"file": file, "line": int(line), "message": message}],
+    }
 
 
 def test_build_shows_sizes_and_the_heap(project, tmp_path):
@@ -80,36 +123,93 @@ def test_build_shows_sizes_and_the_heap(project, tmp_path):
     assert lines[0] == "%s: %d bytes, needs: pins, reflex, tools, tools.py" % (output, size)
     assert output.read_bytes() == (project / "claw.cbor").read_bytes()
     found = json.loads(clawlite("build", "--json", "-o", output, cwd=project).stdout)
-    assert set(found) == {"file", "bytes", "changed", "requires", "sections", "heap_bytes", "held_bytes", "flash_bytes", "word_bits",
-                          "board", "fits", "fits_not", "why_not", "dead", "shadowed", "warnings"}
+    assert set(found) == {
+        "file",
+        "bytes",
+        "changed",
+        "requires",
+        "sections",
+        "heap_bytes",
+        "held_bytes",
+        "flash_bytes",
+        "word_bits",
+        "board",
+        "fits",
+        "fits_not",
+        "why_not",
+        "dead",
+        "shadowed",
+        "warnings",
+    }
     assert found["changed"] is False and found["dead"] == [] and found["bytes"] == size
     assert sum(part["bytes"] for part in found["sections"]) < size
-    assert 1000 < found["heap_bytes"] < 100000, "the heap that a device needs is no guess: %d" % found["heap_bytes"]
+    assert 1000 < found["heap_bytes"] < 100000, (
+        "the heap that a device needs is no guess: %d" % found["heap_bytes"]
+    )
 
 
 def test_build_names_rules_that_never_decide(project, tmp_path):
     folder = _copy(project, tmp_path)
     policy = folder / "policy.yaml"
-    policy.write_text(policy.read_text() + '    - { id: "late", action: "allow", scope: "all" }\n'
-                      '    - { id: "nobody", action: "deny", scope: "tool", match: { name: "nope" } }\n')
+    policy.write_text(
+        policy.read_text() + '    - { id: "late", action: "allow", scope: "all" }\n'
+        '    - { id: "nobody", action: "deny", scope: "tool", match: { name: "nope" '
+        "} }\n"
+    )
     done = clawlite("build", "--json", cwd=folder)
     found = json.loads(done.stdout)
-    assert done.returncode == 0 and [rule["id"] for rule in found["shadowed"] + found["dead"]] == ["late", "nobody"]
+    assert done.returncode == 0 and [rule["id"] for rule in found["shadowed"] + found["dead"]] == [
+        "late",
+        "nobody",
+    ]
     line = [rule["line"] for rule in found["shadowed"]][0]
     done = clawlite("build", cwd=folder)
-    assert "policy.yaml:%d: rule late never decides: an earlier rule always decides first\n" % line in done.stderr
+    assert (
+        "policy.yaml:%d: rule late never decides: an earlier rule always decides first\n" % line
+        in done.stderr
+    )
 
 
 def test_inspect(project):
     done = clawlite("inspect", "claw.cbor", cwd=project)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("g 1.0.0 - %d bytes, format 1, built by clawlite " % (project / "claw.cbor").stat().st_size)
+    assert done.stdout.startswith(
+        "g 1.0.0 - %d bytes, format 1, built by clawlite " % (project / "claw.cbor").stat().st_size
+    )
     assert "  water                asks first (rule ask-before-watering)\n" in done.stdout
     found = json.loads(clawlite("inspect", "claw.cbor", "--json", cwd=project).stdout)
-    assert set(found) == {"agent", "version", "identity", "compiler", "format", "bytes", "signed", "autonomy", "level", "sandbox", "tool_calls_per_minute",
-                          "requires", "sources", "companions", "sections", "stores", "audit", "tools", "skills", "rules"}
-    assert [tool["name"] for tool in found["tools"]] == ["read-soil", "water", "adc-read", "digital-write", "board-info"]
-    assert found["signed"] is False and [rule["id"] for rule in found["rules"]][-1] == "default-deny"
+    assert set(found) == {
+        "agent",
+        "version",
+        "identity",
+        "compiler",
+        "format",
+        "bytes",
+        "signed",
+        "autonomy",
+        "level",
+        "sandbox",
+        "tool_calls_per_minute",
+        "requires",
+        "sources",
+        "companions",
+        "sections",
+        "stores",
+        "audit",
+        "tools",
+        "skills",
+        "rules",
+    }
+    assert [tool["name"] for tool in found["tools"]] == [
+        "read-soil",
+        "water",
+        "adc-read",
+        "digital-write",
+        "board-info",
+    ]
+    assert (
+        found["signed"] is False and [rule["id"] for rule in found["rules"]][-1] == "default-deny"
+    )
 
 
 def test_the_empty_template_has_empty_lists(tmp_path):
@@ -136,16 +236,29 @@ def test_run_does_not_strip_the_signature_of_an_image(project, tmp_path):
     key.chmod(0o600)
     assert clawlite("build", "--key-file", key, cwd=folder).returncode == 0
     clawlite("run", cwd=folder, CLAWLITE_DEVICE_KEY_FILE=key)
-    assert json.loads(clawlite("inspect", "claw.cbor", "--json", cwd=folder).stdout)["signed"] is True
+    assert (
+        json.loads(clawlite("inspect", "claw.cbor", "--json", cwd=folder).stdout)["signed"] is True
+    )
 
 
 def _copy(project, tmp_path):
     import shutil
+
     return shutil.copytree(project, tmp_path / "g", ignore=shutil.ignore_patterns(".home"))
 
 
-HELP = [("--help",), ("new", "--help"), ("check", "--help"), ("build", "--help"), ("inspect", "--help"), ("run", "--help"),
-        ("ask", "--help"), ("serve", "--help"), ("ask", "-h"), ("--version",)]
+HELP = [
+    ("--help",),
+    ("new", "--help"),
+    ("check", "--help"),
+    ("build", "--help"),
+    ("inspect", "--help"),
+    ("run", "--help"),
+    ("ask", "--help"),
+    ("serve", "--help"),
+    ("ask", "-h"),
+    ("--version",),
+]
 
 
 @pytest.mark.parametrize("args", HELP, ids=" ".join)
@@ -154,7 +267,8 @@ def test_help_is_data(args, tmp_path):
     assert done.returncode == 0 and "clawlite" in done.stdout and done.stderr == ""
 
 
-# (arguments, what stderr names): bad usage, a bad manifest or image is exit 2, one message, a next step, no traceback.
+# (arguments, what stderr names): bad usage, a bad manifest or image is exit 2, one message, a next
+# step, no traceback.
 ERRORS = [
     ("check nowhere", ["nowhere", "does not exist"]),
     ("check nowhere.yaml", ["nowhere.yaml", "does not exist"]),
@@ -218,7 +332,16 @@ def test_errors_are_told_on_stderr_with_exit_2(folder_of_errors, args, said):
     assert _tree(folder_of_errors) == before
 
 
-@pytest.mark.parametrize("args", ["check nowhere", "build nowhere", "build -o noise.bin", "inspect missing.cbor", "inspect noise.cbor"])
+@pytest.mark.parametrize(
+    "args",
+    [
+        "check nowhere",
+        "build nowhere",
+        "build -o noise.bin",
+        "inspect missing.cbor",
+        "inspect noise.cbor",
+    ],
+)
 def test_an_error_with_json_is_one_document(folder_of_errors, args):
     done = clawlite(*args.split(), "--json", cwd=folder_of_errors)
     assert done.returncode == 2 and "Traceback" not in done.stderr
@@ -227,50 +350,98 @@ def test_an_error_with_json_is_one_document(folder_of_errors, args):
 
 
 MISTAKES = [
-    ("claw.yaml", 'autonomy: "autonomous"', 'autonomy: "autonomus"', ["claw.yaml:14", 'did you mean "autonomous"?']),
-    ("claw.yaml", "  identity:\n", "  identiti:\n", ["claw.yaml:", "identiti", 'did you mean "identity"?']),
+    (
+        "claw.yaml",
+        'autonomy: "autonomous"',
+        'autonomy: "autonomus"',
+        ["claw.yaml:14", 'did you mean "autonomous"?'],
+    ),
+    (
+        "claw.yaml",
+        "  identity:\n",
+        "  identiti:\n",
+        ["claw.yaml:", "identiti", 'did you mean "identity"?'],
+    ),
     ("claw.yaml", "kind: Claw\n", "kind: Claw\nkind: Claw\n", ["claw.yaml:4", "kind"]),
     ("claw.yaml", "kind: Claw\n", "kind: Claw\nx: \xff\n", ["claw.yaml", "UTF-8"]),
     ("claw.yaml", "spec:\n", "spec: {" + "a: {" * 2000 + "\n", ["claw.yaml"]),
-    ("policy.yaml", 'action: "deny"', 'action: "denie"', ["policy.yaml:21", 'expected "allow", "audit-only", "deny" or']),
+    (
+        "policy.yaml",
+        'action: "deny"',
+        'action: "denie"',
+        ["policy.yaml:21", 'expected "allow", "audit-only", "deny" or'],
+    ),
     ("clawlite.toml", "[console]", "[consol]", ["clawlite.toml", 'did you mean "console"?']),
-    ("reflex.toml", 'call = "read-soil"', 'call = "read-sol"', ["reflex.toml", 'did you mean "read-soil"?']),
+    (
+        "reflex.toml",
+        'call = "read-soil"',
+        'call = "read-sol"',
+        ["reflex.toml", 'did you mean "read-soil"?'],
+    ),
     ("tools.py", "def water(", "def water(:", ["tools.py:", "not Python"]),
-    ("tools.py", "def read_soil", "def red_soil", ["tools/read-soil.yaml:7", 'did you mean "red-soil"?']),
+    (
+        "tools.py",
+        "def read_soil",
+        "def red_soil",
+        ["tools/read-soil.yaml:7", 'did you mean "red-soil"?'],
+    ),
     ("claw.yaml", '"./policy.yaml"', '"./polcy.yaml"', ["polcy.yaml", "claw.yaml"]),
     ("claw.yaml", "adc-read@1.0.0", "adc-raed@1.0.0", ["adc-raed", "adc-read"]),
 ]
 
 
-@pytest.mark.parametrize("file, old, new, said", MISTAKES, ids=["%s-%.12s" % (m[0], m[2].strip()) for m in MISTAKES])
+@pytest.mark.parametrize(
+    "file, old, new, said", MISTAKES, ids=["%s-%.12s" % (m[0], m[2].strip()) for m in MISTAKES]
+)
 def test_mistakes_are_told_with_file_line_and_a_way_out(project, tmp_path, file, old, new, said):
     folder = _copy(project, tmp_path)
     text = (folder / file).read_text()
     assert old in text
-    (folder / file).write_bytes(text.replace(old, new, 1).encode("latin-1" if "\xff" in new else "utf-8"))
+    (folder / file).write_bytes(
+        text.replace(old, new, 1).encode("latin-1" if "\xff" in new else "utf-8")
+    )
     done = clawlite("run", cwd=folder)
     assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr
     assert [word for word in said if word not in done.stderr] == [], done.stderr
-    assert done.stderr.splitlines()[-1].endswith(("1 problem.", " problems.")) and len(done.stderr.splitlines()) <= 8
+    assert (
+        done.stderr.splitlines()[-1].endswith(("1 problem.", " problems."))
+        and len(done.stderr.splitlines()) <= 8
+    )
 
 
 def test_nothing_is_written_outside_the_project_and_the_state(tmp_path):
     home, state = tmp_path / "home", tmp_path / "elsewhere"
     (tmp_path / "p").mkdir()
-    for words in (("new", "g", "--offline"), ("check", "g"), ("build", "g"), ("inspect", "g/claw.cbor"), ("ask", "is the soil dry?", "g")):
+    for words in (
+        ("new", "g", "--offline"),
+        ("check", "g"),
+        ("build", "g"),
+        ("inspect", "g/claw.cbor"),
+        ("ask", "is the soil dry?", "g"),
+    ):
         with Agent(linux(*words), home, cwd=tmp_path / "p", env={"CLAWLITE_STATE": state}) as agent:
             assert agent.wait() in (0, 5), agent.errors()
-    assert _tree(home) == {} and sorted(_tree(state)) == ["g/calls.journal", "g/calls.lock", "g/log.jsonl"]
+    assert _tree(home) == {} and sorted(_tree(state)) == [
+        "g/calls.journal",
+        "g/calls.lock",
+        "g/log.jsonl",
+    ]
     assert sorted(_tree(tmp_path / "p")) == sorted(["g/" + name for name in FILES + ["claw.cbor"]])
 
 
 def test_by_default_state_lies_where_xdg_says(project, tmp_path):
-    with Agent(["env", "-u", "CLAWLITE_STATE", *linux("ask", "hello")], tmp_path, cwd=project) as agent:
+    with Agent(
+        ["env", "-u", "CLAWLITE_STATE", *linux("ask", "hello")], tmp_path, cwd=project
+    ) as agent:
         assert agent.wait() == 0
     assert sorted(_tree(tmp_path)) == [".local/state/clawlite/g/log.jsonl"]
 
 
-@pytest.mark.parametrize("words", [["new", "locked/g"], ["build", "-o", "locked/x.cbor"], ["run", "locked"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [["new", "locked/g"], ["build", "-o", "locked/x.cbor"], ["run", "locked"]],
+    ids=" ".join,
+)
 def test_a_folder_that_may_not_be_written_is_one_error(project, tmp_path, words):
     folder = _copy(project, tmp_path)
     locked = tmp_path / "g/locked"
@@ -283,17 +454,24 @@ def test_a_folder_that_may_not_be_written_is_one_error(project, tmp_path, words)
         agent.end()
         code = agent.wait()
         assert "Traceback" not in agent.errors() and (code, agent.text()) == (2, ""), agent.errors()
-        assert "locked" in agent.errors() and "Permission denied" in agent.errors() and len(agent.errors().splitlines()) <= 2
+        assert (
+            "locked" in agent.errors()
+            and "Permission denied" in agent.errors()
+            and len(agent.errors().splitlines()) <= 2
+        )
     locked.chmod(0o700)
 
 
 def test_a_file_that_is_far_too_big_is_refused_unread(tmp_path):
     with open(tmp_path / "big.cbor", "wb") as file:
         file.write(b"\xd9\xd9\xf7\x86\x01")
-        file.truncate(4 << 30)                  # a hole: no disk is used
+        file.truncate(4 << 30)  # a hole: no disk is used
     for verb in ("run", "inspect"):
-        with Agent(linux(verb, tmp_path / "big.cbor"), tmp_path / "home",
-                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))) as agent:
+        with Agent(
+            linux(verb, tmp_path / "big.cbor"),
+            tmp_path / "home",
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
+        ) as agent:
             assert agent.wait() == 2 and "Traceback" not in agent.errors()
             assert "big.cbor" in agent.errors() and len(agent.errors().splitlines()) == 1
 
@@ -303,7 +481,9 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path, project):
     (folder / "reflex.toml").unlink()
     os.mkfifo(folder / "reflex.toml")
     done = clawlite("check", cwd=folder)
-    assert done.returncode == 2 and "reflex.toml" in done.stderr and len(done.stderr.splitlines()) == 2
+    assert (
+        done.returncode == 2 and "reflex.toml" in done.stderr and len(done.stderr.splitlines()) == 2
+    )
 
 
 @pytest.mark.parametrize("words", [["run"], ["ask", "hello"], ["inspect"]], ids=" ".join)
@@ -320,11 +500,13 @@ def test_ctrl_c_before_there_is_an_agent_is_130_without_a_traceback(tmp_path, wo
             except OSError:
                 assert agent.process.poll() is None, agent.errors()
             return writer
+
         eventually(waits)
         agent.send(b"\x03")
         try:
             code = agent.wait(10)
-        except AssertionError:          # it came between Python's last look and its read(): such a one waits for the next
+        # it came between Python's last look and its read(): such a one waits for the next
+        except AssertionError:
             agent.send(b"\x03")
             code = agent.wait()
         os.close(writer[0])
@@ -334,11 +516,25 @@ def test_ctrl_c_before_there_is_an_agent_is_130_without_a_traceback(tmp_path, wo
 @pytest.mark.parametrize("template", ["blink", "chat", "empty", "greenhouse"])
 def test_every_template_builds_and_answers(tmp_path, template):
     asks = template in ("chat", "greenhouse")
-    made = clawlite("new", "agent", "--template", template, *(("--endpoint", nobody()[1]) if asks else ()), cwd=tmp_path)
+    made = clawlite(
+        "new",
+        "agent",
+        "--template",
+        template,
+        *(("--endpoint", nobody()[1]) if asks else ()),
+        cwd=tmp_path,
+    )
     assert made.returncode == 0, made.stderr
-    done = clawlite("run", "agent", cwd=tmp_path, stdin=b"hello\n", CLAWLITE_STATE=str(tmp_path / "state"))
-    assert done.returncode == 0 and "agent " in done.stdout and "Hello!" in done.stdout, (done.stdout, done.stderr)
-    assert (AWAY in done.stdout) == (template == "chat"), "the rules of a greenhouse come before its model"
+    done = clawlite(
+        "run", "agent", cwd=tmp_path, stdin=b"hello\n", CLAWLITE_STATE=str(tmp_path / "state")
+    )
+    assert done.returncode == 0 and "agent " in done.stdout and "Hello!" in done.stdout, (
+        done.stdout,
+        done.stderr,
+    )
+    assert (AWAY in done.stdout) == (template == "chat"), (
+        "the rules of a greenhouse come before its model"
+    )
 
 
 @pytest.mark.parametrize("template, chain", [("chat", [2, 0]), ("greenhouse", [2, 0, -1])])
@@ -348,18 +544,26 @@ def test_a_project_has_a_model_unless_it_is_left_out(tmp_path, template, chain):
         assert clawlite("new", name, "--template", template, *options, cwd=tmp_path).returncode == 0
         assert clawlite("build", cwd=tmp_path / name).returncode == 0
         data = (tmp_path / name / "claw.cbor").read_bytes()
-        image = Image(lambda at, size: data[at:at + size], len(data))
+        image = Image(lambda at, size: data[at : at + size], len(data))
         assert image.agent.providers == chain
         if len(chain) > 1:
-            assert image.provider(0)[3:7] == ["127.0.0.1", 11434, "/v1/chat/completions", "llama3.2"]
+            assert image.provider(0)[3:7] == [
+                "127.0.0.1",
+                11434,
+                "/v1/chat/completions",
+                "llama3.2",
+            ]
 
 
-@pytest.mark.parametrize("options, said", [
-    (["--endpoint", "ftp://x"], "expected http://HOST/... or https://HOST/..."),
-    (["--endpoint", "http://user:pw@h/v1"], "has no place in a URL"),
-    (["--model", "m", "--offline"], "--offline asks no model"),
-    (["--template", "blink", "--endpoint", "http://h/v1"], "takes no model"),
-])
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--endpoint", "ftp://x"], "expected http://HOST/... or https://HOST/..."),
+        (["--endpoint", "http://user:pw@h/v1"], "has no place in a URL"),
+        (["--model", "m", "--offline"], "--offline asks no model"),
+        (["--template", "blink", "--endpoint", "http://h/v1"], "takes no model"),
+    ],
+)
 def test_a_model_that_cannot_be_is_refused_before_anything_is_written(tmp_path, options, said):
     made = clawlite("new", "agent", *options, cwd=tmp_path)
     assert made.returncode == 2 and said in made.stderr and not (tmp_path / "agent").exists()

@@ -1,4 +1,7 @@
-"""A newcomer's first hour, by the command line alone: a project, a (virtual) board, a model behind a gateway, and the plug pulled twice."""
+"""A newcomer's first hour, by the command line alone: a project, a (virtual) board, a model
+behind a gateway, and the plug pulled twice.
+"""
+
 import contextlib
 import json
 import os
@@ -12,24 +15,33 @@ from sims import needs_micropython, needs_mpy_cross
 
 pytestmark = [needs_micropython, needs_mpy_cross]
 KEY = "k-canary-51ab-never-on-the-board"
-MEMORY = '''
+MEMORY = """
   memory:
     inline: { stores: [ { name: "talk", type: "conversation" } ] }
-'''
+"""
 
 
 def model(request) -> dict:
     """What a model does with a question, a request for water, and what its tools gave."""
     last = request.body["messages"][-1]
     if last["role"] == "tool":
-        return say("Done." if "Watered" in last["content"] else "The soil is dry: 21 %. Shall I water?" if "21" in last["content"] else last["content"])
+        return say(
+            "Done."
+            if "Watered" in last["content"]
+            else "The soil is dry: 21 %. Shall I water?"
+            if "21" in last["content"]
+            else last["content"]
+        )
     if "soil" in last["content"]:
         return calls(("read-soil", {}))
     if "water" in last["content"]:
         return calls(("water", {"seconds": 1}))
     if "think" in last["content"]:
         return dict(say("Let me think about it."), stall="stream")
-    return say("You asked me %d things before." % (sum(message["role"] == "user" for message in request.body["messages"]) - 1))
+    return say(
+        "You asked me %d things before."
+        % (sum(message["role"] == "user" for message in request.body["messages"]) - 1)
+    )
 
 
 class Desk:
@@ -40,17 +52,28 @@ class Desk:
         self.env = {"CLAWLITE_STATE": folder / "state", "TERM": "xterm"}
 
     def does(self, *words, stdin: bytes = b"", code: int = 0):
-        done = clawlite(*words, cwd=self.folder / "greenhouse" if (self.folder / "greenhouse").exists() else self.folder, stdin=stdin, **self.env)
+        done = clawlite(
+            *words,
+            cwd=self.folder / "greenhouse"
+            if (self.folder / "greenhouse").exists()
+            else self.folder,
+            stdin=stdin,
+            **self.env,
+        )
         assert done.returncode == code, (words, done.stdout, done.stderr)
         return done
 
     def starts(self, *words, terminal: bool = False, cwd: str = "greenhouse") -> Agent:
-        return Agent(linux(*words), self.folder / words[0], terminal, cwd=self.folder / cwd, env=self.env)
+        return Agent(
+            linux(*words), self.folder / words[0], terminal, cwd=self.folder / cwd, env=self.env
+        )
 
     @contextlib.contextmanager
     def plugged_in(self):
         """A virtual board, whose files are those of the last one; at its end it is unplugged."""
-        with self.starts("sim", "--fs", self.folder / "flash", "--pty-link", self.port, cwd=".") as board:
+        with self.starts(
+            "sim", "--fs", self.folder / "flash", "--pty-link", self.port, cwd="."
+        ) as board:
             board.expect("/dev/pts/", 30)
             yield board
 
@@ -63,7 +86,11 @@ class Desk:
 
     def person(self) -> Agent:
         """Return the board's console, at its prompt."""
-        [board] = [board for board in json.loads(self.does("ports", "--json").stdout) if board["port"] == os.path.realpath(self.port)]
+        [board] = [
+            board
+            for board in json.loads(self.does("ports", "--json").stdout)
+            if board["port"] == os.path.realpath(self.port)
+        ]
         it = self.starts("console", "--port", "gateway:" + board["id"], terminal=True)
         it.expect("leaves", 30)
         return it
@@ -88,8 +115,12 @@ def written_by(desk: Desk, server):
     desk.does("new", "greenhouse", "--endpoint", server.endpoint, "--model", "test-model")
     project = desk.folder / "greenhouse"
     text = (project / "claw.yaml").read_text()
-    remote = text.index("auth: { type: \"none\" }")
-    text = text[:remote] + 'auth: { type: "bearer", secret_ref: "MODEL_KEY" }' + text[remote + len('auth: { type: "none" }'):]
+    remote = text.index('auth: { type: "none" }')
+    text = (
+        text[:remote]
+        + 'auth: { type: "bearer", secret_ref: "MODEL_KEY" }'
+        + text[remote + len('auth: { type: "none" }') :]
+    )
     (project / "claw.yaml").write_text(text + MEMORY)
     with open(project / "clawlite.toml", "a") as file:
         file.write("\n[gateway]\n\n[boot]\nwindow_ms = 200\n")
@@ -103,7 +134,7 @@ def asked(person: Agent):
     person.expect("The soil is dry: 21 %. Shall I water?", 30)
     person.line("yes, water it")
     person.expect("Approve water(seconds=1)?", 30)
-    person.expect("[y/N] ", 30)         # what is typed before that answers nothing
+    person.expect("[y/N] ", 30)  # what is typed before that answers nothing
     assert "Done." not in person.text()
     person.line("y")
     person.expect("Done.", 30)
@@ -122,19 +153,22 @@ def test_from_new_to_a_board_that_keeps_its_conversation(tmp_path):
                     asked(person)
                     person.line("think")
                     person.expect("Let me think", 30)
-                    lose_power(board)               # in the middle of an answer: that turn was never acknowledged
+                    # in the middle of an answer: that turn was never acknowledged
+                    lose_power(board)
                     knows(gateway, 2)
                     person.line("what did I ask?")
                     person.expect("You asked me 2 things before.", 30)
             last = server.requests[-1]
-            assert [message["content"] for message in last.body["messages"] if message["role"] == "user"] == [
-                "how is the topsoil?", "yes, water it", "what did I ask?"]
+            assert [
+                message["content"] for message in last.body["messages"] if message["role"] == "user"
+            ] == ["how is the topsoil?", "yes, water it", "what did I ask?"]
             assert last.headers["authorization"] == "Bearer " + KEY
             flash = interrupted(desk)
             next(flash)
-        assert list(flash) == []                    # the board is gone: unplugged
+        assert list(flash) == []  # the board is gone: unplugged
         with desk.plugged_in():
-            later(desk, "and now?", 3, "../before.cbor")       # the project is another one now, which the board does not run yet
+            # the project is another one now, which the board does not run yet
+            later(desk, "and now?", 3, "../before.cbor")
             desk.flashes()
             later(desk, "and at last?", 4)
         assert "You watch over" in json.dumps(server.requests[-1].body)
@@ -143,7 +177,9 @@ def test_from_new_to_a_board_that_keeps_its_conversation(tmp_path):
 
 
 def interrupted(desk: Desk):
-    """Change the agent, flash it, and unplug the board in the middle of that: the old agent is what boots next."""
+    """Change the agent, flash it, and unplug the board in the middle of that: the old agent is
+    what boots next.
+    """
     manifest, slot = desk.folder / "greenhouse/claw.yaml", desk.folder / "flash/claw-b"
     shutil.copy(manifest.with_suffix(".cbor"), desk.folder / "before.cbor")
     manifest.write_text(manifest.read_text().replace("You look after", "You watch over"))

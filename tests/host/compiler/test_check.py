@@ -1,4 +1,7 @@
-"""``clawlite check``: what is valid CKP and cannot be built yet, and what nobody could ever build."""
+"""``clawlite check``: what is valid CKP and cannot be built yet, and what nobody could ever
+build.
+"""
+
 import json
 
 import pytest
@@ -6,17 +9,50 @@ import pytest
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build, check
 
-SWARM = {"topology": "leader-worker", "coordination": {"message_passing": "queue", "backend": "sqlite-wal", "concurrency": {
-    "max_parallel": 4, "sequential_within_agent": True}}, "aggregation": {"strategy": "leader-decides", "cost_aware": True, "timeout_ms": 600000},
-    "agents": [{"identity_ref": "lead-analyst", "role": "leader", "provider_ref": "high-quality-llm", "count": 1},
-               {"identity_ref": "claw://local/identity/data-collector", "role": "worker", "provider_ref": "fast-llm", "count": 3}]}
+SWARM = {
+    "topology": "leader-worker",
+    "coordination": {
+        "message_passing": "queue",
+        "backend": "sqlite-wal",
+        "concurrency": {"max_parallel": 4, "sequential_within_agent": True},
+    },
+    "aggregation": {"strategy": "leader-decides", "cost_aware": True, "timeout_ms": 600000},
+    "agents": [
+        {
+            "identity_ref": "lead-analyst",
+            "role": "leader",
+            "provider_ref": "high-quality-llm",
+            "count": 1,
+        },
+        {
+            "identity_ref": "claw://local/identity/data-collector",
+            "role": "worker",
+            "provider_ref": "fast-llm",
+            "count": 3,
+        },
+    ],
+}
 
 
 def project(folder, **spec):
     """Write an agent whose spec has *spec* beside an Identity and a Provider; return its folder."""
-    spec = {"identity": {"inline": {"personality": "x"}}, "providers": [{"inline": {
-        "protocol": "custom", "endpoint": "builtin:reflex", "model": "m", "auth": {"type": "none"}}}], **spec}
-    (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "t"}, "spec": spec}))
+    spec = {
+        "identity": {"inline": {"personality": "x"}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "custom",
+                    "endpoint": "builtin:reflex",
+                    "model": "m",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        **spec,
+    }
+    (folder / "claw.yaml").write_text(
+        json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "t"}, "spec": spec})
+    )
     (folder / "clawlite.toml").write_text('reflex = "r.toml"\n')
     (folder / "r.toml").write_text('[[rule]]\nwhen = "x"\nsay = "y"\n')
     return str(folder)
@@ -29,24 +65,39 @@ def refusals(folder) -> list:
     return [problem.text() for problem in caught.value.problems]
 
 
-@pytest.mark.parametrize("level, runtime", [("process", "gvisor"), ("none", "firecracker"), ("process", "docker")])
+@pytest.mark.parametrize(
+    "level, runtime", [("process", "gvisor"), ("none", "firecracker"), ("process", "docker")]
+)
 def test_5_7_a_runtime_that_is_not_here_is_refused_by_name(tmp_path, level, runtime):
     folder = project(tmp_path, sandbox={"inline": {"level": level, "runtime": runtime}})
-    said, = refusals(folder)
+    (said,) = refusals(folder)
     assert f'runtime "{runtime}" at level {level} is not supported' in said
     assert check.check(folder)["not_built"] == [said]
 
 
 @pytest.mark.parametrize("level", ["none", "process"])
 def test_5_7_native_is_what_these_levels_have(tmp_path, level):
-    assert check.check(project(tmp_path, sandbox={"inline": {"level": level, "runtime": "native"}}))["not_built"] == []
+    assert (
+        check.check(project(tmp_path, sandbox={"inline": {"level": level, "runtime": "native"}}))[
+            "not_built"
+        ]
+        == []
+    )
 
 
-@pytest.mark.parametrize("spec", [{"sandbox": {"inline": {"level": level}}} for level in ("wasm", "container", "vm")] + [{"swarm": {"inline": SWARM}}])
+@pytest.mark.parametrize(
+    "spec",
+    [{"sandbox": {"inline": {"level": level}}} for level in ("wasm", "container", "vm")]
+    + [{"swarm": {"inline": SWARM}}],
+)
 def test_what_the_schema_allows_and_this_version_does_not_do_is_valid(tmp_path, spec):
-    """5.7 and 5.9: the swarm is that of the specification's own example, with agents of other manifests."""
+    """5.7 and 5.9: the swarm is that of the specification's own example, with agents of other
+    manifests.
+    """
     found = check.check(project(tmp_path, **spec))
-    assert found["not_built"] and all("is not supported by this version" in line for line in found["not_built"])
+    assert found["not_built"] and all(
+        "is not supported by this version" in line for line in found["not_built"]
+    )
 
 
 @pytest.mark.parametrize("reference", ["claw://local/tool/x", "claw://"])
@@ -56,9 +107,36 @@ def test_5_9_an_agent_of_a_swarm_is_an_identity(tmp_path, reference):
         check.check(project(tmp_path, swarm={"inline": swarm}))
 
 
-@pytest.mark.parametrize("spec, said", [
-    ({"channels": [{"inline": {"type": "cron", "transport": "polling", "auth": {"secret_ref": "S"}, "trigger": {"schedule": "61 * * * *"}}}]}, "61"),
-    ({"memory": {"inline": {"stores": [{"name": "files", "type": "workspace", "path": "/x/{nope}/"}]}}}, "nope")])
+@pytest.mark.parametrize(
+    "spec, said",
+    [
+        (
+            {
+                "channels": [
+                    {
+                        "inline": {
+                            "type": "cron",
+                            "transport": "polling",
+                            "auth": {"secret_ref": "S"},
+                            "trigger": {"schedule": "61 * * * *"},
+                        }
+                    }
+                ]
+            },
+            "61",
+        ),
+        (
+            {
+                "memory": {
+                    "inline": {
+                        "stores": [{"name": "files", "type": "workspace", "path": "/x/{nope}/"}]
+                    }
+                }
+            },
+            "nope",
+        ),
+    ],
+)
 def test_what_nobody_could_ever_build_is_an_error(tmp_path, spec, said):
     """5.3 and 5.6: a schedule or a path that means nothing."""
     with pytest.raises(ManifestErrors, match=said):
@@ -66,11 +144,15 @@ def test_what_nobody_could_ever_build_is_an_error(tmp_path, spec, said):
 
 
 def test_5_10_operations_of_swarms_are_refused_until_something_tells_them(tmp_path):
-    folder = project(tmp_path, telemetry={"inline": {"exporters": [{"type": "console"}], "events": {"swarm_ops": True}}})
-    said, = refusals(folder)
+    folder = project(
+        tmp_path,
+        telemetry={"inline": {"exporters": [{"type": "console"}], "events": {"swarm_ops": True}}},
+    )
+    (said,) = refusals(folder)
     assert "events.swarm_ops" in said and "there are no swarms" in said
 
 
 def test_runtime_profile_2_an_unnamed_identity_has_the_name_of_its_claw(tmp_path):
     from clawlite.host.manifest import manifest
+
     assert manifest.load(project(tmp_path)).identity.name == "t"

@@ -1,4 +1,5 @@
 """The golden images and transcripts are what today's sources give: they cannot go stale unseen."""
+
 import importlib.util
 import pathlib
 
@@ -12,7 +13,9 @@ spec.loader.exec_module(record)
 
 def test_golden_images_are_what_the_compiler_builds():
     for path, data in record.files().items():
-        assert path.read_bytes() == data, f"{path.name} is stale: run tests/golden/record.py and read the difference"
+        assert path.read_bytes() == data, (
+            f"{path.name} is stale: run tests/golden/record.py and read the difference"
+        )
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.steps.json")), ids=lambda path: path.stem)

@@ -1,4 +1,7 @@
-"""A board's console over its serial port: text and records taken apart, lines edited here, scripts paced, boards that come back."""
+"""A board's console over its serial port: text and records taken apart, lines edited here,
+scripts paced, boards that come back.
+"""
+
 import contextlib
 import json
 import os
@@ -61,15 +64,23 @@ def echo(tmp_path):
 
 
 def console(tmp_path, *options, terminal=True, **env):
-    return Agent(linux("console", *options), tmp_path / "home", terminal, cwd=tmp_path,
-                 env={"CLAWLITE_STATE": tmp_path / "state", "TERM": "xterm", **env})
+    return Agent(
+        linux("console", *options),
+        tmp_path / "home",
+        terminal,
+        cwd=tmp_path,
+        env={"CLAWLITE_STATE": tmp_path / "state", "TERM": "xterm", **env},
+    )
 
 
 def script(tmp_path, stdin: bytes, *options):
-    return clawlite("console", *options, cwd=tmp_path, stdin=stdin, CLAWLITE_STATE=tmp_path / "state")
+    return clawlite(
+        "console", *options, cwd=tmp_path, stdin=stdin, CLAWLITE_STATE=tmp_path / "state"
+    )
 
 
 # -- text, without a board
+
 
 def events(*pieces, prompts=()):
     text, found = BoardText(prompts), []
@@ -82,22 +93,27 @@ def events(*pieces, prompts=()):
     return found, text
 
 
-@pytest.mark.parametrize("data, expected", [
-    (b"ready\r\n> ", [(TEXT, b"ready\n"), (PROMPT, b"> ")]),
-    (b"Sure?\n[y/N] ", [(TEXT, b"Sure?\n"), (PROMPT, b"[y/N] ")]),
-    (b"> \n\x1e{\"id\":1}\n> ", [(PROMPT, b"> "), (RECORD, b'{"id":1}'), (PROMPT, b"> ")]),
-    (b"a\x1e{}\n", [(TEXT, b"a\\x1e{}\n")]),
-    (b"\x1b[2J\x07\tx\x7f\n", [(TEXT, b"\\x1b[2J\\x07\tx\\x7f\n")]),
-    ("grün \u202e\n".encode(), [(TEXT, "grün \\u202e\n".encode())]),
-    (b"\xff\xc3\n", [(TEXT, b"\\xff\\xc3\n")]),
-    (b"50%\r60%\n", [(TEXT, b"50%\\x0d60%\n")]),
-    (b"\x1e{\"a\":1}\r\nx\n", [(RECORD, b'{"a":1}'), (TEXT, b"x\n")]),
-])
+@pytest.mark.parametrize(
+    "data, expected",
+    [
+        (b"ready\r\n> ", [(TEXT, b"ready\n"), (PROMPT, b"> ")]),
+        (b"Sure?\n[y/N] ", [(TEXT, b"Sure?\n"), (PROMPT, b"[y/N] ")]),
+        (b'> \n\x1e{"id":1}\n> ', [(PROMPT, b"> "), (RECORD, b'{"id":1}'), (PROMPT, b"> ")]),
+        (b"a\x1e{}\n", [(TEXT, b"a\\x1e{}\n")]),
+        (b"\x1b[2J\x07\tx\x7f\n", [(TEXT, b"\\x1b[2J\\x07\tx\\x7f\n")]),
+        ("grün \u202e\n".encode(), [(TEXT, "grün \\u202e\n".encode())]),
+        (b"\xff\xc3\n", [(TEXT, b"\\xff\\xc3\n")]),
+        (b"50%\r60%\n", [(TEXT, b"50%\\x0d60%\n")]),
+        (b'\x1e{"a":1}\r\nx\n', [(RECORD, b'{"a":1}'), (TEXT, b"x\n")]),
+    ],
+)
 def test_what_comes_is_taken_apart_in_any_portion(data, expected):
     whole, _ = events(data)
-    assert [event for event in whole if event[0] != PROMPT] == [event for event in expected if event[0] != PROMPT]
+    assert [event for event in whole if event[0] != PROMPT] == [
+        event for event in expected if event[0] != PROMPT
+    ]
     assert whole[-1] == expected[-1]
-    assert events(*[data[at:at + 1] for at in range(len(data))])[0] == expected
+    assert events(*[data[at : at + 1] for at in range(len(data))])[0] == expected
 
 
 def test_a_line_that_begins_as_a_prompt_is_shown_whole():
@@ -108,7 +124,9 @@ def test_a_line_that_begins_as_a_prompt_is_shown_whole():
 def test_a_short_line_without_its_end_is_held_back_until_it_is_asked_for():
     found, text = events(b"done\n", b"Name? ")
     assert found == [(TEXT, b"done\n")] and text.is_holding
-    assert text.flush(True) == (PROMPT, b"Name? ") and not text.is_holding and text.flush(True) is None
+    assert (
+        text.flush(True) == (PROMPT, b"Name? ") and not text.is_holding and text.flush(True) is None
+    )
     text.feed(b"no hurry\n")
     assert text.next_event() == (TEXT, b"Name? no hurry\n") and text.next_event() is None
     text.feed(b"Name? ")
@@ -124,22 +142,29 @@ def test_a_short_line_without_its_end_is_held_back_until_it_is_asked_for():
     assert text.next_event() == (TEXT, b"ok\n")
 
 
-@pytest.mark.parametrize("data, expected", [
-    (b"> > ", [(PROMPT, b"> ")]), (b"> said\n> ", [(TEXT, b"said\n"), (PROMPT, b"> ")]), (b"\x1e{}\n> > ", [(RECORD, b"{}"), (PROMPT, b"> ")]),
-    (b"The clock is set.\n> > ", [(TEXT, b"The clock is set.\n"), (PROMPT, b"> ")]),
-])
+@pytest.mark.parametrize(
+    "data, expected",
+    [
+        (b"> > ", [(PROMPT, b"> ")]),
+        (b"> said\n> ", [(TEXT, b"said\n"), (PROMPT, b"> ")]),
+        (b"\x1e{}\n> > ", [(RECORD, b"{}"), (PROMPT, b"> ")]),
+        (b"The clock is set.\n> > ", [(TEXT, b"The clock is set.\n"), (PROMPT, b"> ")]),
+    ],
+)
 def test_a_prompt_that_waits_for_nobody_is_dropped(data, expected):
     for size in (1, len(data)):
         text, found = BoardText(), []
         text.skip()
         for at in range(0, len(data), size):
-            text.feed(data[at:at + size])
+            text.feed(data[at : at + size])
             while event := text.next_event():
                 found.append(event)
         assert found == expected, size
 
 
-@pytest.mark.parametrize("size, kept", [(MAX_RECORD - 1, True), (MAX_RECORD, True), (MAX_RECORD + 1, False)])
+@pytest.mark.parametrize(
+    "size, kept", [(MAX_RECORD - 1, True), (MAX_RECORD, True), (MAX_RECORD + 1, False)]
+)
 def test_a_record_has_a_bound(size, kept):
     found, _ = events(b"\x1e" + b"1" * size + b"\nok\n")
     assert [kind for kind, _ in found] == ([RECORD] if kept else []) + [TEXT]
@@ -148,10 +173,15 @@ def test_a_record_has_a_bound(size, kept):
 @needs_micropython
 def test_a_board_that_answers_no_hello_stays_plain(tmp_path, echo):
     done = script(tmp_path, b"one\ntwo\nthree\n", "--port", echo.path, "--line", "reliable")
-    assert done.returncode == 0 and done.stdout.startswith("You said: one\n") and done.stdout.endswith("You said: two\nYou said: three\n")
+    assert (
+        done.returncode == 0
+        and done.stdout.startswith("You said: one\n")
+        and done.stdout.endswith("You said: two\nYou said: three\n")
+    )
 
 
 # -- a script
+
 
 @needs_micropython
 def test_a_scripts_lines_wait_for_the_prompt(tmp_path, echo):
@@ -163,13 +193,19 @@ def test_a_scripts_lines_wait_for_the_prompt(tmp_path, echo):
 @needs_micropython
 def test_records_are_hidden_unless_they_are_wanted(tmp_path, echo):
     assert script(tmp_path, b"record\nx\n", "--port", echo.path).stdout == "You said: x\n"
-    assert script(tmp_path, b"record\nx\n", "--port", echo.path, "--records").stdout == '\x1e{"jsonrpc":"2.0","id":1}\nYou said: x\n'
+    assert (
+        script(tmp_path, b"record\nx\n", "--port", echo.path, "--records").stdout
+        == '\x1e{"jsonrpc":"2.0","id":1}\nYou said: x\n'
+    )
 
 
 @needs_micropython
 def test_a_board_that_never_prompts_again_is_not_waited_for_for_ever(tmp_path, echo):
     done = script(tmp_path, b"mute\nx\n", "--port", echo.path, "--timeout", "0.7")
-    assert (done.returncode, done.stdout) == (124, "busy\n") and "no prompt within 0.7 s" in done.stderr
+    assert (done.returncode, done.stdout) == (
+        124,
+        "busy\n",
+    ) and "no prompt within 0.7 s" in done.stderr
 
 
 @needs_micropython
@@ -177,15 +213,24 @@ def test_lines_have_a_bound_and_a_script_may_send_records(tmp_path, echo):
     for size, fits in ((MAX_LINE - 1, True), (MAX_LINE, True), (MAX_LINE + 1, False)):
         done = script(tmp_path, b"x" * size + b"\nok\n", "--port", echo.path)
         assert done.stdout == ("You said: %s\n" % ("x" * size) if fits else "") + "You said: ok\n"
-        assert done.stderr == ("" if fits else f"clawlite: that line has {size} bytes, at most {MAX_LINE} fit; it was not sent\n")
-    assert script(tmp_path, b'\x1e{"id":7}\n', "--port", echo.path).stdout == 'You said: \\x1e{"id":7}\n'
+        assert done.stderr == (
+            ""
+            if fits
+            else f"clawlite: that line has {size} bytes, at most {MAX_LINE} fit; it was not sent\n"
+        )
+    assert (
+        script(tmp_path, b'\x1e{"id":7}\n', "--port", echo.path).stdout
+        == 'You said: \\x1e{"id":7}\n'
+    )
 
 
 @needs_micropython
 def test_everything_is_logged_with_its_time(tmp_path, echo):
     script(tmp_path, b"gr\xc3\xbcn\nrecord\n\xff\n", "--port", echo.path, "--log", "all.log")
-    rows = [re.fullmatch(r'(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([<>!]) (".*")', row).groups()
-            for row in (tmp_path / "all.log").read_text().splitlines()]
+    rows = [
+        re.fullmatch(r'(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([<>!]) (".*")', row).groups()
+        for row in (tmp_path / "all.log").read_text().splitlines()
+    ]
     went = [json.loads(text) for _, direction, text in rows if direction == ">"]
     came = "".join(json.loads(text) for _, direction, text in rows if direction == "<")
     assert went == ["grün\n", "record\n", "\udcff\n"]
@@ -195,7 +240,8 @@ def test_everything_is_logged_with_its_time(tmp_path, echo):
 @needs_micropython
 def test_what_a_board_draws_is_written_out(tmp_path, echo):
     assert script(tmp_path, b"draw\nquote\nstream\n", "--port", echo.path).stdout == (
-        "\\x1b[2Jred\\x07\n> wise words\n>\none two three\n".replace("> wise", "You said: > wise"))
+        "\\x1b[2Jred\\x07\n> wise words\n>\none two three\n".replace("> wise", "You said: > wise")
+    )
 
 
 @needs_micropython
@@ -216,6 +262,7 @@ def test_ctrl_c_ends_a_script(tmp_path, echo):
 
 
 # -- a person
+
 
 @needs_micropython
 def test_lines_are_edited_here_and_keys_reach_the_board(tmp_path, echo):
@@ -243,10 +290,16 @@ def test_lines_are_edited_here_and_keys_reach_the_board(tmp_path, echo):
 
 @needs_micropython
 def test_a_yes_begun_before_the_question_does_not_answer_it(tmp_path):
-    main = ECHO.replace('"Sure?', '"Sure, then?').replace('        sys.stdout.write("Sure', '        sys.stdin.readline()\n        sys.stdout.write("Sure')
-    with simulated(tmp_path / "flash", main) as board, console(tmp_path, "--port", board.path) as it:
+    main = ECHO.replace('"Sure?', '"Sure, then?').replace(
+        '        sys.stdout.write("Sure',
+        '        sys.stdin.readline()\n        sys.stdout.write("Sure',
+    )
+    with (
+        simulated(tmp_path / "flash", main) as board,
+        console(tmp_path, "--port", board.path) as it,
+    ):
         it.expect("go to the board.\n")
-        it.send(b"ask\ry")                      # the board asks at the next line
+        it.send(b"ask\ry")  # the board asks at the next line
         it.expect("y")
         it.send(b"\x15go\ry")
         it.expect("[y/N] ")
@@ -258,7 +311,11 @@ def test_a_yes_begun_before_the_question_does_not_answer_it(tmp_path):
 
 @needs_micropython
 def test_a_prompt_that_nobody_knows_stands_before_what_is_typed(tmp_path):
-    with simulated(tmp_path / "flash", "import sys\nwhile True:\n    sys.stdout.write('Name? ')\n    print('Hello,', sys.stdin.readline())\n") as board:
+    with simulated(
+        tmp_path / "flash",
+        "import sys\nwhile True:\n    sys.stdout.write('Name? ')\n "
+        "   print('Hello,', sys.stdin.readline())\n",
+    ) as board:
         with console(tmp_path, "--port", board.path) as it:
             it.expect("go to the board.\n")
             it.send(b"Ada\r")
@@ -325,16 +382,29 @@ def test_the_board_is_found_again_after_it_was_away(tmp_path):
                 assert it.wait() == 0
 
 
-@pytest.mark.parametrize("usb, expected", [
-    ("10C4:EA60", True), ("1A86:7523", True), ("1A86:55D3", True), ("1A86:55D4", True), ("0403:6001", True),
-    ("303A:1001", False), ("303A:4001", False), ("2E8A:0005", False),
-])
+@pytest.mark.parametrize(
+    "usb, expected",
+    [
+        ("10C4:EA60", True),
+        ("1A86:7523", True),
+        ("1A86:55D3", True),
+        ("1A86:55D4", True),
+        ("0403:6001", True),
+        ("303A:1001", False),
+        ("303A:4001", False),
+        ("2E8A:0005", False),
+    ],
+)
 def test_a_bridge_leads_to_a_uart_whichever_board_is_behind_it(usb, expected):
     assert is_uart({"boards": ports.profiles()[usb]}) is expected
 
 
 def test_other_ports_are_not_taken_for_a_uart():
-    assert not is_uart({"boards": ["sim"]}) and not is_uart({"boards": []}) and is_uart({"boards": ["esp32"]})
+    assert (
+        not is_uart({"boards": ["sim"]})
+        and not is_uart({"boards": []})
+        and is_uart({"boards": ["esp32"]})
+    )
 
 
 _BOOTS = """
@@ -352,13 +422,28 @@ while True:
 
 @needs_micropython
 def test_the_prompt_of_a_board_that_was_still_booting_answers_no_line(tmp_path):
-    for words, stdin, said in ((("console",), b"one\ntwo\n", "g 1.0 is ready. /help lists the commands.\nsaid one\nsaid two\n"), (("ask", "one"), b"", "said one\n")):
+    for words, stdin, said in (
+        (
+            ("console",),
+            b"one\ntwo\n",
+            "g 1.0 is ready. /help lists the commands.\nsaid one\nsaid two\n",
+        ),
+        (("ask", "one"), b"", "said one\n"),
+    ):
         with simulated(tmp_path / words[0], _BOOTS) as board:
-            done = clawlite(*words, "--port", board.path, cwd=tmp_path, stdin=stdin, CLAWLITE_STATE=tmp_path / "state")
+            done = clawlite(
+                *words,
+                "--port",
+                board.path,
+                cwd=tmp_path,
+                stdin=stdin,
+                CLAWLITE_STATE=tmp_path / "state",
+            )
             assert (done.returncode, done.stdout) == (0, said), done.stderr
 
 
 # -- an agent on a board, as a newcomer meets it
+
 
 @needs_micropython
 @needs_mpy_cross
@@ -371,16 +456,23 @@ def test_an_agent_on_a_virtual_board(tmp_path):
     with Sim(heap="128k") as board:
         for folder in sorted({os.path.dirname(target) for _, target in files} - {"/"}):
             mpremote(board.path, "fs", "mkdir", ":" + folder)
-        copies = [word for source, target in files for word in ("fs", "cp", source, ":" + target, "+")]
+        copies = [
+            word for source, target in files for word in ("fs", "cp", source, ":" + target, "+")
+        ]
         mpremote(board.path, *copies[:-1])
         mpremote(board.path, "soft-reset")
         with console(tmp_path, "--port", board.path) as it:
             it.expect("go to the board.\n")
             it.send(b"\x04")
-            it.expect("MPY: soft reboot\nclawlite: Ctrl-C within 100 ms keeps the agent from starting\n")
+            it.expect(
+                "MPY: soft reboot\nclawlite: Ctrl-C within 100 ms keeps the agent from starting\n"
+            )
             it.expect("g 1.0.0 is ready. /help lists the commands.\n> ")
             it.send(b"is the soil dry?\r")
-            it.expect("Approve water(seconds=3)?\n  rule ask-before-watering asks first: water does not flow back\n  (60 s, then denied)\n[y/N] ")
+            it.expect(
+                "Approve water(seconds=3)?\n  rule ask-before-watering asks first: water "
+                "does not flow back\n  (60 s, then denied)\n[y/N] "
+            )
             it.send(b"y\r")
             it.expect("Watered for 3 s.\n> ")
             it.send(b"\x1d")
@@ -394,20 +486,37 @@ def test_an_agent_on_a_virtual_board(tmp_path):
         asked = b"is the soil dry?\n" * 3
         done = script(tmp_path, asked, "--port", board.path, "--line", "reliable", "--log", log)
         assert (done.returncode, done.stdout, done.stderr) == (0, said * 3, "")
-        came = "".join(json.loads(line[27:]) for line in log.read_text().splitlines() if line[25] == "<")
-        assert "\x1e~0000h" in came and re.search("\x1eaAA[I-L]", came)     # frames carried the second and the third
-        assert script(tmp_path, b"is the soil dry?\n", "--port", board.path, "--line", "plain").stdout == said
+        came = "".join(
+            json.loads(line[27:]) for line in log.read_text().splitlines() if line[25] == "<"
+        )
+        # frames carried the second and the third
+        assert "\x1e~0000h" in came and re.search("\x1eaAA[I-L]", came)
+        assert (
+            script(tmp_path, b"is the soil dry?\n", "--port", board.path, "--line", "plain").stdout
+            == said
+        )
     assert not os.path.exists(board.folder)
 
 
 @needs_micropython
 def test_a_board_that_asks_is_told_the_time(tmp_path):
-    main = ("import sys\nsys.stdin.readline()\nsys.stdout.write('\\x1e{\"jsonrpc\":\"2.0\",\"method\":\"claw.clock\"}\\n> ')\n"
-            "told = sys.stdin.readline()\nopen('told', 'w').write(told)\nsys.stdout.write('thanks\\n> ')\nwhile sys.stdin.readline(): pass\n")
-    with simulated(tmp_path / "flash", main) as board, console(tmp_path, "--port", board.path) as it:
+    main = (
+        "import sys\nsys.stdin.readline()\n"
+        'sys.stdout.write(\'\\x1e{"jsonrpc":"2.0","method":"claw.clock"}\\n> \')\n'
+        "told = sys.stdin.readline()\nopen('told', 'w').write(told)\n"
+        "sys.stdout.write('thanks\\n> ')\nwhile sys.stdin.readline(): pass\n"
+    )
+    with (
+        simulated(tmp_path / "flash", main) as board,
+        console(tmp_path, "--port", board.path) as it,
+    ):
         it.line("hello")
         it.expect("thanks")
         record = (tmp_path / "flash/told").read_bytes()
         told = json.loads(record[1:])
-        assert record[:1] == b"\x1e" and told["method"] == "claw.clock" and abs(told["params"]["epoch_s"] - time.time()) < 60
+        assert (
+            record[:1] == b"\x1e"
+            and told["method"] == "claw.clock"
+            and abs(told["params"]["epoch_s"] - time.time()) < 60
+        )
         assert "claw.clock" not in it.text()

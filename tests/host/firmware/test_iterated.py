@@ -1,9 +1,31 @@
-"""The linker's list of modules whose generators are for loops (``firmware.ITERATED``) is what the sources say."""
+"""The linker's list of modules whose generators are for loops (``firmware.ITERATED``) is what
+the sources say.
+"""
+
 import ast
 
 from clawlite.host.firmware import firmware
 
-TAKERS = ("all", "any", "dict", "enumerate", "extend", "filter", "join", "list", "map", "max", "min", "next", "reversed", "set", "sorted", "sum", "tuple", "zip")
+TAKERS = (
+    "all",
+    "any",
+    "dict",
+    "enumerate",
+    "extend",
+    "filter",
+    "join",
+    "list",
+    "map",
+    "max",
+    "min",
+    "next",
+    "reversed",
+    "set",
+    "sorted",
+    "sum",
+    "tuple",
+    "zip",
+)
 FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 # What a loop iterates, and what is iterated by way of a variable; ``driven`` is for Agent.drive.
 SAMPLE = """
@@ -40,8 +62,14 @@ def own(function):
 
 
 def called(node) -> str:
-    """Return the name of the function that *node* calls, without the object that it belongs to, or ""."""
-    return getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    """Return the name of the function that *node* calls, without the object that it belongs to,
+    or "".
+    """
+    return (
+        getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if isinstance(node, ast.Call)
+        else ""
+    )
 
 
 def iterated_names(tree) -> set:
@@ -66,19 +94,25 @@ def iterated_names(tree) -> set:
 
 
 def delegating(trees: dict) -> dict:
-    """Return {(module, name): names that it hands over to with ``yield from``} of the generators that do so."""
+    """Return {(module, name): names that it hands over to with ``yield from``} of the generators
+    that do so.
+    """
     found = {}
     for module, tree in trees.items():
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef):
-                to = {called(node.value) for node in own(function) if isinstance(node, ast.YieldFrom)}
+                to = {
+                    called(node.value) for node in own(function) if isinstance(node, ast.YieldFrom)
+                }
                 if to:
                     found[module, function.name] = to
     return found
 
 
 def iterated(trees: dict) -> tuple:
-    """Return ({(module, name)} of delegating generators that loops go through, the same of all others)."""
+    """Return ({(module, name)} of delegating generators that loops go through, the same of all
+    others).
+    """
     all_of = delegating(trees)
     names = set().union(*map(iterated_names, trees.values()))
     while True:
@@ -91,13 +125,24 @@ def iterated(trees: dict) -> tuple:
 
 def test_the_scan_tells_what_a_loop_goes_through_from_what_is_driven():
     found, others = iterated({"sample": ast.parse(SAMPLE)})
-    assert {name for _, name in found} == {"listed", "kept", "starred"} and {name for _, name in others} == {"driven"}
-    found, others = iterated({"one": ast.parse("def far(x):\n    yield from x.near()\n"), "two": ast.parse("for x in y.far(1): pass")})
+    assert {name for _, name in found} == {"listed", "kept", "starred"} and {
+        name for _, name in others
+    } == {"driven"}
+    found, others = iterated(
+        {
+            "one": ast.parse("def far(x):\n    yield from x.near()\n"),
+            "two": ast.parse("for x in y.far(1): pass"),
+        }
+    )
     assert found == {("one", "far")} and not others
 
 
 def test_each_module_whose_generators_a_loop_goes_through_is_listed_and_no_other():
-    found, others = iterated({name: ast.parse(path.read_text()) for name, path in firmware.sources().items()})
+    found, others = iterated(
+        {name: ast.parse(path.read_text()) for name, path in firmware.sources().items()}
+    )
     assert {module for module, _ in found} == set(firmware.ITERATED), found
-    assert not {key for key in others if key[0] in firmware.ITERATED}       # nobody would drive them
-    assert ("tools", "call") in others and ("turn", "turn") in others       # the scan sees those that Agent.drive goes through
+    # nobody would drive them
+    assert not {key for key in others if key[0] in firmware.ITERATED}
+    # the scan sees those that Agent.drive goes through
+    assert ("tools", "call") in others and ("turn", "turn") in others

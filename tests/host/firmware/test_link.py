@@ -1,4 +1,7 @@
-"""Linking modules for a board: what they mean does not change, and what is not understood is refused."""
+"""Linking modules for a board: what they mean does not change, and what is not understood is
+refused.
+"""
+
 import pytest
 
 from clawlite.host.firmware import firmware
@@ -20,37 +23,58 @@ def run(text, **modules):
 
 
 def test_imports_within_a_unit_go(tmp_path):
-    linked = link(tmp_path, a="def double(x):\n    return 2 * x\n",
-                  b="from clawlite.core.a import double\n\n\ndef four(x):\n    return double(double(x))\n")
+    linked = link(
+        tmp_path,
+        a="def double(x):\n    return 2 * x\n",
+        b="from clawlite.core.a import double\n\n\ndef four(x):\n    return double(double(x))\n",
+    )
     assert "import" not in linked["all"] and run(linked["all"])["four"](3) == 12
 
 
 def test_a_module_used_by_its_name_becomes_its_names(tmp_path):
-    linked = link(tmp_path, a="LIMIT = 3\n\n\ndef f(x):\n    return x + LIMIT\n",
-                  b="from clawlite.core import a\n\n\ndef g(x):\n    return a.f(x) * a.LIMIT\n")
+    linked = link(
+        tmp_path,
+        a="LIMIT = 3\n\n\ndef f(x):\n    return x + LIMIT\n",
+        b="from clawlite.core import a\n\n\ndef g(x):\n    return a.f(x) * a.LIMIT\n",
+    )
     assert run(linked["all"])["g"](1) == 12
 
 
 def test_two_modules_may_share_a_name(tmp_path):
-    linked = link(tmp_path, a="_SIZE = [1]\n\n\ndef check(x):\n    return x + _SIZE[0]\n",
-                  b="from clawlite.core import a\n_SIZE = [10]\n\n\ndef check(x):\n    return a.check(x) + _SIZE[0]\n")
+    linked = link(
+        tmp_path,
+        a="_SIZE = [1]\n\n\ndef check(x):\n    return x + _SIZE[0]\n",
+        b="from clawlite.core import a\n_SIZE = [10]\n\n\ndef check(x):\n    return "
+        "a.check(x) + _SIZE[0]\n",
+    )
     space = run(linked["all"])
     assert space["check"](0) == 1 and space["b_check"](0) == 11
 
 
 def test_numbers_in_capitals_are_written_out(tmp_path):
-    linked = link(tmp_path, a="from clawlite.core.dialect import const\n_BIG = const(1 << 4)\nLOW, HIGH = const(0), const(1)\nDEEP = _BIG + HIGH\n",
-                  b="from clawlite.core.a import DEEP, HIGH\n\n\ndef f():\n    return [HIGH, DEEP]\n")
+    linked = link(
+        tmp_path,
+        a="from clawlite.core.dialect import const\n_BIG = const(1 << 4)\n"
+        "LOW, HIGH = const(0), const(1)\nDEEP = _BIG + HIGH\n",
+        b="from clawlite.core.a import DEEP, HIGH\n\n\ndef f():\n    return [HIGH, DEEP]\n",
+    )
     assert linked["all"].replace(" ", "").replace("\n", "") == "deff():return[1,17]"
 
 
 def test_what_is_no_number_keeps_its_name(tmp_path):
-    linked = link(tmp_path, a="WORDS = ('a', 'b')\nFLAG = True\nTWO = 2\n\n\ndef f():\n    return WORDS[TWO - 1], FLAG\n")
+    linked = link(
+        tmp_path,
+        a="WORDS = ('a', 'b')\nFLAG = True\nTWO = 2\n\n\ndef f():\n    return "
+        "WORDS[TWO - 1], FLAG\n",
+    )
     assert run(linked["all"])["f"]() == ("b", True)
 
 
 def test_locals_and_attributes_hide_names_of_the_unit(tmp_path):
-    linked = link(tmp_path, a="def rule():\n    return 'a'\n", b='''
+    linked = link(
+        tmp_path,
+        a="def rule():\n    return 'a'\n",
+        b="""
 def rule():
     return "b"
 
@@ -67,37 +91,63 @@ class Box:
 
 def f(rule):
     return rule
-''')
+""",
+    )
     space = run(linked["all"])
     assert space["f"](5) == 5 and space["Box"].rule == 1 and space["b_rule"]() == "b"
     assert space["Box"](3).rule == 3
 
 
 def test_a_local_name_does_not_hide_what_stood_behind_a_module(tmp_path):
-    linked = link(tmp_path, a="def error(x):\n    return 'a' + x\n",
-                  b="from clawlite.core import a\n\n\ndef f(error):\n    def g():\n        return a.error(error)\n    return g()\n")
+    linked = link(
+        tmp_path,
+        a="def error(x):\n    return 'a' + x\n",
+        b="from clawlite.core import a\n\n\ndef f(error):\n    def g():\n        return "
+        "a.error(error)\n    return g()\n",
+    )
     assert run(linked["all"])["f"]("b") == "ab"
 
 
 def test_a_builtin_is_never_hidden(tmp_path):
-    linked = link(tmp_path, a="def compile(x):\n    return x\n", b="def f():\n    return compile('1', '', 'eval')\n")
+    linked = link(
+        tmp_path,
+        a="def compile(x):\n    return x\n",
+        b="def f():\n    return compile('1', '', 'eval')\n",
+    )
     assert eval(run(linked["all"])["f"]()) == 1
 
 
 def test_a_module_outside_the_units_imports_from_them(tmp_path):
-    linked = link(tmp_path, {"all": ["a", "b"]}, a="def f():\n    return 1\n", b="def f():\n    return 2\n",
-                  alone="from clawlite.core.a import f\nfrom clawlite.core.b import f as g\n")
+    linked = link(
+        tmp_path,
+        {"all": ["a", "b"]},
+        a="def f():\n    return 1\n",
+        b="def f():\n    return 2\n",
+        alone="from clawlite.core.a import f\nfrom clawlite.core.b import f as g\n",
+    )
     assert linked["alone"] == "from all import f\nfrom all import b_f as g"
 
 
 def test_an_import_inside_a_function_stays_one(tmp_path):
-    linked = link(tmp_path, {"all": ["a"]}, a="def f():\n    from clawlite.core.late import g\n    return g()\n\n\n"
-                  "def h():\n    from clawlite.core import late\n    return late.g()\n", late="def g():\n    return 1\n")
+    linked = link(
+        tmp_path,
+        {"all": ["a"]},
+        a="def f():\n    from clawlite.core.late import g\n   "
+        " return g()\n\n\n"
+        "def h():\n    from clawlite.core import late\n    return late.g()\n",
+        late="def g():\n    return 1\n",
+    )
     assert "    from late import g" in linked["all"] and "    import late" in linked["all"]
 
 
-@pytest.mark.parametrize("text", ["from clawlite.core import a\nx = [a]\n", "import clawlite.core.a\n",
-                                  "from clawlite.core.dialect import const\nx = const('a')\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from clawlite.core import a\nx = [a]\n",
+        "import clawlite.core.a\n",
+        "from clawlite.core.dialect import const\nx = const('a')\n",
+    ],
+)
 def test_what_is_not_understood_is_refused(tmp_path, text):
     with pytest.raises(LinkError):
         link(tmp_path, a="def f():\n    return 1\n", b=text)
@@ -105,10 +155,18 @@ def test_what_is_not_understood_is_refused(tmp_path, text):
 
 def test_a_name_behind_a_module_of_another_unit_is_refused(tmp_path):
     with pytest.raises(LinkError, match="lies in another unit"):
-        link(tmp_path, {"one": ["a"], "two": ["b"]}, a="def f():\n    return 1\n",
-             b="from clawlite.core import a\n\n\ndef g():\n    return a.f()\n")
+        link(
+            tmp_path,
+            {"one": ["a"], "two": ["b"]},
+            a="def f():\n    return 1\n",
+            b="from clawlite.core import a\n\n\ndef g():\n    return a.f()\n",
+        )
 
 
 def test_a_module_of_a_board_has_not_the_name_of_a_unit_that_it_is_no_part_of():
     """Its source would stand in the place of the unit's."""
-    assert [unit for unit, parts in firmware.UNITS.items() if unit in firmware.sources() and unit not in parts] == []
+    assert [
+        unit
+        for unit, parts in firmware.UNITS.items()
+        if unit in firmware.sources() and unit not in parts
+    ] == []

@@ -1,4 +1,5 @@
 """Shortened parameters: what a function does stays, what is passed by name keeps its name."""
+
 import ast
 
 from clawlite.host.firmware.shorten import Shortener, passed_by_name
@@ -10,7 +11,9 @@ def shortened(text, *calls):
 
 
 def test_parameters_are_named_by_their_place():
-    text = shortened("class A:\n    def f(self, number, text):\n        return [number for _ in text]\n")
+    text = shortened(
+        "class A:\n    def f(self, number, text):\n        return [number for _ in text]\n"
+    )
     assert "def f(self, p1, p2):" in text and "return [p1 for _ in p2]" in text
 
 
@@ -23,7 +26,10 @@ def test_what_is_passed_by_name_keeps_its_name():
 
 
 def test_inner_functions_see_the_outer_ones():
-    text = "def f(a, b):\n    def g(b, c):\n        return a + b + c\n    return g(b, 1) + sum((lambda a: a)(x) for x in [a])\n"
+    text = (
+        "def f(a, b):\n    def g(b, c):\n        return a + b + c\n    return g(b, 1) + "
+        "sum((lambda a: a)(x) for x in [a])\n"
+    )
     short, plain = {}, {}
     exec(shortened(text), short)
     exec(text, plain)
@@ -31,7 +37,10 @@ def test_inner_functions_see_the_outer_ones():
 
 
 def test_an_assigned_parameter_and_an_exception_keep_their_meaning():
-    text = "def f(x, e):\n    x = x + 1\n    try:\n        raise ValueError(x)\n    except ValueError as e:\n        return str(e), x\n"
+    text = (
+        "def f(x, e):\n    x = x + 1\n    try:\n        raise ValueError(x)\n    except "
+        "ValueError as e:\n        return str(e), x\n"
+    )
     space = {}
     exec(shortened(text), space)
     assert space["f"](1, None) == ("2", 2)

@@ -1,4 +1,7 @@
-"""What a slot carries is decided by the same function as what a board puts together, and by the imports that are there."""
+"""What a slot carries is decided by the same function as what a board puts together, and by the
+imports that are there.
+"""
+
 import ast
 
 import pytest
@@ -11,46 +14,96 @@ from clawlite.host.build.build import build_beside
 from clawlite.host.firmware import firmware, slot
 from clawlite.host.firmware.board_files import board_files
 
-# {(who imports, what): why it does so only where the part is there}.  A new one is looked at, and comes here.
+# {(who imports, what): why it does so only where the part is there}.  A new one is looked at, and
+# comes here.
 DOORS = {
     ("remote", "limits"): "what means remote means limits",
-    ("assemble", "builtin"): "PINS", ("assemble", "pins"): "PINS, and no machine.Pin", ("assemble", "machinepins"): "PINS, and machine.Pin",
+    ("assemble", "builtin"): "PINS",
+    ("assemble", "pins"): "PINS, and no machine.Pin",
+    ("assemble", "machinepins"): "PINS, and machine.Pin",
     ("assemble", "stores"): "MEMORY",
-    ("assemble", "distant"): "GATEWAY", ("assemble", "guard"): "GUARDS", ("assemble", "lan"): "LAN", ("assemble", "limits"): "LIMITS",
+    ("assemble", "distant"): "GATEWAY",
+    ("assemble", "guard"): "GUARDS",
+    ("assemble", "lan"): "LAN",
+    ("assemble", "limits"): "LIMITS",
     ("assemble", "logfile"): "LOG",
     ("assemble", "auditing"): "AUDIT",
     ("begin", "wifi"): "wifi.json and a radio; without the file there is none",
-    ("child", "skillturn"): "a composite tool", ("commands", "skill"): "section SKILLS", ("calling", "skill"): "a tool that is a skill",
+    ("child", "skillturn"): "a composite tool",
+    ("commands", "skill"): "section SKILLS",
+    ("calling", "skill"): "a tool that is a skill",
     ("taking", "skillturn"): "section SKILLS",
     ("core", "logfile"): "a log is there",
-    ("calling", "limits"): "agent.calls_per_minute: LIMITS", ("counting", "limits"): "limits alone ask for it", ("counting", "remote"): "requires http: REMOTE",
-    ("guard", "injection"): "the first of section GUARD", ("guard", "leaks"): "the second", ("secretvalues", "leaks"): "an audit, or the second",
-    ("lan", "distant"): "an image that requires lan requires gateway", ("lan", "secure"): "tls of section NETWORK", ("request", "secure"): "https",
-    ("broken", "secure"): "https", ("taking", "limits"): "agent.prepare: REMOTE, which means limits",
-    ("request", "anthropic"): "kind of the provider", ("request", "openai"): "kind of the provider", ("request", "oauth2"): "auth of the provider",
-    ("taking", "distant"): "is_behind: GATEWAY", ("taking", "reflex"): "its number", ("taking", "remote"): "a number of 2 or more, not behind a gateway", ("taking", "request"): "the same",
+    ("calling", "limits"): "agent.calls_per_minute: LIMITS",
+    ("counting", "limits"): "limits alone ask for it",
+    ("counting", "remote"): "requires http: REMOTE",
+    ("guard", "injection"): "the first of section GUARD",
+    ("guard", "leaks"): "the second",
+    ("secretvalues", "leaks"): "an audit, or the second",
+    ("lan", "distant"): "an image that requires lan requires gateway",
+    ("lan", "secure"): "tls of section NETWORK",
+    ("request", "secure"): "https",
+    ("broken", "secure"): "https",
+    ("taking", "limits"): "agent.prepare: REMOTE, which means limits",
+    ("request", "anthropic"): "kind of the provider",
+    ("request", "openai"): "kind of the provider",
+    ("request", "oauth2"): "auth of the provider",
+    ("taking", "distant"): "is_behind: GATEWAY",
+    ("taking", "reflex"): "its number",
+    ("taking", "remote"): "a number of 2 or more, not behind a gateway",
+    ("taking", "request"): "the same",
     ("taking", "replay"): "its number",
 }
 
 
 def test_every_door_to_what_a_slot_may_lack_is_known():
     there = slot.ways()
-    found = {(name, other) for name, text in firmware.linked()[0].items() for other in slot.imported(ast.parse(text)) & set(slot.GATES)
-             if any(not set(slot.GATES[other]) <= set(way) for way in there[name])}
+    found = {
+        (name, other)
+        for name, text in firmware.linked()[0].items()
+        for other in slot.imported(ast.parse(text)) & set(slot.GATES)
+        if any(not set(slot.GATES[other]) <= set(way) for way in there[name])
+    }
     assert found == set(DOORS)
     assert set(there) == set(firmware.linked()[0]) and set(slot.GATES) <= set(there)
 
 
 def test_what_is_reached():
-    imports = {"main": {"a", "sys"}, "a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "d": {"a"}, "alone": {"main"}}
+    imports = {
+        "main": {"a", "sys"},
+        "a": {"b", "c"},
+        "b": {"d"},
+        "c": {"d"},
+        "d": {"a"},
+        "alone": {"main"},
+    }
     assert slot.reached(imports, {"b": ("x",), "c": ("y", "z")}) == {
-        "main": [[]], "a": [[]], "b": [["x"]], "c": [["y", "z"]], "d": [["x"], ["y", "z"]]}
+        "main": [[]],
+        "a": [[]],
+        "b": [["x"]],
+        "c": [["y", "z"]],
+        "d": [["x"], ["y", "z"]],
+    }
     assert slot.reached(imports, {"b": ("x",)})["d"] == [[]]
-    assert slot.chosen(["a.mpy", "d.mpy", "alone.mpy", "sentences"], ["x"], slot.reached(imports, {"b": ("x",), "c": ("y",)})) == ["a.mpy", "d.mpy", "sentences"]
-    assert slot.imported(ast.parse("import x\ndef f():\n    from y import z\n    return __import__('w').f(1)")) == {"x", "y", "w"}
+    assert slot.chosen(
+        ["a.mpy", "d.mpy", "alone.mpy", "sentences"],
+        ["x"],
+        slot.reached(imports, {"b": ("x",), "c": ("y",)}),
+    ) == ["a.mpy", "d.mpy", "sentences"]
+    assert slot.imported(
+        ast.parse("import x\ndef f():\n    from y import z\n    return __import__('w').f(1)")
+    ) == {"x", "y", "w"}
 
 
-@pytest.mark.parametrize("board, found", [(None, ["bank", "machine", "wifi"]), ("pico", ["machine"]), ("pico-w", ["machine", "wifi"]), ("sim", ["bank"])])
+@pytest.mark.parametrize(
+    "board, found",
+    [
+        (None, ["bank", "machine", "wifi"]),
+        ("pico", ["machine"]),
+        ("pico-w", ["machine", "wifi"]),
+        ("sim", ["bank"]),
+    ],
+)
 def test_what_a_board_has(board, found):
     assert slot.of_board(boards.profile(board) if board else None) == found
 
@@ -74,25 +127,57 @@ def image(folder, claw: str, toml: str = "") -> str:
     return build_beside(str(folder))
 
 
-@pytest.mark.parametrize("claw, toml, found", [
-    (CLAW % ("custom", "builtin:reflex"), 'reflex = "reflex.toml"\n', "reflex"),
-    (CLAW % ("openai-compatible", "http://127.0.0.1:9"), "", "openai remote limits"),
-    (CLAW % ("anthropic-native", "http://127.0.0.1:9"), "", "anthropic remote limits"),
-    (CLAW % ("openai-compatible", "https://127.0.0.1:9"), "", "openai remote limits tls"),
-    (CLAW % ("openai-compatible", "http://127.0.0.1:9"), "[gateway]\n", "gateway"),
-    (CLAW % ("openai-compatible", "http://127.0.0.1:9"), '[gateway]\nwire = "tcp"\naddress = "127.0.0.1:9"\n', "gateway lan"),
-    (CLAW % ("custom", "builtin:reflex") + BLOCKS % "secret_scanning: { enabled: true }", 'reflex = "reflex.toml"\n', "reflex guard leaks secrets"),
-    (CLAW % ("custom", "builtin:reflex") + BLOCKS % "prompt_injection: { detection: pattern }", 'reflex = "reflex.toml"\n', "reflex guard injection"),
-    (CLAW % ("custom", "builtin:reflex") + BLOCKS % "rate_limits: { tool_calls_per_minute: 2 }", 'reflex = "reflex.toml"\n', "reflex limits"),
-    (CLAW % ("custom", "builtin:reflex") + "  memory: { inline: { stores: [{ name: talk, type: conversation }] } }\n", 'reflex = "reflex.toml"\n', "reflex memory"),
-])
+@pytest.mark.parametrize(
+    "claw, toml, found",
+    [
+        (CLAW % ("custom", "builtin:reflex"), 'reflex = "reflex.toml"\n', "reflex"),
+        (CLAW % ("openai-compatible", "http://127.0.0.1:9"), "", "openai remote limits"),
+        (CLAW % ("anthropic-native", "http://127.0.0.1:9"), "", "anthropic remote limits"),
+        (CLAW % ("openai-compatible", "https://127.0.0.1:9"), "", "openai remote limits tls"),
+        (CLAW % ("openai-compatible", "http://127.0.0.1:9"), "[gateway]\n", "gateway"),
+        (
+            CLAW % ("openai-compatible", "http://127.0.0.1:9"),
+            '[gateway]\nwire = "tcp"\naddress = "127.0.0.1:9"\n',
+            "gateway lan",
+        ),
+        (
+            CLAW % ("custom", "builtin:reflex") + BLOCKS % "secret_scanning: { enabled: true }",
+            'reflex = "reflex.toml"\n',
+            "reflex guard leaks secrets",
+        ),
+        (
+            CLAW % ("custom", "builtin:reflex")
+            + BLOCKS % "prompt_injection: { detection: pattern }",
+            'reflex = "reflex.toml"\n',
+            "reflex guard injection",
+        ),
+        (
+            CLAW % ("custom", "builtin:reflex")
+            + BLOCKS % "rate_limits: { tool_calls_per_minute: 2 }",
+            'reflex = "reflex.toml"\n',
+            "reflex limits",
+        ),
+        (
+            CLAW
+            % ("custom", "builtin:reflex")
+            + "  memory: { inline: { stores: [{ name: talk, type: "
+            "conversation }] } }\n",
+            'reflex = "reflex.toml"\n',
+            "reflex memory",
+        ),
+    ],
+)
 def test_the_parts_of_an_image(tmp_path, claw, toml, found):
     data = open(image(tmp_path / "agent", claw, toml), "rb").read()
-    assert slot.parts(layout.Image(lambda offset, length: data[offset:offset + length], len(data))) == found.split()
+    assert (
+        slot.parts(layout.Image(lambda offset, length: data[offset : offset + length], len(data)))
+        == found.split()
+    )
 
 
 class Damaged:
     """An image whose section is of another shape."""
+
     requires, agent = ["guard"], None
 
     def section(self, number):
@@ -101,17 +186,36 @@ class Damaged:
 
 def test_a_damaged_section_is_an_error_of_the_image():
     from clawlite.core.errors import ImageError
+
     with pytest.raises(ImageError):
         slot.parts(Damaged())
 
 
 @needs_mpy_cross
 def test_a_slot_says_what_it_carries(tmp_path):
-    made = image(tmp_path / "agent", CLAW % ("custom", "builtin:reflex"), 'reflex = "reflex.toml"\n')
-    files = {place: path for path, place in board_files(made, str(tmp_path / "built"), boards.profile("pico"))}
+    made = image(
+        tmp_path / "agent", CLAW % ("custom", "builtin:reflex"), 'reflex = "reflex.toml"\n'
+    )
+    files = {
+        place: path
+        for path, place in board_files(made, str(tmp_path / "built"), boards.profile("pico"))
+    }
     assert open(files["/claw-a/parts"]).read() == "reflex"
     assert "/claw-a/reflex.mpy" in files and "/claw-a/line.mpy" in files
-    assert not {f"/claw-a/{name}.mpy" for name in ("remote", "wifi", "pins", "machinepins", "guard", "stores", "lan", "lookup", "openai")} & set(files)
+    assert not {
+        f"/claw-a/{name}.mpy"
+        for name in (
+            "remote",
+            "wifi",
+            "pins",
+            "machinepins",
+            "guard",
+            "stores",
+            "lan",
+            "lookup",
+            "openai",
+        )
+    } & set(files)
 
 
 def test_a_device_behind_a_gateway_knows_the_meters_names():

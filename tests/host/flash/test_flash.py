@@ -1,4 +1,7 @@
-"""``clawlite flash``: what is shown, what travels, what is refused; over a virtual board's port and into a folder."""
+"""``clawlite flash``: what is shown, what travels, what is refused; over a virtual board's port
+and into a folder.
+"""
+
 import contextlib
 import dataclasses
 import json
@@ -41,7 +44,9 @@ def state(monkeypatch, tmp_path):
 
 
 def other(want: Contents, tools: str = TOOLS + "# other\n", image: bytes = None) -> Contents:
-    return dataclasses.replace(want, slot={**want.slot, "tools.py": tools.encode()}, image=image or want.image)
+    return dataclasses.replace(
+        want, slot={**want.slot, "tools.py": tools.encode()}, image=image or want.image
+    )
 
 
 def flashed(target, want: Contents) -> tuple:
@@ -53,15 +58,20 @@ def flashed(target, want: Contents) -> tuple:
 
 # -- the plan
 
+
 def test_a_first_flash_and_one_of_the_same(want, tmp_path):
     target = Folder(str(tmp_path))
     made, gone = flashed(target, want)
-    assert (made.boots, made.slot) == (None, "a") and {change["change"] for change in made.changes} == {"new"}
+    assert (made.boots, made.slot) == (None, "a") and {
+        change["change"] for change in made.changes
+    } == {"new"}
     assert gone == made.travels == sum(change["bytes"] for change in made.changes) + 15
     assert is_whole((tmp_path / "claw-a.cbor").read_bytes()) and not list(tmp_path.rglob("*.new"))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     made, gone = flashed(target, want)
-    assert (made.boots, made.slot, made.steps, gone) == ("a", "a", [], 0) and {change["change"] for change in made.changes} == {"same"}
+    assert (made.boots, made.slot, made.steps, gone) == ("a", "a", [], 0) and {
+        change["change"] for change in made.changes
+    } == {"same"}
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
@@ -71,7 +81,10 @@ def test_only_what_changed_travels(want, tmp_path):
     changed = other(want)
     made, gone = flashed(target, changed)
     assert (made.boots, made.slot) == ("a", "b")
-    assert [change["path"] for change in made.changes if change["change"] != "same"] == ["/claw-a/files", "/claw-a/tools.py"]
+    assert [change["path"] for change in made.changes if change["change"] != "same"] == [
+        "/claw-a/files",
+        "/claw-a/tools.py",
+    ]
     assert gone == made.travels == len(changed.slot["tools.py"]) + len(file_list(changed.slot)) + 15
 
 
@@ -79,10 +92,14 @@ def test_files_that_no_build_has_any_more_go(want, tmp_path):
     target = Folder(str(tmp_path))
     flashed(target, dataclasses.replace(want, slot={**want.slot, "old.mpy": b"x"}))
     made, _ = flashed(target, want)
-    assert [(change["path"], change["change"]) for change in made.changes if change["change"] != "same"] == [
-        ("/claw-a/files", "changed"), ("/claw-a/old.mpy", "gone")]
+    assert [
+        (change["path"], change["change"]) for change in made.changes if change["change"] != "same"
+    ] == [("/claw-a/files", "changed"), ("/claw-a/old.mpy", "gone")]
     flashed(target, other(want))
-    assert (made.slot, sorted(path.name for path in tmp_path.glob("claw-*/old.mpy"))) == ("b", ["old.mpy"])
+    assert (made.slot, sorted(path.name for path in tmp_path.glob("claw-*/old.mpy"))) == (
+        "b",
+        ["old.mpy"],
+    )
     (tmp_path / "claw.boot").write_bytes(ready_record("a", 9))
     flashed(target, dataclasses.replace(want, image=want.image))
     assert not (tmp_path / "claw-b/old.mpy").exists()
@@ -99,14 +116,26 @@ def looked(record: bytes, whole=("a", "b")) -> Look:
     return Look(files, whole, (record,) if record else ())
 
 
-@pytest.mark.parametrize("look, boots, slot", [
-    (looked(b"", ()), None, "a"), (looked(b"", ("a",)), "a", "b"), (looked(b"", ("b",)), "b", "a"), (looked(b""), "a", "a"),
-    (looked(ready_record("a", 1)), "a", "b"), (looked(ready_record("b", 1)), "b", "a"),
-    (looked(ready_record("b", 1), ("a",)), "a", "b"), (looked(ready_record("a", 1), ()), None, "a"),
-    (looked(record(1, "b")), "b", "b"),                     # it has not been READY: the other one is kept
-    (looked(ready_record("b", 1, 1)), "b", "b"), (looked(ready_record("b", 1, 3)), "a", "b"), (looked(ready_record("b", 1, 3), ("b",)), "b", "a"),
-    (looked(ready_record("b", 1)[:-1]), "a", "a"), (looked(ready_record("b", 1)[:-1] + b"\0"), "a", "a"),
-])
+@pytest.mark.parametrize(
+    "look, boots, slot",
+    [
+        (looked(b"", ()), None, "a"),
+        (looked(b"", ("a",)), "a", "b"),
+        (looked(b"", ("b",)), "b", "a"),
+        (looked(b""), "a", "a"),
+        (looked(ready_record("a", 1)), "a", "b"),
+        (looked(ready_record("b", 1)), "b", "a"),
+        (looked(ready_record("b", 1), ("a",)), "a", "b"),
+        (looked(ready_record("a", 1), ()), None, "a"),
+        # it has not been READY: the other one is kept
+        (looked(record(1, "b")), "b", "b"),
+        (looked(ready_record("b", 1, 1)), "b", "b"),
+        (looked(ready_record("b", 1, 3)), "a", "b"),
+        (looked(ready_record("b", 1, 3), ("b",)), "b", "a"),
+        (looked(ready_record("b", 1)[:-1]), "a", "a"),
+        (looked(ready_record("b", 1)[:-1] + b"\0"), "a", "a"),
+    ],
+)
 def test_the_slot_that_was_ready_last_is_kept(look, boots, slot):
     made = plan(look, Contents({}, {}, b"new"))
     assert (made.boots, made.slot) == (boots, slot)
@@ -115,11 +144,21 @@ def test_the_slot_that_was_ready_last_is_kept(look, boots, slot):
 
 @needs_micropython
 def test_the_board_reads_the_record_as_it_was_written(tmp_path):
-    code = "import sys\nsys.path.append(sys.argv[2])\nimport slots\nprint(slots.read(sys.argv[1]))\nslots.write(sys.argv[1], 'a', 999, 1)\nslots.ready(sys.argv[1])"
+    code = (
+        "import sys\nsys.path.append(sys.argv[2])\nimport slots\n"
+        "print(slots.read(sys.argv[1]))\nslots.write(sys.argv[1], 'a', 999, 1)\n"
+        "slots.ready(sys.argv[1])"
+    )
 
     def board() -> str:
-        done = subprocess.run([command("micropython"), "-c", code, str(tmp_path), str(BOARD / "boot")], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [command("micropython"), "-c", code, str(tmp_path), str(BOARD / "boot")],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         return done.stdout.strip() + done.stderr
+
     assert board() == "['a', 0, 0]"
     (tmp_path / "claw.boot").write_bytes(record(7, "b"))
     (tmp_path / "claw.boot.new").write_bytes(record(6, "a"))
@@ -130,7 +169,9 @@ def test_the_board_reads_the_record_as_it_was_written(tmp_path):
         assert board() == "['a', 0, 0]"
 
 
-def test_a_main_of_somebody_and_no_room_are_refused_before_anything_is_written(want, tmp_path, monkeypatch):
+def test_a_main_of_somebody_and_no_room_are_refused_before_anything_is_written(
+    want, tmp_path, monkeypatch
+):
     target = Folder(str(tmp_path))
     monkeypatch.setattr(Folder, "look", lambda self: Look({}, free=65536))
     with pytest.raises(ClawError, match="bytes of room are wanted, 65536 are free"):
@@ -144,23 +185,49 @@ def test_a_main_of_somebody_and_no_room_are_refused_before_anything_is_written(w
 
 # -- the command line, into a folder
 
+
 def test_flash_into_a_folder(tmp_path):
     project(tmp_path / "agent", "1.0.0")
     (tmp_path / "card").mkdir()
     words = ("flash", "agent", "--dir", "card")
     done = clawlite(*words, cwd=tmp_path)
-    assert done.returncode == 2 and done.stderr.endswith("clawlite: this changes the board, and there is no terminal to ask on - say so with --yes\n")
+    assert done.returncode == 2 and done.stderr.endswith(
+        "clawlite: this changes the board, and there is no terminal to ask on - say so with --yes\n"
+    )
     done = clawlite(*words, "--dry-run", "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert done.returncode == 0 and not os.listdir(tmp_path / "card")
-    assert sorted(found) == ["board", "boots", "dry_run", "files", "next", "said", "slot", "target", "travels", "where", "written"]
-    assert (found["dry_run"], found["written"], found["slot"], found["where"], found["boots"], found["said"]) == (True, False, "a", "folder", None, None)
+    assert sorted(found) == [
+        "board",
+        "boots",
+        "dry_run",
+        "files",
+        "next",
+        "said",
+        "slot",
+        "target",
+        "travels",
+        "where",
+        "written",
+    ]
+    assert (
+        found["dry_run"],
+        found["written"],
+        found["slot"],
+        found["where"],
+        found["boots"],
+        found["said"],
+    ) == (True, False, "a", "folder", None, None)
     assert {"path", "change", "bytes", "sha256"} == set(found["files"][0])
     done = clawlite("flash", "agent/claw.cbor", "--dir", "card", "--yes", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "") and done.stderr.endswith(", 0 files the same\nWritten; slot a boots next.\n")
+    assert (done.returncode, done.stdout) == (0, "") and done.stderr.endswith(
+        ", 0 files the same\nWritten; slot a boots next.\n"
+    )
     assert "%" not in done.stderr, "progress is for terminals"
     done = clawlite(*words, cwd=tmp_path)
-    assert done.returncode == 0 and done.stderr.endswith("Nothing to write: the board has this already.\n")
+    assert done.returncode == 0 and done.stderr.endswith(
+        "Nothing to write: the board has this already.\n"
+    )
 
 
 @pytest.mark.parametrize("answer, code", [(b"n\n", 1), (b"\n", 1), (b"y\n", 0)])
@@ -168,14 +235,20 @@ def test_a_person_is_asked(tmp_path, answer, code):
     project(tmp_path / "agent", "1.0.0")
     (tmp_path / "card").mkdir()
     ours, theirs = pty.openpty()
-    with subprocess.Popen(linux("flash", "agent", "--dir", "card"), stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path,
-                          env=environment(tmp_path / "home")) as process:
+    with subprocess.Popen(
+        linux("flash", "agent", "--dir", "card"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=tmp_path,
+        env=environment(tmp_path / "home"),
+    ) as process:
         os.close(theirs)
         seen = b""
         while b"Write this? [y/N] " not in seen:
             seen += os.read(ours, 4096)
         os.write(ours, answer)
-        with contextlib.suppress(OSError):      # the end of a pseudo-terminal
+        with contextlib.suppress(OSError):  # the end of a pseudo-terminal
             while True:
                 seen += os.read(ours, 4096)
         assert process.wait(DEADLINE_S) == code
@@ -183,10 +256,14 @@ def test_a_person_is_asked(tmp_path, answer, code):
     assert bool(os.listdir(tmp_path / "card")) == (code == 0) == (b"100 % of " in seen)
 
 
-@pytest.mark.parametrize("words, code, said", [
-    (["--dir", "nowhere"], 2, "nowhere: no such folder"),
-    (["--dir", ".", "--port", "x"], 2, "--port and --dir: expected one of them"), (["--port", "nowhere"], 3, "nowhere does not exist"),
-])
+@pytest.mark.parametrize(
+    "words, code, said",
+    [
+        (["--dir", "nowhere"], 2, "nowhere: no such folder"),
+        (["--dir", ".", "--port", "x"], 2, "--port and --dir: expected one of them"),
+        (["--port", "nowhere"], 3, "nowhere does not exist"),
+    ],
+)
 def test_what_cannot_be_flashed_is_refused_by_name(tmp_path, words, code, said):
     done = clawlite("flash", *words, "--yes", cwd=tmp_path)
     assert done.returncode == code and said in done.stderr
@@ -194,10 +271,12 @@ def test_what_cannot_be_flashed_is_refused_by_name(tmp_path, words, code, said):
 
 # -- over a port
 
+
 @needs_micropython
 def test_a_newcomer_flashes_a_virtual_board_and_talks_to_it(tmp_path):
     def clawlite(*words, **more):
         return agents.clawlite(*words, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state", **more)
+
     assert clawlite("new", "g", "--offline").returncode == 0
     (tmp_path / "board").mkdir()
     (tmp_path / "board/boot.json").write_text(BOOT)
@@ -205,12 +284,19 @@ def test_a_newcomer_flashes_a_virtual_board_and_talks_to_it(tmp_path):
         done = clawlite("flash", "g", "--port", board.path, "--yes")
         assert done.returncode == 0, done.stderr
         assert done.stdout.endswith("g 1.0.0 is ready. /help lists the commands.\n")
-        assert f"{board.path} (sim): slot a" in done.stderr and done.stderr.endswith(f"Next: clawlite console --port {board.path}\n")
+        assert f"{board.path} (sim): slot a" in done.stderr and done.stderr.endswith(
+            f"Next: clawlite console --port {board.path}\n"
+        )
         done = clawlite("console", "--port", board.path, stdin=b"is the soil dry?\nn\n")
         assert (done.returncode, "The soil is dry: 21 %" in done.stdout) == (0, True), done.stderr
         done = clawlite("flash", "g", "--port", board.path, "--json")
         found = json.loads(done.stdout)
-        assert (done.returncode, found["travels"], found["written"], found["board"]) == (0, 0, False, "sim")
+        assert (done.returncode, found["travels"], found["written"], found["board"]) == (
+            0,
+            0,
+            False,
+            "sim",
+        )
         done = clawlite("console", "--port", board.path, stdin=b"is the soil dry?\nn\n")
         assert "The soil is dry: 21 %" in done.stdout, "what was flashed before runs on"
 
@@ -223,9 +309,27 @@ def test_a_virtual_board_that_stands_in_for_one_with_pins(tmp_path):
     agents.make_greenhouse(tmp_path / "g")
     with Sim("pico", folder=str(tmp_path / "board")) as board:
         for words in (), ("--board", "pico"):
-            done = agents.clawlite("flash", "g", "--port", board.path, "--yes", *words, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
-            assert done.returncode == 0 and f"{board.path} (pico): slot a" in done.stderr, done.stderr
-        done = agents.clawlite("ask", "is the soil dry?", "--port", board.path, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
+            done = agents.clawlite(
+                "flash",
+                "g",
+                "--port",
+                board.path,
+                "--yes",
+                *words,
+                cwd=tmp_path,
+                CLAWLITE_STATE=tmp_path / "state",
+            )
+            assert done.returncode == 0 and f"{board.path} (pico): slot a" in done.stderr, (
+                done.stderr
+            )
+        done = agents.clawlite(
+            "ask",
+            "is the soil dry?",
+            "--port",
+            board.path,
+            cwd=tmp_path,
+            CLAWLITE_STATE=tmp_path / "state",
+        )
         assert done.stdout.startswith("The soil is dry: 21 %"), done.stdout + done.stderr
 
 
@@ -263,7 +367,10 @@ def test_a_board_and_a_folder_are_seen_alike(board, want):
     here = Folder(board.folder).look()
     with flash_board.Board(entry(board)) as target:
         there = target.look()
-        assert dataclasses.replace(there, free=None) == dataclasses.replace(here, free=None) and there.free
+        assert (
+            dataclasses.replace(there, free=None) == dataclasses.replace(here, free=None)
+            and there.free
+        )
         assert target.read("/main.py", len(flash.OURS)) == flash.OURS
 
 
@@ -279,7 +386,9 @@ def test_a_new_version_travels_and_boots(board, want, tmp_path):
 
 @needs_micropython
 @pytest.mark.parametrize("count", [0, 3, 60, 80])
-def test_a_flash_over_a_port_that_breaks_off_leaves_what_was_there(board, want, tmp_path, count, monkeypatch):
+def test_a_flash_over_a_port_that_breaks_off_leaves_what_was_there(
+    board, want, tmp_path, count, monkeypatch
+):
     new = version(want, "2.0.0", tmp_path)
     do = flash_board.Board.do
 
@@ -289,6 +398,7 @@ def test_a_flash_over_a_port_that_breaks_off_leaves_what_was_there(board, want, 
         if count < 0:
             raise KeyboardInterrupt
         do(self, step, tell)
+
     monkeypatch.setattr(flash_board.Board, "do", stops)
     with pytest.raises(KeyboardInterrupt):
         with flash_board.Board(entry(board)) as target:
@@ -300,7 +410,12 @@ def test_a_flash_over_a_port_that_breaks_off_leaves_what_was_there(board, want, 
 @needs_micropython
 def test_ctrl_c_in_the_middle_of_a_flash(tmp_path, board):
     project(tmp_path / "agent", "2.0.0", TOOLS + "# long\n" * 40000)
-    with Agent(linux("flash", "agent", "--port", board.path, "--yes"), tmp_path / "home", cwd=tmp_path, env={"CLAWLITE_STATE": tmp_path / "state"}) as it:
+    with Agent(
+        linux("flash", "agent", "--port", board.path, "--yes"),
+        tmp_path / "home",
+        cwd=tmp_path,
+        env={"CLAWLITE_STATE": tmp_path / "state"},
+    ) as it:
         path = os.path.join(board.folder, "claw-b/tools.py.new")
         eventually(lambda: os.path.exists(path) and os.path.getsize(path) > 4096)
         it.signal(signal.SIGINT)
@@ -314,7 +429,9 @@ def test_an_image_that_does_not_boot_is_told_with_the_boards_words(board, want, 
     new = version(want, "2.0.0", tmp_path, TOOLS + "import nothing_of_the_kind\n")
     with flash_board.Board(entry(board)) as target:
         flashed(target, new)
-        with pytest.raises(ClawError, match="(?s)did not boot.*slot b: tools.py cannot be loaded.*slot a boots now"):
+        with pytest.raises(
+            ClawError, match="(?s)did not boot.*slot b: tools.py cannot be loaded.*slot a boots now"
+        ):
             target.boot()
 
 
@@ -324,10 +441,25 @@ def test_which_board_is_never_guessed_and_a_busy_one_is_left_alone(tmp_path, wan
     with Sim() as one, Sim():
         done = clawlite("flash", "agent", "--yes", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
         assert done.returncode == 3 and "more than one board is attached" in done.stderr
-        with Agent([sys.executable, "-c", "import sys\nwith open(sys.argv[1]):\n    print('open', flush=True)\n    input()", one.path],
-                   tmp_path / "home") as other:
+        with Agent(
+            [
+                sys.executable,
+                "-c",
+                "import sys\nwith open(sys.argv[1]):\n    print('open', flush=True)\n    input()",
+                one.path,
+            ],
+            tmp_path / "home",
+        ) as other:
             other.expect("open")
-            done = clawlite("flash", "agent", "--port", one.path, "--yes", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
+            done = clawlite(
+                "flash",
+                "agent",
+                "--port",
+                one.path,
+                "--yes",
+                cwd=tmp_path,
+                CLAWLITE_STATE=tmp_path / "state",
+            )
             assert done.returncode == 4 and "is in use by" in done.stderr
 
 

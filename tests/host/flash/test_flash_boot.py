@@ -1,4 +1,7 @@
-"""What a flash says about how a board starts: /boot.json of the section [boot], and the device key, which comes after all else."""
+"""What a flash says about how a board starts: /boot.json of the section [boot], and the device
+key, which comes after all else.
+"""
+
 import json
 import os
 
@@ -41,7 +44,16 @@ def key(tmp_path):
 
 
 def flashed(name, target, key_file=None) -> dict:
-    return flash.flash(str(name), target, False, None, lambda found: None, lambda: None, lambda total, more: None, key_file)
+    return flash.flash(
+        str(name),
+        target,
+        False,
+        None,
+        lambda found: None,
+        lambda: None,
+        lambda total, more: None,
+        key_file,
+    )
 
 
 def changed(found: dict) -> list:
@@ -51,13 +63,20 @@ def changed(found: dict) -> list:
 def test_boot_settings_travel_and_are_left_alone_without_a_section(agent, tmp_path):
     (tmp_path / "card").mkdir()
     found = flashed(agent, Folder(str(tmp_path / "card")))
-    assert ("/boot.json", "new") in changed(found) and json.loads((tmp_path / "card/boot.json").read_text()) == {"window_ms": 150}
+    assert ("/boot.json", "new") in changed(found) and json.loads(
+        (tmp_path / "card/boot.json").read_text()
+    ) == {"window_ms": 150}
     assert not flashed(agent, Folder(str(tmp_path / "card")))["written"]
     text = (agent / "clawlite.toml").read_text()
     (agent / "clawlite.toml").write_text(text + "safe_pin = 15\n")
     found = flashed(agent, Folder(str(tmp_path / "card")))
-    assert changed(found) == [("/boot.json", "changed")] or ("/boot.json", "changed") in changed(found)
-    assert json.loads((tmp_path / "card/boot.json").read_text()) == {"safe_pin": 15, "window_ms": 150}
+    assert changed(found) == [("/boot.json", "changed")] or ("/boot.json", "changed") in changed(
+        found
+    )
+    assert json.loads((tmp_path / "card/boot.json").read_text()) == {
+        "safe_pin": 15,
+        "window_ms": 150,
+    }
     (agent / "clawlite.toml").write_text(text.partition("[boot]")[0])
     assert "/boot.json" not in dict(changed(flashed(agent, Folder(str(tmp_path / "card")))))
     assert (tmp_path / "card/boot.json").exists()
@@ -69,7 +88,7 @@ def test_the_key_is_the_last_that_comes_and_its_hash_is_not_shown(agent, tmp_pat
     made = flash.prepare(Folder(str(tmp_path / "card")), want)
     renamed = [step[2] for step in made.steps if step[0] == "rename"]
     assert renamed[-2:] == ["/claw.boot", "/device.key"]
-    row, = [change for change in made.changes if change["path"] == "/device.key"]
+    (row,) = [change for change in made.changes if change["path"] == "/device.key"]
     assert (row["change"], row["sha256"], row["bytes"]) == ("new", None, 32)
     flash.carry_out(Folder(str(tmp_path / "card")), made, lambda size: None)
     assert (tmp_path / "card/device.key").read_bytes() == KEY
@@ -105,7 +124,9 @@ def test_an_image_that_is_not_signed_with_the_key_is_refused(agent, tmp_path, ke
 def test_a_board_with_a_key_boots_what_is_signed_and_nothing_else(agent, tmp_path, key):
     with Sim(folder=str(tmp_path / "flash")) as board:
         with flash.target(board.path) as target:
-            assert flashed(agent, target, key)["said"].endswith("agent 1.0.0 is ready. /help lists the commands.")
+            assert flashed(agent, target, key)["said"].endswith(
+                "agent 1.0.0 is ready. /help lists the commands."
+            )
         assert (tmp_path / "flash/device.key").read_bytes() == KEY
         (agent / "tools.py").write_text(TOOLS + "# other\n")
         with flash.target(board.path) as target:
@@ -135,18 +156,25 @@ def _log(*what):
 
 @needs_micropython
 def test_a_watchdog_that_runs_is_fed_while_its_board_is_flashed(agent, tmp_path):
-    """The unix port has none: a module ``machine`` stands before its own, which says what it is told."""
+    """The unix port has none: a module ``machine`` stands before its own, which says what it is
+    told.
+    """
     (tmp_path / "flash/lib").mkdir(parents=True)
     (tmp_path / "flash/lib/machine.py").write_text(MACHINE)
     with Sim(folder=str(tmp_path / "flash")) as board:
-        with flash.target(board.path) as target:            # no agent has armed one
+        with flash.target(board.path) as target:  # no agent has armed one
             assert flashed(agent, target)["written"]
         assert not (tmp_path / "flash/log").exists()
-        (agent / "clawlite.toml").write_text((agent / "clawlite.toml").read_text() + "watchdog_ms = 8000\n")
+        (agent / "clawlite.toml").write_text(
+            (agent / "clawlite.toml").read_text() + "watchdog_ms = 8000\n"
+        )
         with flash.target(board.path) as target:
-            assert flashed(agent, target)["said"].endswith("agent 1.0.0 is ready. /help lists the commands.")
+            assert flashed(agent, target)["said"].endswith(
+                "agent 1.0.0 is ready. /help lists the commands."
+            )
         eventually(lambda: (tmp_path / "flash/log").exists())
-        assert "timer" not in (tmp_path / "flash/log").read_text()          # what runs now has armed it, and its loop feeds it
+        # what runs now has armed it, and its loop feeds it
+        assert "timer" not in (tmp_path / "flash/log").read_text()
         (tmp_path / "flash/log").unlink()
         (agent / "tools.py").write_text(TOOLS + "# other\n")
         with flash.target(board.path) as target:
@@ -156,10 +184,16 @@ def test_a_watchdog_that_runs_is_fed_while_its_board_is_flashed(agent, tmp_path)
         eventually(lambda: (tmp_path / "flash/log").read_text().count("watchdog 8000\n") == 1)
 
 
-@pytest.mark.parametrize("line, said", [
-    ("window_ms = 99", "boot.window_ms: expected"), ("window_ms = 60001", "boot.window_ms: expected"), ("safe_pin = 256", "boot.safe_pin: expected"),
-    ("safe_pin = -1", "boot.safe_pin: expected"), ("watchdog = true", "boot.watchdog: unknown field"),
-])
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("window_ms = 99", "boot.window_ms: expected"),
+        ("window_ms = 60001", "boot.window_ms: expected"),
+        ("safe_pin = 256", "boot.safe_pin: expected"),
+        ("safe_pin = -1", "boot.safe_pin: expected"),
+        ("watchdog = true", "boot.watchdog: unknown field"),
+    ],
+)
 def test_settings_that_cannot_be(agent, line, said):
     text = (agent / "clawlite.toml").read_text().replace("window_ms = 150", line)
     (agent / "clawlite.toml").write_text(text)
@@ -168,18 +202,30 @@ def test_settings_that_cannot_be(agent, line, said):
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("value", ["window_ms = 100", "window_ms = 60000", "safe_pin = 0", "safe_pin = 255"])
+@pytest.mark.parametrize(
+    "value", ["window_ms = 100", "window_ms = 60000", "safe_pin = 0", "safe_pin = 255"]
+)
 def test_settings_at_their_bounds(agent, value):
-    (agent / "clawlite.toml").write_text((agent / "clawlite.toml").read_text().replace("window_ms = 150", value))
+    (agent / "clawlite.toml").write_text(
+        (agent / "clawlite.toml").read_text().replace("window_ms = 150", value)
+    )
     assert build.build(str(agent))["file"]
 
 
-@pytest.mark.parametrize("board, pin, said", [
-    ("pico", 23, "pico has no digital pin 23"), ("esp32", 34, "pin 34 of esp32 has no pull-up"), ("pico", 15, "pin 15 is button already"), ("pico", 14, None),
-    ("rpi-4", 99, None),
-])
+@pytest.mark.parametrize(
+    "board, pin, said",
+    [
+        ("pico", 23, "pico has no digital pin 23"),
+        ("esp32", 34, "pin 34 of esp32 has no pull-up"),
+        ("pico", 15, "pin 15 is button already"),
+        ("pico", 14, None),
+        ("rpi-4", 99, None),
+    ],
+)
 def test_a_safe_mode_pin_that_the_board_has(agent, board, pin, said):
-    text = (agent / "clawlite.toml").read_text().replace("window_ms = 150", f"safe_pin = {pin}") + '[[pins]]\nname = "button"\npin = 15\nkind = "input"\n'
+    text = (agent / "clawlite.toml").read_text().replace(
+        "window_ms = 150", f"safe_pin = {pin}"
+    ) + '[[pins]]\nname = "button"\npin = 15\nkind = "input"\n'
     (agent / "clawlite.toml").write_text(text)
     try:
         build.build(str(agent), board=board)

@@ -1,4 +1,7 @@
-"""``clawlite flash --ssh``: a real ssh and a real sshd on loopback; what is there afterwards, and what stays when it breaks off."""
+"""``clawlite flash --ssh``: a real ssh and a real sshd on loopback; what is there afterwards,
+and what stays when it breaks off.
+"""
+
 import json
 import os
 import subprocess
@@ -33,7 +36,15 @@ def there(server, monkeypatch):
 
 def flashed(name, dry_run=False, host="pi") -> dict:
     with flash.target(ssh=host) as target:
-        return flash.flash(str(name), target, dry_run, None, lambda found: None, lambda: None, lambda total, more: None)
+        return flash.flash(
+            str(name),
+            target,
+            dry_run,
+            None,
+            lambda found: None,
+            lambda: None,
+            lambda total, more: None,
+        )
 
 
 def running(there) -> str:
@@ -43,17 +54,45 @@ def running(there) -> str:
 def test_an_agent_gets_there_and_answers(there, tmp_path):
     image = project(tmp_path / "agent", "1.0.0", TOOLS)
     found = flashed(image)
-    assert (found["board"], found["boots"], found["slot"], found["written"]) == ("linux", None, "a", True)
+    assert (found["board"], found["boots"], found["slot"], found["written"]) == (
+        "linux",
+        None,
+        "a",
+        True,
+    )
     assert found["said"].endswith("agent 1.0.0 is ready. /help lists the commands.")
     assert found["next"] == "ssh -t pi clawlite/agent/current/agent"
     assert found["travels"] == sum(file["bytes"] for file in found["files"])
-    assert running(there) == "a" and (there / "a/tools.py").read_text() == TOOLS and not (there / "a/clawlite/host").exists()
-    said = subprocess.run(["ssh", "pi", "cd; clawlite/agent/current/agent ask hello"], capture_output=True, text=True, timeout=300)
+    assert (
+        running(there) == "a"
+        and (there / "a/tools.py").read_text() == TOOLS
+        and not (there / "a/clawlite/host").exists()
+    )
+    said = subprocess.run(
+        ["ssh", "pi", "cd; clawlite/agent/current/agent ask hello"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert said.returncode == 0 and said.stdout.strip(), said
-    for words, told in (("secrets list", ""), ("doctor", "sandbox"), ("trace", "no tool call"), ("service install --dry-run", "ExecStart=")):
-        said = subprocess.run(["ssh", "pi", f"cd; SUDO_USER=daemon clawlite/agent/current/agent {words}"], capture_output=True, text=True, timeout=300)
-        assert told in said.stdout + said.stderr and "usage:" not in said.stdout + said.stderr, (words, said)
-    assert f'ExecStart="{there}/current/agent" "run"' in said.stdout       # the link, which a flash replaces
+    for words, told in (
+        ("secrets list", ""),
+        ("doctor", "sandbox"),
+        ("trace", "no tool call"),
+        ("service install --dry-run", "ExecStart="),
+    ):
+        said = subprocess.run(
+            ["ssh", "pi", f"cd; SUDO_USER=daemon clawlite/agent/current/agent {words}"],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert told in said.stdout + said.stderr and "usage:" not in said.stdout + said.stderr, (
+            words,
+            said,
+        )
+    # the link, which a flash replaces
+    assert f'ExecStart="{there}/current/agent" "run"' in said.stdout
 
 
 def test_only_what_changed_travels_and_what_runs_is_not_touched(there, tmp_path):
@@ -65,9 +104,12 @@ def test_only_what_changed_travels_and_what_runs_is_not_touched(there, tmp_path)
     new = flashed(image)
     assert [file["path"] for file in new["files"] if file["change"] != "same"] == ["/claw.cbor"]
     assert (new["boots"], new["slot"], running(there)) == ("a", "b", "b")
-    assert new["travels"] == new["files"][[file["path"] for file in new["files"]].index("/claw.cbor")]["bytes"]
+    assert (
+        new["travels"]
+        == new["files"][[file["path"] for file in new["files"]].index("/claw.cbor")]["bytes"]
+    )
     assert before == {path: path.read_bytes() for path in before}
-    third = flashed(tmp_path / "one")           # slot a holds it already
+    third = flashed(tmp_path / "one")  # slot a holds it already
     assert (third["travels"], running(there)) == (0, "a")
 
 
@@ -75,12 +117,19 @@ def test_a_dry_run_and_a_no_write_nothing(there, tmp_path):
     image = project(tmp_path / "agent", "1.0.0", TOOLS)
     assert not flashed(image, dry_run=True)["written"] and not there.exists()
     done = clawlite("flash", image, "--ssh", "pi", cwd=tmp_path)
-    assert done.returncode == 2 and "say so with --yes" in done.stderr and "slot a" in done.stderr and not there.exists()
+    assert (
+        done.returncode == 2
+        and "say so with --yes" in done.stderr
+        and "slot a" in done.stderr
+        and not there.exists()
+    )
 
 
 def test_an_agent_that_does_not_start_does_not_run(there, tmp_path):
     flashed(project(tmp_path / "one", "1.0.0", TOOLS))
-    with pytest.raises(ClawError, match="(?s)did not start; it said: .*nothing_of_the_kind") as failed:
+    with pytest.raises(
+        ClawError, match="(?s)did not start; it said: .*nothing_of_the_kind"
+    ) as failed:
         flashed(project(tmp_path / "two", "2.0.0", TOOLS + "import nothing_of_the_kind\n"))
     assert failed.value.exit_code == 1 and running(there) == "a"
 
@@ -93,18 +142,30 @@ def test_a_flash_that_breaks_off_leaves_what_ran(there, tmp_path, monkeypatch, c
 
     def stops(self, step, tell):
         left[0] -= 1
-        if left[0] < 0 and step[0] == "write":          # half of a file goes, then the line
-            self._send(json.dumps(["write", step[1], len(step[2])]).encode() + b"\n" + step[2][:len(step[2]) // 2])
+        if left[0] < 0 and step[0] == "write":  # half of a file goes, then the line
+            self._send(
+                json.dumps(["write", step[1], len(step[2])]).encode()
+                + b"\n"
+                + step[2][: len(step[2]) // 2]
+            )
             raise KeyboardInterrupt
         if left[0] < 0:
             raise KeyboardInterrupt
         do(self, step, tell)
+
     monkeypatch.setattr(ssh.Remote, "do", stops)
     with pytest.raises(KeyboardInterrupt):
         flashed(new)
     assert running(there) == "a"
-    said = subprocess.run([there / "current/agent"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, cwd=tmp_path,
-                          env={**os.environ, "CLAWLITE_STATE": str(tmp_path / "state")})
+    said = subprocess.run(
+        [there / "current/agent"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "CLAWLITE_STATE": str(tmp_path / "state")},
+    )
     assert "agent 1.0.0 is ready." in said.stdout
 
 
@@ -119,7 +180,9 @@ def test_after_one_that_broke_off_the_next_one_is_whole(there, tmp_path, monkeyp
 
 def test_what_came_over_is_read_back(there, tmp_path, monkeypatch):
     copy = ssh.Remote.digests
-    monkeypatch.setattr(ssh.Remote, "digests", lambda self, paths: {**copy(self, paths), "a/claw.cbor": "0" * 64})
+    monkeypatch.setattr(
+        ssh.Remote, "digests", lambda self, paths: {**copy(self, paths), "a/claw.cbor": "0" * 64}
+    )
     with pytest.raises(ClawError, match="a/claw.cbor is not what was written"):
         flashed(project(tmp_path / "one", "1.0.0", TOOLS))
     assert not (there / "current").exists()
@@ -139,24 +202,44 @@ def test_a_login_that_talks_is_no_hindrance(there, server, tmp_path):
 
 
 def test_its_service_is_restarted_where_it_runs(there, server, tmp_path):
-    command(server.bin, "systemctl", f'echo "$*" >>{server.home}/calls; [ $1 = --user ] || exit 0; exit 3')
+    command(
+        server.bin,
+        "systemctl",
+        f'echo "$*" >>{server.home}/calls; [ $1 = --user ] || exit 0; exit 3',
+    )
     flashed(project(tmp_path / "one", "1.0.0", TOOLS))
     assert (server.home / "calls").read_text().splitlines() == [
-        "--user --no-ask-password is-active --quiet clawlite-agent.service", "--system --no-ask-password is-active --quiet clawlite-agent.service",
-        "--system --no-ask-password restart clawlite-agent.service"]
-    command(server.bin, "systemctl", '[ $3 = is-active ] && exit 0; echo "Interactive authentication required." >&2; exit 1')
-    with pytest.raises(ClawError, match="still runs the old one: Interactive authentication required.") as failed:
+        "--user --no-ask-password is-active --quiet clawlite-agent.service",
+        "--system --no-ask-password is-active --quiet clawlite-agent.service",
+        "--system --no-ask-password restart clawlite-agent.service",
+    ]
+    command(
+        server.bin,
+        "systemctl",
+        '[ $3 = is-active ] && exit 0; echo "Interactive authentication required." >&2; exit 1',
+    )
+    with pytest.raises(
+        ClawError, match="still runs the old one: Interactive authentication required."
+    ) as failed:
         flashed(project(tmp_path / "two", "2.0.0", TOOLS))
     assert "systemctl --user restart clawlite-agent.service" in failed.value.hint
 
 
-@pytest.mark.parametrize("host, code, words", [
-    ("stranger", 4, "Permission denied"), ("nobody", 3, "Connection refused"), ("-oProxyCommand=touch x", 2, "expected a host"), ("", 2, "expected a host"),
-])
+@pytest.mark.parametrize(
+    "host, code, words",
+    [
+        ("stranger", 4, "Permission denied"),
+        ("nobody", 3, "Connection refused"),
+        ("-oProxyCommand=touch x", 2, "expected a host"),
+        ("", 2, "expected a host"),
+    ],
+)
 def test_a_host_that_cannot_be_flashed(there, tmp_path, host, code, words):
     project(tmp_path / "one", "1.0.0", TOOLS)
     done = clawlite("flash", "one", "--ssh=" + host, "--yes", cwd=tmp_path)
-    assert done.returncode == code and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert done.returncode == code and words in done.stderr and "Traceback" not in done.stderr, (
+        done.stderr
+    )
 
 
 def test_a_machine_without_a_python_that_will_do(there, server, tmp_path, monkeypatch):
@@ -176,16 +259,29 @@ def test_two_targets_are_one_too_many(tmp_path):
     assert done.returncode == 2 and "--dir and --ssh: expected one of them" in done.stderr
 
 
-@pytest.mark.parametrize("model, board", [
-    ("Raspberry Pi Zero W Rev 1.1", "rpi-zero-w"), ("Raspberry Pi Zero 2 W Rev 1.0", "rpi-zero-2-w"), ("Raspberry Pi 3 Model B Plus Rev 1.3", "rpi-3b-plus"),
-    ("Raspberry Pi 4 Model B Rev 1.4", "rpi-4"), ("Raspberry Pi 5 Model B Rev 1.0", "rpi-5"), ("Raspberry Pi 500 Rev 1.0", "linux"),
-    ("Raspberry Pi Pico", "linux"), (None, "linux"),
-])
+@pytest.mark.parametrize(
+    "model, board",
+    [
+        ("Raspberry Pi Zero W Rev 1.1", "rpi-zero-w"),
+        ("Raspberry Pi Zero 2 W Rev 1.0", "rpi-zero-2-w"),
+        ("Raspberry Pi 3 Model B Plus Rev 1.3", "rpi-3b-plus"),
+        ("Raspberry Pi 4 Model B Rev 1.4", "rpi-4"),
+        ("Raspberry Pi 5 Model B Rev 1.0", "rpi-5"),
+        ("Raspberry Pi 500 Rev 1.0", "linux"),
+        ("Raspberry Pi Pico", "linux"),
+        (None, "linux"),
+    ],
+)
 def test_a_pi_says_which_one_it_is(model, board):
     assert ssh.board_of(model) == board
 
 
 def test_the_runtime_is_the_package_without_its_host_part():
     names = set(ssh.runtime())
-    assert {"clawlite/__main__.py", "clawlite/command.py", "clawlite/core/agent.py", "clawlite/linux/runtime/shell.py"} <= names
+    assert {
+        "clawlite/__main__.py",
+        "clawlite/command.py",
+        "clawlite/core/agent.py",
+        "clawlite/linux/runtime/shell.py",
+    } <= names
     assert not [name for name in names if "/host/" in name or not name.endswith(".py")]

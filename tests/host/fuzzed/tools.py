@@ -1,11 +1,17 @@
 """Tools with every form of annotation, default and docstring that has a schema."""
+
 from typing import Literal
 
 LED = "pump"
 
 
-def look(where: str, many: list[int] = [1, 2], either: int | None = None,
-         more: dict[str, float] = {}, again: Literal["a", "b"] = "a") -> str:
+def look(
+    where: str,
+    many: list[int] = [1, 2],
+    either: int | None = None,
+    more: dict[str, float] = {},
+    again: Literal["a", "b"] = "a",
+) -> str:
     """Look somewhere.
 
     where: a place
@@ -15,8 +21,15 @@ def look(where: str, many: list[int] = [1, 2], either: int | None = None,
     return where
 
 
-def fetch(url: str, headers: dict = {}, *, board, limit: int = -1, ratio: float = 0.5,
-          is_deep: bool = True):
+def fetch(
+    url: str,
+    headers: dict = {},
+    *,
+    board,
+    limit: int = -1,
+    ratio: float = 0.5,
+    is_deep: bool = True,
+):
     """Fetch it."""
     board.write(LED, 1)
     for number in range(limit):

@@ -1,4 +1,7 @@
-"""A board without network asks a provider through ``clawlite gateway``: real MicroPython, a noisy wire, real HTTP on loopback."""
+"""A board without network asks a provider through ``clawlite gateway``: real MicroPython, a
+noisy wire, real HTTP on loopback.
+"""
+
 import calendar
 import json
 import os
@@ -34,7 +37,9 @@ def firmware(tmp_path_factory):
 
 @pytest.fixture
 def board(tmp_path, firmware):
-    """Return a function that starts a virtual board with the agent whose provider is *server*: (server, options) -> Sim."""
+    """Return a function that starts a virtual board with the agent whose provider is *server*:
+    (server, options) -> Sim.
+    """
     made = []
 
     def start(server, **options) -> Sim:
@@ -42,6 +47,7 @@ def board(tmp_path, firmware):
         flash = flashed(image, tmp_path / "flash", firmware)
         made.append(Sim(folder=str(flash), heap=HEAP).__enter__())
         return made[-1]
+
     yield start
     for sim in made:
         sim.__exit__()
@@ -62,18 +68,43 @@ def test_a_whole_turn_with_a_tool_call(tmp_path, state, board):
             assert running.wait() == 130
     assert ANSWER.strip() in said and "READY" in said and "By rule." not in said
     first, second = [request.body for request in server.requests]
-    assert "how is it?" in json.dumps(first) and "You keep a garden." in json.dumps(first) and first["tools"][0]["function"]["name"] == "look"
-    assert '\\"seen\\":3' in json.dumps(second) and server.requests[0].headers["authorization"] == "Bearer " + KEY
-    assert rows(state, "SELECT agent, provider, asked, outcome FROM history") == [("garden", "remote", "how is it?", "ok")] * 2
-    assert [event for event, in rows(state, "SELECT event FROM audit ORDER BY id")] == [
-        "device.greeted", "request.began", "request.ended", "request.began", "request.ended"]
+    assert (
+        "how is it?" in json.dumps(first)
+        and "You keep a garden." in json.dumps(first)
+        and first["tools"][0]["function"]["name"] == "look"
+    )
+    assert (
+        '\\"seen\\":3' in json.dumps(second)
+        and server.requests[0].headers["authorization"] == "Bearer " + KEY
+    )
+    assert (
+        rows(state, "SELECT agent, provider, asked, outcome FROM history")
+        == [("garden", "remote", "how is it?", "ok")] * 2
+    )
+    assert [event for (event,) in rows(state, "SELECT event FROM audit ORDER BY id")] == [
+        "device.greeted",
+        "request.began",
+        "request.ended",
+        "request.began",
+        "request.ended",
+    ]
     assert rows(state, "SELECT agent FROM devices") == [("garden",)]
-    for what, keys in (("devices", ["device", "agent", "image", "first", "last", "spent"]), ("audit", ["time", "device", "event", "provider", "request", "outcome"]),
-                       ("history", ["time", "device", "agent", "provider", "request", "asked", "said", "outcome"])):
+    for what, keys in (
+        ("devices", ["device", "agent", "image", "first", "last", "spent"]),
+        ("audit", ["time", "device", "event", "provider", "request", "outcome"]),
+        ("history", ["time", "device", "agent", "provider", "request", "asked", "said", "outcome"]),
+    ):
         done = clawlite("gateway", what, "--json", cwd=tmp_path, CLAWLITE_STATE=state)
         assert sorted(json.loads(done.stdout)[-1]) == sorted(keys)
         assert "garden" in clawlite("gateway", what, cwd=tmp_path, CLAWLITE_STATE=state).stdout
-    assert json.loads(clawlite("gateway", "history", "-n", 1, "--json", cwd=tmp_path, CLAWLITE_STATE=state).stdout)[0]["said"].strip() == ANSWER.strip()
+    assert (
+        json.loads(
+            clawlite(
+                "gateway", "history", "-n", 1, "--json", cwd=tmp_path, CLAWLITE_STATE=state
+            ).stdout
+        )[0]["said"].strip()
+        == ANSWER.strip()
+    )
     assert clawlite("gateway", "devices", "--json", cwd=tmp_path).stdout == "[]\n"
     for path in (state / ".gateway").rglob("*"):
         assert path.is_dir() or KEY.encode() not in path.read_bytes()
@@ -85,13 +116,23 @@ def test_no_key_goes_over_the_line_however_noisy(tmp_path, board, odds):
     wanted = [step for _ in range(3) for step in (calls(("look", {"where": "bed 2"})), say(ANSWER))]
     with Server([FAULTS["unauthorized"]] + wanted) as server:
         sim = board(server)
-        with NoisyWire(sim.path, odds) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+        with (
+            NoisyWire(sim.path, odds) as wire,
+            gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running,
+        ):
             assert says(running, "runs garden")
             said = script(tmp_path, wire.path, "refused?", "one?", "two?", "three?", timeout=60)
-            assert says(running, "remote: ")        # the refusal was told
+            assert says(running, "remote: ")  # the refusal was told
     asked = [request.body["messages"][-1] for request in server.requests]
-    assert [message["content"] for message in asked if message["role"] == "user"] == ["refused?", "one?", "two?", "three?"]
-    assert [message["role"] for message in asked].count("tool") == 3 and len(asked) == 7, "asked twice, or not at all"
+    assert [message["content"] for message in asked if message["role"] == "user"] == [
+        "refused?",
+        "one?",
+        "two?",
+        "three?",
+    ]
+    assert [message["role"] for message in asked].count("tool") == 3 and len(asked) == 7, (
+        "asked twice, or not at all"
+    )
     if not odds:
         assert said.count(ANSWER.strip()) == 3
     seen = bytes(wire.seen)
@@ -101,9 +142,14 @@ def test_no_key_goes_over_the_line_however_noisy(tmp_path, board, odds):
 
 
 def test_a_turn_costs_little_more_than_its_records(tmp_path, board):
-    with Server([calls(("look", {"where": "bed 2"})), say("The garden is green. " * 600)]) as server:
+    with Server(
+        [calls(("look", {"where": "bed 2"})), say("The garden is green. " * 600)]
+    ) as server:
         sim = board(server)
-        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+        with (
+            NoisyWire(sim.path, 0) as wire,
+            gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running,
+        ):
             assert says(running, "runs garden")
             wire.cost[:] = [0, 0]
             assert len(script(tmp_path, wire.path, "how is it?")) > 12000
@@ -113,33 +159,57 @@ def test_a_turn_costs_little_more_than_its_records(tmp_path, board):
 
 
 def test_a_reset_in_the_middle_ends_what_nobody_waits_for(tmp_path, state, board):
-    with Server([FAULTS["stall in stream"], calls(("look", {"where": "bed 2"})), say("All is well.")]) as server:
+    with Server(
+        [FAULTS["stall in stream"], calls(("look", {"where": "bed 2"})), say("All is well.")]
+    ) as server:
         sim = board(server)
-        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+        with (
+            NoisyWire(sim.path, 0) as wire,
+            gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running,
+        ):
             assert says(running, "runs garden")
-            with Agent(linux("console", "--port", "gateway:" + wire.path), tmp_path / "person", True,
-                       env={"CLAWLITE_STATE": state, "TERM": "xterm"}) as person:
+            with Agent(
+                linux("console", "--port", "gateway:" + wire.path),
+                tmp_path / "person",
+                True,
+                env={"CLAWLITE_STATE": state, "TERM": "xterm"},
+            ) as person:
                 person.expect("leaves")
                 person.send("tell me\r")
                 person.expect("Let me think")
-                person.send("\x03")                 # ends the turn
+                person.send("\x03")  # ends the turn
                 person.expect("> ")
-                person.send("\x03\x04")             # leaves the program, and resets the board
+                person.send("\x03\x04")  # leaves the program, and resets the board
                 assert says(running, "runs garden", 2)
                 person.send("and now?\r")
                 person.expect("All is well.")
     outcomes = rows(state, "SELECT asked, outcome FROM history ORDER BY id")
-    assert outcomes == [("tell me", "cancelled: nobody waits for it"), ("and now?", "ok"), ("and now?", "ok")]
+    assert outcomes == [
+        ("tell me", "cancelled: nobody waits for it"),
+        ("and now?", "ok"),
+        ("and now?", "ok"),
+    ]
 
 
 def test_a_board_that_lost_its_power_is_found_again(tmp_path, state, board):
-    """Its line says nothing at its end; what it says at its next start is what the gateway hears of it."""
-    with Server([FAULTS["stall in stream"], calls(("look", {"where": "bed 2"})), say("All is well.")]) as server:
+    """Its line says nothing at its end; what it says at its next start is what the gateway hears
+    of it.
+    """
+    with Server(
+        [FAULTS["stall in stream"], calls(("look", {"where": "bed 2"})), say("All is well.")]
+    ) as server:
         sim = board(server)
-        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+        with (
+            NoisyWire(sim.path, 0) as wire,
+            gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running,
+        ):
             assert says(running, "runs garden")
-            with Agent(linux("console", "--port", "gateway:" + wire.path), tmp_path / "person", True,
-                       env={"CLAWLITE_STATE": state, "TERM": "xterm"}) as person:
+            with Agent(
+                linux("console", "--port", "gateway:" + wire.path),
+                tmp_path / "person",
+                True,
+                env={"CLAWLITE_STATE": state, "TERM": "xterm"},
+            ) as person:
                 person.expect("leaves")
                 person.send("tell me\r")
                 person.expect("Let me think")
@@ -148,21 +218,40 @@ def test_a_board_that_lost_its_power_is_found_again(tmp_path, state, board):
                 person.send("and now?\r")
                 person.expect("All is well.")
     outcomes = rows(state, "SELECT asked, outcome FROM history ORDER BY id")
-    assert outcomes == [("tell me", "cancelled: nobody waits for it"), ("and now?", "ok"), ("and now?", "ok")]
+    assert outcomes == [
+        ("tell me", "cancelled: nobody waits for it"),
+        ("and now?", "ok"),
+        ("and now?", "ok"),
+    ]
 
 
-def test_the_gateway_sets_the_clock_of_a_board_that_has_none_and_passes_the_console_on(tmp_path, board):
-    """A clock that nobody has set, and a module that takes the time, stand before MicroPython's own (tests/device)."""
+def test_the_gateway_sets_the_clock_of_a_board_that_has_none_and_passes_the_console_on(
+    tmp_path, board
+):
+    """A clock that nobody has set, and a module that takes the time, stand before MicroPython's
+    own (tests/device).
+    """
     (tmp_path / "flash/lib").mkdir(parents=True)
     (tmp_path / "flash/world").mkdir()
     for name in ("modules/machine.py", "unset/time.py"):
         source = (Path(__file__).parents[2] / "device" / name).read_text()
-        (tmp_path / "flash/lib" / Path(name).name).write_text(source.replace('os.getenv("PINS")', '"/world"'))
+        (tmp_path / "flash/lib" / Path(name).name).write_text(
+            source.replace('os.getenv("PINS")', '"/world"')
+        )
     with Server([say("All is well.")]) as server:
         sim = board(server)
-        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+        with (
+            NoisyWire(sim.path, 0) as wire,
+            gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running,
+        ):
             assert says(running, "runs garden")
-            eventually(lambda: (tmp_path / "flash/world/clock").exists() and (tmp_path / "flash/world/clock").read_text(), 20)
+            eventually(
+                lambda: (
+                    (tmp_path / "flash/world/clock").exists()
+                    and (tmp_path / "flash/world/clock").read_text()
+                ),
+                20,
+            )
             at = eval((tmp_path / "flash/world/clock").read_text())
             assert abs(calendar.timegm((*at[:3], *at[4:7])) - time.time()) < 120
             assert "All is well." in script(tmp_path, wire.path, "how is it?")
@@ -171,13 +260,26 @@ def test_the_gateway_sets_the_clock_of_a_board_that_has_none_and_passes_the_cons
 
 def test_a_line_that_was_cut_goes_on_where_it_was(tmp_path, board):
     more = threading.Event()
-    start, end = [b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode() + b"\n\n" for text in ("One, two, ", "three.")]
+    start, end = [
+        b"data: "
+        + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode()
+        + b"\n"
+        b"\n"
+        for text in ("One, two, ", "three.")
+    ]
     with Server([{"stream": [start, more, end, b"data: [DONE]\n\n"]}]) as server:
         sim = board(server)
-        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+        with (
+            NoisyWire(sim.path, 0) as wire,
+            gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running,
+        ):
             assert says(running, "runs garden")
-            with Agent(linux("console", "--port", "gateway:" + wire.path), tmp_path / "person", True,
-                       env={"CLAWLITE_STATE": tmp_path / "state", "TERM": "xterm"}) as person:
+            with Agent(
+                linux("console", "--port", "gateway:" + wire.path),
+                tmp_path / "person",
+                True,
+                env={"CLAWLITE_STATE": tmp_path / "state", "TERM": "xterm"},
+            ) as person:
                 person.expect("leaves")
                 person.send("count\r")
                 person.expect("One, two, ")
@@ -200,7 +302,16 @@ def test_a_board_that_was_unplugged_is_served_again(tmp_path, firmware):
             assert says(running, "runs garden")
         with running:
             assert says(running, "went away; waiting for it to come back")
-            done = clawlite("console", "--port", "gateway:" + id, "--timeout", 1, cwd=tmp_path, stdin=b"hello\n", CLAWLITE_STATE=tmp_path / "state")
+            done = clawlite(
+                "console",
+                "--port",
+                "gateway:" + id,
+                "--timeout",
+                1,
+                cwd=tmp_path,
+                stdin=b"hello\n",
+                CLAWLITE_STATE=tmp_path / "state",
+            )
             assert "the board is away; that was not sent" in done.stdout
             with Sim(folder=str(flash), heap=HEAP):
                 assert says(running, "connected again") and says(running, "runs garden", 2)
@@ -220,12 +331,19 @@ def test_a_gateway_that_was_killed_leaves_a_board_that_can_be_flashed(tmp_path, 
 def test_nothing_is_typed_into_a_repl(tmp_path, board):
     with Server([say("Fine.")]) as server:
         sim = board(server)
-        with NoisyWire(sim.path, 0) as wire, gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running:
+        with (
+            NoisyWire(sim.path, 0) as wire,
+            gateway(tmp_path, tmp_path / "garden", "--port", wire.path) as running,
+        ):
             assert says(running, "runs garden")
-            with Agent(linux("console", "--port", "gateway:" + wire.path), tmp_path / "person", True,
-                       env={"CLAWLITE_STATE": tmp_path / "state", "TERM": "xterm"}) as person:
+            with Agent(
+                linux("console", "--port", "gateway:" + wire.path),
+                tmp_path / "person",
+                True,
+                env={"CLAWLITE_STATE": tmp_path / "state", "TERM": "xterm"},
+            ) as person:
                 person.expect("leaves")
-                person.send("\x03")                 # leaves the agent
+                person.send("\x03")  # leaves the agent
                 person.expect(">>> ")
                 wire.seen.clear()
                 person.send("print(6 * 7)\r")
@@ -247,7 +365,14 @@ def test_a_machine_with_a_network_asks_by_itself(tmp_path):
 def test_without_a_gateway_the_rules_answer(tmp_path, board):
     with Server([]) as server:
         sim = board(server)
-        done = clawlite("console", "--port", sim.path, cwd=tmp_path, stdin=b"hello\n", CLAWLITE_STATE=tmp_path / "state")
+        done = clawlite(
+            "console",
+            "--port",
+            sim.path,
+            cwd=tmp_path,
+            stdin=b"hello\n",
+            CLAWLITE_STATE=tmp_path / "state",
+        )
     assert "no gateway at the other end of the line" in done.stdout and "By rule." in done.stdout
 
 
@@ -263,7 +388,11 @@ def test_a_key_that_is_not_there_and_an_image_that_nobody_knows(tmp_path, board)
         with gateway(tmp_path, tmp_path / "house", "--port", sim.path) as running:
             assert says(running, "runs an image that no project has")
             said = script(tmp_path, sim.facts["id"], "hello")
-            assert "the gateway knows no project whose image is" in said and "; it knows house " in said and "clawlite gateway FOLDER" in said
+            assert (
+                "the gateway knows no project whose image is" in said
+                and "; it knows house " in said
+                and "clawlite gateway FOLDER" in said
+            )
     assert server.requests == []
 
 

@@ -1,4 +1,7 @@
-"""A device and a gateway whose images differ: the device goes on under what it runs, or is told so; it never gets the rules of another."""
+"""A device and a gateway whose images differ: the device goes on under what it runs, or is told
+so; it never gets the rules of another.
+"""
+
 import asyncio
 import os
 import re
@@ -31,7 +34,9 @@ def digest_of(image: str) -> str:
 
 
 class Bed:
-    """A project that is changed, a board's flash, and a server for each of two versions of the project."""
+    """A project that is changed, a board's flash, and a server for each of two versions of the
+    project.
+    """
 
     def __init__(self, tmp_path, one: Server, two: Server):
         self.path, self.servers = tmp_path, (one, two)
@@ -41,7 +46,9 @@ class Bed:
     def build(self, version: int) -> str:
         """Make the project be its *version*, 0 or 1; return the digest."""
         limits = "limits: { tokens_per_day: 200 }, " if version == 0 else ""
-        return digest_of(project(self.path / "garden", self.servers[version].endpoint, limits=limits))
+        return digest_of(
+            project(self.path / "garden", self.servers[version].endpoint, limits=limits)
+        )
 
     def flash(self) -> Path:
         """Put what the project is now on the board."""
@@ -60,7 +67,10 @@ class Bed:
 @needs_micropython
 @needs_mpy_cross
 def test_a_board_is_held_to_the_image_that_it_runs(tmp_path, state):
-    with Server([say("One."), say("One again."), say("One at last.")]) as one, Server([say("Two."), say("Two again.")]) as two:
+    with (
+        Server([say("One."), say("One again."), say("One at last.")]) as one,
+        Server([say("Two."), say("Two again.")]) as two,
+    ):
         bed = Bed(tmp_path, one, two)
         first = bed.build(0)
         bed.flash()
@@ -68,13 +78,14 @@ def test_a_board_is_held_to_the_image_that_it_runs(tmp_path, state):
             id = sim.facts["id"]
             running = bed.serve(id)
             assert says(running, "runs garden\n") and script(tmp_path, id, "x") == "One.\n"
-            second = bed.build(1)                   # built, and not flashed: the board starts anew with what it has
+            # built, and not flashed: the board starts anew with what it has
+            second = bed.build(1)
             os.kill(process_of(sim), signal.SIGKILL)
             assert says(running, "runs garden\n", 2) and script(tmp_path, id, "x") == "One again.\n"
         with running:
             assert says(running, "went away")
             bed.flash()
-            with bed.board():                       # flashed while it was away
+            with bed.board():  # flashed while it was away
                 assert says(running, "connected again") and says(running, "runs garden\n", 3)
                 assert script(tmp_path, id, "x" * 100) == "Two.\n" and bed.counts() == [2, 1]
             running.signal(signal.SIGKILL)
@@ -83,22 +94,40 @@ def test_a_board_is_held_to_the_image_that_it_runs(tmp_path, state):
         bed.flash()
         bed.build(1)
         with bed.board() as sim:
-            with bed.serve(id) as running:          # a gateway that has read the second alone, and saw the first run
+            # a gateway that has read the second alone, and saw the first run
+            with bed.serve(id) as running:
                 assert says(running, f"runs garden, as it was before: image {first[:12]}")
                 assert script(tmp_path, id, "x") == "One at last.\n" and bed.counts() == [3, 1]
-                assert "tokens_per_day is 200" in script(tmp_path, id, "x" * 300) and bed.counts() == [3, 1]
+                assert "tokens_per_day is 200" in script(
+                    tmp_path, id, "x" * 300
+                ) and bed.counts() == [3, 1]
             shutil.rmtree(state / ".gateway/images")
             with bed.serve(id) as running:
                 assert says(running, "runs an image that no project has")
                 said = script(tmp_path, id, "x")
-                for words in (first[:12], second[:12], "By rule.", f"clawlite flash {tmp_path / 'garden'} --port {id}"):
+                for words in (
+                    first[:12],
+                    second[:12],
+                    "By rule.",
+                    f"clawlite flash {tmp_path / 'garden'} --port {id}",
+                ):
                     assert words in said and (words == "By rule." or words in running.errors())
                 assert bed.counts() == [3, 1]
-                command = re.search("end the gateway, and clawlite (.*?);", running.errors()).group(1)
-            with Agent(linux(*shlex.split(command), "--yes"), tmp_path / "mends", cwd=tmp_path, env={"CLAWLITE_STATE": state}) as mends:
+                command = re.search("end the gateway, and clawlite (.*?);", running.errors()).group(
+                    1
+                )
+            with Agent(
+                linux(*shlex.split(command), "--yes"),
+                tmp_path / "mends",
+                cwd=tmp_path,
+                env={"CLAWLITE_STATE": state},
+            ) as mends:
                 assert mends.wait(120) == 0, mends.errors()
             with bed.serve(id) as running:
-                assert says(running, "runs garden\n") and script(tmp_path, id, "x" * 300) == "Two again.\n"
+                assert (
+                    says(running, "runs garden\n")
+                    and script(tmp_path, id, "x" * 300) == "Two again.\n"
+                )
         assert bed.counts() == [3, 2]
 
 
@@ -121,10 +150,15 @@ def test_what_devices_ran_is_kept_for_agents_of_the_projects_alone(tmp_path, sta
         assert images.find(name) is None
     assert notes == []
     path = seen / digests[1]
-    path.write_bytes((seen / digests[2]).read_bytes())      # another image under its name
-    assert Images([str(folder)], notes.append, seen=str(seen)).find(digests[1]) is None and notes == []
+    path.write_bytes((seen / digests[2]).read_bytes())  # another image under its name
+    assert (
+        Images([str(folder)], notes.append, seen=str(seen)).find(digests[1]) is None and notes == []
+    )
     path.write_bytes(b"nonsense")
-    assert Images([str(folder)], notes.append, seen=str(seen)).find(digests[1]) is None and "image" in notes.pop()
+    assert (
+        Images([str(folder)], notes.append, seen=str(seen)).find(digests[1]) is None
+        and "image" in notes.pop()
+    )
     shutil.rmtree(seen)
     seen.write_bytes(b"")
     Images([str(folder)], notes.append, seen=str(seen)).ran(digests[2])
@@ -132,20 +166,25 @@ def test_what_devices_ran_is_kept_for_agents_of_the_projects_alone(tmp_path, sta
 
 
 def test_an_image_whose_digest_is_not_its_own_is_none(tmp_path):
-    """A digest is what a device is known by: the file must have it by right, its checksums notwithstanding."""
+    """A digest is what a device is known by: the file must have it by right, its checksums
+    notwithstanding.
+    """
     import binascii
+
     notes = []
     image = Path(project(tmp_path / "garden", "http://127.0.0.1:9/v1"))
     data = bytearray(image.read_bytes())
     at = data.index(b"You keep a garden.")
     data[at] ^= 1
     seal = len(data) - 40
-    data[seal + 1:seal + 5] = binascii.crc32(data[:seal]).to_bytes(4, "big")
+    data[seal + 1 : seal + 5] = binascii.crc32(data[:seal]).to_bytes(4, "big")
     image.write_bytes(data)
     assert Images([str(image)], notes.append).agents() == [] and "bad digest" in notes[0]
 
 
-def test_a_device_on_the_lan_is_told_both_images_and_heard_again_when_its_own_is_there(tmp_path, monkeypatch):
+def test_a_device_on_the_lan_is_told_both_images_and_heard_again_when_its_own_is_there(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(gateway_images, "_AGAIN_S", 0)
     notes = []
 
@@ -154,17 +193,31 @@ def test_a_device_on_the_lan_is_told_both_images_and_heard_again_when_its_own_is
         project(tmp_path / "garden", server.endpoint, limits="limits: { tokens_per_day: 10 }, ")
         images = Images([str(tmp_path / "garden")], notes.append, seen=str(tmp_path / "seen"))
         now = images._now[str(tmp_path / "garden")][1]
-        it = gateways.Gateway(images, await Store.open(os.path.join(gateways.folder(), "gateway.db"), notes.append), lambda agent, name: KEY, notes.append)
+        it = gateways.Gateway(
+            images,
+            await Store.open(os.path.join(gateways.folder(), "gateway.db"), notes.append),
+            lambda agent, name: KEY,
+            notes.append,
+        )
         peer = Peer("shed", gateways.make_token("shed"), before)
         await peer.connect(await it.listen("127.0.0.1:0"))
         error = (await peer.end(peer.begin("hello")))["error"]
         assert error["code"] == -32020 and server.requests == []
-        assert error["message"].startswith(f"this device runs image {before[:12]} of garden, and the gateway knows none of garden but {now[:12]} - ")
-        assert f"clawlite flash {tmp_path / 'garden'};" in error["message"] and "--port" not in error["message"]
-        project(tmp_path / "garden", server.endpoint)       # what it was
-        assert (await peer.end(peer.begin("hello")))["result"]["stop"] == "stop" and len(server.requests) == 1
+        assert error["message"].startswith(
+            f"this device runs image {before[:12]} of garden, and "
+            f"the gateway knows none of garden but {now[:12]} - "
+        )
+        assert (
+            f"clawlite flash {tmp_path / 'garden'};" in error["message"]
+            and "--port" not in error["message"]
+        )
+        project(tmp_path / "garden", server.endpoint)  # what it was
+        assert (await peer.end(peer.begin("hello")))["result"]["stop"] == "stop" and len(
+            server.requests
+        ) == 1
         peer.close()
         await it.close()
+
     with Server([say("Fine.")]) as server:
         asyncio.run(talk(server))
 
@@ -173,9 +226,11 @@ def test_what_was_built_and_flashed_a_moment_after_the_start_is_known(tmp_path):
     project(tmp_path / "garden", "http://127.0.0.1:9/v1")
     now = [0]
     images = Images([str(tmp_path / "garden")], print, lambda: now[0])
-    later = [digest_of(project(tmp_path / "garden", f"http://127.0.0.1:{port}/v1")) for port in (10, 11)]
+    later = [
+        digest_of(project(tmp_path / "garden", f"http://127.0.0.1:{port}/v1")) for port in (10, 11)
+    ]
     assert images.find(later[1]) is not None and images.find(later[0]) is None
     project(tmp_path / "garden", "http://127.0.0.1:10/v1")
-    assert images.find(later[0]) is None            # everything was read a moment ago
+    assert images.find(later[0]) is None  # everything was read a moment ago
     now[0] = gateway_images._AGAIN_S
     assert images.find(later[0]) is not None

@@ -1,4 +1,7 @@
-"""Devices of a gateway on the LAN: tokens, many at once, broken connections, and whatever a stranger may send."""
+"""Devices of a gateway on the LAN: tokens, many at once, broken connections, and whatever a
+stranger may send.
+"""
+
 import asyncio
 import contextlib
 import json
@@ -49,30 +52,52 @@ class Gateway:
 
 def run(make, folder, **tls):
     """Run the coroutine function *make* with a gateway of *folder*."""
+
     async def inside():
         async with Gateway(folder, **tls) as gateway:
             async with asyncio.timeout(60):
                 return await make(gateway)
+
     return asyncio.run(inside())
 
 
-@pytest.mark.parametrize("protocol, api", [("openai-compatible", "openai"), ("anthropic-native", "anthropic")])
+@pytest.mark.parametrize(
+    "protocol, api", [("openai-compatible", "openai"), ("anthropic-native", "anthropic")]
+)
 @pytest.mark.parametrize("stream", ["true", "false"])
 def test_a_conversation_with_a_call(tmp_path, protocol, api, stream):
     async def talk(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
         answer = await peer.end(peer.begin("how is it?"))
-        assert answer["result"] == {"stop": "tools", "calls": [["call_0", "look", '{"where": "bed 2"}' if stream == "true" else '{"where":"bed 2"}']]} or \
-            json.loads(answer["result"]["calls"][0][2]) == {"where": "bed 2"}, answer
+        assert answer["result"] == {
+            "stop": "tools",
+            "calls": [
+                [
+                    "call_0",
+                    "look",
+                    '{"where": "bed 2"}' if stream == "true" else '{"where":"bed 2"}',
+                ]
+            ],
+        } or json.loads(answer["result"]["calls"][0][2]) == {"where": "bed 2"}, answer
         id, name, raw = answer["result"]["calls"][0]
         peer.note("message", id="r2", role="user", text="how is it?")
         peer.note("message", id="r2", role="assistant", text="")
         peer.note("message", id="r2", call=[id, name], text=raw[:5])
         peer.note("message", id="r2", text=raw[5:])
         peer.note("message", id="r2", role="tool", text='{"seen":3}', of=id, failed=False)
-        peer.send({"jsonrpc": "2.0", "id": "r2", "method": "claw.gateway.provider", "params": {"provider": "remote", "max_tokens": 0, "seen": 0}})
-        assert (await peer.end("r2"))["result"] == {"stop": "stop"} and peer.texts["r2"] == "All is well.\n"
+        peer.send(
+            {
+                "jsonrpc": "2.0",
+                "id": "r2",
+                "method": "claw.gateway.provider",
+                "params": {"provider": "remote", "max_tokens": 0, "seen": 0},
+            }
+        )
+        assert (await peer.end("r2"))["result"] == {"stop": "stop"} and peer.texts[
+            "r2"
+        ] == "All is well.\n"
         assert KEY.encode() not in peer.seen
+
     with Server([calls(("look", {"where": "bed 2"})), say("All is well.")], api=api) as server:
         project(tmp_path / "p", server.endpoint, protocol=protocol, stream=stream)
         run(talk, tmp_path / "p")
@@ -82,12 +107,17 @@ def test_a_conversation_with_a_call(tmp_path, protocol, api, stream):
 def test_a_request_that_is_none_is_answered(tmp_path):
     async def ask(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
-        for method, id in (("claw.gateway.later", "r1"), ("claw.gateway.provider", 7), ("claw.gateway.provider", "x" * (device.MAX_ID + 1))):
+        for method, id in (
+            ("claw.gateway.later", "r1"),
+            ("claw.gateway.provider", 7),
+            ("claw.gateway.provider", "x" * (device.MAX_ID + 1)),
+        ):
             peer.send({"jsonrpc": "2.0", "id": id, "method": method, "params": {}})
             answer = await peer.end(id)
             assert answer["error"]["code"] == -32601 and method in answer["error"]["message"]
         answer = await peer.end(peer.begin("hello"))
         assert answer["result"]["stop"] == "stop"
+
     with Server([say("Hi.")]) as server:
         project(tmp_path / "p", server.endpoint)
         run(ask, tmp_path / "p")
@@ -95,15 +125,23 @@ def test_a_request_that_is_none_is_answered(tmp_path):
 
 def test_a_hundred_devices_at_once(tmp_path):
     async def all_of_them(gateway):
-        peers = await asyncio.gather(*[gateway.peer("device-%d" % number).connect(gateway.address) for number in range(100)])
-        answers = await asyncio.gather(*[peer.end(peer.begin("I am " + peer.name)) for peer in peers])
+        peers = await asyncio.gather(
+            *[gateway.peer("device-%d" % number).connect(gateway.address) for number in range(100)]
+        )
+        answers = await asyncio.gather(
+            *[peer.end(peer.begin("I am " + peer.name)) for peer in peers]
+        )
         assert all(answer["result"]["stop"] == "stop" for answer in answers)
         for peer in peers:
-            assert list(peer.texts.values()) == ["You are I am %s. " % peer.name * 20 + "\n"] and KEY.encode() not in peer.seen
+            assert (
+                list(peer.texts.values()) == ["You are I am %s. " % peer.name * 20 + "\n"]
+                and KEY.encode() not in peer.seen
+            )
         return gateway.it
 
     def answer(request):
         return say("You are %s. " % request.body["messages"][-1]["content"] * 20)
+
     with Server(answer) as server:
         project(tmp_path / "p", server.endpoint)
         run(all_of_them, tmp_path / "p")
@@ -114,7 +152,13 @@ def test_a_connection_that_breaks_loses_nothing_and_asks_nothing_twice(tmp_path)
     go_on = threading.Event()
 
     def deltas(*texts):
-        return [b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode() + b"\n\n" for text in texts]
+        return [
+            b"data: "
+            + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode()
+            + b"\n"
+            b"\n"
+            for text in texts
+        ]
 
     async def talk(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
@@ -126,12 +170,18 @@ def test_a_connection_that_breaks_loses_nothing_and_asks_nothing_twice(tmp_path)
         again = await Peer("shed", peer._token, gateway.digest).connect(gateway.address)
         again.begin("count", id, seen=1)
         assert (await again.end(id))["result"] == {"stop": "stop"} and again.texts == {id: "two.\n"}
-        again.begin("count", id, seen=1)            # the answer did not arrive, say
-        assert (await again.end(id))["result"] == {"stop": "stop"} and again.texts == {id: "two.\ntwo.\n"}
+        again.begin("count", id, seen=1)  # the answer did not arrive, say
+        assert (await again.end(id))["result"] == {"stop": "stop"} and again.texts == {
+            id: "two.\ntwo.\n"
+        }
         again.begin("count", id, seen=99)
-        other = await Peer("shed", peer._token, gateway.digest, boot="another1").connect(gateway.address)
-        other.begin("count", id, seen=1)            # the board was reset: nobody knows that request any more
+        other = await Peer("shed", peer._token, gateway.digest, boot="another1").connect(
+            gateway.address
+        )
+        # the board was reset: nobody knows that request any more
+        other.begin("count", id, seen=1)
         assert "knows this request no more" in (await other.end(id))["error"]["message"]
+
     end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     with Server([{"stream": [*deltas("One, "), go_on, *deltas("two."), end]}]) as server:
         project(tmp_path / "p", server.endpoint)
@@ -142,7 +192,14 @@ def test_a_connection_that_breaks_loses_nothing_and_asks_nothing_twice(tmp_path)
 def test_who_has_no_token_gets_nothing(tmp_path):
     async def knock(gateway):
         right = gateways.make_token("shed")
-        for name, token in (("shed", "wrong"), ("shed", ""), ("nobody", right), ("../shed", right), (7, right), ("shed~", right)):
+        for name, token in (
+            ("shed", "wrong"),
+            ("shed", ""),
+            ("nobody", right),
+            ("../shed", right),
+            (7, right),
+            ("shed~", right),
+        ):
             with pytest.raises(AssertionError, match="hung up"):
                 await Peer(name, token, gateway.digest).connect(gateway.address)
         reader, writer = await asyncio.open_connection(*gateway.address.split(":"))
@@ -154,10 +211,14 @@ def test_who_has_no_token_gets_nothing(tmp_path):
         with pytest.raises(AssertionError, match="hung up"):
             await Peer("shed", right, gateway.digest).connect(gateway.address)
         await Peer("shed", newer, gateway.digest).connect(gateway.address)
+
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(knock, tmp_path / "p")
     path = os.path.join(gateways.folder(), "tokens", "shed")
-    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600 and stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+    assert (
+        stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        and stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+    )
     for name in ("", ".x", "a/b", "x" * 64, "a b"):
         with pytest.raises(ClawError, match="no name of a device"):
             gateways.make_token(name)
@@ -177,6 +238,7 @@ def test_of_strangers_there_are_not_too_many_and_the_oldest_goes(tmp_path, monke
             assert await three[0][0].read() == b""
         assert len(gateway.it._listener.strangers) == 2
         assert not three[1][0].at_eof() and not three[2][0].at_eof()
+
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(knock, tmp_path / "p")
 
@@ -190,30 +252,54 @@ def test_what_a_device_may_not_ask(tmp_path, monkeypatch):
 
         async def refused(*words, **named) -> str:
             return (await peer.end(peer.begin(*words, **named)))["error"]["message"]
+
         assert "the image has no such provider" in await refused("hello", provider="rules")
         assert "the image has no such provider" in await refused("hello", provider=["remote"])
-        assert "at most 1000 bytes" in await refused("x" * 873)         # two pieces of 64 bytes more
+        # two pieces of 64 bytes more
+        assert "at most 1000 bytes" in await refused("x" * 873)
         peer.send({"jsonrpc": "2.0", "id": "empty", "method": "claw.gateway.provider", "params": 7})
         assert "a conversation" in (await peer.end("empty"))["error"]["message"]
-        for bad in (b"{", b"[]", b"7", b'{"method":7}', b'{"jsonrpc":"2.0","method":"claw.gateway.message","params":{"id":1,"text":2}}',
-                    b'{"method":"claw.gateway.message","params":{"id":"z","text":"first"}}', b'{"method":"claw.gateway.cancel"}',
-                    b'{"method":"claw.gateway.cancel","params":{"id":[]}}', b'{"method":"claw.gateway.provider","id":7}', b'{"id":"hello"}',
-                    b'{"method":"claw.gateway.message","params":{"id":"z","text":"","call":[1,2]}}', b"\xff", b'{"id":"hello","result":{"boot":1}}'):
+        for bad in (
+            b"{",
+            b"[]",
+            b"7",
+            b'{"method":7}',
+            b'{"jsonrpc":"2.0","method":"claw.gateway.message","params":{"id":1,"text":2}}',
+            b'{"method":"claw.gateway.message","params":{"id":"z","text":"first"}}',
+            b'{"method":"claw.gateway.cancel"}',
+            b'{"method":"claw.gateway.cancel","params":{"id":[]}}',
+            b'{"method":"claw.gateway.provider","id":7}',
+            b'{"id":"hello"}',
+            b'{"method":"claw.gateway.message","params":{"id":"z","text":"","call":[1,2]}}',
+            b"\xff",
+            b'{"id":"hello","result":{"boot":1}}',
+        ):
             peer.send(bad)
-        for id in ("i" * 65, 7, None, []):          # None: there is nobody to answer
-            peer.send({"jsonrpc": "2.0", "id": id, "method": "claw.gateway.provider", "params": {"provider": "remote"}})
+        for id in ("i" * 65, 7, None, []):  # None: there is nobody to answer
+            peer.send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": id,
+                    "method": "claw.gateway.provider",
+                    "params": {"provider": "remote"},
+                }
+            )
         for id in (7, "i" * 65, 7, []):
             answer = await peer.read()
             assert answer["id"] == id and answer["error"]["code"] == -32601
         running = [peer.begin("wait") for _ in range(device.RUNNING)]
         begun = set()
-        while len(begun) < len(running):            # each has heard the first of its answer
+        while len(begun) < len(running):  # each has heard the first of its answer
             begun.add((await peer.read())["params"]["id"])
         assert "4 requests of this device are under way" in await refused("one too many")
         peer.note("cancel", id=running[0])
         assert (await peer.end(peer.begin("x" * 872)))["result"] == {"stop": "stop"}
         other = await gateway.peer("hut", image="0" * 64).connect(gateway.address)
-        assert "this device runs image 000000000000 of garden" in (await other.end(other.begin("hello")))["error"]["message"]
+        assert (
+            "this device runs image 000000000000 of garden"
+            in (await other.end(other.begin("hello")))["error"]["message"]
+        )
+
     with Server([stall] * 4 + [say("Fine.")]) as server:
         project(tmp_path / "p", server.endpoint)
         run(ask, tmp_path / "p")
@@ -228,10 +314,11 @@ def test_answers_that_are_done_are_kept_for_a_while(tmp_path):
         for _ in range(device.KEPT):
             ids.append(peer.begin("hello"))
             await peer.end(ids[-1])
-        peer.begin("hello", ids[1], seen=1)         # the last eight are there
+        peer.begin("hello", ids[1], seen=1)  # the last eight are there
         assert (await peer.end(ids[1]))["result"]
         peer.begin("hello", ids[0], seen=1)
         assert "knows this request no more" in (await peer.end(ids[0]))["error"]["message"]
+
     with Server(lambda request: say("Fine.")) as server:
         project(tmp_path / "p", server.endpoint)
         run(ask, tmp_path / "p")
@@ -240,24 +327,36 @@ def test_answers_that_are_done_are_kept_for_a_while(tmp_path):
 
 def test_tls(tmp_path):
     authority = trustme.CA()
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "cert.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
+        tmp_path / "cert.pem"
+    )
 
     async def talk(gateway):
         import ssl
+
         context = ssl.create_default_context()
         authority.configure_trust(context)
         peer = await gateway.peer("shed").connect(gateway.address, ssl=context)
         assert (await peer.end(peer.begin("hello")))["result"]
+
     with Server([say("Fine.")]) as server:
         project(tmp_path / "p", server.endpoint)
         run(talk, tmp_path / "p", certificate=str(tmp_path / "cert.pem"))
 
 
-@pytest.mark.parametrize("address, said", [("7420", "expected ADDRESS:PORT"), ("127.0.0.1:x", "expected ADDRESS:PORT"), ("127.0.0.1:70000", "70000")])
+@pytest.mark.parametrize(
+    "address, said",
+    [
+        ("7420", "expected ADDRESS:PORT"),
+        ("127.0.0.1:x", "expected ADDRESS:PORT"),
+        ("127.0.0.1:70000", "70000"),
+    ],
+)
 def test_an_address_that_is_none(tmp_path, address, said):
     async def listen(gateway):
         with pytest.raises(ClawError, match=said):
             await gateway.it.listen(address)
+
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(listen, tmp_path / "p")
 
@@ -274,37 +373,71 @@ def test_projects_are_found_by_what_they_compile_to(tmp_path):
     assert Images([image], notes.append).agents() == ["one"]
     os.rename(tmp_path / "all/one", tmp_path / "later")
     other = Images([str(tmp_path / "all")], notes.append, lambda: now[0])
-    digest, = set(images._found) - set(other._found)
+    (digest,) = set(images._found) - set(other._found)
     assert other.find(digest) is None
     os.rename(tmp_path / "later", tmp_path / "all/one")
-    assert other.find(digest) is None               # looked for a moment ago
+    assert other.find(digest) is None  # looked for a moment ago
     now[0] = 5
     assert other.find(digest).agent.name == "one"
     with pytest.raises(ClawError, match="does not exist"):
         Images([str(tmp_path / "none")], notes.append)
 
 
-@pytest.mark.parametrize("fault", ["unauthorized", "no model", "failed", "html", "empty", "cut json", "broken stream", "close early",
-                                   "close before head", "reset", "duplicate ids"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "unauthorized",
+        "no model",
+        "failed",
+        "html",
+        "empty",
+        "cut json",
+        "broken stream",
+        "close early",
+        "close before head",
+        "reset",
+        "duplicate ids",
+    ],
+)
 def test_a_failure_is_one_sentence_without_a_key(tmp_path, fault):
     async def ask(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
         error = (await peer.end(peer.begin("hello")))["error"]
-        assert error["code"] == -32020 and error["message"].startswith("provider remote: ") and "(tried " in error["message"]
+        assert (
+            error["code"] == -32020
+            and error["message"].startswith("provider remote: ")
+            and "(tried " in error["message"]
+        )
         for secret in (KEY, "Bearer", "127.0.0.1", "gateway.db"):
             assert secret.encode() not in peer.seen
-        assert len(gateway.notes) == 2 and gateway.notes[1].partition("provider ")[2] in error["message"]
+        assert (
+            len(gateway.notes) == 2
+            and gateway.notes[1].partition("provider ")[2] in error["message"]
+        )
+
     with Server([FAULTS[fault]] * 2) as server:
         project(tmp_path / "p", server.endpoint)
         run(ask, tmp_path / "p")
 
 
-@pytest.mark.parametrize("kind, said", [("good", ""), ("expired", "certificate of 127.0.0.1"), ("wrong host", "certificate of 127.0.0.1")])
+@pytest.mark.parametrize(
+    "kind, said",
+    [
+        ("good", ""),
+        ("expired", "certificate of 127.0.0.1"),
+        ("wrong host", "certificate of 127.0.0.1"),
+    ],
+)
 def test_a_provider_behind_tls(tmp_path, monkeypatch, kind, said):
     async def ask(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
         answer = await peer.end(peer.begin("hello"))
-        assert (said in answer["error"]["message"] and "(tried 1 of 2)" in answer["error"]["message"]) if said else answer["result"] == {"stop": "stop"}
+        assert (
+            (said in answer["error"]["message"] and "(tried 1 of 2)" in answer["error"]["message"])
+            if said
+            else answer["result"] == {"stop": "stop"}
+        )
+
     with Server([say("Fine.")], tls=kind) as server:
         monkeypatch.setenv("SSL_CERT_FILE", server.ca_file)
         http.context.cache_clear()
@@ -318,6 +451,7 @@ def test_a_provider_that_nobody_is(tmp_path):
         peer = await gateway.peer("shed").connect(gateway.address)
         error = (await peer.end(peer.begin("hello")))["error"]["message"]
         assert "no connection to 127.0.0.1" in error and "(tried 2 of 2)" in error
+
     with Server([]) as server:
         project(tmp_path / "p", server.endpoint)
     run(ask, tmp_path / "p")
@@ -329,8 +463,12 @@ def test_a_store_that_cannot_be_written_is_told_once(tmp_path):
         peer = await gateway.peer("shed").connect(gateway.address)
         for _ in range(2):
             assert (await peer.end(peer.begin("hello")))["result"] == {"stop": "stop"}
-        assert "tokens_per_day is 150" in (await peer.end(peer.begin("x" * 400)))["error"]["message"]      # still counted
+        # still counted
+        assert (
+            "tokens_per_day is 150" in (await peer.end(peer.begin("x" * 400)))["error"]["message"]
+        )
         assert sum("gateway.db cannot be written" in note for note in gateway.notes) == 1
+
     with Server(lambda request: say("Fine.")) as server:
         project(tmp_path / "p", server.endpoint, limits="limits: { tokens_per_day: 150 }, ")
         run(ask, tmp_path / "p")
@@ -346,21 +484,38 @@ def test_history_and_audit_are_bounded(tmp_path, monkeypatch):
             await store._write("INSERT INTO audit (time_s, event) VALUES (?, ?)", (number, "x"))
         rows = await store._db.execute_fetchall("SELECT time_s FROM audit ORDER BY id")
         assert [row[0] for row in rows] == [4, 5, 6, 7, 8]
+
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(fill, tmp_path / "p")
 
 
 @pytest.mark.parametrize("size, fits", [(8191, True), (8192, True), (8193, False)])
 def test_calls_that_a_device_has_no_room_for(tmp_path, size, fits):
-    arguments = {"where": "x" * (size - len('{"jsonrpc":"2.0","id":"00c0ffee-1","result":{"stop":"tools","calls":[["call_0_0","look","{\\"where\\": \\"\\"}"]]}}'))}
+    arguments = {
+        "where": "x"
+        * (
+            size
+            - len(
+                '{"jsonrpc":"2.0","id":"00c0ffee-1","result":{"stop":"tools","calls":[["call_0_0","look","{\\"where\\": '  # noqa: E501
+                '\\"\\"}"]]}}'
+            )
+        )
+    }
 
     async def ask(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
         answer = await peer.end(peer.begin("hello"))
         if fits:
-            assert len(peer.seen.splitlines()[-1]) == size + 1 and json.loads(answer["result"]["calls"][0][2]) == arguments
+            assert (
+                len(peer.seen.splitlines()[-1]) == size + 1
+                and json.loads(answer["result"]["calls"][0][2]) == arguments
+            )
         else:
-            assert answer["error"]["message"] == "the answer's tool calls take 8193 bytes, the device 8192"
+            assert (
+                answer["error"]["message"]
+                == "the answer's tool calls take 8193 bytes, the device 8192"
+            )
+
     with Server([calls(("look", arguments))]) as server:
         project(tmp_path / "p", server.endpoint)
         run(ask, tmp_path / "p")
@@ -369,15 +524,16 @@ def test_calls_that_a_device_has_no_room_for(tmp_path, size, fits):
 def test_a_device_that_does_not_read_is_let_go(tmp_path):
     async def flood(gateway):
         peer = await gateway.peer("shed").connect(gateway.address)
-        await peer.end(peer.begin("hello", provider="none"))        # it is there
+        await peer.end(peer.begin("hello", provider="none"))  # it is there
         link = gateway.it._listener.peers["shed"]
-        for _ in range(2000):                       # more than the kernel holds
+        for _ in range(2000):  # more than the kernel holds
             link.send(b"1" * 65536)
             if link._transport.is_closing():
                 break
         assert link._transport.is_closing()
         while gateway.it.device("shed").is_up:
             await asyncio.sleep(0)
+
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(flood, tmp_path / "p")
 
@@ -388,5 +544,6 @@ def test_who_says_nothing_is_let_go(tmp_path, monkeypatch):
     async def knock(gateway):
         reader, _ = await asyncio.open_connection(*gateway.address.split(":"))
         assert b"auth" in await reader.readline() and await reader.read() == b""
+
     project(tmp_path / "p", "http://127.0.0.1:9/v1")
     run(knock, tmp_path / "p")

@@ -1,8 +1,9 @@
 """core/cbor against cbor2: each reads what the other writes, to the same bytes.
 
-One difference is cbor2's: ``canonical=True`` sorts map keys by length first (RFC 7049, 3.9; RFC 8949, 4.2.3), we sort
-them by their bytes alone (RFC 8949, 4.2.1).  Keys of one major type come out alike; -1 and 24, or "" and 24, do not.
-"""
+One difference is cbor2's: ``canonical=True`` sorts map keys by length first (RFC 7049, 3.9; RFC
+8949, 4.2.3), we sort them by their bytes alone (RFC 8949, 4.2.1).  Keys of one major type come out
+alike; -1 and 24, or "" and 24, do not."""
+
 import math
 import struct
 
@@ -16,14 +17,19 @@ from clawlite.core.encoder import encode
 from clawlite.core.errors import CBORError
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
-NARROW = st.one_of(FLOATS, st.floats(width=32, allow_nan=False, allow_infinity=False),
-                   st.floats(width=16, allow_nan=False, allow_infinity=False))
-INTS = st.integers(-2**64, 2**64 - 1) | st.integers(-300, 300)
+NARROW = st.one_of(
+    FLOATS,
+    st.floats(width=32, allow_nan=False, allow_infinity=False),
+    st.floats(width=16, allow_nan=False, allow_infinity=False),
+)
+INTS = st.integers(-(2**64), 2**64 - 1) | st.integers(-300, 300)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 KEYS = INTS | TEXT
 VALUES = st.recursive(
     st.none() | st.booleans() | INTS | NARROW | TEXT | st.binary(max_size=300),
-    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(KEYS, inner, max_size=30), max_leaves=40)
+    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(KEYS, inner, max_size=30),
+    max_leaves=40,
+)
 
 
 def _alike(a, b) -> bool:
@@ -42,17 +48,21 @@ def _reference(value) -> bytes:
     if not isinstance(value, (list, dict)):
         return cbor2.dumps(value, canonical=True)
     zeros = cbor2.dumps([0] * len(value))
-    start = bytearray(zeros[:len(zeros) - len(value)])
+    start = bytearray(zeros[: len(zeros) - len(value)])
     if isinstance(value, list):
         return bytes(start) + b"".join(map(_reference, value))
-    start[0] += 0x20                        # array to map
-    return bytes(start) + b"".join(code + _reference(value[key]) for code, key in
-                                   sorted((cbor2.dumps(key), key) for key in value))
+    start[0] += 0x20  # array to map
+    return bytes(start) + b"".join(
+        code + _reference(value[key])
+        for code, key in sorted((cbor2.dumps(key), key) for key in value)
+    )
 
 
 def test_map_order_differs_from_cbor2_where_rfc_8949_does_from_rfc_7049():
-    for value, ours, theirs in (({24: 0, -1: 0}, "a21818002000", "a22000181800"),
-                                ({24: 0, "": 0}, "a21818006000", "a26000181800")):
+    for value, ours, theirs in (
+        ({24: 0, -1: 0}, "a21818002000", "a22000181800"),
+        ({24: 0, "": 0}, "a21818006000", "a26000181800"),
+    ):
         assert encode(value).hex() == ours
         assert cbor2.dumps(value, canonical=True).hex() == theirs
         with pytest.raises(CBORError):

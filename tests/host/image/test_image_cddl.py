@@ -1,4 +1,7 @@
-"""The image's grammar (clawlite/host/image/image.cddl) holds for real images, part by part, and refuses others."""
+"""The image's grammar (clawlite/host/image/image.cddl) holds for real images, part by part, and
+refuses others.
+"""
+
 import pathlib
 import struct
 
@@ -24,12 +27,12 @@ def check(rule: str, data: bytes):
 
 def opened(path):
     data = path.read_bytes()
-    return data, layout.Image(lambda offset, length: data[offset:offset + length], len(data))
+    return data, layout.Image(lambda offset, length: data[offset : offset + length], len(data))
 
 
 def rows(section: bytes) -> list[bytes]:
     count = struct.unpack(">I", section[:4])[0] // 4
-    at = struct.unpack(f">{count}I", section[:4 * count])
+    at = struct.unpack(f">{count}I", section[: 4 * count])
     return [section[a:b] for a, b in zip(at, at[1:])]
 
 
@@ -41,8 +44,14 @@ def test_every_part_of_an_image_fits_its_rule(path):
 
     def part(number):
         return image.part(number, 0, image.size_of(number))
-    for number, rule in ((layout.AGENT, "agent"), (layout.TOOLS, "tools"), (layout.REFLEX, "reflex"), (layout.REPLAY, "replay"),
-                         (layout.PINS, "pins")):
+
+    for number, rule in (
+        (layout.AGENT, "agent"),
+        (layout.TOOLS, "tools"),
+        (layout.REFLEX, "reflex"),
+        (layout.REPLAY, "replay"),
+        (layout.PINS, "pins"),
+    ):
         if number in image.sections():
             check(rule, part(number))
     for _, offset, size, _ in map(image.row, image.names):
@@ -52,13 +61,16 @@ def test_every_part_of_an_image_fits_its_rule(path):
         check("rule", row)
 
 
-@pytest.mark.parametrize("rule, wrong", [
-    ("image", lambda image: cbor2.CBORTag(55799, [2, *image[1:]])),
-    ("image", lambda image: cbor2.CBORTag(55799, image[:5])),
-    ("image", lambda image: cbor2.CBORTag(55798, image)),
-    ("agent", lambda image: ["x", "1.0.0", "x", 7, 1, 1, [0], 1, 1, "", [0, 0], ">"]),
-    ("rule", lambda image: ["id", 4, "", 0, 0, None, "p"]),
-])
+@pytest.mark.parametrize(
+    "rule, wrong",
+    [
+        ("image", lambda image: cbor2.CBORTag(55799, [2, *image[1:]])),
+        ("image", lambda image: cbor2.CBORTag(55799, image[:5])),
+        ("image", lambda image: cbor2.CBORTag(55798, image)),
+        ("agent", lambda image: ["x", "1.0.0", "x", 7, 1, 1, [0], 1, 1, "", [0, 0], ">"]),
+        ("rule", lambda image: ["id", 4, "", 0, 0, None, "p"]),
+    ],
+)
 def test_the_grammar_refuses_what_is_no_image(rule, wrong):
     image = cbor2.loads(IMAGES[0].read_bytes()[3:])
     assert not validate(GRAMMAR, cbor2.dumps(wrong(image)), root_type=rule).valid
@@ -66,6 +78,9 @@ def test_the_grammar_refuses_what_is_no_image(rule, wrong):
 
 def test_images_are_deterministic():
     folder = ROOT / "golden" / "gates"
-    assert compiler.build(manifest.load(folder)).data == compiler.build(manifest.load(str(folder))).data
+    assert (
+        compiler.build(manifest.load(folder)).data
+        == compiler.build(manifest.load(str(folder))).data
+    )
     data = (folder / "claw.cbor").read_bytes()
     assert header.MAGIC + cbor2.dumps(cbor2.loads(data[3:]), canonical=True) == data

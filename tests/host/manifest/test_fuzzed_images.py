@@ -3,8 +3,10 @@ r"""`inspect` and `tools` refuse or show an image of somebody else, and never en
 Its CRC and its digest are right, so what decides is the shape of what is in it.  A slice of each
 kind is played here; ``make soak`` plays 100,000 variants.  One kind alone:
 
-    CLAWLITE_SEED=7 .venv/bin/pytest -m soak -k many-values tests/host/manifest/test_fuzzed_images.py
+    CLAWLITE_SEED=7 .venv/bin/pytest -m soak -k many-values
+    tests/host/manifest/test_fuzzed_images.py
 """
+
 import contextlib
 import hashlib
 import io
@@ -30,9 +32,9 @@ from clawlite.host.manifest import manifest
 from clawlite.linux.files import files
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
-COUNT = int(os.environ.get("CLAWLITE_SOAK", "100000"))      # variants of each kind
+COUNT = int(os.environ.get("CLAWLITE_SOAK", "100000"))  # variants of each kind
 TESTS = Path(__file__).resolve().parents[2]
-TABLES = (layout.RULES, layout.PROVIDERS)                   # their rows are CBOR
+TABLES = (layout.RULES, layout.PROVIDERS)  # their rows are CBOR
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +51,12 @@ def sealed(data: bytes) -> bytes:
 
 
 def opened(data: bytes) -> layout.Image:
-    return layout.Image(lambda offset, length: data[offset:offset + length], len(data), 1024)
+    return layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1024)
 
 
 def with_bytes(data: bytes, draw) -> bytes:
     """Return the image *data* with some of its bytes flipped, moved, or lost."""
-    return sealed(flipped(data[:opened(data).seal_at], draw))
+    return sealed(flipped(data[: opened(data).seal_at], draw))
 
 
 def with_values(data: bytes, draw) -> bytes:
@@ -67,7 +69,7 @@ def with_values(data: bytes, draw) -> bytes:
     elif number == layout.RECORDS and image.names:
         name = draw.choice(image.names)
         at, length = image.row(name)[1:3]
-        record = broken(sections[number][at:at + length], draw)
+        record = broken(sections[number][at : at + length], draw)
         index = [cbor.decode(sections[layout.TOOLS])[image.names.index(name)]]
         index[0][1:3] = len(sections[number]), len(record)
         sections[number] += record
@@ -127,7 +129,7 @@ def played(path: str, data: bytes, draw) -> bool:
     try:
         files.image_of(data, path)
     except ImageError:
-        assert codes == [2, 2], codes   # what a device refuses is shown by nobody
+        assert codes == [2, 2], codes  # what a device refuses is shown by nobody
     return codes[0] == 0
 
 
@@ -149,8 +151,13 @@ def with_section(data: bytes, number: int, change) -> bytes:
     image = opened(data)
     kept = {key: image.part(key, 0, image.size_of(key)) for key in image.sections()}
     kept = {key: value if key in RAW else cbor2.loads(value) for key, value in kept.items()}
-    return write({**kept, number: change(kept[number])}, image.compiler, image.requires,
-                 image.sources, image.companions)
+    return write(
+        {**kept, number: change(kept[number])},
+        image.compiler,
+        image.requires,
+        image.sources,
+        image.companions,
+    )
 
 
 def test_what_is_local_is_checked(images, tmp_path, capsys):
@@ -167,16 +174,30 @@ def test_a_built_in_tool_that_is_not_known_here_has_no_schema(images, tmp_path, 
     for name in (b"new-tool", b"../../a."):
         path = tmp_path / "claw.cbor"
         other = with_section(data, layout.RECORDS, lambda all_: all_.replace(b"adc-read", name))
-        path.write_bytes(with_section(other, layout.TOOLS, lambda index: [
-            [row[0].replace("adc-read", name.decode()), *row[1:]] for row in index]))
+        path.write_bytes(
+            with_section(
+                other,
+                layout.TOOLS,
+                lambda index: [
+                    [row[0].replace("adc-read", name.decode()), *row[1:]] for row in index
+                ],
+            )
+        )
         assert standalone.main(["tools", str(path), "--json"]) == 0
-        row, = [row for row in json.loads(capsys.readouterr().out) if row["name"] == name.decode()]
+        (row,) = [
+            row for row in json.loads(capsys.readouterr().out) if row["name"] == name.decode()
+        ]
         assert row["input_schema"] is None and row["handler"] == "built in: " + name.decode()
 
 
-@pytest.mark.parametrize("change", [lambda wire: wire.replace(b'"tools":[', b'"tools":{'),
-                                    lambda wire: wire.replace(b'"tools":[', b'"tools":\xff'),
-                                    lambda wire: wire.replace(b'"function":{', b'"functiom":{')])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda wire: wire.replace(b'"tools":[', b'"tools":{'),
+        lambda wire: wire.replace(b'"tools":[', b'"tools":\xff'),
+        lambda wire: wire.replace(b'"function":{', b'"functiom":{'),
+    ],
+)
 def test_what_a_provider_is_sent_is_checked(images, tmp_path, capsys, change):
     path = tmp_path / "claw.cbor"
     path.write_bytes(with_section(images[-1], layout.WIRE, change))

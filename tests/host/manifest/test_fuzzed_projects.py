@@ -6,6 +6,7 @@ played here; ``make soak`` plays 100,000 variants.  One kind alone, with its fil
     CLAWLITE_SEED=7 .venv/bin/pytest -m soak -k many-toml --basetemp=/dev/shm/fuzz \
         tests/host/manifest/test_fuzzed_projects.py
 """
+
 import contextlib
 import functools
 import io
@@ -29,13 +30,19 @@ from clawlite.host.projects import new
 from clawlite.host.tools import signature
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
-COUNT = int(os.environ.get("CLAWLITE_SOAK", "100000"))      # variants of each kind
+COUNT = int(os.environ.get("CLAWLITE_SOAK", "100000"))  # variants of each kind
 TESTS = Path(__file__).resolve().parents[2]
-PROJECTS = {                        # every template, and what the tests have beside them
-    "greenhouse": None, "chat": None, "blink": None, "empty": None,
-    "fuzzed": TESTS / "host" / "fuzzed", "fixture": TESTS / "ckp" / "fixture",
-    **{name: TESTS / "golden" / name
-       for name in ("gates", "guarded", "skills", "talking", "memory", "least")},
+PROJECTS = {  # every template, and what the tests have beside them
+    "greenhouse": None,
+    "chat": None,
+    "blink": None,
+    "empty": None,
+    "fuzzed": TESTS / "host" / "fuzzed",
+    "fixture": TESTS / "ckp" / "fixture",
+    **{
+        name: TESTS / "golden" / name
+        for name in ("gates", "guarded", "skills", "talking", "memory", "least")
+    },
 }
 KINDS = {"yaml": "*.yaml", "toml": "*.toml", "py": "tools.py", "references": "*.yaml"}
 BOARDS = ("pico-w", "rpi-zero-2-w")
@@ -45,8 +52,16 @@ FOUND = [
     ("claw.yaml", lambda text: text + "{{ a: 1 }}: 2\n"),
     ("claw.yaml", lambda text: text + "? [{a: 1}, {? {b: 1} : 2}]\n: 2\n"),
     ("claw.yaml", lambda text: re.sub("description: .*", r'description: "\\ud800"', text)),
-    ("tools.py", lambda text: text + '\n\ndef bad(x: int) -> int:\n    "Say \\ud800 it."\n    return x\n'),
-    ("tools.py", lambda text: text + '\n\ndef bad(x: str = "\\udfff") -> int:\n    "Say it."\n    return x\n'),
+    (
+        "tools.py",
+        lambda text: text + '\n\ndef bad(x: int) -> int:\n    "Say \\ud800 it."\n    return x\n',
+    ),
+    (
+        "tools.py",
+        lambda text: (
+            text + '\n\ndef bad(x: str = "\\udfff") -> int:\n    "Say it."\n    return x\n'
+        ),
+    ),
     ("tools.py", lambda text: text + '\n\ndef bad(x: int, x: int):\n    "Say it."\n'),
     ("tools.py", lambda text: text + "\nbreak\n"),
     ("tools.py", lambda text: text + "\nfrom __future__ import nothing\n"),
@@ -70,14 +85,20 @@ def projects(tmp_path_factory):
 @pytest.fixture
 def remembering(monkeypatch):
     """Let what most variants share be computed once: a campaign takes a third of the time."""
-    for module, name in ((yaml_text, "read"), (compiler, "compile_pattern"), (boards, "load_all"),
-                         (boards, "profile")):
+    for module, name in (
+        (yaml_text, "read"),
+        (compiler, "compile_pattern"),
+        (boards, "load_all"),
+        (boards, "profile"),
+    ):
         monkeypatch.setattr(module, name, functools.lru_cache(256)(getattr(module, name)))
     monkeypatch.setattr(signature, "read", remembered_tools(signature.read))
 
 
 def remembered_tools(read):
-    """Return *read*, ``signature.read``, which remembers what it says of a tools.py without a mistake."""
+    """Return *read*, ``signature.read``, which remembers what it says of a tools.py without a
+    mistake.
+    """
     known = {}
 
     def remembering(source, file, problems):
@@ -88,18 +109,27 @@ def remembered_tools(read):
         if len(problems.found) == before and len(known) < 256:
             known[source, file] = found
         return found
+
     return remembering
 
 
 def hazards(folder: Path) -> None:
     """Put beside a manifest what references may meet: links, a pipe, files that are no YAML."""
-    for name, target in (("loop.yaml", "loop.yaml"), ("dangling.yaml", "nowhere"),
-                         ("out.yaml", "/etc/hostname"), ("up", "..")):
+    for name, target in (
+        ("loop.yaml", "loop.yaml"),
+        ("dangling.yaml", "nowhere"),
+        ("out.yaml", "/etc/hostname"),
+        ("up", ".."),
+    ):
         (folder / name).symlink_to(target)
     os.mkfifo(folder / "pipe.yaml")
     (folder / "folder.yaml").mkdir()
-    for name, data in (("bytes.yaml", b"\xff\xfe\0"), ("empty.yaml", b""), ("list.yaml", b"[1]\n"),
-                       ("deep.yaml", b"[" * 5000)):
+    for name, data in (
+        ("bytes.yaml", b"\xff\xfe\0"),
+        ("empty.yaml", b""),
+        ("list.yaml", b"[1]\n"),
+        ("deep.yaml", b"[" * 5000),
+    ):
         (folder / name).write_bytes(data)
 
 
@@ -118,13 +148,15 @@ def command(*args) -> tuple:
 def play(projects: Path, folder: Path, kind: str, seeds) -> int:
     """Check projects with one file of *kind* broken by each of *seeds*; return how many were valid.
 
-    Some of what is valid is built, too.  Fails at the end with each place that gave way, and its first seed.
-    """
-    texts = []                          # [(project, file, text)]
+    Some of what is valid is built, too.  Fails at the end with each place that gave way, and its
+    first seed."""
+    texts = []  # [(project, file, text)]
     for name in PROJECTS:
         shutil.copytree(projects / name, folder / name)
-        texts += [(folder / name, path, path.read_text())
-                  for path in sorted((folder / name).rglob(KINDS[kind]))]
+        texts += [
+            (folder / name, path, path.read_text())
+            for path in sorted((folder / name).rglob(KINDS[kind]))
+        ]
         if kind == "references":
             hazards(folder / name)
     valid, found = 0, {}
@@ -157,7 +189,8 @@ def played(project: str, seed: int) -> bool:
     assert code in (0, 2), code
     found = json.loads(out) if "--json" in options else None
     assert found is None or ("error" in found) == (code == 2)
-    if code == 0 and seed % 4 == 0:     # check has compiled it: what is left is to write and to tell
+    # check has compiled it: what is left is to write and to tell
+    if code == 0 and seed % 4 == 0:
         assert command("build", project, *options)[0] in (0, 2)
     return code == 0
 
@@ -166,7 +199,7 @@ def played(project: str, seed: int) -> bool:
 def test_no_variant_ends_in_a_traceback(projects, tmp_path, kind):
     first = SEED * 1_000_000
     valid = play(projects, tmp_path, kind, range(first, first + 120))
-    assert 0 < valid < 120              # some are harmless, most are not: else this tests nothing
+    assert 0 < valid < 120  # some are harmless, most are not: else this tests nothing
 
 
 @pytest.mark.soak

@@ -1,4 +1,5 @@
 """No hint leads into another refusal: what a hint says is done, and nothing is refused."""
+
 import re
 
 import pytest
@@ -16,7 +17,7 @@ def _followed(mistake: str, offer: str) -> list:
     """Return *mistake* (a value, or "key: value, ...") as it reads once *offer* is in its place."""
     if mistake.startswith('"'):
         return ['"%s"' % offer]
-    if ": " not in mistake:             # a key alone, or a reference that is not quoted
+    if ": " not in mistake:  # a key alone, or a reference that is not quoted
         return [offer + mistake[-1] if mistake.endswith(":") else offer.rpartition("/")[2]]
     value = re.compile(r"(?<=: )(\"[^\"]*\"|[^,}]+)")
     return [value.sub(lambda _: offer, mistake, count=1), re.sub(r"\A\w+", offer, mistake)]
@@ -47,15 +48,18 @@ def test_each_value_that_a_hint_offers_is_taken(tmp_path):
     assert followed >= 20 and not refused, refused
 
 
-@pytest.mark.parametrize("uri", ["mcp://server/tool", "http://example.com/mcp", "server",
-                                 "https://example.com/mcp"])
+@pytest.mark.parametrize(
+    "uri", ["mcp://server/tool", "http://example.com/mcp", "server", "https://example.com/mcp"]
+)
 def test_a_tool_of_an_mcp_server_is_mended_by_what_its_hint_says(tmp_path, uri):
     look = '        description: "Look."\n'
     with pytest.raises(ManifestErrors) as caught:
         checked(tmp_path, look, look + '        mcp_source: { uri: "%s" }\n' % uri)
         build_beside(str(tmp_path))
-    problem, = caught.value.problems
-    assert problem.hint in ("remove mcp_source, and write the tool in tools.py",
-                            "remove mcp_source, and the function answers")
-    checked(tmp_path, "garden", "garden")       # both are done: tools.py has the function
+    (problem,) = caught.value.problems
+    assert problem.hint in (
+        "remove mcp_source, and write the tool in tools.py",
+        "remove mcp_source, and the function answers",
+    )
+    checked(tmp_path, "garden", "garden")  # both are done: tools.py has the function
     build_beside(str(tmp_path))

@@ -1,7 +1,9 @@
-"""Mistakes that a newcomer makes in claw.yaml: each is one problem with its line, what was expected and what to do, or a warning.
+"""Mistakes that a newcomer makes in claw.yaml: each is one problem with its line, what was expected
+and what to do, or a warning.
 
 One whole manifest, in which a piece of text is replaced.
 """
+
 import pytest
 from whole_manifest import MANIFEST, checked, line_of
 
@@ -11,76 +13,170 @@ from clawlite.host.build import check
 
 def test_the_manifest_itself_is_right(tmp_path):
     found = checked(tmp_path, "garden", "garden")
-    assert found["not_built"] == [] and ["no rule mentions" in warning["message"] for warning in found["warnings"]].count(True) == 1
-    assert [warning["line"] for warning in found["warnings"] if "profile L" in warning["message"]] == [line_of("denied_paths")]
+    assert (
+        found["not_built"] == []
+        and ["no rule mentions" in warning["message"] for warning in found["warnings"]].count(True)
+        == 1
+    )
+    assert [
+        warning["line"] for warning in found["warnings"] if "profile L" in warning["message"]
+    ] == [line_of("denied_paths")]
     assert len(found["warnings"]) == 2
 
 
-@pytest.mark.parametrize("old, new, words", [
-    ('"/var/data", permissions: ro', '"/", permissions: rw', "write wherever the agent's user may"), ("mode: scoped", "mode: full", "write wherever the agent's user may"),
-    ('"api.example.com"', '"*.com"', "every name below a top-level domain"), ("shell: { mode: restricted", "shell: { mode: full", "exec-shell may run every command"),
-    ("      resource_limits: { timeout_ms: 30000, memory_mb: 256 }\n", "", "no resource_limits: each call has 1024 MB of memory"),
-])
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        (
+            '"/var/data", permissions: ro',
+            '"/", permissions: rw',
+            "write wherever the agent's user may",
+        ),
+        ("mode: scoped", "mode: full", "write wherever the agent's user may"),
+        ('"api.example.com"', '"*.com"', "every name below a top-level domain"),
+        ("shell: { mode: restricted", "shell: { mode: full", "exec-shell may run every command"),
+        (
+            "      resource_limits: { timeout_ms: 30000, memory_mb: 256 }\n",
+            "",
+            "no resource_limits: each call has 1024 MB of memory",
+        ),
+    ],
+)
 def test_what_allows_more_than_may_be_wanted_is_a_warning(tmp_path, old, new, words):
-    assert not any(words in warning["message"] for warning in checked(tmp_path, "garden", "garden")["warnings"])
-    warning, = [warning for warning in checked(tmp_path, old, new)["warnings"] if words in warning["message"]]
+    assert not any(
+        words in warning["message"] for warning in checked(tmp_path, "garden", "garden")["warnings"]
+    )
+    (warning,) = [
+        warning
+        for warning in checked(tmp_path, old, new)["warnings"]
+        if words in warning["message"]
+    ]
     assert warning["file"].endswith("claw.yaml")
 
 
-@pytest.mark.parametrize("old, new, words", [
-    ('"/var/data", permissions: ro', '"/", permissions: ro', "write wherever"), ('"api.example.com"', '"*.example.com"', "top-level domain"),
-    ("{ timeout_ms: 30000, memory_mb: 256 }", "{ max_processes: 5 }", "no resource_limits"), ('denied_paths: ["/workspace/private"]', 'denied_paths: ["/var/data/x"]', "profile L")])
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        ('"/var/data", permissions: ro', '"/", permissions: ro', "write wherever"),
+        ('"api.example.com"', '"*.example.com"', "top-level domain"),
+        ("{ timeout_ms: 30000, memory_mb: 256 }", "{ max_processes: 5 }", "no resource_limits"),
+        ('denied_paths: ["/workspace/private"]', 'denied_paths: ["/var/data/x"]', "profile L"),
+    ],
+)
 def test_what_is_narrow_is_no_warning(tmp_path, old, new, words):
-    assert not any(words in warning["message"] for warning in checked(tmp_path, old, new)["warnings"])
+    assert not any(
+        words in warning["message"] for warning in checked(tmp_path, old, new)["warnings"]
+    )
 
 
-@pytest.mark.parametrize("old, new, line, said", [
-    ("mode: scoped", "mode: full", "denied_paths", '"/workspace/private" lies in "/"'),
-    ('"/var/data", permissions: ro', '"/workspace/data", permissions: ro', '"/var/data"',
-     '"/workspace/data", mounted to be read, lies in "/workspace"')])
+@pytest.mark.parametrize(
+    "old, new, line, said",
+    [
+        ("mode: scoped", "mode: full", "denied_paths", '"/workspace/private" lies in "/"'),
+        (
+            '"/var/data", permissions: ro',
+            '"/workspace/data", permissions: ro',
+            '"/var/data"',
+            '"/workspace/data", mounted to be read, lies in "/workspace"',
+        ),
+    ],
+)
 def test_what_landlock_cannot_take_away_below_a_writable_folder_is_a_warning(
-        tmp_path, old, new, line, said):
-    """A right that is given to a folder holds for all below it: the folders above are closed instead."""
-    warnings = [warning for warning in checked(tmp_path, old, new)["warnings"]
-                if said in warning["message"]]
+    tmp_path, old, new, line, said
+):
+    """A right that is given to a folder holds for all below it: the folders above are closed
+    instead.
+    """
+    warnings = [
+        warning for warning in checked(tmp_path, old, new)["warnings"] if said in warning["message"]
+    ]
     assert [warning["line"] for warning in warnings] == [line_of(line)], warnings
     assert "profile L" in warnings[0]["message"] and "make nothing" in warnings[0]["message"]
 
 
 def test_relaxed_limits_are_not_among_the_defaults(tmp_path):
     checked(tmp_path, "      resource_limits: { timeout_ms: 30000, memory_mb: 256 }\n", "")
-    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[sandbox]\nrelaxed = ["memory_mb"]\n')
-    told, = [warning["message"] for warning in check.check(str(tmp_path))["warnings"] if "no resource_limits" in warning["message"]]
+    (tmp_path / "clawlite.toml").write_text(
+        'reflex = "reflex.toml"\n[sandbox]\nrelaxed = ["memory_mb"]\n'
+    )
+    (told,) = [
+        warning["message"]
+        for warning in check.check(str(tmp_path))["warnings"]
+        if "no resource_limits" in warning["message"]
+    ]
     assert "of memory" not in told and "256 processes" in told
 
 
-@pytest.mark.parametrize("old, new, words", [
-    ('"api.example.com"', '"https://api.example.com"', ["no host matches it", 'write "api.example.com"']), ('"api.example.com"', '"api.example.com:443"', ['write "api.example.com"']),
-    ('"api.example.com"', '"api.example.com/v1"', ['write "api.example.com"']), ('"api.example.com"', '" api.example.com"', ['write "api.example.com"']),
-    ('"api.example.com"', '"api example com"', ["one name for each entry"]), ('"api.example.com"', '"*"', ["mode: allow-all"]), ('"api.example.com"', '""', ["one name"]),
-    ('"api.example.com"', '"192.168.*.*"', ["there are no ranges"]), ('"api.example.com"', '"10.0.0.0/8"', ["there are no ranges"]),
-    ('"api.example.com"', '"[203.0.113.7]"', ["no host matches it", 'write "203.0.113.7"']),
-    ('"api.example.com"', '"api.*.com"', ["*.example.com"]), ('"api.example.com"', '"https://example.com:8080/a b"', ['write "example.com"']),
-    ('"/var/data"', '"var/data"', ["expected a path from the root", 'write "/var/data", or "/workspace/var/data"']), ('"/var/data"', '"/workspace/"', ["mounted already (line 31)"]),
-    ('"/var/data"', '"/var/../etc"', ["without ..", '"/etc"']), ('"/var/data"', '"~/data"', ["no home is known"]),
-    ('["\\\\beval"]', '[""]', ["matches every command", "mode: deny"]), ('["\\\\beval"]', '[".*"]', ["matches every command"]), ('["\\\\beval"]', '["(?=x)"]', ["position 0", "without that"]),
-    ('["rm"]', '[""]', ["mode: deny"]), ("id: rest", "id: look", ['a rule "look" already (line 39)']),
-    ("memory_mb: 256", "memory_mb: 268435456", ["tebibyte", "256 is as many bytes"]), ("memory_mb: 256", 'memory_mb: "256MB"', ["write 256: the number alone"]),
-    ("timeout_ms: 30000", "timeout_ms: 30s", ["write 30000: the number alone"]), ("timeout_ms: 30000", "timeout_ms: 2 min", ["write 120000"]), ("timeout_ms: 30000", 'timeout_ms: "30000"', ["remove the quotes"]),
-    ("timeout_ms: 30000", "timeout_ms: 30/s", ["write the number alone"]), ("timeout_ms: 30000", "timeout_ms: 1500us", ["write the number alone"]),
-    ("secret_ref: CONSOLE", 'secret_ref: "${CONSOLE}"', ['write "CONSOLE"']), ("level: process", "level: docker", ['did you mean "container"?']),
-    ("protocol: custom", "protocol: openai", ['did you mean "openai-compatible"?']), ("autonomy: autonomous", "autonomy: auto", ['did you mean "autonomous"?']),
-    ("permissions: ro", "permissions: read", ['did you mean "ro"?']), ("type: cli", "type: terminal", ['did you mean "cli"?']), ("action: allow, scope: all", "action: block, scope: all", ['did you mean "deny"?']),
-    ("read-file@1.0.0", "read-file", ['write "claw://registry/clawlite/read-file@1.0.0"']), ("read-file@1.0.0", "read-file@latest", ['write "claw://registry/clawlite/read-file@1.0.0"']),
-    ('"builtin:reflex"', '"reflex"', ['did you mean "builtin:reflex"?']), ('"builtin:reflex"', '"api.example.com/v1"', ['did you mean "https://api.example.com/v1"?']),
-    ("timeout_ms: 30000", "timeout: 30", ['did you mean "timeout_ms"?']), ("mount_paths:", "mounts:", ['did you mean "mount_paths"?']),
-    ("mode: restricted", "mode: whitelist", ['"deny", "full" or "restricted"']),
-])
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        (
+            '"api.example.com"',
+            '"https://api.example.com"',
+            ["no host matches it", 'write "api.example.com"'],
+        ),
+        ('"api.example.com"', '"api.example.com:443"', ['write "api.example.com"']),
+        ('"api.example.com"', '"api.example.com/v1"', ['write "api.example.com"']),
+        ('"api.example.com"', '" api.example.com"', ['write "api.example.com"']),
+        ('"api.example.com"', '"api example com"', ["one name for each entry"]),
+        ('"api.example.com"', '"*"', ["mode: allow-all"]),
+        ('"api.example.com"', '""', ["one name"]),
+        ('"api.example.com"', '"192.168.*.*"', ["there are no ranges"]),
+        ('"api.example.com"', '"10.0.0.0/8"', ["there are no ranges"]),
+        ('"api.example.com"', '"[203.0.113.7]"', ["no host matches it", 'write "203.0.113.7"']),
+        ('"api.example.com"', '"api.*.com"', ["*.example.com"]),
+        ('"api.example.com"', '"https://example.com:8080/a b"', ['write "example.com"']),
+        (
+            '"/var/data"',
+            '"var/data"',
+            ["expected a path from the root", 'write "/var/data", or "/workspace/var/data"'],
+        ),
+        ('"/var/data"', '"/workspace/"', ["mounted already (line 31)"]),
+        ('"/var/data"', '"/var/../etc"', ["without ..", '"/etc"']),
+        ('"/var/data"', '"~/data"', ["no home is known"]),
+        ('["\\\\beval"]', '[""]', ["matches every command", "mode: deny"]),
+        ('["\\\\beval"]', '[".*"]', ["matches every command"]),
+        ('["\\\\beval"]', '["(?=x)"]', ["position 0", "without that"]),
+        ('["rm"]', '[""]', ["mode: deny"]),
+        ("id: rest", "id: look", ['a rule "look" already (line 39)']),
+        ("memory_mb: 256", "memory_mb: 268435456", ["tebibyte", "256 is as many bytes"]),
+        ("memory_mb: 256", 'memory_mb: "256MB"', ["write 256: the number alone"]),
+        ("timeout_ms: 30000", "timeout_ms: 30s", ["write 30000: the number alone"]),
+        ("timeout_ms: 30000", "timeout_ms: 2 min", ["write 120000"]),
+        ("timeout_ms: 30000", 'timeout_ms: "30000"', ["remove the quotes"]),
+        ("timeout_ms: 30000", "timeout_ms: 30/s", ["write the number alone"]),
+        ("timeout_ms: 30000", "timeout_ms: 1500us", ["write the number alone"]),
+        ("secret_ref: CONSOLE", 'secret_ref: "${CONSOLE}"', ['write "CONSOLE"']),
+        ("level: process", "level: docker", ['did you mean "container"?']),
+        ("protocol: custom", "protocol: openai", ['did you mean "openai-compatible"?']),
+        ("autonomy: autonomous", "autonomy: auto", ['did you mean "autonomous"?']),
+        ("permissions: ro", "permissions: read", ['did you mean "ro"?']),
+        ("type: cli", "type: terminal", ['did you mean "cli"?']),
+        ("action: allow, scope: all", "action: block, scope: all", ['did you mean "deny"?']),
+        ("read-file@1.0.0", "read-file", ['write "claw://registry/clawlite/read-file@1.0.0"']),
+        (
+            "read-file@1.0.0",
+            "read-file@latest",
+            ['write "claw://registry/clawlite/read-file@1.0.0"'],
+        ),
+        ('"builtin:reflex"', '"reflex"', ['did you mean "builtin:reflex"?']),
+        (
+            '"builtin:reflex"',
+            '"api.example.com/v1"',
+            ['did you mean "https://api.example.com/v1"?'],
+        ),
+        ("timeout_ms: 30000", "timeout: 30", ['did you mean "timeout_ms"?']),
+        ("mount_paths:", "mounts:", ['did you mean "mount_paths"?']),
+        ("mode: restricted", "mode: whitelist", ['"deny", "full" or "restricted"']),
+    ],
+)
 def test_one_problem_with_its_line_and_what_to_do(tmp_path, old, new, words):
     with pytest.raises(ManifestErrors) as caught:
         checked(tmp_path, old, new)
     (problem,) = caught.value.problems
-    assert problem.line == line_of(old) and problem.hint or "expected" in problem.text(), problem.text()
+    assert problem.line == line_of(old) and problem.hint or "expected" in problem.text(), (
+        problem.text()
+    )
     for word in words:
         assert word in problem.text(), problem.text()
 
@@ -94,45 +190,145 @@ def test_a_secret_in_a_manifest_is_refused_and_not_shown(tmp_path):
 
 @pytest.mark.parametrize("mode", ["environment", "file-mount"])
 def test_an_injection_that_level_none_does_not_have(tmp_path, mode):
-    text = MANIFEST[MANIFEST.index("      level: process"):MANIFEST.index("  policies:")]
+    text = MANIFEST[MANIFEST.index("      level: process") : MANIFEST.index("  policies:")]
     with pytest.raises(ManifestErrors) as caught:
-        checked(tmp_path, text, "      level: none\n      capabilities: { secrets: { injection: %s } }\n" % mode)
-    assert [problem.text() for problem in caught.value.problems if "nobody is given a secret" in problem.message and "use level: process" in problem.hint]
+        checked(
+            tmp_path,
+            text,
+            "      level: none\n      capabilities: { secrets: { injection: %s } }\n" % mode,
+        )
+    assert [
+        problem.text()
+        for problem in caught.value.problems
+        if "nobody is given a secret" in problem.message and "use level: process" in problem.hint
+    ]
 
 
-@pytest.mark.parametrize("old, new, said", [
-    ("mode: allowlist", "mode: deny", "allowed_hosts say nothing with mode deny: mode: allowlist keeps to them"),
-    ('allowed_hosts: ["api.example.com"]', "allowed_hosts: []", "mode allowlist without allowed_hosts lets tools reach no host"),
-    ('["\\\\beval"]', '["eval\\\\s+"]', '"eval\\s+" matches inside of longer words too, once their quotation marks are gone: "\\beval\\s+" begins at a word'),
-    ("mode: restricted", "mode: full", "what is blocked says nothing with mode full: mode: restricted keeps to it"),
-    ("mode: scoped", "mode: full", "mount_paths say nothing with mode full: mode: scoped keeps to them"),
-    ('"/workspace/private"', '"/srv/private"', 'denied_paths: "/srv/private" lies outside every mount, where nothing can be reached anyway'),
-    ("match: { name: look }", "match: { name: lok }", 'rule look: there is no tool "lok" here, so it never matches: did you mean "look"?'),
-    ("match: { name: look }", "match: { name: elsewhere }", 'rule look: there is no tool "elsewhere" here, so it never matches'),
-    ("match: { name: look }", "match: { name: look }, approval: { timeout_seconds: 5 }", "approval says nothing with action allow: action: require-approval asks first"),
-    ("match: { name: look }", 'match: { name: look }, conditions: { path_within: "/workspace" }', "rule look has path_within, and no argument of look holds a path: it never matches there"),
-])
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        (
+            "mode: allowlist",
+            "mode: deny",
+            "allowed_hosts say nothing with mode deny: mode: allowlist keeps to them",
+        ),
+        (
+            'allowed_hosts: ["api.example.com"]',
+            "allowed_hosts: []",
+            "mode allowlist without allowed_hosts lets tools reach no host",
+        ),
+        (
+            '["\\\\beval"]',
+            '["eval\\\\s+"]',
+            '"eval\\s+" matches inside of longer words too, once '
+            'their quotation marks are gone: "\\beval\\s+" begins at '
+            "a word",
+        ),
+        (
+            "mode: restricted",
+            "mode: full",
+            "what is blocked says nothing with mode full: mode: restricted keeps to it",
+        ),
+        (
+            "mode: scoped",
+            "mode: full",
+            "mount_paths say nothing with mode full: mode: scoped keeps to them",
+        ),
+        (
+            '"/workspace/private"',
+            '"/srv/private"',
+            'denied_paths: "/srv/private" lies outside every '
+            "mount, where nothing can be reached anyway",
+        ),
+        (
+            "match: { name: look }",
+            "match: { name: lok }",
+            'rule look: there is no tool "lok" here, so it never matches: did you mean "look"?',
+        ),
+        (
+            "match: { name: look }",
+            "match: { name: elsewhere }",
+            'rule look: there is no tool "elsewhere" here, so it never matches',
+        ),
+        (
+            "match: { name: look }",
+            "match: { name: look }, approval: { timeout_seconds: 5 }",
+            "approval says nothing with action allow: action: require-approval asks first",
+        ),
+        (
+            "match: { name: look }",
+            'match: { name: look }, conditions: { path_within: "/workspace" }',
+            "rule "
+            "look "
+            "has "
+            "path_within, "
+            "and "
+            "no "
+            "argument "
+            "of "
+            "look "
+            "holds "
+            "a "
+            "path: "
+            "it "
+            "never "
+            "matches "
+            "there",
+        ),
+    ],
+)
 def test_what_says_nothing_is_a_warning(tmp_path, old, new, said):
     found = checked(tmp_path, old, new)["warnings"]
     at = line_of("mount_paths") + 1 if "mount_paths" in said else line_of(old)
     assert [warning["line"] for warning in found if warning["message"] == said] == [at], found
 
 
-@pytest.mark.parametrize("new", ["match: { name: 'lo*' }", "match: { name: read_file }", "match: { name: far__tool }", "match: { name: service.tool }"])
+@pytest.mark.parametrize(
+    "new",
+    [
+        "match: { name: 'lo*' }",
+        "match: { name: read_file }",
+        "match: { name: far__tool }",
+        "match: { name: service.tool }",
+    ],
+)
 def test_names_that_may_be_meant_are_not_warned_of(tmp_path, new):
-    assert not [w for w in checked(tmp_path, "match: { name: look }", new)["warnings"] if "there is no tool" in w["message"]]
+    assert not [
+        w
+        for w in checked(tmp_path, "match: { name: look }", new)["warnings"]
+        if "there is no tool" in w["message"]
+    ]
 
 
-@pytest.mark.parametrize("old, new, line", [("garden.\"", "garden.", 9), ("description: \"Look.\"", "description: \"Look.", 21), ("\"/workspace/private\"", "'/workspace/private\"", 33)])
+@pytest.mark.parametrize(
+    "old, new, line",
+    [
+        ('garden."', "garden.", 9),
+        ('description: "Look."', 'description: "Look.', 21),
+        ('"/workspace/private"', "'/workspace/private\"", 33),
+    ],
+)
 def test_a_quotation_mark_that_is_not_closed_is_told_by_its_line(tmp_path, old, new, line):
     with pytest.raises(ManifestErrors) as caught:
         checked(tmp_path, old, new)
-    assert "close the quotation mark that begins on line %d" % line in str(caught.value) or caught.value.problems[0].line == line
+    assert (
+        "close the quotation mark that begins on line %d" % line in str(caught.value)
+        or caught.value.problems[0].line == line
+    )
 
 
-@pytest.mark.parametrize("reflex, said", [
-    ('[[rule]]\nwhen = "hello\nsay = "Hi."\n', "reflex.toml:2: not TOML: "), ('[[rule]]\nwhen = "a"\nwhen = "b"\n', "reflex.toml:3: not TOML: this name is here twice"),
-    ('[[rule]]\nwhen = "hello"\ncall = "lok"\n', 'rule[0].call: unknown tool "lok" - did you mean "look"?'), ('[[rule]]\nwhen = "so {a:itn}"\nsay = "Hi."\n', 'found "{a:itn}"')])
+@pytest.mark.parametrize(
+    "reflex, said",
+    [
+        ('[[rule]]\nwhen = "hello\nsay = "Hi."\n', "reflex.toml:2: not TOML: "),
+        ('[[rule]]\nwhen = "a"\nwhen = "b"\n', "reflex.toml:3: not TOML: this name is here twice"),
+        (
+            '[[rule]]\nwhen = "hello"\ncall = "lok"\n',
+            'rule[0].call: unknown tool "lok" - did you mean "look"?',
+        ),
+        ('[[rule]]\nwhen = "so {a:itn}"\nsay = "Hi."\n', 'found "{a:itn}"'),
+    ],
+)
 def test_a_mistake_in_a_file_that_clawlite_alone_reads_is_no_valid_manifest(tmp_path, reflex, said):
     checked(tmp_path, "garden", "garden")
     (tmp_path / "reflex.toml").write_text(reflex)
@@ -143,6 +339,10 @@ def test_a_mistake_in_a_file_that_clawlite_alone_reads_is_no_valid_manifest(tmp_
 
 def test_a_mistake_in_clawlite_toml_that_only_a_build_sees(tmp_path):
     checked(tmp_path, "garden", "garden")
-    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[memory]\npower_safe = ["fcats"]\n')
-    with pytest.raises(ManifestErrors, match='clawlite.toml:3: memory.power_safe.0.: there is no store "fcats"'):
+    (tmp_path / "clawlite.toml").write_text(
+        'reflex = "reflex.toml"\n[memory]\npower_safe = ["fcats"]\n'
+    )
+    with pytest.raises(
+        ManifestErrors, match='clawlite.toml:3: memory.power_safe.0.: there is no store "fcats"'
+    ):
         check.check(str(tmp_path))

@@ -1,4 +1,5 @@
 """One mistake is one problem: each key of a project, misspelt alone."""
+
 import re
 import shutil
 
@@ -8,7 +9,14 @@ from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import check
 from clawlite.host.projects import new
 
-FILES = ("claw.yaml", "policy.yaml", "tools/water.yaml", "tools/read-soil.yaml", "clawlite.toml", "reflex.toml")
+FILES = (
+    "claw.yaml",
+    "policy.yaml",
+    "tools/water.yaml",
+    "tools/read-soil.yaml",
+    "clawlite.toml",
+    "reflex.toml",
+)
 KEY = re.compile(r'(?m)(?<![\w"])([a-z][a-z_]{2,})(?=:(?:\s|$)| = )')
 
 
@@ -25,11 +33,13 @@ def test_a_misspelt_key_is_one_problem(greenhouse, tmp_path, name):
     text = (greenhouse / name).read_text()
     count, more = 0, []
     for found in KEY.finditer(text):
-        line = text[text.rfind("\n", 0, found.start()) + 1:found.start()]
+        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
         if "#" in line:
             continue
         key = found[1]
-        (tmp_path / "g" / name).write_text(text[:found.start()] + key[:-2] + key[-1] + key[-2] + text[found.end():])
+        (tmp_path / "g" / name).write_text(
+            text[: found.start()] + key[:-2] + key[-1] + key[-2] + text[found.end() :]
+        )
         try:
             check.check(str(tmp_path / "g"))
         except ManifestErrors as e:

@@ -1,4 +1,5 @@
 """``clawlite new --board``: what a template makes can be built for the board that was named."""
+
 import subprocess
 import sys
 import tomllib
@@ -13,7 +14,13 @@ from clawlite.host.projects import new, new_board
 
 
 def clawlite(*arguments, cwd) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "clawlite", *arguments], cwd=cwd, text=True, capture_output=True, timeout=300)
+    return subprocess.run(
+        [sys.executable, "-m", "clawlite", *arguments],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        timeout=300,
+    )
 
 
 def _settings(folder) -> dict:
@@ -39,25 +46,39 @@ def test_a_greenhouse_reads_its_sensor_asks_and_waters(tmp_path, board):
 
 def test_a_board_without_an_adc_has_a_sensor_with_a_digital_output(tmp_path):
     written = new.new(str(tmp_path / "there"), board="rpi-4")
-    assert sorted(written) == sorted(new.new(str(tmp_path / "other"))) and not [file for file in written if "digital" in file]
-    assert _settings(tmp_path / "there")["pins"][0] == {"name": "soil", "pin": 26, "kind": "input", "simulate": {"start": 1}}
+    assert sorted(written) == sorted(new.new(str(tmp_path / "other"))) and not [
+        file for file in written if "digital" in file
+    ]
+    assert _settings(tmp_path / "there")["pins"][0] == {
+        "name": "soil",
+        "pin": 26,
+        "kind": "input",
+        "simulate": {"start": 1},
+    }
     assert "digital-read@1.0.0" in (tmp_path / "there/claw.yaml").read_text()
 
 
 def test_a_kind_of_pin_that_a_board_lacks_is_said():
     with pytest.raises(ClawError, match="rpi-4 has no pin of kind adc"):
-        new_board.fitted('[[pins]]\nname = "soil"\npin = 26\nkind = "adc"\n', boards.profile("rpi-4"), False)
+        new_board.fitted(
+            '[[pins]]\nname = "soil"\npin = 26\nkind = "adc"\n', boards.profile("rpi-4"), False
+        )
 
 
 def test_pins_that_the_board_has_stay_as_they_are(tmp_path):
     new.new(str(tmp_path / "with"), board="pico-w")
     new.new(str(tmp_path / "without"))
-    assert (tmp_path / "with/clawlite.toml").read_text() == (tmp_path / "without/clawlite.toml").read_text()
+    assert (tmp_path / "with/clawlite.toml").read_text() == (
+        tmp_path / "without/clawlite.toml"
+    ).read_text()
 
 
 def test_other_pins_are_those_of_the_board(tmp_path):
     new.new(str(tmp_path / "there"), board="esp32-c3")
-    assert [(pin["name"], pin["pin"]) for pin in _settings(tmp_path / "there")["pins"]] == [("soil", 1), ("pump", 5)]
+    assert [(pin["name"], pin["pin"]) for pin in _settings(tmp_path / "there")["pins"]] == [
+        ("soil", 1),
+        ("pump", 5),
+    ]
 
 
 @pytest.mark.parametrize("offline", [False, True])

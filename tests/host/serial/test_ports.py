@@ -1,4 +1,7 @@
-"""What is attached: USB ids, bootloaders, virtual boards, who has a port open, and which one a command means."""
+"""What is attached: USB ids, bootloaders, virtual boards, who has a port open, and which one a
+command means.
+"""
+
 import json
 import os
 import pty
@@ -20,7 +23,9 @@ from clawlite.host.sim.sim import Sim
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch, tmp_path):
-    """Return an empty machine: a list of what pyserial finds, to add to; no USB devices; a registry of its own."""
+    """Return an empty machine: a list of what pyserial finds, to add to; no USB devices; a
+    registry of its own.
+    """
     found = []
     monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(ports, "_comports", lambda: found)
@@ -30,7 +35,9 @@ def machine(monkeypatch, tmp_path):
 
 @pytest.fixture
 def terminal():
-    """Return the path of a pseudo-terminal that stands for a serial device, held open by nobody else."""
+    """Return the path of a pseudo-terminal that stands for a serial device, held open by nobody
+    else.
+    """
     ends = pty.openpty()
     yield os.ttyname(ends[1])
     for fd in ends:
@@ -38,30 +45,54 @@ def terminal():
 
 
 def info(device, vid=None, pid=None, serial=None, location=None):
-    return types.SimpleNamespace(device=device, vid=vid, pid=pid, serial_number=serial, location=location)
+    return types.SimpleNamespace(
+        device=device, vid=vid, pid=pid, serial_number=serial, location=location
+    )
 
 
 def test_a_board_is_known_by_its_usb_ids(machine, terminal):
     machine.append(info(terminal, 0x2E8A, 0x0005, "E6614103E72B2A2F"))
-    port, = ports.ports()
+    (port,) = ports.ports()
     assert {"pico", "pico-w"} <= set(port.pop("boards"))
-    assert port == {"port": terminal, "usb": "2E8A:0005", "serial": "E6614103E72B2A2F", "state": "free", "holders": [],
-                    "id": "usb:2E8A:0005:E6614103E72B2A2F", "virtual": False}
+    assert port == {
+        "port": terminal,
+        "usb": "2E8A:0005",
+        "serial": "E6614103E72B2A2F",
+        "state": "free",
+        "holders": [],
+        "id": "usb:2E8A:0005:E6614103E72B2A2F",
+        "virtual": False,
+    }
     assert ports.choose()["port"] == terminal
-    assert ports.choose(terminal)["id"] == ports.choose("usb:2E8A:0005:E6614103E72B2A2F")["id"] == port["id"]
+    assert (
+        ports.choose(terminal)["id"]
+        == ports.choose("usb:2E8A:0005:E6614103E72B2A2F")["id"]
+        == port["id"]
+    )
     assert ports.find(port["id"]) == terminal
 
 
 def test_boards_without_a_serial_number_are_told_apart_by_their_socket(machine, terminal):
-    machine += [info(terminal, 0x1A86, 0x7523, None, "1-2"), info(terminal, 0x1A86, 0x7523, None, "1-3")]
-    assert [port["id"] for port in ports.ports()] == ["usb:1A86:7523:at 1-2", "usb:1A86:7523:at 1-3"]
+    machine += [
+        info(terminal, 0x1A86, 0x7523, None, "1-2"),
+        info(terminal, 0x1A86, 0x7523, None, "1-3"),
+    ]
+    assert [port["id"] for port in ports.ports()] == [
+        "usb:1A86:7523:at 1-2",
+        "usb:1A86:7523:at 1-3",
+    ]
 
 
 def test_nothing_is_chosen_between_two_boards(machine, terminal):
     machine += [info(terminal, 0x2E8A, 0x0005, "A"), info(terminal + "x", 0x1234, 0x5678, "B")]
-    with pytest.raises(ports.NoPort, match=f"more than one board is attached: {terminal} .*A.*, {terminal}x .unknown board, B.") as caught:
+    with pytest.raises(
+        ports.NoPort,
+        match=f"more than one board is attached: {terminal} .*A.*, {terminal}x .unknown board, B.",
+    ) as caught:
         ports.choose()
-    assert caught.value.exit_code == 3 and [port["serial"] for port in caught.value.data["ports"]] == ["A", "B"]
+    assert caught.value.exit_code == 3 and [
+        port["serial"] for port in caught.value.data["ports"]
+    ] == ["A", "B"]
 
 
 def test_a_uart_of_the_machine_is_taken_only_by_name(machine, terminal):
@@ -88,8 +119,12 @@ def test_a_board_in_its_bootloader_is_shown_and_not_chosen(tmp_path):
         (tmp_path / "usb" / "1-4").mkdir(parents=True, exist_ok=True)
         (tmp_path / "usb" / "1-4" / name).write_text(value + "\n")
     (tmp_path / "usb" / "usb1").mkdir()
-    port, = ports.ports()
-    assert (port["port"], port["state"], port["id"]) == (None, "bootloader", "usb:2E8A:0003:E0C912D24340")
+    (port,) = ports.ports()
+    assert (port["port"], port["state"], port["id"]) == (
+        None,
+        "bootloader",
+        "usb:2E8A:0003:E0C912D24340",
+    )
     with pytest.raises(ports.NoPort) as caught:
         ports.choose()
     assert caught.value.hint == "the board in its bootloader needs MicroPython first"
@@ -99,14 +134,26 @@ def test_a_board_in_its_bootloader_is_shown_and_not_chosen(tmp_path):
 def test_who_has_a_port_open_is_named(tmp_path, machine):
     with simulated(tmp_path / "flash") as board:
         assert ports.choose()["state"] == "free" and holders([board.path]) == {board.path: []}
-        with Agent(linux("console", "--port", board.path), tmp_path, env={"CLAWLITE_STATE": tmp_path / "state"}) as other:
+        with Agent(
+            linux("console", "--port", board.path),
+            tmp_path,
+            env={"CLAWLITE_STATE": tmp_path / "state"},
+        ) as other:
             eventually(lambda: holders([board.path])[board.path])
-            port, = ports.ports()
-            assert port["state"] == "busy" and port["holders"] == [{"pid": other.process.pid, "name": "clawlite"}]
-            with pytest.raises(ports.PortRefused, match=rf"{board.path} is in use by .* \(pid {other.process.pid}\)") as caught:
+            (port,) = ports.ports()
+            assert port["state"] == "busy" and port["holders"] == [
+                {"pid": other.process.pid, "name": "clawlite"}
+            ]
+            with pytest.raises(
+                ports.PortRefused,
+                match=rf"{board.path} is in use by .* \(pid "
+                rf"{other.process.pid}\)",
+            ) as caught:
                 ports.choose()
             assert caught.value.exit_code == 4 and "end that program" in caught.value.hint
-            done = clawlite("console", "--port", board.path, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state")
+            done = clawlite(
+                "console", "--port", board.path, cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state"
+            )
             assert done.returncode == 4 and f"(pid {other.process.pid})" in done.stderr
 
 
@@ -117,25 +164,41 @@ def test_the_program_that_is_the_board_is_not_in_its_way(tmp_path, machine):
         board.expect("/dev/pts/", 30)
         path = os.path.realpath(tmp_path / "board")
         done = clawlite("doctor", "--port", path, "--json", cwd=tmp_path, **told)
-        assert [(row["state"], row["what"]) for row in json.loads(done.stdout) if row["check"] == "port"] == [("ok", f"{path} is free")]
+        assert [
+            (row["state"], row["what"]) for row in json.loads(done.stdout) if row["check"] == "port"
+        ] == [("ok", f"{path} is free")]
         with open(path, "rb") as mine, pytest.raises(ports.PortRefused) as caught:
             raise ports.refused(mine.name)
-        assert caught.value.message == f"{path} is in use"           # by this process alone
+        assert caught.value.message == f"{path} is in use"  # by this process alone
         script = f"import sys; held = open('{path}', 'rb'); print(1, flush=True); sys.stdin.read()"
-        with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        with subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other:
             assert other.stdout.readline() == b"1\n"
-            with pytest.raises(ports.PortRefused, match=rf"is in use by python[0-9.]* \(pid {other.pid}\)"):
+            with pytest.raises(
+                ports.PortRefused,
+                match=rf"is in use by python[0-9.]* \(pid "
+                rf"{other.pid}\)",
+            ):
                 ports.choose(path)
             done = clawlite("doctor", "--port", path, "--json", cwd=tmp_path, **told)
             other.stdin.close()
-        row, = [row for row in json.loads(done.stdout) if row["check"] == "port"]
-        assert row["state"] == "wrong" and row["mend"] == f"kill {other.pid}" and str(board.process.pid) not in row["what"]
+        (row,) = [row for row in json.loads(done.stdout) if row["check"] == "port"]
+        assert (
+            row["state"] == "wrong"
+            and row["mend"] == f"kill {other.pid}"
+            and str(board.process.pid) not in row["what"]
+        )
 
 
-def test_a_port_that_nothing_lists_has_the_same_id_from_every_folder(tmp_path, monkeypatch, machine, terminal):
+def test_a_port_that_nothing_lists_has_the_same_id_from_every_folder(
+    tmp_path, monkeypatch, machine, terminal
+):
     (tmp_path / "link").symlink_to(terminal)
     monkeypatch.chdir(tmp_path)
-    assert {ports.choose(name)["id"] for name in ("link", "./link", str(tmp_path / "link"))} == {str(tmp_path / "link")}
+    assert {ports.choose(name)["id"] for name in ("link", "./link", str(tmp_path / "link"))} == {
+        str(tmp_path / "link")
+    }
     assert ports.choose("link")["port"] == "link"
 
 
@@ -162,7 +225,16 @@ def test_who_may_not_open_a_port_is_told_the_group_to_join(tmp_path, terminal):
 
 def test_a_virtual_board_that_is_just_ending_is_gone(tmp_path, machine, terminal):
     for port, count in ((terminal, 1), (str(tmp_path / "gone"), 0)):
-        kept = sim.register({"port": port, "link": None, "board": "sim", "id": "sim:x", "folder": None, "pid": os.getpid()})
+        kept = sim.register(
+            {
+                "port": port,
+                "link": None,
+                "board": "sim",
+                "id": "sim:x",
+                "folder": None,
+                "pid": os.getpid(),
+            }
+        )
         assert len(ports.ports()) == count
         sim.forget(kept)
 
@@ -180,25 +252,44 @@ def test_the_command_shows_virtual_boards(tmp_path):
     with Sim(link=str(tmp_path / "tty")) as board:
         shown = clawlite("ports", cwd=tmp_path, **state)
         assert shown.returncode == 0 and shown.stderr == ""
-        row, = [line.split() for line in shown.stdout.splitlines() if line.startswith(board.path)]
+        (row,) = [line.split() for line in shown.stdout.splitlines() if line.startswith(board.path)]
         assert row == [board.path, "sim", "-", "free", f"sim:{tmp_path}/tty"]
         found = json.loads(clawlite("ports", "--json", cwd=tmp_path, **state).stdout)
         assert [port for port in found if port["virtual"]] == [
-            {"port": board.path, "boards": ["sim"], "usb": None, "serial": None, "state": "free", "holders": [],
-             "id": f"sim:{tmp_path}/tty", "virtual": True}]
+            {
+                "port": board.path,
+                "boards": ["sim"],
+                "usb": None,
+                "serial": None,
+                "state": "free",
+                "holders": [],
+                "id": f"sim:{tmp_path}/tty",
+                "virtual": True,
+            }
+        ]
     found = clawlite("ports", "--json", cwd=tmp_path, **state)
-    assert found.returncode == 0 and not [port for port in json.loads(found.stdout) if port["virtual"]]
+    assert found.returncode == 0 and not [
+        port for port in json.loads(found.stdout) if port["virtual"]
+    ]
 
 
 @needs_micropython
 def test_watching_tells_each_change(tmp_path):
-    with Agent(linux("ports", "--watch", "--json"), tmp_path, env={"CLAWLITE_STATE": tmp_path / "state"},
-               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as watch:     # ignored in a job with "&"
+    with Agent(
+        linux("ports", "--watch", "--json"),
+        tmp_path,
+        env={"CLAWLITE_STATE": tmp_path / "state"},
+        # ignored in a job with "&"
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as watch:
+
         def next_of(board):
-            event = watch.message()         # this machine may have ports of its own; a process that just begins holds this a moment
+            # this machine may have ports of its own; a process that just begins holds this a moment
+            event = watch.message()
             while event["port"] != board.path or event["event"] == "changed":
                 event = watch.message()
             return event["event"], event["boards"]
+
         with Sim() as board:
             assert next_of(board) == ("added", ["sim"])
         assert next_of(board) == ("removed", ["sim"])
@@ -208,9 +299,13 @@ def test_watching_tells_each_change(tmp_path):
 
 def test_without_a_board_the_next_step_is_told(tmp_path, capsys):
     from clawlite.host.cli import ui
+
     ui.attached(ports.ports(), False)
     said = capsys.readouterr()
-    assert said.out == "" and said.err == ("No board is attached: plug one in with a USB cable that carries data, or start a virtual "
-                                           "one: clawlite sim.\n")
+    assert said.out == "" and said.err == (
+        "No board is attached: plug one in with a USB cable "
+        "that carries data, or start a virtual "
+        "one: clawlite sim.\n"
+    )
     ui.attached(ports.ports(), True)
     assert capsys.readouterr().out == "[]\n"

@@ -1,4 +1,5 @@
 """The virtual board: real MicroPython, real pseudo-terminals, real mpremote."""
+
 import hashlib
 import json
 import os
@@ -24,6 +25,7 @@ def state(monkeypatch, tmp_path):
 
 # -- as a board
 
+
 @needs_micropython
 def test_mpremote_works_as_with_a_board(tmp_path):
     (tmp_path / "hello.txt").write_text("hello\n" * 100)
@@ -32,16 +34,26 @@ def test_mpremote_works_as_with_a_board(tmp_path):
         assert mpremote(board.path, "exec", "print(6 * 7)") == "42\n"
         mpremote(board.path, "fs", "cp", tmp_path / "hello.txt", ":hello.txt")
         assert "hello.txt" in mpremote(board.path, "fs", "ls")
-        assert mpremote(board.path, "fs", "sha256sum", "hello.txt").split()[-1] == hashlib.sha256(b"hello\n" * 100).hexdigest()
+        assert (
+            mpremote(board.path, "fs", "sha256sum", "hello.txt").split()[-1]
+            == hashlib.sha256(b"hello\n" * 100).hexdigest()
+        )
         assert mpremote(board.path, "fs", "cat", ":hello.txt") == "hello\n" * 100
         assert mpremote(board.path, "soft-reset") == ""
-        assert mpremote(board.path, "run", tmp_path / "show.py") == "['hello.txt']\n", "the flash is all that the board sees"
+        assert mpremote(board.path, "run", tmp_path / "show.py") == "['hello.txt']\n", (
+            "the flash is all that the board sees"
+        )
         assert mpremote(board.path, "resume", "exec", "x = 1", "exec", "print(x)") == "1\n"
 
 
 @needs_micropython
 def test_a_soft_reset_runs_boot_then_main(tmp_path):
-    with simulated(tmp_path / "flash", "print('main', __name__, order)\n", "order = ['boot']\n") as board, Client(board.path) as client:
+    with (
+        simulated(
+            tmp_path / "flash", "print('main', __name__, order)\n", "order = ['boot']\n"
+        ) as board,
+        Client(board.path) as client,
+    ):
         client.expect(PROMPT)
         client.send(b"\x04")
         assert client.expect(b"MPY: soft reboot\r\n") == b"\r\n"
@@ -51,7 +63,9 @@ def test_a_soft_reset_runs_boot_then_main(tmp_path):
         client.send(b"\x01")
         client.expect(b"raw REPL; CTRL-B to exit\r\n>")
         client.send(b"\x04")
-        assert client.expect(b"raw REPL; CTRL-B to exit\r\n>") == b"OK\r\nMPY: soft reboot\r\n\r\n", "boot.py alone, and no banner between"
+        assert (
+            client.expect(b"raw REPL; CTRL-B to exit\r\n>") == b"OK\r\nMPY: soft reboot\r\n\r\n"
+        ), "boot.py alone, and no banner between"
         client.send(b"print(order)\x04")
         client.expect(b"OK['boot']\n\x04\x04>")
         client.send(b"\x02")
@@ -78,9 +92,12 @@ def test_ctrl_c_interrupts_main_and_leaves_its_variables(tmp_path):
 @needs_micropython
 @needs_micropython
 def test_ctrl_c_in_a_collection_ends_at_the_prompt_too(tmp_path):
-    main = "import gc\nkept = [[n] for n in range(4000)]\nprint('works')\nwhile True:\n    gc.collect()\n"
+    main = (
+        "import gc\nkept = [[n] for n in range(4000)]\nprint('works')\nwhile True:\n    "
+        "gc.collect()\n"
+    )
     with simulated(tmp_path / "flash", main=main, heap="512k") as sim, Client(sim.path) as client:
-        for _ in range(8):              # the unix port does not survive most of these
+        for _ in range(8):  # the unix port does not survive most of these
             client.send(b"\r\x04")
             client.expect(b"works")
             client.send(b"\x03")
@@ -107,7 +124,10 @@ def test_a_program_may_have_ctrl_c_as_a_character():
     with Sim() as board, Client(board.path) as client:
         client.send(b"\x01")
         client.expect(b">")
-        client.send(b"import sys, micropython\nmicropython.kbd_intr(-1)\nprint('go')\nprint(sys.stdin.buffer.read(3))\x04")
+        client.send(
+            b"import sys, micropython\nmicropython.kbd_intr(-1)\nprint('go')\n"
+            b"print(sys.stdin.buffer.read(3))\x04"
+        )
         client.expect(b"go\n")
         client.send(b"a\x03b")
         client.expect(b"b'a\\x03b'\n")
@@ -115,7 +135,10 @@ def test_a_program_may_have_ctrl_c_as_a_character():
 
 @needs_micropython
 def test_sys_exit_in_main_is_a_soft_reset(tmp_path):
-    main = "import os, sys\nif 'again' not in os.listdir():\n    open('again', 'w').close()\n    sys.exit()\nprint('second time')\n"
+    main = (
+        "import os, sys\nif 'again' not in os.listdir():\n    open('again', 'w').close()\n    "
+        "sys.exit()\nprint('second time')\n"
+    )
     with simulated(tmp_path / "flash", main) as board, Client(board.path) as client:
         client.expect(PROMPT)
         os.remove(tmp_path / "flash" / "again")
@@ -125,14 +148,22 @@ def test_sys_exit_in_main_is_a_soft_reset(tmp_path):
 
 @needs_micropython
 def test_a_fault_in_main_is_shown_and_ends_in_the_repl(tmp_path):
-    with simulated(tmp_path / "flash", "1 / 0\n", "print('boot')\n") as board, Client(board.path) as client:
+    with (
+        simulated(tmp_path / "flash", "1 / 0\n", "print('boot')\n") as board,
+        Client(board.path) as client,
+    ):
         shown = client.expect(PROMPT)
-        assert b'File "main.py", line 1, in <module>\nZeroDivisionError' in shown and b"boot\n" in shown
+        assert (
+            b'File "main.py", line 1, in <module>\nZeroDivisionError' in shown
+            and b"boot\n" in shown
+        )
 
 
 @needs_micropython
 def test_output_that_nobody_reads_holds_nothing_up_and_a_reader_misses_nothing(tmp_path):
-    main = "for i in range(20000):\n    print('line %d of very many' % i)\nopen('done', 'w').close()\n"
+    main = (
+        "for i in range(20000):\n    print('line %d of very many' % i)\nopen('done', 'w').close()\n"
+    )
     with simulated(tmp_path / "flash", main) as board:
         eventually((tmp_path / "flash" / "done").exists)
         os.remove(tmp_path / "flash" / "done")
@@ -157,6 +188,7 @@ def test_the_heap_has_the_size_that_was_asked_for():
 
 # -- its life
 
+
 @needs_micropython
 def test_files_are_kept_in_a_folder_that_was_named_and_else_nowhere(tmp_path):
     with Sim() as board:
@@ -165,7 +197,12 @@ def test_files_are_kept_in_a_folder_that_was_named_and_else_nowhere(tmp_path):
     assert not os.path.exists(board.folder)
     for expected in ("[]", "['note']"):
         with Sim(folder=str(tmp_path / "flash")) as board:
-            assert mpremote(board.path, "exec", "import os; print(os.listdir()); open('note', 'w').close()") == expected + "\n"
+            assert (
+                mpremote(
+                    board.path, "exec", "import os; print(os.listdir()); open('note', 'w').close()"
+                )
+                == expected + "\n"
+            )
 
 
 @needs_micropython
@@ -173,12 +210,16 @@ def test_several_at_once_are_told_apart(tmp_path):
     with Sim() as one, Sim(link=str(tmp_path / "tty")) as two:
         mpremote(one.path, "exec", "open('first', 'w').close()")
         assert mpremote(str(tmp_path / "tty"), "exec", "import os; print(os.listdir())") == "[]\n"
-        assert [facts["port"] for facts in running()] == [facts["port"] for facts in sorted((one.facts, two.facts), key=lambda f: f["id"])]
+        assert [facts["port"] for facts in running()] == [
+            facts["port"] for facts in sorted((one.facts, two.facts), key=lambda f: f["id"])
+        ]
         with pytest.raises(ClawError, match="is the port of another virtual board"):
             Sim(link=str(tmp_path / "tty")).__enter__()
         with pytest.raises(ClawError, match="is the flash of another virtual board"):
             Sim(folder=one.folder).__enter__()
-    assert running() == [] and os.listdir(registry()) == [] and not os.path.lexists(tmp_path / "tty")
+    assert (
+        running() == [] and os.listdir(registry()) == [] and not os.path.lexists(tmp_path / "tty")
+    )
 
 
 @needs_micropython
@@ -193,16 +234,28 @@ def test_the_command_tells_its_port_first_and_leaves_nothing_behind(tmp_path, st
         assert os.path.isdir(folder)
         sim.signal(number)
         assert sim.wait() == code
-        assert sim.errors() == (f"A virtual board (sim) is on {link}; Ctrl-C ends it.\nNext: clawlite console --port {link}\n")
-    assert not os.path.lexists(link) and not os.path.exists(folder) and os.listdir(state / ".sims") == []
+        assert sim.errors() == (
+            f"A virtual board (sim) is on {link}; Ctrl-C ends it.\nNext: "
+            f"clawlite console --port {link}\n"
+        )
+    assert (
+        not os.path.lexists(link)
+        and not os.path.exists(folder)
+        and os.listdir(state / ".sims") == []
+    )
 
 
 @needs_micropython
 def test_one_that_was_killed_counts_for_nothing_and_its_link_is_taken_over(tmp_path, state):
     link = tmp_path / "tty"
-    with Agent(linux("sim", "--json", "--pty-link", link), tmp_path, env={"CLAWLITE_STATE": state}) as sim:
+    with Agent(
+        linux("sim", "--json", "--pty-link", link), tmp_path, env={"CLAWLITE_STATE": state}
+    ) as sim:
         facts = json.loads(sim.expect("\n"))
-        assert set(facts) == {"port", "link", "board", "id", "folder", "pid"} and facts["pid"] == sim.process.pid
+        assert (
+            set(facts) == {"port", "link", "board", "id", "folder", "pid"}
+            and facts["pid"] == sim.process.pid
+        )
         assert running() == [facts]
         sim.signal(signal.SIGKILL)
         sim.wait()
@@ -220,7 +273,10 @@ def test_too_small_a_heap_is_said():
 
 def test_what_cannot_be_simulated_is_refused(tmp_path, monkeypatch):
     done = clawlite("sim", "--board", "linux", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "") and "the board linux runs cpython" in done.stderr
+    assert (done.returncode, done.stdout) == (
+        2,
+        "",
+    ) and "the board linux runs cpython" in done.stderr
     done = clawlite("sim", "--heap", "lots", cwd=tmp_path)
     assert done.returncode == 2 and "expected a size as 96k or 2M, got lots" in done.stderr
     (tmp_path / "tty").write_text("mine")

@@ -1,4 +1,7 @@
-"""Pins that tools.py names and clawlite.toml does not have are found by ``check``, before a tool needs them."""
+"""Pins that tools.py names and clawlite.toml does not have are found by ``check``, before a tool
+needs them.
+"""
+
 import textwrap
 
 import pytest
@@ -10,7 +13,12 @@ from clawlite.host.manifest import manifest
 from clawlite.host.manifest.settings import Pin
 from clawlite.host.tools import pin_uses
 
-PINS = [Pin("soil", 26, "adc"), Pin("door", 3, "input"), Pin("pump", 15, "output"), Pin("lamp", 16, "pwm")]
+PINS = [
+    Pin("soil", 26, "adc"),
+    Pin("door", 3, "input"),
+    Pin("pump", 15, "output"),
+    Pin("lamp", 16, "pwm"),
+]
 KINDS = {"adc": ADC, "input": INPUT, "output": OUTPUT, "pwm": PWM}
 
 
@@ -23,14 +31,23 @@ def found(text: str, pins=PINS) -> list[str]:
 WRONG = {
     'board.read("sooil")': 'no pin is called "sooil" - did you mean "soil"?',
     'board.read(name="sooil")': 'no pin is called "sooil" - did you mean "soil"?',
-    'board.read("valve9")': 'no pin is called "valve9" - clawlite.toml has "soil", "door", "pump" or "lamp"',
+    'board.read("valve9")': 'no pin is called "valve9" - clawlite.toml has "soil", "door", "pump" '
+    'or "lamp"',
     'board.write("pmup", 1)': 'no pin is called "pmup" - did you mean "pump"?',
-    'board.write("soil", 1)': 'the pin "soil" is of kind "adc" and cannot be written - kind = "output" or "pwm" in clawlite.toml can',
-    'board.write("door", 1)': 'the pin "door" is of kind "input" and cannot be written - kind = "output" or "pwm" in clawlite.toml can',
+    'board.write("soil", 1)': 'the pin "soil" is of kind "adc" and cannot be written - kind = '
+    '"output" or "pwm" in clawlite.toml can',
+    'board.write("door", 1)': 'the pin "door" is of kind "input" and cannot be written - kind = '
+    '"output" or "pwm" in clawlite.toml can',
     'board.write("pump", 2)': 'the pin "pump" of kind "output", expected 0 to 1, found 2',
     'board.write("lamp", 65536)': 'the pin "lamp" of kind "pwm", expected 0 to 65535, found 65536',
 }
-RIGHT = ['board.read("soil")', 'board.read("lamp")', 'board.write("pump", True)', 'board.write("pump", 0)', 'board.write("lamp", 65535)']
+RIGHT = [
+    'board.read("soil")',
+    'board.read("lamp")',
+    'board.write("pump", True)',
+    'board.write("pump", 0)',
+    'board.write("lamp", 65535)',
+]
 
 
 @pytest.mark.parametrize("call", WRONG)
@@ -47,39 +64,58 @@ def test_what_is_allowed_there_is_allowed_here(call):
 
 
 def bank() -> SimulatedPins:
-    return SimulatedPins([[pin.name, pin.pin, KINDS[pin.kind], 0, None, 0] for pin in PINS], lambda: 0)
+    return SimulatedPins(
+        [[pin.name, pin.pin, KINDS[pin.kind], 0, None, 0] for pin in PINS], lambda: 0
+    )
 
 
-@pytest.mark.parametrize("text", [
-    'NAME = "sooil"\ndef f(board):\n    return board.read(NAME)\n',
-    'def _helper(board):\n    return board.read("sooil")\n',
-    'def f(board):\n    def inner():\n        return board.read("sooil")\n    return inner()\n',
-    'def f(board):\n    return [board.read("sooil") for i in range(3)]\n',
-    'def f(*, board):\n    return (lambda: board.read("sooil"))()\n'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'NAME = "sooil"\ndef f(board):\n    return board.read(NAME)\n',
+        'def _helper(board):\n    return board.read("sooil")\n',
+        'def f(board):\n    def inner():\n        return board.read("sooil")\n    return inner()\n',
+        'def f(board):\n    return [board.read("sooil") for i in range(3)]\n',
+        'def f(*, board):\n    return (lambda: board.read("sooil"))()\n',
+    ],
+)
 def test_where_a_name_is_found(text):
     assert len(found(text)) == 1
 
 
-@pytest.mark.parametrize("text", [
-    'def f(file):\n    return file.read("sooil")\n',                                                 # no board
-    'board = open("x")\ndef f():\n    return board.read("sooil")\n',                                # one of the module's own
-    'def f(board):\n    board = open("x")\n    return board.read("sooil")\n',                       # something else by then
-    'def f(board: str):\n    return board.read("sooil")\n',                                          # an argument of the tool
-    'def f(board, pin: str):\n    return board.read(pin)\n',                                         # known when it is called
-    'NAME = "sooil"\ndef f(board):\n    global NAME\n    NAME = "soil"\n    return board.read(NAME)\n',
-    'NAME = "sooil"\ndef f(board, NAME: str):\n    return board.read(NAME)\n',
-    'def f(board):\n    return board.describe("sooil")\n', 'def f(board, *a):\n    board.write(*a)\n'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        # no board
+        'def f(file):\n    return file.read("sooil")\n',
+        # one of the module's own
+        'board = open("x")\ndef f():\n    return board.read("sooil")\n',
+        # something else by then
+        'def f(board):\n    board = open("x")\n    return board.read("sooil")\n',
+        # an argument of the tool
+        'def f(board: str):\n    return board.read("sooil")\n',
+        # known when it is called
+        "def f(board, pin: str):\n    return board.read(pin)\n",
+        'NAME = "sooil"\ndef f(board):\n    global NAME\n    NAME = "soil"\n    return '
+        "board.read(NAME)\n",
+        'NAME = "sooil"\ndef f(board, NAME: str):\n    return board.read(NAME)\n',
+        'def f(board):\n    return board.describe("sooil")\n',
+        "def f(board, *a):\n    board.write(*a)\n",
+    ],
+)
 def test_what_cannot_be_known_is_left_alone(text):
     assert found(text) == []
 
 
 def test_without_pins_it_says_where_to_declare_one():
     assert found('def f(board):\n    return board.read("soil")\n', []) == [
-        'tools.py:2: no pin is called "soil" - declare it in clawlite.toml under [[pins]]']
+        'tools.py:2: no pin is called "soil" - declare it in clawlite.toml under [[pins]]'
+    ]
 
 
 def test_check_says_so_by_file_and_line(tmp_path):
     from clawlite.host.projects import new
+
     new.new(str(tmp_path / "g"))
     text = (tmp_path / "g/tools.py").read_text()
     (tmp_path / "g/tools.py").write_text(text.replace('read("soil")', 'read("sooil")'))
@@ -90,6 +126,7 @@ def test_check_says_so_by_file_and_line(tmp_path):
 
 def test_a_mistake_in_the_settings_is_told_alone(tmp_path):
     from clawlite.host.projects import new
+
     new.new(str(tmp_path / "g"))
     text = (tmp_path / "g/clawlite.toml").read_text()
     (tmp_path / "g/clawlite.toml").write_text(text.replace('kind = "adc"', 'kind = "adk"'))

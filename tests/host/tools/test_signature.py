@@ -1,4 +1,5 @@
 """tools.py: signatures to schemas, without an import."""
+
 import textwrap
 
 import pytest
@@ -10,7 +11,9 @@ from clawlite.host.tools import signature
 def read(text):
     problems = Problems()
     source = text if isinstance(text, bytes) else textwrap.dedent(text).encode()
-    return signature.read(source, "tools.py", problems)[0], [problem.text() for problem in problems.found]
+    return signature.read(source, "tools.py", problems)[0], [
+        problem.text() for problem in problems.found
+    ]
 
 
 def one(text):
@@ -20,7 +23,9 @@ def one(text):
 
 
 def parameter(annotation, default=""):
-    return one(f'def f(a: {annotation}{" = " + default if default else ""}):\n    "D."\n').schema["properties"]["a"]
+    return one(f'def f(a: {annotation}{" = " + default if default else ""}):\n    "D."\n').schema[
+        "properties"
+    ]["a"]
 
 
 def test_a_whole_tool():
@@ -42,68 +47,192 @@ def test_a_whole_tool():
             nothing: no such parameter
             """
             yield 10
-    ''')
+    ''')  # noqa: E501
     assert (found.name, found.function, found.line) == ("water-plants", "water_plants", 7)
     assert found.description == "Open the valve for a while."
     assert found.is_generator and found.has_board
-    assert found.schema == {"type": "object", "additionalProperties": False, "required": ["ms"], "properties": {
-        "ms": {"type": "integer", "description": "how long, in milliseconds, from 1 to 10,000"},
-        "zone": {"type": "string", "enum": ["a", "b"], "description": "which bed", "default": "a"},
-        "notes": {"type": ["array", "null"], "items": {"type": "string"}, "default": None}}}
+    assert found.schema == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["ms"],
+        "properties": {
+            "ms": {"type": "integer", "description": "how long, in milliseconds, from 1 to 10,000"},
+            "zone": {
+                "type": "string",
+                "enum": ["a", "b"],
+                "description": "which bed",
+                "default": "a",
+            },
+            "notes": {"type": ["array", "null"], "items": {"type": "string"}, "default": None},
+        },
+    }
     assert list(found.schema["properties"]) == ["ms", "zone", "notes"]
 
 
-@pytest.mark.parametrize("annotation, schema", [
-    ("int", {"type": "integer"}), ("float", {"type": "number"}), ("str", {"type": "string"}), ("bool", {"type": "boolean"}),
-    ("list", {"type": "array"}), ("dict", {"type": "object"}), ("list[int]", {"type": "array", "items": {"type": "integer"}}),
-    ("dict[str, list[bool]]", {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "boolean"}}}),
-    ("int | None", {"type": ["integer", "null"]}), ("None | str", {"type": ["string", "null"]}),
-    ("Literal['x']", {"type": "string", "enum": ["x"]}), ("typing.Literal[1, 2]", {"type": "integer", "enum": [1, 2]}),
-    ("Literal['x'] | None", {"type": ["string", "null"], "enum": ["x", None]}),
-])
+@pytest.mark.parametrize(
+    "annotation, schema",
+    [
+        ("int", {"type": "integer"}),
+        ("float", {"type": "number"}),
+        ("str", {"type": "string"}),
+        ("bool", {"type": "boolean"}),
+        ("list", {"type": "array"}),
+        ("dict", {"type": "object"}),
+        ("list[int]", {"type": "array", "items": {"type": "integer"}}),
+        (
+            "dict[str, list[bool]]",
+            {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": {"type": "boolean"}},
+            },
+        ),
+        ("int | None", {"type": ["integer", "null"]}),
+        ("None | str", {"type": ["string", "null"]}),
+        ("Literal['x']", {"type": "string", "enum": ["x"]}),
+        ("typing.Literal[1, 2]", {"type": "integer", "enum": [1, 2]}),
+        ("Literal['x'] | None", {"type": ["string", "null"], "enum": ["x", None]}),
+    ],
+)
 def test_annotations(annotation, schema):
     assert parameter(annotation) == schema
 
 
-@pytest.mark.parametrize("annotation, default, value", [
-    ("int", "-5", -5), ("float", "1", 1), ("float", "2.5", 2.5), ("str", "'x'", "x"), ("bool", "True", True), ("list", "[1, 'a']", [1, "a"]),
-    ("list[int]", "[1]", [1]), ("dict[str, int]", "{'a': 1}", {"a": 1}), ("int | None", "None", None), ("Literal['x', 'y']", "'y'", "y"),
-    ("Literal['x'] | None", "None", None)])
+@pytest.mark.parametrize(
+    "annotation, default, value",
+    [
+        ("int", "-5", -5),
+        ("float", "1", 1),
+        ("float", "2.5", 2.5),
+        ("str", "'x'", "x"),
+        ("bool", "True", True),
+        ("list", "[1, 'a']", [1, "a"]),
+        ("list[int]", "[1]", [1]),
+        ("dict[str, int]", "{'a': 1}", {"a": 1}),
+        ("int | None", "None", None),
+        ("Literal['x', 'y']", "'y'", "y"),
+        ("Literal['x'] | None", "None", None),
+    ],
+)
 def test_defaults(annotation, default, value):
     assert parameter(annotation, default)["default"] == value
 
 
-@pytest.mark.parametrize("line, said", [
-    ("def f(a: set): 'D.'", 'tools.py:1: f.a: the annotation "set" has no JSON Schema here - use int, float, str, bool, list, list[T], dict, '
-                            'dict[str, T], T | None or Literal[...]'),
-    ("def f(a: int | str): 'D.'", 'tools.py:1: f.a: the annotation "int | str" is a union of types - use one type, or T | None'),
-    ("def f(a: dict[int, str]): 'D.'", 'tools.py:1: f.a: the annotation "dict[int, str]" has no JSON Schema here - use int, float, str, bool, '
-                                       'list, list[T], dict, dict[str, T], T | None or Literal[...]'),
-    ("def f(a: Literal['x', 1]): 'D.'", "tools.py:1: f.a: Literal takes texts, or whole numbers, or True and False, of one kind"),
-    ("def f(a: int = 'x'): 'D.'", "tools.py:1: f.a: the default \"'x'\" is not of the annotated type"),
-    ("def f(a: int = True): 'D.'", 'tools.py:1: f.a: the default "True" is not of the annotated type'),
-    ("def f(a: int = None): 'D.'", 'tools.py:1: f.a: the default "None" is not of the annotated type - write the type as T | None'),
-    ("def f(a: float = 1e999): 'D.'", 'tools.py:1: f.a: the default "1e309" is not of the annotated type'),
-    ("def f(a: list = (1,)): 'D.'", 'tools.py:1: f.a: the default "(1,)" is not of the annotated type'),
-    ("def f(a: list[int] = ['x']): 'D.'", "tools.py:1: f.a: the default \"['x']\" is not of the annotated type"),
-    ("def f(a: int = LIMIT): 'D.'", 'tools.py:1: f.a: the default "LIMIT" is no literal - write the value itself'),
-    ("def f(a: int = 9223372036854775808): 'D.'", 'tools.py:1: f.a: the default "9223372036854775808" is not of the annotated type'),
-    ("def f(a): 'D.'", "tools.py:1: f.a: this parameter has no annotation - write its type: a: int"),
-    ("def f(*a): 'D.'", "tools.py:1: f: *a: a tool's parameters are known by name - name each parameter"),
-    ("def f(**a): 'D.'", "tools.py:1: f: **a: a tool's parameters are known by name - name each parameter"),
-    ("def f(a: int, /): 'D.'", 'tools.py:1: positional-only parameters ("/") do not run on a MicroPython board - remove the "/"'),
-    ("def f(): pass", "tools.py:1: f: a public function is a tool and needs a docstring: the model reads it - describe it, or begin its name "
-                      "with an underscore"),
-    ("async def f(): 'D.'", "tools.py:1: async def does not run on a MicroPython board - write a plain def; a tool that waits is a generator "
-                            "that yields between its steps"),
-    ("def _f(x):\n  match x:\n    case 1: pass", "tools.py:2: match does not run on a MicroPython board - use if and elif"),
-    ("def _f(a, /): pass", 'tools.py:1: positional-only parameters ("/") do not run on a MicroPython board - remove the "/"'),
-    ("def f(): 'D.'\ndef f(): 'D.'", "tools.py:2: f: this name is already defined on line 1 - rename one of them"),
-    ("def " + "f" * 64 + "(): 'D.'", "tools.py:1: " + "f" * 64 + ": a tool's name has 1 to 63 letters, digits and underscores - rename the function"),
-    ("def \u00e4(): 'D.'", "tools.py:1: [\"\u00e4\"]: a tool's name has 1 to 63 letters, digits and underscores - rename the function"),
-    ("x = 1\ndef f(:", "tools.py:2: not Python: invalid syntax"),
-    ("x = '\0'", "tools.py: not Python: source code string cannot contain null bytes"),
-])
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        (
+            "def f(a: set): 'D.'",
+            'tools.py:1: f.a: the annotation "set" has no JSON Schema here - use '
+            "int, float, str, bool, list, list[T], dict, "
+            "dict[str, T], T | None or Literal[...]",
+        ),
+        (
+            "def f(a: int | str): 'D.'",
+            'tools.py:1: f.a: the annotation "int | str" is a union of '
+            "types - use one type, or T | None",
+        ),
+        (
+            "def f(a: dict[int, str]): 'D.'",
+            'tools.py:1: f.a: the annotation "dict[int, str]" has no '
+            "JSON Schema here - use int, float, str, bool, "
+            "list, list[T], dict, dict[str, T], T | None or "
+            "Literal[...]",
+        ),
+        (
+            "def f(a: Literal['x', 1]): 'D.'",
+            "tools.py:1: f.a: Literal takes texts, or whole numbers, "
+            "or True and False, of one kind",
+        ),
+        (
+            "def f(a: int = 'x'): 'D.'",
+            "tools.py:1: f.a: the default \"'x'\" is not of the annotated type",
+        ),
+        (
+            "def f(a: int = True): 'D.'",
+            'tools.py:1: f.a: the default "True" is not of the annotated type',
+        ),
+        (
+            "def f(a: int = None): 'D.'",
+            'tools.py:1: f.a: the default "None" is not of the annotated '
+            "type - write the type as T | None",
+        ),
+        (
+            "def f(a: float = 1e999): 'D.'",
+            'tools.py:1: f.a: the default "1e309" is not of the annotated type',
+        ),
+        (
+            "def f(a: list = (1,)): 'D.'",
+            'tools.py:1: f.a: the default "(1,)" is not of the annotated type',
+        ),
+        (
+            "def f(a: list[int] = ['x']): 'D.'",
+            "tools.py:1: f.a: the default \"['x']\" is not of the annotated type",
+        ),
+        (
+            "def f(a: int = LIMIT): 'D.'",
+            'tools.py:1: f.a: the default "LIMIT" is no literal - write the value itself',
+        ),
+        (
+            "def f(a: int = 9223372036854775808): 'D.'",
+            'tools.py:1: f.a: the default "9223372036854775808" is not of the annotated type',
+        ),
+        (
+            "def f(a): 'D.'",
+            "tools.py:1: f.a: this parameter has no annotation - write its type: a: int",
+        ),
+        (
+            "def f(*a): 'D.'",
+            "tools.py:1: f: *a: a tool's parameters are known by name - name each parameter",
+        ),
+        (
+            "def f(**a): 'D.'",
+            "tools.py:1: f: **a: a tool's parameters are known by name - name each parameter",
+        ),
+        (
+            "def f(a: int, /): 'D.'",
+            'tools.py:1: positional-only parameters ("/") do not run on a '
+            'MicroPython board - remove the "/"',
+        ),
+        (
+            "def f(): pass",
+            "tools.py:1: f: a public function is a tool and needs a docstring: the "
+            "model reads it - describe it, or begin its name "
+            "with an underscore",
+        ),
+        (
+            "async def f(): 'D.'",
+            "tools.py:1: async def does not run on a MicroPython board - write a "
+            "plain def; a tool that waits is a generator "
+            "that yields between its steps",
+        ),
+        (
+            "def _f(x):\n  match x:\n    case 1: pass",
+            "tools.py:2: match does not run on a MicroPython board - use if and elif",
+        ),
+        (
+            "def _f(a, /): pass",
+            'tools.py:1: positional-only parameters ("/") do not run on a '
+            'MicroPython board - remove the "/"',
+        ),
+        (
+            "def f(): 'D.'\ndef f(): 'D.'",
+            "tools.py:2: f: this name is already defined on line 1 - rename one of them",
+        ),
+        (
+            "def " + "f" * 64 + "(): 'D.'",
+            "tools.py:1: " + "f" * 64 + ": a tool's name has 1 to 63 "
+            "letters, digits and underscores "
+            "- rename the function",
+        ),
+        (
+            "def \u00e4(): 'D.'",
+            'tools.py:1: ["\u00e4"]: a tool\'s name has 1 to 63 letters, digits '
+            "and underscores - rename the function",
+        ),
+        ("x = 1\ndef f(:", "tools.py:2: not Python: invalid syntax"),
+        ("x = '\0'", "tools.py: not Python: source code string cannot contain null bytes"),
+    ],
+)
 def test_problems_say_what_to_do(line, said):
     assert read(line)[1] == [said]
 
@@ -114,13 +243,21 @@ def test_nothing_is_run():
 
 
 def test_a_yield_of_an_inner_function_is_not_its_own():
-    assert not one("def f():\n  'D.'\n  def g():\n    yield 1\n  return [x for x in g()]\n").is_generator
-    assert one("def f():\n  'D.'\n  for x in (1, 2):\n    if x:\n      yield from (x,)\n").is_generator
+    assert not one(
+        "def f():\n  'D.'\n  def g():\n    yield 1\n  return [x for x in g()]\n"
+    ).is_generator
+    assert one(
+        "def f():\n  'D.'\n  for x in (1, 2):\n    if x:\n      yield from (x,)\n"
+    ).is_generator
 
 
 def test_only_a_bare_board_is_given_by_the_runtime():
     found = one("def f(board: str, *, deep: int = 1):\n  'D.'\n")
-    assert not found.has_board and found.schema["required"] == ["board"] and "deep" in found.schema["properties"]
+    assert (
+        not found.has_board
+        and found.schema["required"] == ["board"]
+        and "deep" in found.schema["properties"]
+    )
 
 
 def test_all_problems_of_a_file_at_once():
@@ -128,14 +265,22 @@ def test_all_problems_of_a_file_at_once():
 
 
 def test_the_number_of_tools_is_bounded():
-    for count, fits in ((signature.MAX_TOOLS - 1, True), (signature.MAX_TOOLS, True), (signature.MAX_TOOLS + 1, False)):
+    for count, fits in (
+        (signature.MAX_TOOLS - 1, True),
+        (signature.MAX_TOOLS, True),
+        (signature.MAX_TOOLS + 1, False),
+    ):
         assert (read("".join(f"def f{i}(): 'D.'\n" for i in range(count)))[1] == []) == fits
 
 
 def test_damage_gives_functions_or_problems():
     import random
+
     numbers = random.Random(1)
-    text = b'def water(board, ms: int = 5, z: Literal["a"] = "a") -> dict:\n    """Open.\n\n    ms: how long\n    """\n    yield {"a": [1, -2.5]}\n'
+    text = (
+        b'def water(board, ms: int = 5, z: Literal["a"] = "a") -> dict:\n    """Open.\n\n    '
+        b'ms: how long\n    """\n    yield {"a": [1, -2.5]}\n'
+    )
     for end in range(len(text)):
         read(text[:end])
     for _ in range(1500):

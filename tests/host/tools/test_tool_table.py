@@ -1,4 +1,7 @@
-"""``clawlite tools``: what it says of each tool, from a manifest and from an image; and the table of the built-in tools in the docs."""
+"""``clawlite tools``: what it says of each tool, from a manifest and from an image; and the
+table of the built-in tools in the docs.
+"""
+
 import json
 
 import pytest
@@ -12,26 +15,86 @@ from clawlite.host.build import tool_table
 from clawlite.host.documents import registry
 from clawlite.host.manifest import lint_warnings, manifest
 
-KEYS = ["name", "description", "category", "input_schema", "output_schema", "annotations", "sandbox", "handler", "timeout_ms", "max_output_bytes",
-        "decision", "rule", "policy", "skill"]
+KEYS = [
+    "name",
+    "description",
+    "category",
+    "input_schema",
+    "output_schema",
+    "annotations",
+    "sandbox",
+    "handler",
+    "timeout_ms",
+    "max_output_bytes",
+    "decision",
+    "rule",
+    "policy",
+    "skill",
+]
 PY = 'def plain(text: str, count: int = 1) -> str:\n    """Say it."""\n    return text\n'
-RULES = [{"id": "no-edits", "action": "deny", "scope": "tool", "match": {"name": "edit-file"}},
-         {"id": "asks", "action": "require-approval", "scope": "tool", "match": {"name": "exec-shell"}},
-         {"id": "inside", "action": "allow", "scope": "tool", "match": {"name": "write-file"}, "conditions": {"path_within": "/workspace/notes"}},
-         {"id": "reads", "action": "audit-only", "scope": "all", "match": {"annotations": {"readOnlyHint": True}}},
-         {"id": "mine", "action": "allow", "scope": "tool", "match": {"name": "plain"}}]
+RULES = [
+    {"id": "no-edits", "action": "deny", "scope": "tool", "match": {"name": "edit-file"}},
+    {"id": "asks", "action": "require-approval", "scope": "tool", "match": {"name": "exec-shell"}},
+    {
+        "id": "inside",
+        "action": "allow",
+        "scope": "tool",
+        "match": {"name": "write-file"},
+        "conditions": {"path_within": "/workspace/notes"},
+    },
+    {
+        "id": "reads",
+        "action": "audit-only",
+        "scope": "all",
+        "match": {"annotations": {"readOnlyHint": True}},
+    },
+    {"id": "mine", "action": "allow", "scope": "tool", "match": {"name": "plain"}},
+]
 NAMES = ("read-file", "write-file", "edit-file", "exec-shell", "web-fetch")
 
 
-def project(folder, autonomy="autonomous", endpoint="http://h/v1", protocol="openai-compatible", capabilities=None, more=()):
-    files = {"filesystem": {"mode": "scoped", "mount_paths": [{"path": "/workspace", "permissions": "rw"}]}, "shell": {"mode": "full"}}
-    spec = {"identity": {"inline": {"name": "a", "personality": "You are.", "autonomy": autonomy}},
-            "providers": [{"inline": {"name": "p", "protocol": protocol, "endpoint": endpoint, "model": "m", "auth": {"type": "none"}}}],
-            "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in NAMES] + list(more),
-            "sandbox": {"inline": {"name": "box", "level": "process", "capabilities": files if capabilities is None else capabilities}},
-            "policies": [{"inline": {"name": "p", "rules": RULES}}]}
+def project(
+    folder,
+    autonomy="autonomous",
+    endpoint="http://h/v1",
+    protocol="openai-compatible",
+    capabilities=None,
+    more=(),
+):
+    files = {
+        "filesystem": {
+            "mode": "scoped",
+            "mount_paths": [{"path": "/workspace", "permissions": "rw"}],
+        },
+        "shell": {"mode": "full"},
+    }
+    spec = {
+        "identity": {"inline": {"name": "a", "personality": "You are.", "autonomy": autonomy}},
+        "providers": [
+            {
+                "inline": {
+                    "name": "p",
+                    "protocol": protocol,
+                    "endpoint": endpoint,
+                    "model": "m",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in NAMES] + list(more),
+        "sandbox": {
+            "inline": {
+                "name": "box",
+                "level": "process",
+                "capabilities": files if capabilities is None else capabilities,
+            }
+        },
+        "policies": [{"inline": {"name": "p", "rules": RULES}}],
+    }
     folder.mkdir(exist_ok=True)
-    (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
+    (folder / "claw.yaml").write_text(
+        json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec})
+    )
     (folder / "tools.py").write_text(PY)
     return folder
 
@@ -44,40 +107,101 @@ def test_every_tool_has_a_row_that_says_what_decides(tmp_path):
     found = rows(tmp_path)
     assert list(found) == [*NAMES, "plain"] and all(list(row) == KEYS for row in found.values())
     assert [(row["decision"], row["rule"]) for row in found.values()] == [
-        ("allow", "reads"), ("depends", None), ("deny", "no-edits"), ("ask", "asks"), ("deny", None), ("allow", "mine")]
-    assert found["write-file"]["policy"] == "within /workspace/notes allowed (rule inside), else denied"
-    assert found["read-file"]["input_schema"]["required"] == ["path"] and found["read-file"]["annotations"] == {
-        "readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-    assert found["read-file"]["sandbox"] == {"name": "box", "level": "process", "refuses": None, "limits": dict(DEFAULTS, cpu_shares=None),
-                                             "default_limits": sorted(DEFAULTS)}
-    assert "not declared, so each call has 1024 MB of memory" in tool_table.text(list(found.values()))
+        ("allow", "reads"),
+        ("depends", None),
+        ("deny", "no-edits"),
+        ("ask", "asks"),
+        ("deny", None),
+        ("allow", "mine"),
+    ]
+    assert (
+        found["write-file"]["policy"]
+        == "within /workspace/notes allowed (rule inside), else denied"
+    )
+    assert found["read-file"]["input_schema"]["required"] == ["path"] and found["read-file"][
+        "annotations"
+    ] == {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+    assert found["read-file"]["sandbox"] == {
+        "name": "box",
+        "level": "process",
+        "refuses": None,
+        "limits": dict(DEFAULTS, cpu_shares=None),
+        "default_limits": sorted(DEFAULTS),
+    }
+    assert "not declared, so each call has 1024 MB of memory" in tool_table.text(
+        list(found.values())
+    )
     assert found["web-fetch"]["sandbox"]["refuses"] == "capabilities.network is deny"
-    assert found["plain"]["handler"] == "tools.py: plain" and found["plain"]["input_schema"]["required"] == ["text"]
-    assert found["exec-shell"]["handler"] == "built in: exec-shell" and found["exec-shell"]["max_output_bytes"] == 65536
+    assert found["plain"]["handler"] == "tools.py: plain" and found["plain"]["input_schema"][
+        "required"
+    ] == ["text"]
+    assert (
+        found["exec-shell"]["handler"] == "built in: exec-shell"
+        and found["exec-shell"]["max_output_bytes"] == 65536
+    )
 
 
-@pytest.mark.parametrize("autonomy, wanted", [("observer", ["deny"] * 6), ("supervised", ["allow", "depends", "deny", "ask", "deny", "ask"])])
+@pytest.mark.parametrize(
+    "autonomy, wanted",
+    [
+        ("observer", ["deny"] * 6),
+        ("supervised", ["allow", "depends", "deny", "ask", "deny", "ask"]),
+    ],
+)
 def test_autonomy_stands_above_policy(tmp_path, autonomy, wanted):
     assert [row["decision"] for row in rows(tmp_path, autonomy).values()] == wanted
 
 
 def test_policy_ref_narrows(tmp_path):
-    own = {"inline": {"name": "plain", "description": "Say it", "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-                      "policy_ref": "p"}}
+    own = {
+        "inline": {
+            "name": "plain",
+            "description": "Say it",
+            "input_schema": {
+                "type": "object",
+                "properties": {"text": {"type": "string"}},
+                "required": ["text"],
+            },
+            "policy_ref": "p",
+        }
+    }
     assert rows(tmp_path, more=[own])["plain"]["decision"] == "allow"
 
 
 def test_what_the_sandbox_refuses_is_said(tmp_path):
     found = rows(tmp_path, capabilities={})
-    warned = [warning["message"] for warning in lint_warnings.find(manifest.load(tmp_path))["warnings"] if "refuses" in warning["message"]]
-    assert len(warned) == 5 and warned[3] == "the sandbox refuses every call of exec-shell: capabilities.shell is deny, which is what is left out, too"
-    assert [row["sandbox"]["refuses"] for row in found.values()] == ["capabilities.filesystem is deny"] * 3 + [
-        "capabilities.shell is deny", "capabilities.network is deny", None]
+    warned = [
+        warning["message"]
+        for warning in lint_warnings.find(manifest.load(tmp_path))["warnings"]
+        if "refuses" in warning["message"]
+    ]
+    assert (
+        len(warned) == 5
+        and warned[3]
+        == "the sandbox refuses every call of exec-shell: capabilities.shell is deny, which is "
+        "what is left out, too"
+    )
+    assert [row["sandbox"]["refuses"] for row in found.values()] == [
+        "capabilities.filesystem is deny"
+    ] * 3 + ["capabilities.shell is deny", "capabilities.network is deny", None]
 
 
-@pytest.mark.parametrize("endpoint, protocol, known", [("http://h/v1", "openai-compatible", True), ("https://h", "anthropic-native", True),
-                                                      ("builtin:reflex", "custom", False)])
-def test_an_image_alone_says_the_same_but_for_schemas_that_it_does_not_have(tmp_path, endpoint, protocol, known):
+@pytest.mark.parametrize(
+    "endpoint, protocol, known",
+    [
+        ("http://h/v1", "openai-compatible", True),
+        ("https://h", "anthropic-native", True),
+        ("builtin:reflex", "custom", False),
+    ],
+)
+def test_an_image_alone_says_the_same_but_for_schemas_that_it_does_not_have(
+    tmp_path, endpoint, protocol, known
+):
     project(tmp_path, endpoint=endpoint, protocol=protocol)
     if not known:
         (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
@@ -102,8 +226,12 @@ def test_the_command(tmp_path):
     assert done.returncode == 0 and done.stderr == ""
     said = done.stdout.splitlines()
     assert said.pop(1).startswith("  not declared, so each call has 1024 MB of memory")
-    assert said[:4] == ["sandbox box, level process", "read-file          allow    allowed and audited (rule reads)",
-                                            "  Read a text file. Returns its text; a long one is cut.", "  built in: read-file, filesystem, readOnly, idempotent"]
+    assert said[:4] == [
+        "sandbox box, level process",
+        "read-file          allow    allowed and audited (rule reads)",
+        "  Read a text file. Returns its text; a long one is cut.",
+        "  built in: read-file, filesystem, readOnly, idempotent",
+    ]
     assert "  always refused: capabilities.network is deny\n" in done.stdout
     assert "    mode" not in done.stdout and "    count: integer, optional" in done.stdout
     found = json.loads(clawlite("tools", "--json", cwd=tmp_path).stdout)
@@ -126,6 +254,7 @@ def test_what_is_no_image_is_told_with_its_name(tmp_path):
 
 # -- the docs
 
+
 def _type(part: dict) -> str:
     if "enum" in part:
         return " \\| ".join('"%s"' % value for value in part["enum"])
@@ -138,11 +267,31 @@ def _bounds(part: dict) -> str:
     said = []
     if "default" in part:
         said.append("default %s" % part["default"])
-    for least, most, unit in (("minimum", "maximum", ""), ("exclusiveMinimum", "maximum", ""), ("minLength", "maxLength", " characters"),
-                              ("minItems", "maxItems", " of them"), ("minProperties", "maxProperties", " of them")):
-        if most in part and (least != "exclusiveMinimum" or least in part) and (least != "minimum" or "exclusiveMinimum" not in part):
-            above = "above %s, " % part[least] if least == "exclusiveMinimum" else "%s to " % part.get(least, 0)
-            said.append("%s%s%s" % (above, ("at most " if least == "exclusiveMinimum" else "") + str(part[most]), unit))
+    for least, most, unit in (
+        ("minimum", "maximum", ""),
+        ("exclusiveMinimum", "maximum", ""),
+        ("minLength", "maxLength", " characters"),
+        ("minItems", "maxItems", " of them"),
+        ("minProperties", "maxProperties", " of them"),
+    ):
+        if (
+            most in part
+            and (least != "exclusiveMinimum" or least in part)
+            and (least != "minimum" or "exclusiveMinimum" not in part)
+        ):
+            above = (
+                "above %s, " % part[least]
+                if least == "exclusiveMinimum"
+                else "%s to " % part.get(least, 0)
+            )
+            said.append(
+                "%s%s%s"
+                % (
+                    above,
+                    ("at most " if least == "exclusiveMinimum" else "") + str(part[most]),
+                    unit,
+                )
+            )
     return "; ".join(said)
 
 
@@ -150,15 +299,31 @@ def table() -> list:
     """Return the lines of the table in docs/tools.md, from the registry."""
     lines = ["| tool | argument | type | bounds | category | hints |", "|---|---|---|---|---|---|"]
     for name in registry.names():
-        data = yaml_text.read((ROOT / "clawlite/host/documents/registry" / (name + ".yaml")).read_bytes(), name).data
+        data = yaml_text.read(
+            (ROOT / "clawlite/host/documents/registry" / (name + ".yaml")).read_bytes(), name
+        ).data
         spec = data["spec"]
         hints = ", ".join(hint[:-4] for hint, on in spec["annotations"].items() if on) or "-"
         first, parts = True, spec["input_schema"]["properties"] or {"-": {"type": "-"}}
         for argument, part in parts.items():
             needed = argument in spec["input_schema"].get("required", []) or argument == "-"
-            head = ("`%s`" % name, data["metadata"]["labels"]["category"], hints) if first else ("", "", "")
-            lines.append("| %s | %s%s | %s | %s | %s | %s |" % (head[0], "`%s`" % argument if argument != "-" else "-", "" if needed else ", optional",
-                                                               _type(part), _bounds(part), head[1], head[2]))
+            head = (
+                ("`%s`" % name, data["metadata"]["labels"]["category"], hints)
+                if first
+                else ("", "", "")
+            )
+            lines.append(
+                "| %s | %s%s | %s | %s | %s | %s |"
+                % (
+                    head[0],
+                    "`%s`" % argument if argument != "-" else "-",
+                    "" if needed else ", optional",
+                    _type(part),
+                    _bounds(part),
+                    head[1],
+                    head[2],
+                )
+            )
             first = False
     return lines
 
@@ -166,4 +331,4 @@ def table() -> list:
 def test_the_docs_have_the_table_of_the_registry():
     text = (ROOT / "docs/tools.md").read_text()
     begin = text.index("| tool | argument |")
-    assert text[begin:text.index("\n\n", begin)].split("\n") == table(), "\n".join(table())
+    assert text[begin : text.index("\n\n", begin)].split("\n") == table(), "\n".join(table())

@@ -1,4 +1,5 @@
 """``clawlite ask``: one turn, and the exit code that says how it went."""
+
 import signal
 
 import pytest
@@ -14,13 +15,21 @@ def _ask(image, tmp_path, text, *flags, terminal=False):
 def test_without_a_tool_it_is_an_answer_and_0(greenhouse_image, tmp_path):
     with _ask(greenhouse_image, tmp_path, "hello") as agent:
         assert agent.wait() == 0 and agent.errors() == ""
-        assert agent.text() == "Hello! Ask me: is the soil dry? Or tell me: water the plants for 5 seconds.\n"
+        assert (
+            agent.text()
+            == "Hello! Ask me: is the soil dry? Or tell me: water the plants for 5 seconds.\n"
+        )
 
 
-def test_without_a_terminal_what_asks_first_is_denied_and_the_flag_is_named(greenhouse_image, tmp_path):
+def test_without_a_terminal_what_asks_first_is_denied_and_the_flag_is_named(
+    greenhouse_image, tmp_path
+):
     with _ask(greenhouse_image, tmp_path, "is the soil dry?") as agent:
         assert agent.wait() == 5 and agent.errors() == ""
-        assert agent.text() == DRY + ("Not watered. water: not approved: it asks first; answer with --approve, or ask on a terminal\n")
+        assert agent.text() == DRY + (
+            "Not watered. water: not approved: it asks first; answer "
+            "with --approve, or ask on a terminal\n"
+        )
 
 
 def test_its_input_is_not_touched(greenhouse_image, tmp_path):
@@ -35,8 +44,14 @@ def test_approve_answers_yes(greenhouse_image, tmp_path):
         assert agent.wait() == 0 and agent.text() == "Watered for 1 s.\n"
 
 
-@pytest.mark.parametrize("typed, code, said", [("y\n", 0, "careful ran"), ("n\n", 5, "not approved: the person said no"),
-                                               ("\x04", 5, "not approved: nobody is at the console")])
+@pytest.mark.parametrize(
+    "typed, code, said",
+    [
+        ("y\n", 0, "careful ran"),
+        ("n\n", 5, "not approved: the person said no"),
+        ("\x04", 5, "not approved: nobody is at the console"),
+    ],
+)
 def test_on_a_terminal_the_person_is_asked(bench, marks, typed, code, said):
     with bench("ask", text="careful", terminal=True) as agent:
         agent.expect("[y/N] ")
@@ -52,13 +67,19 @@ def test_ctrl_c_at_the_question_is_130(bench, marks):
         assert agent.wait() == 130 and not (marks / "careful").exists()
 
 
-@pytest.mark.parametrize("tool, on, off", [("pump 60000", "pump-on", "pump-off"), ("hang", "hang-on", "hang-off")])
+@pytest.mark.parametrize(
+    "tool, on, off", [("pump 60000", "pump-on", "pump-off"), ("hang", "hang-on", "hang-off")]
+)
 def test_ctrl_c_during_a_tool_is_130_and_ends_it(bench, marks, tool, on, off):
     with bench("ask", text=tool, terminal=True) as agent:
         eventually((marks / on).exists)
         agent.send(b"\x03")
         assert agent.wait() == 130
-        assert (marks / off).exists() and agent.text() in ("", "^C") and agent.errors() == "Interrupted.\n"
+        assert (
+            (marks / off).exists()
+            and agent.text() in ("", "^C")
+            and agent.errors() == "Interrupted.\n"
+        )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -74,12 +95,16 @@ def test_a_turn_that_a_signal_ended_is_no_success(bench, marks, number):
 def test_a_text_that_is_too_long_fails_and_ends(greenhouse_image, tmp_path, terminal):
     with _ask(greenhouse_image, tmp_path, "x" * 20000, terminal=terminal) as agent:
         assert agent.wait() == 2 and agent.text() == ""
-        assert "20000 characters; a message has at most" in agent.errors() and len(agent.errors().splitlines()) == 1
+        assert (
+            "20000 characters; a message has at most" in agent.errors()
+            and len(agent.errors().splitlines()) == 1
+        )
 
 
 @pytest.mark.parametrize("text", ["", "   "])
 def test_an_empty_text_is_refused(greenhouse_image, tmp_path, text):
-    for target in (greenhouse_image, greenhouse_image.parent):      # a manifest goes through a second start
+    # a manifest goes through a second start
+    for target in (greenhouse_image, greenhouse_image.parent):
         with Agent(linux("ask", text, target), tmp_path) as agent:
             assert agent.wait() == 2
             assert agent.text() == "" and "expected a text" in agent.errors()
@@ -88,13 +113,20 @@ def test_an_empty_text_is_refused(greenhouse_image, tmp_path, text):
 def test_a_tool_that_policy_denies_is_5(greenhouse_image, tmp_path):
     from clawlite.host.build.build import build_beside
     from clawlite.host.projects.new import new
+
     new(str(tmp_path / "p"), offline=True)
     rules = tmp_path / "p/reflex.toml"
-    rules.write_text(rules.read_text() + '\n[[rule]]\nwhen = "pump on"\ncall = "digital-write"\n'
-                     'arguments = { pin = "pump", value = true }\n')
+    rules.write_text(
+        rules.read_text() + '\n[[rule]]\nwhen = "pump on"\ncall = "digital-write"\n'
+        'arguments = { pin = "pump", value = true }\n'
+    )
     with _ask(build_beside(str(tmp_path / "p")), tmp_path, "pump on") as agent:
         assert agent.wait() == 5
-        assert agent.text() == "Policy denied: rule default-deny blocks digital-write: not on the list of this greenhouse\n"
+        assert (
+            agent.text()
+            == "Policy denied: rule default-deny blocks digital-write: not on the list of this "
+            "greenhouse\n"
+        )
 
 
 def test_a_reader_that_is_gone_is_no_traceback(bench):

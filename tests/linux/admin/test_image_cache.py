@@ -1,4 +1,5 @@
 """The image beside a manifest runs without the compiler while it is current (docs/adr/0108)."""
+
 import json
 import os
 import subprocess
@@ -77,6 +78,7 @@ def edited(name: str, old: str, new: str):
         text = (project / name).read_text()
         assert old in text
         (project / name).write_text(text.replace(old, new))
+
     return edit
 
 
@@ -100,8 +102,9 @@ CHANGES = {
     "a file gone": lambda project: (project / "tools/one.yaml").unlink(),
     "a file more for a glob": lambda project: (project / "tools/a.yaml").write_text(TOOL % "a"),
     "a folder more for a glob": lambda project: (project / "more/other").mkdir(),
-    "a file more in a folder below":
-        lambda project: (project / "more/deep/a.yaml").write_text(TOOL % "a"),
+    "a file more in a folder below": lambda project: (project / "more/deep/a.yaml").write_text(
+        TOOL % "a"
+    ),
     "settings where none were": lambda project: (project / "clawlite.toml").write_text(""),
     "a manifest that is preferred": lambda project: (project / "claw.yaml").write_text(CLAW),
     "a link out of the folder": linked,
@@ -190,8 +193,14 @@ print(json.dumps([sorted(seen), [os.path.abspath(path) for _, path, _ in facts]]
 
 def test_all_that_a_build_opens_is_a_fact(project):
     world = dict(environment(project.parent / "home"), PYTHONPATH=str(ROOT))
-    done = subprocess.run([sys.executable, "-c", _TRACE], cwd=project, env=world, check=True,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _TRACE],
+        cwd=project,
+        env=world,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     seen, facts = json.loads(done.stdout)
     own = {path for path in seen if path.startswith(str(project) + "/")}
     own -= {str(project / one) for one in ("claw.cbor", "claw.cbor.new")}
@@ -205,8 +214,9 @@ def test_a_hit_loads_nothing_of_the_compiler(project):
     status = b'{"jsonrpc":"2.0","id":1,"method":"claw.status"}\n'
 
     def serve() -> tuple:
-        done = subprocess.run(command, cwd=project, env=world, check=True, input=status,
-                              capture_output=True)
+        done = subprocess.run(
+            command, cwd=project, env=world, check=True, input=status, capture_output=True
+        )
         lines = done.stderr.decode().splitlines()
         return json.loads(done.stdout), {line.rpartition("|")[2].strip() for line in lines}
 

@@ -1,4 +1,7 @@
-"""The audit (clawlite/linux/audit*.py; CKP 0.2.0, 5.8): a chain of records, its two stores, and what the agent does when neither takes one."""
+"""The audit (clawlite/linux/audit*.py; CKP 0.2.0, 5.8): a chain of records, its two stores, and
+what the agent does when neither takes one.
+"""
+
 import errno
 import json
 import os
@@ -50,20 +53,23 @@ def _chain(count: int) -> tuple:
 
 # -- the chain
 
+
 def test_a_chain_as_it_was_written_is_whole():
     for count in (0, 1, 2, 50):
         lines, head = _chain(count)
         found = verify(lines, head, "a")
         assert found["ok"] and found["records"] == count and found["last"] == (count or None), found
-    assert verify(lines, head, "a", (50, head.hash))["ok"] and not verify(lines, head, "b")["ok"], "another agent's genesis"
+    assert verify(lines, head, "a", (50, head.hash))["ok"] and not verify(lines, head, "b")["ok"], (
+        "another agent's genesis"
+    )
 
 
 def test_each_line_that_is_removed_moved_repeated_or_cut_is_found():
     lines, head = _chain(12)
     for at in range(12):
-        assert not verify(lines[:at] + lines[at + 1:], head, "a")["ok"], at
+        assert not verify(lines[:at] + lines[at + 1 :], head, "a")["ok"], at
         assert not verify(lines[:at], head, "a")["ok"], "the end is missing"
-        assert not verify(lines[:at] + [lines[at]] * 2 + lines[at + 1:], head, "a")["ok"]
+        assert not verify(lines[:at] + [lines[at]] * 2 + lines[at + 1 :], head, "a")["ok"]
         for other in range(at):
             moved = list(lines)
             moved[at], moved[other] = moved[other], moved[at]
@@ -75,8 +81,11 @@ def test_each_byte_that_is_changed_is_found():
     for at, text in enumerate(lines):
         for byte in range(len(text)):
             for bit in (1, 32):
-                changed = text[:byte] + bytes([text[byte] ^ bit]) + text[byte + 1:]
-                assert not verify(lines[:at] + [changed] + lines[at + 1:], head, "a")["ok"], (at, byte)
+                changed = text[:byte] + bytes([text[byte] ^ bit]) + text[byte + 1 :]
+                assert not verify(lines[:at] + [changed] + lines[at + 1 :], head, "a")["ok"], (
+                    at,
+                    byte,
+                )
 
 
 @given(st.data())
@@ -90,7 +99,9 @@ def test_any_edit_is_found(data):
         if what == "remove" and edited:
             del edited[at]
         elif what == "insert":
-            edited.insert(at, data.draw(st.sampled_from(lines + [b"{}", b"", b'{"n":3,"prev":"x"}'])))
+            edited.insert(
+                at, data.draw(st.sampled_from(lines + [b"{}", b"", b'{"n":3,"prev":"x"}']))
+            )
         elif what == "swap" and len(edited) > 1:
             edited[at], edited[-1 - at] = edited[-1 - at], edited[at]
         elif edited:
@@ -101,21 +112,37 @@ def test_any_edit_is_found(data):
 def test_what_is_not_found_without_a_note_and_is_with_one():
     lines, head = _chain(6)
     forged_head = beginning("a")
-    forged = [line(forged_head, {"event": "e", "k": 0 if number == 3 else number}, str)[:-1] for number in range(6)]
+    forged = [
+        line(forged_head, {"event": "e", "k": 0 if number == 3 else number}, str)[:-1]
+        for number in range(6)
+    ]
     assert verify(forged, forged_head, "a")["ok"], "who may write all may make all anew"
     found = verify(forged, forged_head, "a", (6, head.hash))
     assert found["problems"] == ["record 6 is another than the one that was noted"]
-    assert verify(forged[:5], Head(1, head.prev, 5, "0" * 64), "a", (6, head.hash))["problems"][-1] == "record 6, which was noted, is not here"
+    assert (
+        verify(forged[:5], Head(1, head.prev, 5, "0" * 64), "a", (6, head.hash))["problems"][-1]
+        == "record 6, which was noted, is not here"
+    )
 
 
 def test_without_a_head_the_end_cannot_be_told():
     lines, _ = _chain(3)
-    assert verify(lines, None, "a")["problems"] == ["there is no head: whether records are missing at the end cannot be told"]
-    for data in (b"", b"{}", b"[]", b'{"first":1,"prev":"x","last":1,"hash":"y"}', b"\0" * 256, b'{"first":"1","prev":2,"last":1,"hash":3}'):
+    assert verify(lines, None, "a")["problems"] == [
+        "there is no head: whether records are missing at the end cannot be told"
+    ]
+    for data in (
+        b"",
+        b"{}",
+        b"[]",
+        b'{"first":1,"prev":"x","last":1,"hash":"y"}',
+        b"\0" * 256,
+        b'{"first":"1","prev":2,"last":1,"hash":3}',
+    ):
         assert head_of(data) is None
 
 
 # -- the stores
+
 
 @pytest.mark.parametrize("kind", sorted(STORES))
 def test_records_are_there_after_a_new_start_and_from_two_processes(kind, tmp_path):
@@ -128,9 +155,15 @@ def test_records_are_there_after_a_new_start_and_from_two_processes(kind, tmp_pa
     two.append(_make({"k": 22}), NOW + 31)
     found = _verified(kind, tmp_path)
     assert found["ok"] and found["records"] == 23, found
-    assert [json.loads(text)["k"] for text in STORES[kind].read(str(tmp_path))[0]] == list(range(23))
+    assert [json.loads(text)["k"] for text in STORES[kind].read(str(tmp_path))[0]] == list(
+        range(23)
+    )
     two.close(), three.close()
-    assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir() if path.name in ("audit.jsonl", "audit.head", "audit.db"))
+    assert all(
+        path.stat().st_mode & 0o077 == 0
+        for path in tmp_path.iterdir()
+        if path.name in ("audit.jsonl", "audit.head", "audit.db")
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(STORES))
@@ -139,13 +172,16 @@ def test_what_is_too_old_goes_and_the_rest_is_still_whole(kind, tmp_path):
     for number in range(10):
         now = NOW + number * day
         store.append(_make({"k": number}), now)
-        if kind == "file":              # segments are as old as their last write says
+        if kind == "file":  # segments are as old as their last write says
             os.utime(tmp_path / "audit.jsonl", (now, now))
             store.close()
             store = _store(kind, tmp_path, 3 * day)
     found = _verified(kind, tmp_path)
     kept = [json.loads(text)["k"] for text in STORES[kind].read(str(tmp_path))[0]]
-    assert found["ok"] and found["first"] > 1 and kept[-1] == 9 and 3 <= len(kept) <= 6, (found, kept)
+    assert found["ok"] and found["first"] > 1 and kept[-1] == 9 and 3 <= len(kept) <= 6, (
+        found,
+        kept,
+    )
     store.close()
     if kind == "file":
         os.unlink(files.segments(str(tmp_path))[0])
@@ -263,6 +299,7 @@ def test_a_full_disk_takes_all_of_a_record_or_nothing(tmp_path, monkeypatch, sho
         if len(calls) > 1:
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(fd, data[:short])
+
     monkeypatch.setattr(files.os, "write", full)
     with pytest.raises(OSError):
         store.append(_make({"k": 1}), NOW)
@@ -296,7 +333,7 @@ spec:
           - { id: looks, action: audit-only, scope: tool, match: { name: show } }
           - { id: all, action: allow, scope: all }
         audit: { %s }
-"""
+"""  # noqa: E501
 TOOLS = '''import os
 
 
@@ -330,15 +367,34 @@ def _project(folder, audit: str):
 
 
 def _call(agent, number: int, tool: str, arguments: dict = {}) -> dict:
-    return agent.call("claw.tool.call", {"name": tool, "arguments": arguments, "context": {"request_id": UUID % number, "identity": "audited"}}, number)
+    return agent.call(
+        "claw.tool.call",
+        {
+            "name": tool,
+            "arguments": arguments,
+            "context": {"request_id": UUID % number, "identity": "audited"},
+        },
+        number,
+    )
 
 
 def _agent(folder, tmp_path, words=list, **env):
-    return Agent(words(linux("serve", folder / "claw.cbor", "--stdio")), tmp_path / "home", env=dict(env, CHANGED=tmp_path / "changed"))
+    return Agent(
+        words(linux("serve", folder / "claw.cbor", "--stdio")),
+        tmp_path / "home",
+        env=dict(env, CHANGED=tmp_path / "changed"),
+    )
 
 
 def _audit(folder, tmp_path, *args):
-    return clawlite("audit", *args, folder / "claw.cbor", "--json", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "home/state")
+    return clawlite(
+        "audit",
+        *args,
+        folder / "claw.cbor",
+        "--json",
+        cwd=tmp_path,
+        CLAWLITE_STATE=tmp_path / "home/state",
+    )
 
 
 @pytest.mark.parametrize("destination", ["file", "sqlite"])
@@ -351,27 +407,72 @@ def test_every_decision_and_every_execution_is_one_record(tmp_path, destination)
         _call(agent, 2, "change")
         _call(agent, 3, "nothing")
         _call(agent, 4, "show", {"text": 3})
-        agent.line(json.dumps({"jsonrpc": "2.0", "id": 5, "method": "claw.tool.call", "params": {"name": "ask-first", "arguments": {}, "context": {
-            "request_id": UUID % 5, "identity": "audited"}}}))
+        agent.line(
+            json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "id": 5,
+                    "method": "claw.tool.call",
+                    "params": {
+                        "name": "ask-first",
+                        "arguments": {},
+                        "context": {"request_id": UUID % 5, "identity": "audited"},
+                    },
+                }
+            )
+        )
         agent.call("claw.tool.deny", {"request_id": UUID % 5, "reason": "not today"}, 6)
     records = json.loads(_audit(folder, tmp_path).stdout)
     calls = [record for record in records if record["event"] == "tool.call"]
-    assert [(record["tool"], record["status"]) for record in calls] == [("show", "ok"), ("change", "ok"), ("nothing", "refused"), ("show", "refused"),
-                                                                        ("ask-first", "refused")]
+    assert [(record["tool"], record["status"]) for record in calls] == [
+        ("show", "ok"),
+        ("change", "ok"),
+        ("nothing", "refused"),
+        ("show", "refused"),
+        ("ask-first", "refused"),
+    ]
     first = calls[0]
-    assert first["rule_id"] == "looks" and first["action"] == "audit-only" and first["trace"] == [["looks", True]] and first["duration_ms"] >= 0
-    assert first["arguments"] == '{"text":"[REDACTED: gitlab] [REDACTED: known]"}' and first["request_id"] == UUID % 1 and first["caller"] == "operator"
-    assert [record.get("output") for record in calls[:2]] == ["[REDACTED: gitlab] [REDACTED: known]", "changed"]
-    assert calls[-1]["code"] == -32013 and [record["answer"] for record in records if record["event"] == "tool.approval"] == ["denied"]
+    assert (
+        first["rule_id"] == "looks"
+        and first["action"] == "audit-only"
+        and first["trace"] == [["looks", True]]
+        and first["duration_ms"] >= 0
+    )
+    assert (
+        first["arguments"] == '{"text":"[REDACTED: gitlab] [REDACTED: known]"}'
+        and first["request_id"] == UUID % 1
+        and first["caller"] == "operator"
+    )
+    assert [record.get("output") for record in calls[:2]] == [
+        "[REDACTED: gitlab] [REDACTED: known]",
+        "changed",
+    ]
+    assert calls[-1]["code"] == -32013 and [
+        record["answer"] for record in records if record["event"] == "tool.approval"
+    ] == ["denied"]
     assert [record["n"] for record in records] == list(range(1, len(records) + 1))
     begun = [record for record in records if record["event"] == "tool.begin"]
-    assert [(record["tool"], record["request_id"]) for record in begun] == [("change", UUID % 2)], "what has no side effects leaves one record"
+    assert [(record["tool"], record["request_id"]) for record in begun] == [("change", UUID % 2)], (
+        "what has no side effects leaves one record"
+    )
     done = _audit(folder, tmp_path, "verify")
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["ok"] and found["records"] == len(records)
-    assert _audit(folder, tmp_path, "verify", "--anchor", "%d:%s" % (found["last"], found["hash"])).returncode == 0
+    assert (
+        _audit(
+            folder, tmp_path, "verify", "--anchor", "%d:%s" % (found["last"], found["hash"])
+        ).returncode
+        == 0
+    )
     assert _audit(folder, tmp_path, "verify", "--anchor", "1:" + "0" * 64).returncode == 1
-    person = clawlite("audit", folder / "claw.cbor", "--last", "1", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "home/state")
+    person = clawlite(
+        "audit",
+        folder / "claw.cbor",
+        "--last",
+        "1",
+        cwd=tmp_path,
+        CLAWLITE_STATE=tmp_path / "home/state",
+    )
     assert person.stdout.startswith("%4d " % len(records)) and "ask-first" in person.stdout
     log = (tmp_path / "home/state/audited/log.jsonl").read_text()
     assert '"output"' not in log
@@ -380,32 +481,64 @@ def test_every_decision_and_every_execution_is_one_record(tmp_path, destination)
 def test_a_tool_with_side_effects_is_on_record_before_it_runs(tmp_path):
     """However the agent ends: what may have changed something has a record of its begin."""
     folder = _project(tmp_path / "p", "destination: file")
-    os.mkfifo(tmp_path / "changed")     # the tool waits in open() until somebody reads
+    os.mkfifo(tmp_path / "changed")  # the tool waits in open() until somebody reads
     with _agent(folder, tmp_path) as agent:
         agent.initialize()
-        agent.line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "claw.tool.call", "params": {"name": "change", "arguments": {}, "context": {
-            "request_id": UUID % 1, "identity": "audited"}}}))
+        agent.line(
+            json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "id": 1,
+                    "method": "claw.tool.call",
+                    "params": {
+                        "name": "change",
+                        "arguments": {},
+                        "context": {"request_id": UUID % 1, "identity": "audited"},
+                    },
+                }
+            )
+        )
         path = tmp_path / "home/state/audited/audit.jsonl"
         eventually(lambda: path.exists() and b"tool.begin" in path.read_bytes())
         os.kill(agent.process.pid, signal.SIGKILL)
-    assert [record["event"] for record in json.loads(_audit(folder, tmp_path).stdout)] == ["tool.begin"]
+    assert [record["event"] for record in json.loads(_audit(folder, tmp_path).stdout)] == [
+        "tool.begin"
+    ]
     assert _audit(folder, tmp_path, "verify").returncode == 0
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    "number, code", [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
 def test_a_signal_leaves_a_record_of_the_end_of_what_had_begun(tmp_path, number, code):
     folder = _project(tmp_path / "p", "destination: file")
-    os.mkfifo(tmp_path / "changed")     # the tool waits in open() until somebody reads
+    os.mkfifo(tmp_path / "changed")  # the tool waits in open() until somebody reads
     with _agent(folder, tmp_path) as agent:
         agent.initialize()
-        agent.line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "claw.tool.call", "params": {"name": "change", "arguments": {}, "context": {
-            "request_id": UUID % 1, "identity": "audited"}}}))
+        agent.line(
+            json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "id": 1,
+                    "method": "claw.tool.call",
+                    "params": {
+                        "name": "change",
+                        "arguments": {},
+                        "context": {"request_id": UUID % 1, "identity": "audited"},
+                    },
+                }
+            )
+        )
         path = tmp_path / "home/state/audited/audit.jsonl"
         eventually(lambda: path.exists() and b"tool.begin" in path.read_bytes())
         agent.signal(number)
         assert agent.wait() == code and json.loads(agent.unread)["id"] == 1
     records = json.loads(_audit(folder, tmp_path).stdout)
-    assert records[0]["event"] == "tool.begin" and records[-1]["event"] in ("tool.call", "task.cancelled") and len(records) >= 2
+    assert (
+        records[0]["event"] == "tool.begin"
+        and records[-1]["event"] in ("tool.call", "task.cancelled")
+        and len(records) >= 2
+    )
     assert _audit(folder, tmp_path, "verify").returncode == 0
 
 
@@ -419,7 +552,7 @@ def test_an_agent_says_that_its_audit_is_full_and_goes_on(tmp_path, destination)
     assert "%s, kept for ever, at most 8 MiB on Linux" % destination in shown, shown
     state = tmp_path / "home/state/audited"
     store = _store(destination, state, agent="audited")
-    for _ in range(12):                 # MiB, from before there was a bound
+    for _ in range(12):  # MiB, from before there was a bound
         store.append(_make(*[{"time": "t", "k": "x" * 8000}] * 131), int(time.time()))
     store.close()
     with _agent(folder, tmp_path) as agent:
@@ -427,7 +560,9 @@ def test_an_agent_says_that_its_audit_is_full_and_goes_on(tmp_path, destination)
         assert _call(agent, 1, "change")["result"]["isError"] is False
         assert _call(agent, 2, "change")["result"]["isError"] is False
         told = agent.errors()
-    assert told.count("the audit is full, so its oldest records go from now on: records 1 to ") == 1, told
+    assert (
+        told.count("the audit is full, so its oldest records go from now on: records 1 to ") == 1
+    ), told
     records = json.loads(_audit(folder, tmp_path, "--last", "0").stdout)
     removed = [record for record in records if record.get("event") == "audit.removed"]
     assert removed and records[0]["n"] > 1 and "[audit] max_size_mb" in removed[0]["removed"]
@@ -435,8 +570,15 @@ def test_an_agent_says_that_its_audit_is_full_and_goes_on(tmp_path, destination)
     assert _audit(folder, tmp_path, "verify").returncode == 0
 
 
-@pytest.mark.parametrize("size, words", [("7", "at least 8, or 0"), ("-1", "max_size_mb"),
-                                         ("1048577", "max_size_mb"), ('"8"', "max_size_mb")])
+@pytest.mark.parametrize(
+    "size, words",
+    [
+        ("7", "at least 8, or 0"),
+        ("-1", "max_size_mb"),
+        ("1048577", "max_size_mb"),
+        ('"8"', "max_size_mb"),
+    ],
+)
 def test_a_size_that_no_audit_can_have_is_refused(tmp_path, size, words):
     folder = _project(tmp_path / "p", "destination: file")
     with open(folder / "clawlite.toml", "a") as file:
@@ -448,6 +590,7 @@ def test_a_size_that_no_audit_can_have_is_refused(tmp_path, size, words):
 def test_the_default_size_is_what_inspect_says():
     from clawlite.host.image.inspection import DEFAULT_SIZE_MB
     from clawlite.linux.audit.audit import MAX_SIZE_MB
+
     assert DEFAULT_SIZE_MB == MAX_SIZE_MB == 64
 
 
@@ -457,7 +600,11 @@ def test_what_the_policy_does_not_want_is_not_in_it(tmp_path):
         agent.initialize()
         _call(agent, 1, "show", {"text": "private"})
     records = json.loads(_audit(folder, tmp_path).stdout)
-    assert "arguments" not in records[0] and "output" not in records[0] and "private" not in json.dumps(records)
+    assert (
+        "arguments" not in records[0]
+        and "output" not in records[0]
+        and "private" not in json.dumps(records)
+    )
 
 
 def test_an_agent_without_an_audit_says_so(tmp_path):
@@ -467,9 +614,19 @@ def test_an_agent_without_an_audit_says_so(tmp_path):
     (folder / "claw.yaml").write_text((MANIFEST % "").replace("        audit: {  }\n", ""))
     assert clawlite("build", cwd=folder).returncode == 0
     done = _audit(folder, tmp_path, "verify")
-    assert done.returncode == 1 and "keeps no audit" in done.stderr and "error" in json.loads(done.stdout)
-    assert clawlite("audit", "--last", "x", cwd=tmp_path).returncode == 2 and clawlite("audit", "--anchor", "1:2", cwd=tmp_path).returncode == 2
-    assert clawlite("audit", "a", "b", cwd=tmp_path).returncode == 2 and "--anchor" in clawlite("audit", "--help", cwd=tmp_path).stdout
+    assert (
+        done.returncode == 1
+        and "keeps no audit" in done.stderr
+        and "error" in json.loads(done.stdout)
+    )
+    assert (
+        clawlite("audit", "--last", "x", cwd=tmp_path).returncode == 2
+        and clawlite("audit", "--anchor", "1:2", cwd=tmp_path).returncode == 2
+    )
+    assert (
+        clawlite("audit", "a", "b", cwd=tmp_path).returncode == 2
+        and "--anchor" in clawlite("audit", "--help", cwd=tmp_path).stdout
+    )
 
 
 def test_an_audit_that_cannot_be_written_stops_tools(tmp_path):
@@ -481,7 +638,7 @@ def test_an_audit_that_cannot_be_written_stops_tools(tmp_path):
         state = tmp_path / "home/state/audited"
         for name in ("audit.jsonl", "audit.head"):
             os.rename(state / name, tmp_path / name)
-            os.mkdir(state / name)      # no file, and none that could be made
+            os.mkdir(state / name)  # no file, and none that could be made
         answer = _call(agent, 2, "change")
         later = _call(agent, 3, "change")
     assert "error" in later or "error" in answer, (answer, later)
@@ -504,10 +661,16 @@ def test_nobody_hears_of_a_call_that_is_not_on_record(tmp_path, alone):
         if alone:
             answers = [_call(agent, 2, "show", {"text": "x"})]
         else:
-            agent.line("\n".join(json.dumps(tool_call("show", {"text": "x"}, number)) for number in (2, 3)))
+            agent.line(
+                "\n".join(json.dumps(tool_call("show", {"text": "x"}, number)) for number in (2, 3))
+            )
             answers = [agent.message(), agent.message()]
     for answer in answers:
-        assert answer["error"]["code"] == -32603 and "the audit cannot be written" in answer["error"]["message"] and answer["error"]["data"]["hint"], answer
+        assert (
+            answer["error"]["code"] == -32603
+            and "the audit cannot be written" in answer["error"]["message"]
+            and answer["error"]["data"]["hint"]
+        ), answer
 
 
 def test_an_agent_whose_audit_cannot_be_written_does_not_start(tmp_path):
@@ -516,12 +679,16 @@ def test_an_agent_whose_audit_cannot_be_written_does_not_start(tmp_path):
     (state / "audit.head").mkdir(parents=True)
     with _agent(folder, tmp_path) as agent:
         answer = agent.call("claw.initialize", INITIALIZE)
-        assert "audit cannot be written" in json.dumps(answer) and _call(agent, 1, "change").get("error")
+        assert "audit cannot be written" in json.dumps(answer) and _call(agent, 1, "change").get(
+            "error"
+        )
     assert not (tmp_path / "changed").exists()
 
 
 def campaign(folder, tmp_path, seed: int, kills: int) -> int:
-    """Kill an agent *kills* times at any moment; return how many records were acknowledged.  Raises AssertionError when one is lost."""
+    """Kill an agent *kills* times at any moment; return how many records were acknowledged.
+    Raises AssertionError when one is lost.
+    """
     chance, acknowledged, number = random.Random(seed), set(), 0
     for _ in range(kills):
         with _agent(folder, tmp_path) as agent:
@@ -529,9 +696,20 @@ def campaign(folder, tmp_path, seed: int, kills: int) -> int:
             first = number
             for _ in range(chance.randrange(1, 30)):
                 number += 1
-                agent.line(json.dumps({"jsonrpc": "2.0", "id": number, "method": "claw.tool.call", "params": {
-                    "name": chance.choice(("show", "change")), "arguments": {"text": "x" * chance.randrange(3000)},
-                    "context": {"request_id": UUID % number, "identity": "audited"}}}))
+                agent.line(
+                    json.dumps(
+                        {
+                            "jsonrpc": "2.0",
+                            "id": number,
+                            "method": "claw.tool.call",
+                            "params": {
+                                "name": chance.choice(("show", "change")),
+                                "arguments": {"text": "x" * chance.randrange(3000)},
+                                "context": {"request_id": UUID % number, "identity": "audited"},
+                            },
+                        }
+                    )
+                )
             for _ in range(chance.randrange(number - first + 1)):
                 acknowledged.add(UUID % agent.message()["id"])
             os.kill(agent.process.pid, signal.SIGKILL)
@@ -546,4 +724,4 @@ def campaign(folder, tmp_path, seed: int, kills: int) -> int:
 @pytest.mark.parametrize("destination", ["file", "sqlite"])
 def test_kill_9_loses_no_acknowledged_record(tmp_path, destination):
     folder = _project(tmp_path / "p", "destination: %s" % destination)
-    assert campaign(folder, tmp_path, random.randrange(10 ** 6), 8) > 8
+    assert campaign(folder, tmp_path, random.randrange(10**6), 8) > 8

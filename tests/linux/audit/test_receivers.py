@@ -1,4 +1,7 @@
-"""Copies of an audit (clawlite/linux/audit/forwarding.py, linux/audit/receivers.py): on disk until somebody took them, again after a start, in order."""
+"""Copies of an audit (clawlite/linux/audit/forwarding.py, linux/audit/receivers.py): on disk
+until somebody took them, again after a start, in order.
+"""
+
 import http.server
 import json
 import os
@@ -24,7 +27,7 @@ spec:
   tools: [ { inline: { name: add, description: "Add.", input_schema: { type: object } } } ]
   sandbox: { inline: { level: none } }
   policies: [ { inline: { rules: [ { id: all, action: allow, scope: all } ], audit: { destination: %s, retention: "30d" } } } ]
-"""
+"""  # noqa: E501
 
 
 def _project(folder, destination: str, settings: str):
@@ -40,7 +43,12 @@ def _store(folder, *counts, taken=None, kept_s=None, now=NOW):
     """Append records to the audit in *folder*, so many at a time."""
     store = files.FileStore(str(folder), "a", kept_s, taken)
     for count in counts:
-        store.append(lambda head: b"".join(line(head, {"event": "e", "time": "t"}, str) for _ in range(count)), now)
+        store.append(
+            lambda head: b"".join(
+                line(head, {"event": "e", "time": "t"}, str) for _ in range(count)
+            ),
+            now,
+        )
     store.close()
 
 
@@ -75,8 +83,14 @@ def test_what_was_taken_is_not_sent_again_and_the_rest_is(tmp_path):
     assert _sent(tmp_path, receiver) == [1, 2, 3]
     assert _sent(tmp_path, receiver) == [1, 2, 3], "nothing new"
     _store(tmp_path, 250)
-    assert _sent(tmp_path, receiver) == list(range(1, 254)) and max(map(len, receiver.batches)) == forwarding.MOST
-    assert forwarding.marked(str(tmp_path))[0] == 253 and (tmp_path / "audit.sent").stat().st_mode & 0o077 == 0
+    assert (
+        _sent(tmp_path, receiver) == list(range(1, 254))
+        and max(map(len, receiver.batches)) == forwarding.MOST
+    )
+    assert (
+        forwarding.marked(str(tmp_path))[0] == 253
+        and (tmp_path / "audit.sent").stat().st_mode & 0o077 == 0
+    )
     lines, head, _ = files.read(str(tmp_path))
     n, hash, _ = receiver.batches[-1][-1]
     assert verify(lines, head, "a", (n, hash))["ok"], "a copy's hash is an anchor"
@@ -84,7 +98,10 @@ def test_what_was_taken_is_not_sent_again_and_the_rest_is(tmp_path):
 
 def test_what_was_not_taken_waits_for_the_next_start(tmp_path):
     _store(tmp_path, 5)
-    assert _sent(tmp_path, Receiver(fails=1000)) == [] and forwarding.marked(str(tmp_path)) == (0, "-")
+    assert _sent(tmp_path, Receiver(fails=1000)) == [] and forwarding.marked(str(tmp_path)) == (
+        0,
+        "-",
+    )
     assert _sent(tmp_path, Receiver()) == [1, 2, 3, 4, 5]
 
 
@@ -118,17 +135,22 @@ def test_what_is_written_while_a_segment_is_left_is_sent_too(tmp_path, monkeypat
     monkeypatch.setattr(files, "SEGMENT", 600)
     at_rest, left = forwarding._at_rest, list(range(20))
 
-    def late(folder):                   # the last moment before nobody may write
+    def late(folder):  # the last moment before nobody may write
         if left:
             _store(tmp_path, 1 + left.pop() % 4)
         return at_rest(folder)
+
     monkeypatch.setattr(forwarding, "_at_rest", late)
     _store(tmp_path, 1)
     receiver = Receiver()
     while left:
         _sent(tmp_path, receiver)
     last = _sent(tmp_path, receiver)
-    assert last == list(range(1, last[-1] + 1)) and last[-1] == 51 and len(files.segments(str(tmp_path))) > 10
+    assert (
+        last == list(range(1, last[-1] + 1))
+        and last[-1] == 51
+        and len(files.segments(str(tmp_path))) > 10
+    )
 
 
 def test_a_segment_that_is_gone_or_a_damaged_line_stops_nothing(tmp_path, monkeypatch):
@@ -140,7 +162,12 @@ def test_a_segment_that_is_gone_or_a_damaged_line_stops_nothing(tmp_path, monkey
     text = open(paths[3], "rb").read()
     open(paths[3], "wb").write(b"damaged\n" + text)
     numbers = _sent(tmp_path, Receiver())
-    assert numbers[-1] == 20 and numbers[0] == 1 and numbers == sorted(set(numbers)) and 10 < len(numbers) < 20
+    assert (
+        numbers[-1] == 20
+        and numbers[0] == 1
+        and numbers == sorted(set(numbers))
+        and 10 < len(numbers) < 20
+    )
 
 
 def test_retention_keeps_what_was_not_taken(tmp_path):
@@ -151,7 +178,10 @@ def test_retention_keeps_what_was_not_taken(tmp_path):
             os.utime(tmp_path / str(left) / "audit.jsonl", (NOW + number * day * 3,) * 2)
         found = verify(*files.read(str(tmp_path / str(left)))[:2], "a")
         assert found["ok"] and found["records"] >= left, (left, found)
-        assert (taken is None) == (found["first"] > 3) and (found["first"] == 1) == (left == 4), (left, found)
+        assert (taken is None) == (found["first"] > 3) and (found["first"] == 1) == (left == 4), (
+            left,
+            found,
+        )
 
 
 def test_an_audit_that_was_begun_anew_is_sent_from_its_beginning(tmp_path):
@@ -164,7 +194,8 @@ def test_an_audit_that_was_begun_anew_is_sent_from_its_beginning(tmp_path):
 
 def test_what_the_head_does_not_cover_stays_here(tmp_path):
     _store(tmp_path, 2)
-    with open(tmp_path / "audit.jsonl", "ab") as file:      # a write that was not acknowledged, and a half one
+    # a write that was not acknowledged, and a half one
+    with open(tmp_path / "audit.jsonl", "ab") as file:
         file.write(b'{"n":3,"prev":"x","event":"e"}\n{"n":4,')
     assert _sent(tmp_path, Receiver()) == [1, 2]
 
@@ -183,27 +214,66 @@ def test_of_two_one_sends(tmp_path):
 
 # -- syslog
 
-_MESSAGE = re.compile(rb'<(\d{1,3})>1 (\S+) ([!-~]{1,255}) clawlite (\d+) ([!-~]{1,32}) \[clawlite@32473 agent="((?:[^"\]\\]|\\["\]\\])*)" n="(\d+)" hash="(\S+)"\] (.*)', re.S)
+_MESSAGE = re.compile(
+    rb"<(\d{1,3})>1 (\S+) ([!-~]{1,255}) clawlite (\d+) ([!-~]{1,32}) "
+    rb'\[clawlite@32473 agent="((?:[^"\]\\]|\\["\]\\])*)" n="(\d+)" '
+    rb'hash="(\S+)"\] (.*)',
+    re.S,
+)
 
 
 def test_a_message_is_one_of_rfc_5424():
-    found = _MESSAGE.fullmatch(message('a"b]c\\', 7, "f" * 64, b'{"n":7,"time":"2026-11-22T02:30:49Z","event":"tool.call","status":"ok"}'))
-    assert found and found[1] == b"110" and found[2] == b"2026-11-22T02:30:49Z" and found[5] == b"tool.call" and found[6] == b'a\\"b\\]c\\\\' and found[7] == b"7"
-    assert _MESSAGE.fullmatch(message("a", 8, "f", b'{"event":"a b\\n","status":"refused"}'))[1] == b"108", "a warning"
-    assert _MESSAGE.fullmatch(message("a", 8, "f", b'{"event":"tool.call","status":"ok","found":["injection"]}'))[1] == b"108"
+    found = _MESSAGE.fullmatch(
+        message(
+            'a"b]c\\',
+            7,
+            "f" * 64,
+            b'{"n":7,"time":"2026-11-22T02:30:49Z","event":"tool.call","status":"ok"}',
+        )
+    )
+    assert (
+        found
+        and found[1] == b"110"
+        and found[2] == b"2026-11-22T02:30:49Z"
+        and found[5] == b"tool.call"
+        and found[6] == b'a\\"b\\]c\\\\'
+        and found[7] == b"7"
+    )
+    assert (
+        _MESSAGE.fullmatch(message("a", 8, "f", b'{"event":"a b\\n","status":"refused"}'))[1]
+        == b"108"
+    ), "a warning"
+    assert (
+        _MESSAGE.fullmatch(
+            message("a", 8, "f", b'{"event":"tool.call","status":"ok","found":["injection"]}')
+        )[1]
+        == b"108"
+    )
 
 
 @pytest.mark.parametrize("kind", ["unix", "udp"])
 def test_a_record_reaches_a_syslog_and_a_long_one_without_what_is_long(kind, tmp_path):
-    with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET, socket.SOCK_DGRAM) as ours:
+    with socket.socket(
+        socket.AF_UNIX if kind == "unix" else socket.AF_INET, socket.SOCK_DGRAM
+    ) as ours:
         ours.bind(str(tmp_path / "log") if kind == "unix" else ("127.0.0.1", 0))
         ours.settimeout(DEADLINE_S)
-        send = Syslog(str(tmp_path / "log") if kind == "unix" else "udp://127.0.0.1:%d" % ours.getsockname()[1], "a")
-        long = json.dumps({"n": 2, "event": "tool.call", "arguments": "x" * 900000, "status": "ok"}).encode()
+        send = Syslog(
+            str(tmp_path / "log")
+            if kind == "unix"
+            else "udp://127.0.0.1:%d" % ours.getsockname()[1],
+            "a",
+        )
+        long = json.dumps(
+            {"n": 2, "event": "tool.call", "arguments": "x" * 900000, "status": "ok"}
+        ).encode()
         send([(1, "e" * 64, b'{"n":1,"event":"tool.call"}'), (2, "f" * 64, long)])
         first, second = (_MESSAGE.fullmatch(ours.recv(1000000)) for _ in range(2))
         assert first[9] == b'{"n":1,"event":"tool.call"}'
-        assert json.loads(second[9]) == {"n": 2, "event": "tool.call", "status": "ok", "cut": True} and second[8] == b"f" * 64
+        assert (
+            json.loads(second[9]) == {"n": 2, "event": "tool.call", "status": "ok", "cut": True}
+            and second[8] == b"f" * 64
+        )
 
 
 def test_a_syslog_that_is_not_there_takes_nothing(tmp_path):
@@ -214,6 +284,7 @@ def test_a_syslog_that_is_not_there_takes_nothing(tmp_path):
 
 
 # -- all of it
+
 
 class Server:
     """A webhook that answers with *status* and keeps what it was sent."""
@@ -230,12 +301,18 @@ class Server:
 
             def log_message(self, *_):
                 pass
+
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = "http://127.0.0.1:%d/audit" % self.http.server_address[1]
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
     def taken(self) -> list:
-        return [one["record"]["n"] for status, _, body in self.got if status == 200 for one in body["records"]]
+        return [
+            one["record"]["n"]
+            for status, _, body in self.got
+            if status == 200
+            for one in body["records"]
+        ]
 
     def close(self):
         self.http.shutdown()
@@ -243,13 +320,23 @@ class Server:
 
 
 def _call(agent, number: int):
-    return agent.call("claw.tool.call", {"name": "add", "arguments": {}, "context": {"request_id": UUID % number, "identity": "copied"}}, number)
+    return agent.call(
+        "claw.tool.call",
+        {
+            "name": "add",
+            "arguments": {},
+            "context": {"request_id": UUID % number, "identity": "copied"},
+        },
+        number,
+    )
 
 
 def test_a_webhook_gets_each_record_also_after_kill_9(tmp_path):
     server = Server()
     try:
-        folder = _project(tmp_path / "p", "webhook", '[audit]\nwebhook = "%s"\ncredential = "HOOK"\n' % server.url)
+        folder = _project(
+            tmp_path / "p", "webhook", '[audit]\nwebhook = "%s"\ncredential = "HOOK"\n' % server.url
+        )
         done = clawlite("build", cwd=folder)
         assert done.returncode == 0, done.stderr
         words, home = linux("serve", folder / "claw.cbor", "--stdio"), tmp_path / "home"
@@ -277,12 +364,22 @@ def test_a_webhook_gets_each_record_also_after_kill_9(tmp_path):
         server.close()
 
 
-@pytest.mark.parametrize("destination, settings, words", [
-    ("webhook", "", "nothing says where that is"), ("webhook", '[audit]\nwebhook = "ftp://x"\n', "an http or https URL"),
-    ("webhook", '[audit]\nwebhook = "http://x.example.com/"\ncredential = "A"\n', "over https alone"),
-    ("file", '[audit]\ncredential = "A"\n', "there is none"), ("syslog", '[audit]\nsyslog = "tcp://x"\n', "udp://HOST:PORT"),
-    ("syslog", '[audit]\nsyslog = "udp://x:0:1"\n', "udp://HOST:PORT"), ("syslog", '[audit]\nsyslog = "udp://x/y"\n', "udp://HOST:PORT"),
-])
+@pytest.mark.parametrize(
+    "destination, settings, words",
+    [
+        ("webhook", "", "nothing says where that is"),
+        ("webhook", '[audit]\nwebhook = "ftp://x"\n', "an http or https URL"),
+        (
+            "webhook",
+            '[audit]\nwebhook = "http://x.example.com/"\ncredential = "A"\n',
+            "over https alone",
+        ),
+        ("file", '[audit]\ncredential = "A"\n', "there is none"),
+        ("syslog", '[audit]\nsyslog = "tcp://x"\n', "udp://HOST:PORT"),
+        ("syslog", '[audit]\nsyslog = "udp://x:0:1"\n', "udp://HOST:PORT"),
+        ("syslog", '[audit]\nsyslog = "udp://x/y"\n', "udp://HOST:PORT"),
+    ],
+)
 def test_what_cannot_be_is_refused(tmp_path, destination, settings, words):
     done = clawlite("build", cwd=_project(tmp_path / "p", destination, settings))
     assert done.returncode == 2 and words in done.stderr, done.stderr
@@ -292,7 +389,11 @@ def test_an_agent_writes_to_a_syslog(tmp_path):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
         ours.bind(("127.0.0.1", 0))
         ours.settimeout(DEADLINE_S)
-        folder = _project(tmp_path / "p", "syslog", '[audit]\nsyslog = "udp://127.0.0.1:%d"\n' % ours.getsockname()[1])
+        folder = _project(
+            tmp_path / "p",
+            "syslog",
+            '[audit]\nsyslog = "udp://127.0.0.1:%d"\n' % ours.getsockname()[1],
+        )
         done = clawlite("build", cwd=folder)
         assert done.returncode == 0, done.stderr
         with Agent(linux("serve", folder / "claw.cbor", "--stdio"), tmp_path / "home") as agent:

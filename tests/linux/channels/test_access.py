@@ -1,4 +1,7 @@
-"""Who may say what on a channel: every mode, every role, and each bound one below, at and one above."""
+"""Who may say what on a channel: every mode, every role, and each bound one below, at and one
+above.
+"""
+
 import itertools
 
 from clawlite.linux.channels.access import (
@@ -39,7 +42,9 @@ def test_open_admits_everybody_as_a_user():
 
 def test_allowlist_admits_those_on_it_alone():
     of = access(ALLOWLIST, ["7"])
-    assert [judged(of, actor) for actor in ("7", "8", "", "77")] == [(USER, "ok")] + [(None, "stranger")] * 3
+    assert [judged(of, actor) for actor in ("7", "8", "", "77")] == [(USER, "ok")] + [
+        (None, "stranger")
+    ] * 3
     assert judged(access(ALLOWLIST, []), "7") == (None, "stranger")
 
 
@@ -54,14 +59,20 @@ def test_roles():
 
 
 def test_length_in_characters():
-    assert [judged(access(OPEN), "u", text)[1] for text in ("x" * 9, "ä" * 10, "x" * 11)] == ["ok", "ok", "length"]
+    assert [judged(access(OPEN), "u", text)[1] for text in ("x" * 9, "ä" * 10, "x" * 11)] == [
+        "ok",
+        "ok",
+        "length",
+    ]
 
 
 def test_a_burst_then_so_many_a_minute():
     bucket = Bucket(2, 3)
     assert [bucket.take(0) for _ in range(4)] == [0, 0, 0, 30000]
     assert bucket.take(29999) == 1 and bucket.take(30000) == 0 and bucket.take(30000) == 30000
-    assert [bucket.take(10_000_000) for _ in range(4)] == [0, 0, 0, 30000], "never more than the burst"
+    assert [bucket.take(10_000_000) for _ in range(4)] == [0, 0, 0, 30000], (
+        "never more than the burst"
+    )
 
 
 def test_time_that_goes_back_gives_nothing():
@@ -73,7 +84,10 @@ def test_rate_counts_only_those_who_are_admitted():
     of = access(ALLOWLIST, ["7"], [10, 1, 1, False])
     assert judged(of, "8") == (None, "stranger") and judged(of, "7", "x" * 11) == (None, "length")
     assert judged(of, "7") == (USER, "ok") and judged(of, "7") == (None, "rate")
-    assert "60 s" in of.judge("7", "hi", 0, 0).said and judged(of, "7", now_ms=60000) == (USER, "ok")
+    assert "60 s" in of.judge("7", "hi", 0, 0).said and judged(of, "7", now_ms=60000) == (
+        USER,
+        "ok",
+    )
 
 
 def _code(of: Access, actor: str, now_s: int = 0) -> str:
@@ -93,7 +107,11 @@ def test_pairing():
 def test_who_waits_is_told_once_and_so_many_wait():
     of = access(PAIRING, [30, 2])
     assert _code(of, "1") != _code(of, "2")
-    assert of.judge("1", "hi", 0, 0).said == "" and judged(of, "3") == (None, "stranger") and of.waiting(0) == 2
+    assert (
+        of.judge("1", "hi", 0, 0).said == ""
+        and judged(of, "3") == (None, "stranger")
+        and of.waiting(0) == 2
+    )
     assert of.waiting(30 * 60 - 1) == 2 and of.waiting(30 * 60) == 0
     assert _code(of, "3", 30 * 60)
 

@@ -1,4 +1,7 @@
-"""Real agents with channels: what they load, what goes on when nobody is at the console, and how they end."""
+"""Real agents with channels: what they load, what goes on when nobody is at the console, and how
+they end.
+"""
+
 import http.client
 import json
 import signal
@@ -26,7 +29,7 @@ made.step()
 made.leave()
 print("LOADED", *sorted(name for name in before if name.startswith("clawlite.linux.channels.")),
       "/", *sorted(name for name in set(sys.modules) - before if name.startswith("clawlite")), file=sys.stderr)
-"""
+"""  # noqa: E501
 
 
 def image(folder, specs: dict, settings: str = ""):
@@ -36,14 +39,45 @@ def image(folder, specs: dict, settings: str = ""):
     return path
 
 
-@pytest.mark.parametrize("specs, before, after", [({}, [], []), ({"tick": CRON}, ["access", "channel", "channel_turn", "channels", "lock", "overlap", "sources", "state"], ["cron"])])
+@pytest.mark.parametrize(
+    "specs, before, after",
+    [
+        ({}, [], []),
+        (
+            {"tick": CRON},
+            [
+                "access",
+                "channel",
+                "channel_turn",
+                "channels",
+                "lock",
+                "overlap",
+                "sources",
+                "state",
+            ],
+            ["cron"],
+        ),
+    ],
+)
 def test_nothing_is_loaded_that_is_not_declared(tmp_path, specs, before, after):
     path = image(tmp_path, specs)
-    done = subprocess.run([sys.executable, "-c", LOADS % (str(path), str(path.parent))], env=environment(tmp_path), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS % (str(path), str(path.parent))],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     words = [line for line in done.stderr.splitlines() if line.startswith("LOADED")][0].split()[1:]
-    assert sorted(name.rpartition(".")[2] for name in words[:words.index("/")]) == sorted(before), done.stderr
-    assert set("clawlite.linux.channels." + name for name in after) <= set(words[words.index("/"):])
-    assert not any(name.endswith(("webhook", "telegram", "http_server", "mqtt", "inbox")) for name in words)
+    assert sorted(name.rpartition(".")[2] for name in words[: words.index("/")]) == sorted(
+        before
+    ), done.stderr
+    assert set("clawlite.linux.channels." + name for name in after) <= set(
+        words[words.index("/") :]
+    )
+    assert not any(
+        name.endswith(("webhook", "telegram", "http_server", "mqtt", "inbox")) for name in words
+    )
 
 
 def _free_port() -> int:

@@ -1,4 +1,7 @@
-"""Channels of type cron: what runs, what was missed, what overlaps, on a clock that the test moves."""
+"""Channels of type cron: what runs, what was missed, what overlaps, on a clock that the test
+moves.
+"""
+
 import os
 
 import pytest
@@ -9,7 +12,17 @@ from clawlite.linux.channels.cron import BACK_S, zone_of
 
 
 def world(folder, schedule: str = "* * * * *", settings: str = "", **trigger) -> World:
-    return World(folder, {"tick": {"type": "cron", "transport": "polling", "trigger": {"schedule": schedule, **trigger}}}, settings)
+    return World(
+        folder,
+        {
+            "tick": {
+                "type": "cron",
+                "transport": "polling",
+                "trigger": {"schedule": schedule, **trigger},
+            }
+        },
+        settings,
+    )
 
 
 def turns(of: World) -> int:
@@ -43,8 +56,11 @@ def test_its_calls_bear_its_name(tmp_path):
 
 @pytest.mark.parametrize("missed, after_sleep", [("once", 1), ("skip", 1), ("all", 100)])
 def test_runs_that_were_missed(tmp_path, missed, after_sleep):
-    of = world(tmp_path, settings=SAYS % ('missed = "%s"' % missed, "echo x"), overlap_policy="queue")
-    of.shift_s = 3 * 3600 + 119         # asleep for 181 minutes; the newest time that was due is 59 s ago
+    of = world(
+        tmp_path, settings=SAYS % ('missed = "%s"' % missed, "echo x"), overlap_policy="queue"
+    )
+    # asleep for 181 minutes; the newest time that was due is 59 s ago
+    of.shift_s = 3 * 3600 + 119
     of.poll()
     assert turns(of) == after_sleep
 
@@ -107,8 +123,16 @@ def test_the_clock_is_looked_at_once_a_minute(tmp_path):
     assert of.channels.deadline() == 60000
 
 
-@pytest.mark.parametrize("trigger, started, skipped", [({}, 1, 4), ({"overlap_policy": "allow"}, 1, 4), ({"max_parallel": 2}, 2, 3),
-                                                     ({"overlap_policy": "queue"}, 1, 0), ({"overlap_policy": "queue", "max_parallel": 3}, 3, 0)])
+@pytest.mark.parametrize(
+    "trigger, started, skipped",
+    [
+        ({}, 1, 4),
+        ({"overlap_policy": "allow"}, 1, 4),
+        ({"max_parallel": 2}, 2, 3),
+        ({"overlap_policy": "queue"}, 1, 0),
+        ({"overlap_policy": "queue", "max_parallel": 3}, 3, 0),
+    ],
+)
 def test_what_overlaps(tmp_path, trigger, started, skipped):
     of = world(tmp_path, settings=SAYS % ("", "quick"), **trigger)
     of.hold = True
@@ -143,7 +167,9 @@ def test_nothing_begins_while_the_agent_is_not_ready(tmp_path):
 
 
 def test_of_two_processes_one_runs_a_schedule_and_the_other_goes_on_when_it_ends(tmp_path):
-    """Two agents on one state folder: each time of the schedule begins one turn, whoever has the channels."""
+    """Two agents on one state folder: each time of the schedule begins one turn, whoever has the
+    channels.
+    """
     one = world(tmp_path)
     one.move(60000)
     two = world(tmp_path)

@@ -1,7 +1,9 @@
-"""A day of an agent in seconds: heartbeats, approvals, limits and quotas on clocks that a test moves, jumps and restarts.
+"""A day of an agent in seconds: heartbeats, approvals, limits and quotas on clocks that a test
+moves, jumps and restarts.
 
-Time goes on by random steps; what an agent does is compared with a book that the test keeps for itself.
-"""
+Time goes on by random steps; what an agent does is compared with a book that the test keeps for
+itself."""
+
 import random
 import uuid
 
@@ -20,7 +22,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 
 DAY_MS, HOUR_S, BEAT_MS, APPROVAL_MS = 86400000, 3600, 30000, 60000
 PER_MINUTE, PER_HOUR, PER_DAY = 5, 30000, 400000
-REPLY = b'{"choices":[{"message":{"content":"Hm."},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}'
+REPLY = b'{"choices":[{"message":{"content":"Hm."},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}'  # noqa: E501
 
 
 class Day:
@@ -28,12 +30,23 @@ class Day:
 
     def __init__(self, folder, seed: int):
         self.random = random.Random(seed)
-        self.image = open_image(str(build(folder / "project", provider(("openai", "http://localhost:1/v1"), streaming=False, limits={
-            "tokens_per_day": PER_DAY}), rate_limits={"tool_calls_per_minute": PER_MINUTE, "tokens_per_hour": PER_HOUR})))
+        self.image = open_image(
+            str(
+                build(
+                    folder / "project",
+                    provider(
+                        ("openai", "http://localhost:1/v1"),
+                        streaming=False,
+                        limits={"tokens_per_day": PER_DAY},
+                    ),
+                    rate_limits={"tool_calls_per_minute": PER_MINUTE, "tokens_per_hour": PER_HOUR},
+                )
+            )
+        )
         self.disk = {}
         self.ms, self.ahead_s = 0, 20000 * 86400 + 5 * HOUR_S
         self.admitted, self.requests, self.refused, self.answers, self.ran = [], 0, 0, {}, []
-        self.waiting = {}               # request_id -> [asked at, what becomes of it]
+        self.waiting = {}  # request_id -> [asked at, what becomes of it]
         self.outcomes = {"approved": 0, "denied": 0, "expired": 0, "late": 0}
         self.number = self.beats = 0
         self.start()
@@ -43,9 +56,15 @@ class Day:
     def start(self):
         """A process begins: with what is on the disk, and nothing else."""
         self.agent = Agent(self.image, self.ms)
-        meter = self.agent.meter = Meter(lambda: (self.ms, self.ahead_s + self.ms // 1000), lambda: self.disk, self.image.agent.tokens_per_hour,
-                                         self.image.agent.cost_per_day)
-        meter.add = lambda entries: add(self.disk, meter.call(entries[0][2]) if entries[0][0] == CALLS else entries)
+        meter = self.agent.meter = Meter(
+            lambda: (self.ms, self.ahead_s + self.ms // 1000),
+            lambda: self.disk,
+            self.image.agent.tokens_per_hour,
+            self.image.agent.cost_per_day,
+        )
+        meter.add = lambda entries: add(
+            self.disk, meter.call(entries[0][2]) if entries[0][0] == CALLS else entries
+        )
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.session, self.console = Session(self.agent, loads), Console(self.agent)
         self.agent.start(self.ms)
@@ -56,7 +75,12 @@ class Day:
     def request(self, method: str, params: dict):
         """Send a request of the operator; return its number."""
         self.number += 1
-        self.session.record(dumps({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}).encode(), self.ms)
+        self.session.record(
+            dumps(
+                {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+            ).encode(),
+            self.ms,
+        )
         self.settle()
         return self.number
 
@@ -65,7 +89,10 @@ class Day:
         while effect:
             kind = effect[0]
             if kind == E.SEND and "method" in effect[1]:
-                assert effect[1]["method"] == "claw.heartbeat" and effect[1]["params"]["state"] == "READY"
+                assert (
+                    effect[1]["method"] == "claw.heartbeat"
+                    and effect[1]["params"]["state"] == "READY"
+                )
                 self.beats += 1
             elif kind == E.SEND:
                 assert effect[1]["id"] not in self.answers, "answered twice"
@@ -74,23 +101,32 @@ class Day:
                 self.agent.done(effect[1], (True, "key"), self.ms)
             elif kind == E.STORE:
                 admitted = self.agent.meter.add(effect[2])
-                if admitted and effect[2][0][0] == CALLS:       # before an approval: questions are limited too
+                # before an approval: questions are limited too
+                if admitted and effect[2][0][0] == CALLS:
                     self.admitted.append(self.ms)
                 self.agent.done(effect[1], (True, admitted), self.ms)
             elif kind == E.OPEN:
-                self.open = effect[1], loads(effect[5][3] and b"[" + effect[5][3] + b"]"), int(effect[5][4].split(b":")[1][:-1])
+                self.open = (
+                    effect[1],
+                    loads(effect[5][3] and b"[" + effect[5][3] + b"]"),
+                    int(effect[5][4].split(b":")[1][:-1]),
+                )
                 self.requests += 1
             elif kind == E.RUN:
                 self.ran.append(effect[2].name)
                 self.agent.done(effect[1], (True, "ran"), self.ms)
-            elif kind == E.KEEP:        # no other process has begun anything
+            elif kind == E.KEEP:  # no other process has begun anything
                 self.agent.done(effect[1], (True, []), self.ms)
             effect = self.agent.next_effect()
 
     def move(self, ms: int):
         until = self.ms + ms
         while True:
-            due = [at for at in (self.agent.deadline(), self.session.deadline()) if at is not None and at <= until]
+            due = [
+                at
+                for at in (self.agent.deadline(), self.session.deadline())
+                if at is not None and at <= until
+            ]
             if not due:
                 break
             self.ms = max(self.ms, min(due))
@@ -104,7 +140,9 @@ class Day:
     def call(self, tool: str, arguments: dict) -> tuple:
         request_id = str(uuid.UUID(int=self.random.getrandbits(128), version=4))
         context = {"request_id": request_id, "identity": self.image.agent.identity}
-        return self.request("claw.tool.call", {"name": tool, "arguments": arguments, "context": context}), request_id
+        return self.request(
+            "claw.tool.call", {"name": tool, "arguments": arguments, "context": context}
+        ), request_id
 
     def note(self):
         before, recent = len(self.ran), sum(self.ms - at < 60000 for at in self.admitted)
@@ -112,14 +150,22 @@ class Day:
         if len(self.ran) > before:
             assert answer["result"]["isError"] is False
         else:
-            # A process that begins while the clock is behind cannot know how much time has passed: it waits a minute.
-            assert answer["error"]["code"] == -32011 and (recent >= PER_MINUTE or self.ms - self.opened_ms < 61000)
+            # A process that begins while the clock is behind cannot know how much time has passed:
+            # it waits a minute.
+            assert answer["error"]["code"] == -32011 and (
+                recent >= PER_MINUTE or self.ms - self.opened_ms < 61000
+            )
             self.refused += 1
 
     def ask(self):
         number, request_id = self.call("careful", {"what": "x"})
         if number not in self.answers:
-            self.waiting[request_id] = [number, self.ms, self.random.choice(("approve", "deny", None, None)), self.random.randrange(1, 2 * APPROVAL_MS)]
+            self.waiting[request_id] = [
+                number,
+                self.ms,
+                self.random.choice(("approve", "deny", None, None)),
+                self.random.randrange(1, 2 * APPROVAL_MS),
+            ]
 
     def answer_approvals(self):
         for request_id, (number, asked_ms, what, after) in list(self.waiting.items()):
@@ -128,15 +174,33 @@ class Day:
             del self.waiting[request_id]
             before, done = self.ran.count("careful"), self.answers.get(number)
             late = self.ms - asked_ms >= APPROVAL_MS
-            acknowledged = self.answers[self.request("claw.tool." + what, {"request_id": request_id})]["result"]["acknowledged"] if what else None
+            acknowledged = (
+                self.answers[self.request("claw.tool." + what, {"request_id": request_id})][
+                    "result"
+                ]["acknowledged"]
+                if what
+                else None
+            )
             if late:
-                assert not acknowledged and done["error"]["code"] == -32012 and self.ran.count("careful") == before
+                assert (
+                    not acknowledged
+                    and done["error"]["code"] == -32012
+                    and self.ran.count("careful") == before
+                )
                 self.outcomes["late" if what else "expired"] += 1
             elif what == "deny":
-                assert acknowledged and self.answers[number]["error"]["code"] == -32013 and self.ran.count("careful") == before
+                assert (
+                    acknowledged
+                    and self.answers[number]["error"]["code"] == -32013
+                    and self.ran.count("careful") == before
+                )
                 self.outcomes["denied"] += 1
             elif what == "approve":
-                assert acknowledged and "result" in self.answers[number] and self.ran.count("careful") == before + 1
+                assert (
+                    acknowledged
+                    and "result" in self.answers[number]
+                    and self.ran.count("careful") == before + 1
+                )
                 self.outcomes["approved"] += 1
             else:
                 self.waiting[request_id] = [number, asked_ms, None, APPROVAL_MS + 1]
@@ -148,13 +212,24 @@ class Day:
         self.settle()
         if self.requests > before:
             task, messages, most = self.open
-            body = REPLY % (sum(len(message["content"]) for message in messages[-1:]) // 4, self.random.randrange(most + 1))
-            self.agent.received(task, (True, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)), self.ms)
+            body = REPLY % (
+                sum(len(message["content"]) for message in messages[-1:]) // 4,
+                self.random.randrange(most + 1),
+            )
+            self.agent.received(
+                task,
+                (True, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)),
+                self.ms,
+            )
             self.settle()
 
     def check(self):
         for at in (0, len(self.admitted) // 2):
-            window = [one for one in self.admitted[at:] if one < self.admitted[at] + 60000] if self.admitted else []
+            window = (
+                [one for one in self.admitted[at:] if one < self.admitted[at] + 60000]
+                if self.admitted
+                else []
+            )
             assert len(window) <= PER_MINUTE
         for key, limit in (("first", PER_DAY), (".tokens", PER_HOUR)):
             assert self.disk.get(key, (0, 0))[1] <= limit, (key, self.disk)
@@ -164,7 +239,9 @@ class Day:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_day(tmp_path, seed):
-    """9.3.1 heartbeats, 5.8 approvals and rate limits, 5.2 quotas: none is reset by a clock that jumps or by a restart."""
+    """9.3.1 heartbeats, 5.8 approvals and rate limits, 5.2 quotas: none is reset by a clock that
+    jumps or by a restart.
+    """
     day = Day(tmp_path, seed)
     hours, restarts, jumps = set(), 0, 0
     while day.ms < DAY_MS:
@@ -180,5 +257,11 @@ def test_a_day(tmp_path, seed):
             restarts += 1
             day.waiting = {}
             day.start()
-    assert day.refused > 20 and min(day.outcomes.values()) > 5 and day.requests > 50 and restarts > 3 and jumps > 5 and len(hours) > 8, (
-        day.refused, day.outcomes, day.requests, restarts, jumps, len(hours))
+    assert (
+        day.refused > 20
+        and min(day.outcomes.values()) > 5
+        and day.requests > 50
+        and restarts > 3
+        and jumps > 5
+        and len(hours) > 8
+    ), (day.refused, day.outcomes, day.requests, restarts, jumps, len(hours))

@@ -1,4 +1,7 @@
-"""The tool message: to whom of which channel, how long, and what a real agent makes of it; and skills that people elsewhere begin."""
+"""The tool message: to whom of which channel, how long, and what a real agent makes of it; and
+skills that people elsewhere begin.
+"""
+
 import json
 import subprocess
 
@@ -11,7 +14,12 @@ from clawlite.host.compiler import compiler
 from clawlite.linux.channels import channel
 
 CLI = {"type": "cli", "transport": "stdio"}
-BOT = {"type": "telegram", "transport": "polling", "access_control": {"mode": "allowlist", "allowed_ids": ["7"]}, "processing": {"max_message_length": 20}}
+BOT = {
+    "type": "telegram",
+    "transport": "polling",
+    "access_control": {"mode": "allowlist", "allowed_ids": ["7"]},
+    "processing": {"max_message_length": 20},
+}
 CRON = {"type": "cron", "transport": "polling", "trigger": {"schedule": "0 0 1 1 *"}}
 HOOK = {"type": "webhook", "transport": "webhook", "access_control": {"mode": "open"}}
 RULES = """
@@ -28,6 +36,7 @@ say = "You said: {words}"
 
 class Platform(Source):
     """A source that carries messages; *full* is why it takes none."""
+
     full = ""
 
     def recipient(self, name):
@@ -47,18 +56,30 @@ def world(tmp_path, monkeypatch):
         of.opened()
         of.poll()
         return of
+
     return make
 
 
 def test_whom_access_control_knows_is_written_to(world):
     of = world(bot=BOT)
-    assert of.channels.write("bot", "7", "It is dry.") == {"channel": "bot", "chat_id": "7", "status": "queued"}
+    assert of.channels.write("bot", "7", "It is dry.") == {
+        "channel": "bot",
+        "chat_id": "7",
+        "status": "queued",
+    }
     assert of.source("bot").sent == [("7", "It is dry.")]
 
 
-@pytest.mark.parametrize("name, chat, text, error, said", [
-    ("bot", "66", "x", PolicyDenied, "channel bot does not know 66"), ("bot", "7", "x" * 21, InvalidParams, "carries at most 20"),
-    ("bat", "7", "x", InvalidParams, "there is no bat"), ("tick", "7", "x", InvalidParams, "is of type cron"), ("hook", "7", "x", InvalidParams, "is of type webhook")])
+@pytest.mark.parametrize(
+    "name, chat, text, error, said",
+    [
+        ("bot", "66", "x", PolicyDenied, "channel bot does not know 66"),
+        ("bot", "7", "x" * 21, InvalidParams, "carries at most 20"),
+        ("bat", "7", "x", InvalidParams, "there is no bat"),
+        ("tick", "7", "x", InvalidParams, "is of type cron"),
+        ("hook", "7", "x", InvalidParams, "is of type webhook"),
+    ],
+)
 def test_what_is_not_sent(world, name, chat, text, error, said):
     of = world(bot=BOT, tick=CRON, hook=HOOK)
     with pytest.raises(error, match=said) as caught:
@@ -86,7 +107,15 @@ def test_in_mode_open_who_has_written_is_written_to(world):
 
 
 def test_paired_people_are_written_to(world):
-    of = world(bot=dict(BOT, access_control={"mode": "pairing", "pairing": {"code_expiry_minutes": 5, "max_pending": 2}}))
+    of = world(
+        bot=dict(
+            BOT,
+            access_control={
+                "mode": "pairing",
+                "pairing": {"code_expiry_minutes": 5, "max_pending": 2},
+            },
+        )
+    )
     of.say("bot", "9", "hello")
     code = of.source("bot").sent[-1][1].split("/pair ")[1].split()[0]
     with pytest.raises(PolicyDenied):
@@ -97,9 +126,10 @@ def test_paired_people_are_written_to(world):
 
 # -- a real agent
 
+
 def agent_of(folder, level: str, rules: list, **specs):
     """Write an image of an agent with the tool message; return its path."""
-    project(folder, specs)              # its files
+    project(folder, specs)  # its files
     made = json.loads((folder / "claw.yaml").read_text())
     made["spec"]["tools"].append("claw://registry/clawlite/message@1.0.0")
     made["spec"]["sandbox"] = {"inline": {"level": level}}
@@ -107,6 +137,7 @@ def agent_of(folder, level: str, rules: list, **specs):
     (folder / "claw.yaml").write_text(json.dumps(made))
     (folder / "reflex.toml").write_text(RULES)
     from clawlite.host.manifest import manifest
+
     path = folder / "claw.cbor"
     path.write_bytes(compiler.build(manifest.load(folder)).data)
     return path
@@ -117,7 +148,9 @@ ALL = [{"id": "all", "action": "allow", "scope": "all"}]
 
 @pytest.mark.parametrize("level", ["none", "process"])
 def test_a_message_to_the_console(tmp_path, level):
-    with Agent(linux("run", agent_of(tmp_path / "project", level, ALL, desk=CLI)), tmp_path / "home") as agent:
+    with Agent(
+        linux("run", agent_of(tmp_path / "project", level, ALL, desk=CLI)), tmp_path / "home"
+    ) as agent:
         agent.line("tell desk me it rains")
         agent.expect("[desk] it rains")
         agent.line("tell dusk me it rains")
@@ -127,8 +160,18 @@ def test_a_message_to_the_console(tmp_path, level):
 
 
 def test_it_is_governed_as_every_tool(tmp_path):
-    deny = [{"id": "no", "action": "deny", "scope": "tool", "match": {"name": "message"}, "reason": "not a word"}] + ALL
-    with Agent(linux("run", agent_of(tmp_path / "project", "none", deny, desk=CLI)), tmp_path / "home") as agent:
+    deny = [
+        {
+            "id": "no",
+            "action": "deny",
+            "scope": "tool",
+            "match": {"name": "message"},
+            "reason": "not a word",
+        }
+    ] + ALL
+    with Agent(
+        linux("run", agent_of(tmp_path / "project", "none", deny, desk=CLI)), tmp_path / "home"
+    ) as agent:
         agent.line("tell desk me it rains")
         agent.expect("not a word")
         agent.end()
@@ -140,13 +183,30 @@ def test_an_operator_has_no_console_to_write_to(tmp_path):
     path = agent_of(tmp_path / "project", "none", ALL, desk=CLI)
     with Agent(linux("serve", path, "--stdio"), tmp_path / "home") as agent:
         agent.initialize()
-        said = agent.call("claw.tool.call", {"name": "message", "arguments": {"channel": "desk", "chat_id": "me", "content": "hi"},
-                                             "context": {"request_id": "00000000-0000-4000-8000-000000000001", "identity": "tester"}}, 7)
-        assert said["result"]["isError"] is True and "nobody reads the console desk" in json.dumps(said)
+        said = agent.call(
+            "claw.tool.call",
+            {
+                "name": "message",
+                "arguments": {"channel": "desk", "chat_id": "me", "content": "hi"},
+                "context": {
+                    "request_id": "00000000-0000-4000-8000-000000000001",
+                    "identity": "tester",
+                },
+            },
+            7,
+        )
+        assert said["result"]["isError"] is True and "nobody reads the console desk" in json.dumps(
+            said
+        )
 
 
 def test_a_queue_without_its_package_is_refused_by_name(tmp_path):
-    jobs = {"type": "queue", "transport": "polling", "access_control": {"mode": "open"}, "trigger": {"queue_name": "t/jobs"}}
+    jobs = {
+        "type": "queue",
+        "transport": "polling",
+        "access_control": {"mode": "open"},
+        "trigger": {"queue_name": "t/jobs"},
+    }
     made = project(tmp_path / "project", {"jobs": jobs})
     path = tmp_path / "project" / "claw.cbor"
     path.write_bytes(compiler.build(made).data)
@@ -155,12 +215,23 @@ def test_a_queue_without_its_package_is_refused_by_name(tmp_path):
     env = environment(tmp_path / "home")
     env["PYTHONPATH"] = str(tmp_path / "hidden") + ":" + env.get("PYTHONPATH", "")
     done = subprocess.run(linux("run", path), env=env, input=b"", capture_output=True, timeout=300)
-    assert done.returncode == 2 and b"needs the package paho-mqtt, which is not installed" in done.stderr and b"pip install 'clawlite[mqtt]'" in done.stderr
+    assert (
+        done.returncode == 2
+        and b"needs the package paho-mqtt, which is not installed" in done.stderr
+        and b"pip install 'clawlite[mqtt]'" in done.stderr
+    )
 
 
 # -- skills
 
-SKILL = {"inline": {"name": "both", "description": "Do both", "tools_required": ["quick"], "instruction": "quick"}}
+SKILL = {
+    "inline": {
+        "name": "both",
+        "description": "Do both",
+        "tools_required": ["quick"],
+        "instruction": "quick",
+    }
+}
 
 
 def skilled(folder, monkeypatch, roles: list) -> World:
@@ -172,21 +243,33 @@ def skilled(folder, monkeypatch, roles: list) -> World:
         text = json.loads((where / "claw.yaml").read_text())
         text["spec"]["skills"] = [SKILL]
         (where / "claw.yaml").write_text(json.dumps(text))
-        (where / "reflex.toml").write_text('[[rule]]\nwhen = ["* quick * *", "* quick *"]\ncall = "quick"\n[[rule.then]]\nsay = "Done."\n'
-                                           '[[rule]]\nwhen = "{words:text}"\nsay = "You said: {words}"\n')
+        (where / "reflex.toml").write_text(
+            '[[rule]]\nwhen = ["* quick * *", "* quick *"]\ncall = '
+            '"quick"\n[[rule.then]]\nsay = "Done."\n'
+            '[[rule]]\nwhen = "{words:text}"\nsay = "You said: '
+            '{words}"\n'
+        )
         from clawlite.host.manifest import manifest
+
         return manifest.load(where)
+
     monkeypatch.setattr("channel_world.project", with_skill)
     return World(folder, {"bot": spec}, monkeypatch=monkeypatch)
 
 
 def test_a_person_elsewhere_begins_a_skill_as_their_role_permits(tmp_path, monkeypatch):
-    of = skilled(tmp_path, monkeypatch, [{"id": "7", "role": "user"}, {"id": "8", "role": "viewer"}])
+    of = skilled(
+        tmp_path, monkeypatch, [{"id": "7", "role": "user"}, {"id": "8", "role": "viewer"}]
+    )
     of.say("bot", "8", "/both now")
     assert not of.events("tool.call") and "a viewer begins no skill" in of.source("bot").sent[-1][1]
     of.say("bot", "7", "/both now")
     first = of.events("tool.call")[0]
-    assert first["tool"] == "skill__both" and first["caller"] == "a person (bot/7)" and first["status"] == "ok"
+    assert (
+        first["tool"] == "skill__both"
+        and first["caller"] == "a person (bot/7)"
+        and first["status"] == "ok"
+    )
     of.say("bot", "7", "/skill none")
     assert "there is no skill none" in of.source("bot").sent[-1][1]
     of.say("bot", "7", "/start")

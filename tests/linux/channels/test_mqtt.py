@@ -1,4 +1,7 @@
-"""Channels of type queue, against a real mosquitto: nothing is lost, nobody is heard who may not speak, and what fails is said."""
+"""Channels of type queue, against a real mosquitto: nothing is lost, nobody is heard who may not
+speak, and what fails is said.
+"""
+
 import base64
 import hashlib
 import os
@@ -16,7 +19,12 @@ from clawlite.host.compiler import compiler
 from clawlite.linux.channels.dead_letters import DeadLetters
 
 OPEN = {"mode": "open"}
-JOBS = {"type": "queue", "transport": "polling", "access_control": OPEN, "trigger": {"queue_name": "t/jobs", "overlap_policy": "queue"}}
+JOBS = {
+    "type": "queue",
+    "transport": "polling",
+    "access_control": OPEN,
+    "trigger": {"queue_name": "t/jobs", "overlap_policy": "queue"},
+}
 PEOPLE = dict(JOBS, trigger={"queue_name": "t/in/+", "overlap_policy": "queue"})
 REPLIES = '[mqtt]\naddress = "mqtt://127.0.0.1:%d"\nreplies = { jobs = "%s" }\n'
 
@@ -24,7 +32,15 @@ REPLIES = '[mqtt]\naddress = "mqtt://127.0.0.1:%d"\nreplies = { jobs = "%s" }\n'
 class Line:
     """A broker, an agent at it, and a peer that hears its replies."""
 
-    def __init__(self, folder, spec: dict, reply: str = "t/said", settings: str = "", broker: Broker = None, **peer):
+    def __init__(
+        self,
+        folder,
+        spec: dict,
+        reply: str = "t/said",
+        settings: str = "",
+        broker: Broker = None,
+        **peer,
+    ):
         self.folder, self.spec = folder, spec
         self.broker = broker or Broker(folder / "broker")
         self.settings = REPLIES % (self.broker.port, reply) + settings
@@ -35,7 +51,9 @@ class Line:
         self.world = self.opened()
 
     def opened(self, hold: bool = False) -> World:
-        """Return a world whose agent is connected: another process, as far as the broker and the disk can tell."""
+        """Return a world whose agent is connected: another process, as far as the broker and the
+        disk can tell.
+        """
         world = World(self.folder, {"jobs": self.spec}, self.settings, wake=self._pipe, hold=hold)
         world.until(lambda: world.events("channel.connected") or world.events("channel.trouble"))
         return world
@@ -47,7 +65,7 @@ class Line:
         thread, source._client._reconnect_on_failure = source._client._thread, False
         source._client.socket().shutdown(socket.SHUT_RDWR)
         thread.join()
-        self.world.channels._lock.release()     # as the kernel does
+        self.world.channels._lock.release()  # as the kernel does
 
     def said(self) -> list:
         return [text for _, text, _ in self.peer.heard]
@@ -70,6 +88,7 @@ def line(tmp_path):
     def make(*args, **named) -> Line:
         made.append(Line(tmp_path, *args, **named))
         return made[-1]
+
     yield make
     for one in made:
         one.close()
@@ -114,7 +133,7 @@ def test_what_was_acknowledged_survives_a_kill(line):
     for _ in range(5):
         jobs.peer.tell("t/jobs", "quick")
     jobs.world.until(lambda: len(jobs.world.source("jobs")._inbox.waiting) == 5)
-    assert jobs.world.ran == ["quick"] * 2          # two under way, three that wait
+    assert jobs.world.ran == ["quick"] * 2  # two under way, three that wait
     jobs.kill()
     jobs.world = jobs.opened()
     jobs.world.until(lambda: len(jobs.world.ran) == 5)
@@ -126,10 +145,12 @@ def test_what_was_acknowledged_survives_a_kill(line):
 def test_what_was_not_acknowledged_comes_again_and_runs_once(line, monkeypatch):
     jobs = line(JOBS)
     source = jobs.world.source("jobs")
-    monkeypatch.setattr(source._client, "ack", lambda mid, qos: None)       # the acknowledgement is lost on its way
+    # the acknowledgement is lost on its way
+    monkeypatch.setattr(source._client, "ack", lambda mid, qos: None)
     jobs.peer.tell("t/jobs", "echo once")
     jobs.until_said(1)
-    jobs.world.until(lambda: not source._inbox.waiting)     # the broker has the reply: else that is sent again
+    # the broker has the reply: else that is sent again
+    jobs.world.until(lambda: not source._inbox.waiting)
     jobs.kill()
     jobs.world = jobs.opened()
     jobs.world.until(lambda: jobs.world.events("channel.again"))
@@ -138,12 +159,17 @@ def test_what_was_not_acknowledged_comes_again_and_runs_once(line, monkeypatch):
     assert jobs.said() == ["You said: once", "You said: two"]
 
 
-def test_a_reply_that_has_not_arrived_is_sent_again_and_the_turn_does_not_run_again(line, monkeypatch):
+def test_a_reply_that_has_not_arrived_is_sent_again_and_the_turn_does_not_run_again(
+    line, monkeypatch
+):
     jobs = line(JOBS)
     source = jobs.world.source("jobs")
-    monkeypatch.setattr(source._client, "publish", lambda *_: types.SimpleNamespace(rc=0, mid=1))      # it is lost with the process
+    # it is lost with the process
+    monkeypatch.setattr(source._client, "publish", lambda *_: types.SimpleNamespace(rc=0, mid=1))
     jobs.peer.tell("t/jobs", "echo once")
-    jobs.world.until(lambda: [item.answer for item in source._inbox.waiting.values()] == ["You said: once"])
+    jobs.world.until(
+        lambda: [item.answer for item in source._inbox.waiting.values()] == ["You said: once"]
+    )
     jobs.kill()
     jobs.world = jobs.opened()
     jobs.until_said(1)
@@ -161,7 +187,9 @@ def test_an_agent_writes_to_its_reply_topic_and_to_no_other(line):
 
 
 def test_an_agent_writes_to_whom_its_queue_knows(line):
-    jobs = line(dict(PEOPLE, access_control={"mode": "allowlist", "allowed_ids": ["ann"]}), "t/out/+")
+    jobs = line(
+        dict(PEOPLE, access_control={"mode": "allowlist", "allowed_ids": ["ann"]}), "t/out/+"
+    )
     assert jobs.world.channels.write("jobs", "ann", "It is dry.")["status"] == "queued"
     jobs.until_said(1)
     assert jobs.peer.heard == [("t/out/ann", "It is dry.", b"")]
@@ -178,6 +206,7 @@ def test_a_disk_that_takes_nothing_acknowledges_nothing(line, monkeypatch):
         if fd == source._inbox._fd and fails:
             raise OSError(28, "No space left on device")
         return write(fd, data)
+
     monkeypatch.setattr(os, "write", full)
     jobs.peer.tell("t/jobs", "echo a")
     jobs.until_said(1)
@@ -186,7 +215,11 @@ def test_a_disk_that_takes_nothing_acknowledges_nothing(line, monkeypatch):
     monkeypatch.setattr(source._client, "ack", lambda mid, qos: acknowledged.append(mid))
     jobs.peer.tell("t/jobs", "echo b")
     jobs.world.until(lambda: jobs.world.events("channel.trouble"))
-    assert acknowledged == [] and "No space left" in jobs.world.events("channel.trouble")[0]["reason"] and jobs.said() == ["You said: a"]
+    assert (
+        acknowledged == []
+        and "No space left" in jobs.world.events("channel.trouble")[0]["reason"]
+        and jobs.said() == ["You said: a"]
+    )
     fails.clear()
     jobs.world.move(6000)
     jobs.until_said(2)
@@ -196,10 +229,20 @@ def test_a_disk_that_takes_nothing_acknowledges_nothing(line, monkeypatch):
 def test_a_message_that_ends_the_process_is_given_up_and_its_sender_hears_it(line):
     jobs = line(JOBS)
     _give_up(jobs, b"id-7")
-    assert not jobs.world.ran and jobs.world.events("channel.dropped")[0]["reason"] == "it was begun 3 times"
-    assert [(text[:27], correlation) for _, text, correlation in jobs.peer.heard] == [("This message was given up: ", b"id-7")]
-    letter, = _dead(jobs).all()
-    assert (letter.number, letter.actor, letter.text, letter.correlation) == (1, "", "quick", b"id-7")
+    assert (
+        not jobs.world.ran
+        and jobs.world.events("channel.dropped")[0]["reason"] == "it was begun 3 times"
+    )
+    assert [(text[:27], correlation) for _, text, correlation in jobs.peer.heard] == [
+        ("This message was given up: ", b"id-7")
+    ]
+    (letter,) = _dead(jobs).all()
+    assert (letter.number, letter.actor, letter.text, letter.correlation) == (
+        1,
+        "",
+        "quick",
+        b"id-7",
+    )
     assert any("clawlite channels dead" in text for text in jobs.world.told)
     jobs.kill()
     jobs.world = jobs.opened()
@@ -234,7 +277,7 @@ def test_a_damaged_dead_letter_does_not_run(line):
 
 def test_restarts_before_the_first_effect_do_not_count(line):
     jobs = line(JOBS)
-    jobs.peer.tell("t/jobs", "careful")             # it waits for an approval
+    jobs.peer.tell("t/jobs", "careful")  # it waits for an approval
     for _ in range(5):
         jobs.world.until(lambda: jobs.world.agent.waiting)
         jobs.kill()
@@ -271,44 +314,78 @@ def _dead(jobs: Line) -> DeadLetters:
     return DeadLetters(str(jobs.world.state / "jobs.dead"))
 
 
-@pytest.mark.parametrize("policy, parallel, begun", [("skip", 1, 1), ("allow", 2, 2), ("queue", 2, 2)])
+@pytest.mark.parametrize(
+    "policy, parallel, begun", [("skip", 1, 1), ("allow", 2, 2), ("queue", 2, 2)]
+)
 def test_overlap(line, policy, parallel, begun):
-    jobs = line(dict(JOBS, trigger={"queue_name": "t/jobs", "overlap_policy": policy, "max_parallel": parallel}))
+    jobs = line(
+        dict(
+            JOBS,
+            trigger={"queue_name": "t/jobs", "overlap_policy": policy, "max_parallel": parallel},
+        )
+    )
     jobs.world.hold = True
     for _ in range(4):
         jobs.peer.tell("t/jobs", "quick")
     waiting = 0 if policy != "queue" else 4 - begun
-    jobs.world.until(lambda: len(jobs.world.events("channel.skipped")) == 4 - begun - waiting and len(jobs.world.ran) == begun)
+    jobs.world.until(
+        lambda: (
+            len(jobs.world.events("channel.skipped")) == 4 - begun - waiting
+            and len(jobs.world.ran) == begun
+        )
+    )
 
-    def all_ran() -> bool:              # what the broker sends later, too
+    def all_ran() -> bool:  # what the broker sends later, too
         while jobs.world.held:
             jobs.world.finish()
             jobs.world.settle()
         return len(jobs.world.ran) >= begun + waiting
+
     jobs.world.until(all_ran)
     assert len(jobs.world.ran) == begun + waiting
 
 
 def test_who_speaks_is_what_the_plus_stands_for(line):
-    roles = {"mode": "role-based", "roles": [{"id": "ann", "role": "admin"}, {"id": "bob", "role": "user"}, {"id": "vic", "role": "viewer"}]}
+    roles = {
+        "mode": "role-based",
+        "roles": [
+            {"id": "ann", "role": "admin"},
+            {"id": "bob", "role": "user"},
+            {"id": "vic", "role": "viewer"},
+        ],
+    }
     jobs = line(dict(PEOPLE, access_control=roles), "t/out/+")
     jobs.peer.tell("t/in/eve", "quick")
     jobs.peer.tell("t/in/vic", "quick")
     jobs.peer.tell("t/in/bob", "careful")
     jobs.world.until(lambda: jobs.world.agent.waiting)
-    assert jobs.world.ran == [] and [event["actor"] for event in jobs.world.events("channel.refused")] == ["eve"]
+    assert jobs.world.ran == [] and [
+        event["actor"] for event in jobs.world.events("channel.refused")
+    ] == ["eve"]
     number = jobs.world.agent.waiting[0].number
     jobs.peer.tell("t/in/bob", "/approve %d" % number)
     jobs.world.until(lambda: ("t/out/bob", "Only an admin approves.", b"") in jobs.peer.heard)
     jobs.peer.tell("t/in/ann", "/approve %d" % number)
     jobs.world.until(lambda: jobs.world.ran == ["careful"])
     jobs.world.until(lambda: ("t/out/ann", "Approved.", b"") in jobs.peer.heard)
-    assert any(topic == "t/out/ann" and "/approve %d" % number in text for topic, text, _ in jobs.peer.heard)
+    assert any(
+        topic == "t/out/ann" and "/approve %d" % number in text
+        for topic, text, _ in jobs.peer.heard
+    )
     assert any(topic == "t/out/vic" and "viewer" in text for topic, text, _ in jobs.peer.heard)
 
 
 def test_pairing(line):
-    jobs = line(dict(PEOPLE, access_control={"mode": "pairing", "pairing": {"code_expiry_minutes": 5, "max_pending": 2}}), "t/out/+")
+    jobs = line(
+        dict(
+            PEOPLE,
+            access_control={
+                "mode": "pairing",
+                "pairing": {"code_expiry_minutes": 5, "max_pending": 2},
+            },
+        ),
+        "t/out/+",
+    )
     jobs.peer.tell("t/in/sensor", "quick")
     jobs.until_said(1)
     assert jobs.world.ran == []
@@ -318,7 +395,9 @@ def test_pairing(line):
     jobs.world.until(lambda: jobs.world.ran == ["quick"])
 
 
-@pytest.mark.parametrize("payload, reason", [(b"\xff\xfe", "text"), (b"  ", "text"), ("x" * 101, "length")])
+@pytest.mark.parametrize(
+    "payload, reason", [(b"\xff\xfe", "text"), (b"  ", "text"), ("x" * 101, "length")]
+)
 def test_what_is_no_message(line, payload, reason):
     jobs = line(dict(JOBS, processing={"max_message_length": 100}))
     jobs.peer.tell("t/jobs", payload)
@@ -348,6 +427,7 @@ def test_what_was_said_before_is_no_event(line, tmp_path):
 
 class Odd:
     """A message of a broker that keeps no rules."""
+
     mid, qos, dup, payload, properties = 1, 0, False, b"quick", None
 
     def __init__(self, topic):
@@ -374,7 +454,10 @@ def test_a_broker_that_goes_and_comes_back(line):
     jobs = line(JOBS)
     jobs.broker.stop()
     jobs.world.until(lambda: jobs.world.events("channel.trouble"))
-    assert "MQTT broker 127.0.0.1 port %d" % jobs.broker.port in jobs.world.events("channel.trouble")[0]["reason"]
+    assert (
+        "MQTT broker 127.0.0.1 port %d" % jobs.broker.port
+        in jobs.world.events("channel.trouble")[0]["reason"]
+    )
     jobs.broker.start()
     jobs.world.until(lambda: len(jobs.world.events("channel.connected")) == 2)
     jobs.peer.close()
@@ -389,10 +472,18 @@ def _guarded(folder, *rights: str, **passwords: str) -> Broker:
     said = []
     for name, password in passwords.items():
         made = hashlib.pbkdf2_hmac("sha512", password.encode(), b"salt-of-12-b", 101, 64)
-        said.append("%s:$7$101$%s$%s" % (name, base64.b64encode(b"salt-of-12-b").decode(), base64.b64encode(made).decode()))
+        said.append(
+            "%s:$7$101$%s$%s"
+            % (name, base64.b64encode(b"salt-of-12-b").decode(), base64.b64encode(made).decode())
+        )
     (folder / "passwords").write_text("\n".join(said) + "\n")
     (folder / "rights").write_text("\n".join(rights) + "\n")
-    return Broker(folder / "broker", "allow_anonymous false", "password_file %s" % (folder / "passwords"), "acl_file %s" % (folder / "rights"))
+    return Broker(
+        folder / "broker",
+        "allow_anonymous false",
+        "password_file %s" % (folder / "passwords"),
+        "acl_file %s" % (folder / "rights"),
+    )
 
 
 PASSWORD = "the-agents-own-password"
@@ -401,14 +492,19 @@ USER = '[mqtt]\naddress = "mqtt://127.0.0.1:%d"\nuser = "agent"\n'
 
 @pytest.fixture
 def alone(tmp_path, monkeypatch):
-    """Return a function(broker, spec, password) -> World of an agent whose user at the broker is "agent"."""
+    """Return a function(broker, spec, password) -> World of an agent whose user at the broker is
+    "agent".
+    """
     made = []
 
     def start(broker: Broker, spec: dict = JOBS, password: str = PASSWORD, more: str = "") -> World:
         monkeypatch.setenv("SECRET", password)
         pipe = _pipe()
-        made.append((World(tmp_path, {"jobs": spec}, USER % broker.port + more, wake=pipe), broker, pipe))
+        made.append(
+            (World(tmp_path, {"jobs": spec}, USER % broker.port + more, wake=pipe), broker, pipe)
+        )
         return made[-1][0]
+
     yield start
     for world, broker, pipe in made:
         world.channels.close()
@@ -418,7 +514,10 @@ def alone(tmp_path, monkeypatch):
 
 
 def test_a_password_that_the_broker_does_not_take(alone, tmp_path):
-    world = alone(_guarded(tmp_path, "user agent", "topic read t/#", agent=PASSWORD), password="hunter2-hunter2")
+    world = alone(
+        _guarded(tmp_path, "user agent", "topic read t/#", agent=PASSWORD),
+        password="hunter2-hunter2",
+    )
     world.until(lambda: world.events("channel.trouble"))
     said = world.events("channel.trouble")[0]["reason"]
     assert "Not authorized" in said and "hunter2" not in said
@@ -428,14 +527,30 @@ def test_a_topic_that_the_broker_does_not_let_it_read(line):
     jobs = line(JOBS)
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.reasoncodes import ReasonCode
-    jobs.world.source("jobs")._subscribed(None, None, 1, [ReasonCode(PacketTypes.SUBACK, "Not authorized")], None)
+
+    jobs.world.source("jobs")._subscribed(
+        None, None, 1, [ReasonCode(PacketTypes.SUBACK, "Not authorized")], None
+    )
     jobs.world.until(lambda: jobs.world.events("channel.trouble"))
-    assert "it does not let t/jobs be read: Not authorized" in jobs.world.events("channel.trouble")[0]["reason"]
+    assert (
+        "it does not let t/jobs be read: Not authorized"
+        in jobs.world.events("channel.trouble")[0]["reason"]
+    )
 
 
 def test_a_reply_that_the_broker_does_not_take_is_told_and_not_kept(alone, tmp_path):
-    """mosquitto drops what it does not let be written, and acknowledges it with the reason (MQTT 5, 3.4.2.1)."""
-    broker = _guarded(tmp_path, "user agent", "topic read t/jobs", "user ann", "topic write t/jobs", agent=PASSWORD, ann="a-a-a-a")
+    """mosquitto drops what it does not let be written, and acknowledges it with the reason (MQTT
+    5, 3.4.2.1).
+    """
+    broker = _guarded(
+        tmp_path,
+        "user agent",
+        "topic read t/jobs",
+        "user ann",
+        "topic write t/jobs",
+        agent=PASSWORD,
+        ann="a-a-a-a",
+    )
     world = alone(broker, more='replies = { jobs = "t/said" }\n')
     world.until(lambda: world.events("channel.connected"))
     peer = Peer(broker.port, user="ann", password="a-a-a-a")
@@ -443,12 +558,25 @@ def test_a_reply_that_the_broker_does_not_take_is_told_and_not_kept(alone, tmp_p
     peer.close()
     world.until(lambda: world.events("channel.dropped") and not world.source("jobs")._inbox.waiting)
     assert world.events("channel.dropped")[0]["reason"] == "Not authorized"
-    assert "it does not take what is sent to t/said: Not authorized" in world.events("channel.trouble")[0]["reason"]
+    assert (
+        "it does not take what is sent to t/said: Not authorized"
+        in world.events("channel.trouble")[0]["reason"]
+    )
 
 
 def test_a_broker_keeps_people_from_speaking_for_others(alone, tmp_path):
-    broker = _guarded(tmp_path, "user agent", "topic read t/in/+", "pattern write t/in/%u", agent=PASSWORD, ann="a-a-a-a", bob="b-b-b-b")
-    world = alone(broker, dict(PEOPLE, access_control={"mode": "allowlist", "allowed_ids": ["ann"]}))
+    broker = _guarded(
+        tmp_path,
+        "user agent",
+        "topic read t/in/+",
+        "pattern write t/in/%u",
+        agent=PASSWORD,
+        ann="a-a-a-a",
+        bob="b-b-b-b",
+    )
+    world = alone(
+        broker, dict(PEOPLE, access_control={"mode": "allowlist", "allowed_ids": ["ann"]})
+    )
     world.until(lambda: world.events("channel.connected"))
     for name, password in (("bob", "b-b-b-b"), ("ann", "a-a-a-a")):
         peer = Peer(broker.port, user=name, password=password)
@@ -474,9 +602,16 @@ def test_tls_with_an_authority_of_ones_own(line, tmp_path, monkeypatch):
     trustme = pytest.importorskip("trustme")
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1")
-    for name, blob in (("ca", authority.cert_pem), ("cert", issued.cert_chain_pems[0]), ("key", issued.private_key_pem)):
+    for name, blob in (
+        ("ca", authority.cert_pem),
+        ("cert", issued.cert_chain_pems[0]),
+        ("key", issued.private_key_pem),
+    ):
         blob.write_to_path(str(tmp_path / name))
-    broker = Broker(tmp_path / "broker", listener="certfile %s\nkeyfile %s" % (tmp_path / "cert", tmp_path / "key"))
+    broker = Broker(
+        tmp_path / "broker",
+        listener="certfile %s\nkeyfile %s" % (tmp_path / "cert", tmp_path / "key"),
+    )
     context = ssl.create_default_context(cafile=str(tmp_path / "ca"))
     settings = '[mqtt]\naddress = "mqtts://localhost:%d"\n' % broker.port
     stranger = World(tmp_path, {"jobs": JOBS}, settings, wake=_pipe())
@@ -495,7 +630,9 @@ def test_tls_with_an_authority_of_ones_own(line, tmp_path, monkeypatch):
 
 
 def test_a_real_agent_that_is_killed_again_and_again_loses_nothing(tmp_path):
-    """Each of 60 messages is answered at least once, though the process is killed five times meanwhile."""
+    """Each of 60 messages is answered at least once, though the process is killed five times
+    meanwhile.
+    """
     broker = Broker(tmp_path / "broker")
     made = project(tmp_path / "project", {"jobs": JOBS}, REPLIES % (broker.port, "t/said"))
     path = tmp_path / "project" / "claw.cbor"
@@ -505,7 +642,12 @@ def test_a_real_agent_that_is_killed_again_and_again_loses_nothing(tmp_path):
         for turn in range(6):
             with Agent(linux("run", path), tmp_path / "home") as agent:
                 agent.end()
-                eventually(lambda: "channel.connected" in log(tmp_path) and log(tmp_path).count("channel.connected") == turn + 1)
+                eventually(
+                    lambda: (
+                        "channel.connected" in log(tmp_path)
+                        and log(tmp_path).count("channel.connected") == turn + 1
+                    )
+                )
                 for number in range(10):
                     peer.publish("t/jobs", "echo %d" % (10 * turn + number))
                 if turn < 5:

@@ -1,4 +1,5 @@
 """What a channel keeps over a restart: whole, or told to be damaged."""
+
 import os
 
 from clawlite.linux.channels.state import State
@@ -36,4 +37,6 @@ def test_each_flipped_bit_is_told_and_the_file_is_set_aside(tmp_path, capfd):
 def test_a_file_that_cannot_be_set_aside_is_told(tmp_path, capfd):
     (tmp_path / "jobs.json").write_text("{")
     (tmp_path / "jobs.json.damaged").mkdir()
-    assert State(str(tmp_path), "jobs").data == {} and "cannot be set aside" in capfd.readouterr().err
+    assert (
+        State(str(tmp_path), "jobs").data == {} and "cannot be set aside" in capfd.readouterr().err
+    )

@@ -1,4 +1,7 @@
-"""Telegram against a Bot API server on loopback: who is heard, what is answered, and that nothing is answered twice."""
+"""Telegram against a Bot API server on loopback: who is heard, what is answered, and that
+nothing is answered twice.
+"""
+
 import contextlib
 import os
 
@@ -10,23 +13,42 @@ from clawlite.linux.channels.telegram import MOST, parts
 
 TOKEN = "123456:AAE-sample_token"
 ALLOWED = {"mode": "allowlist", "allowed_ids": ["7"]}
-ROLES = {"mode": "role-based", "roles": [{"id": "1", "role": "admin"}, {"id": "7", "role": "user"}, {"id": "8", "role": "viewer"}]}
+ROLES = {
+    "mode": "role-based",
+    "roles": [
+        {"id": "1", "role": "admin"},
+        {"id": "7", "role": "user"},
+        {"id": "8", "role": "viewer"},
+    ],
+}
 
 
 @pytest.fixture
 def started(tmp_path, monkeypatch):
-    """Return a function(access_control, **more of the spec) -> (World, BotServer); all is closed at the end."""
+    """Return a function(access_control, **more of the spec) -> (World, BotServer); all is closed
+    at the end.
+    """
     monkeypatch.setenv("SECRET", TOKEN)
     monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "secrets"))
     with contextlib.ExitStack() as stack:
+
         def start(control: dict, console: bool = False, **more):
             server = stack.enter_context(BotServer(TOKEN))
             wake = os.pipe()
             stack.callback(lambda: [os.close(fd) for fd in wake])
-            spec = dict({"type": "telegram", "transport": "polling", "access_control": control}, **more)
-            world = World(tmp_path, {"bot": spec}, '[telegram]\nbase_url = "%s"\n' % server.url, console=console, wake=wake)
+            spec = dict(
+                {"type": "telegram", "transport": "polling", "access_control": control}, **more
+            )
+            world = World(
+                tmp_path,
+                {"bot": spec},
+                '[telegram]\nbase_url = "%s"\n' % server.url,
+                console=console,
+                wake=wake,
+            )
             stack.callback(lambda: world.channels.close())
             return world, server
+
         yield start
 
 
@@ -48,14 +70,18 @@ def test_a_stranger_is_not_answered_and_others_are(started):
     server.message(7, "echo hello")
     world.until(lambda: server.sent)
     assert texts(server) == [("7", "You said: hello")]
-    assert [(event["actor"], event["reason"]) for event in world.events("channel.refused")] == [("66", "stranger")]
+    assert [(event["actor"], event["reason"]) for event in world.events("channel.refused")] == [
+        ("66", "stranger")
+    ]
 
 
 def test_calls_bear_the_name_of_who_asked(started):
     world, server = started(ALLOWED)
     server.message(7, "quick")
     world.until(lambda: server.sent)
-    assert [event["caller"] for event in world.events("tool.call")] == ["bot/7"] and world.ran == ["quick"]
+    assert [event["caller"] for event in world.events("tool.call")] == ["bot/7"] and world.ran == [
+        "quick"
+    ]
 
 
 def test_nothing_is_answered_twice_over_a_restart(started):
@@ -67,11 +93,15 @@ def test_nothing_is_answered_twice_over_a_restart(started):
     server.message(7, "echo two")
     world.until(lambda: len(server.sent) == 2)
     assert texts(server) == [("7", "You said: one"), ("7", "You said: two")]
-    assert [params["offset"] for method, params in server.asked if method == "getUpdates"][-1] >= 101
+    assert [params["offset"] for method, params in server.asked if method == "getUpdates"][
+        -1
+    ] >= 101
 
 
 def test_pairing(started):
-    world, server = started({"mode": "pairing", "pairing": {"code_expiry_minutes": 5, "max_pending": 1}}, console=True)
+    world, server = started(
+        {"mode": "pairing", "pairing": {"code_expiry_minutes": 5, "max_pending": 1}}, console=True
+    )
     server.message(7, "echo hello")
     world.until(lambda: server.sent)
     code = server.sent[0]["text"].split("/pair ")[1].split()[0]
@@ -81,7 +111,10 @@ def test_pairing(started):
     assert "no such code" in world.told[0] and world.told[1] == "7 is paired with channel bot."
     server.message(7, "echo hello")
     world.until(lambda: len(server.sent) == 3)
-    assert texts(server)[1:] == [("7", "You are paired with this agent now."), ("7", "You said: hello")]
+    assert texts(server)[1:] == [
+        ("7", "You are paired with this agent now."),
+        ("7", "You said: hello"),
+    ]
     world.channels.close()
     world.opened()
     server.message(7, "echo again")
@@ -93,7 +126,12 @@ def test_an_admin_approves_and_a_user_does_not(started):
     server.message(7, "careful")
     world.until(lambda: len(server.sent) == 2)
     (admin, asked), (user, told) = texts(server)
-    assert admin == "1" and "Approve careful()" in asked and "rule ask asks first; bot/7 asked for it" in asked and "(60 s, then denied)" in asked
+    assert (
+        admin == "1"
+        and "Approve careful()" in asked
+        and "rule ask asks first; bot/7 asked for it" in asked
+        and "(60 s, then denied)" in asked
+    )
     assert (user, told) == ("7", "This waits for somebody's approval.")
     number = asked.split("/approve ")[1].split()[0]
     server.message(7, "/approve " + number)
@@ -105,7 +143,11 @@ def test_an_admin_approves_and_a_user_does_not(started):
     server.message(1, "/show " + number)
     server.message(1, "/approve 999")
     world.until(lambda: len(server.sent) == 7)
-    assert texts(server)[4:] == [("7", "Only an admin approves."), ("1", "careful, with no argument"), ("1", "Nothing waits under that number.")]
+    assert texts(server)[4:] == [
+        ("7", "Only an admin approves."),
+        ("1", "careful, with no argument"),
+        ("1", "Nothing waits under that number."),
+    ]
     assert not world.ran
     server.message(1, "/approve " + number)
     world.until(lambda: len(server.sent) == 9)
@@ -117,7 +159,11 @@ def test_a_viewer_is_answered_and_no_tool_runs(started):
     server.message(8, "quick")
     server.message(8, "echo hello")
     world.until(lambda: len(server.sent) == 2)
-    assert world.ran == [] and world.events("tool.call")[0]["code"] == -32011 and texts(server)[1] == ("8", "You said: hello")
+    assert (
+        world.ran == []
+        and world.events("tool.call")[0]["code"] == -32011
+        and texts(server)[1] == ("8", "You said: hello")
+    )
 
 
 def test_the_console_may_approve_what_came_by_a_channel(started):
@@ -131,7 +177,10 @@ def test_the_console_may_approve_what_came_by_a_channel(started):
 
 
 def test_a_rate_and_a_length(started):
-    world, server = started(ALLOWED, processing={"max_message_length": 12, "rate_limit": {"messages_per_minute": 1, "burst": 1}})
+    world, server = started(
+        ALLOWED,
+        processing={"max_message_length": 12, "rate_limit": {"messages_per_minute": 1, "burst": 1}},
+    )
     server.message(7, "echo " + "x" * 8)
     server.message(7, "echo one")
     server.message(7, "echo two")
@@ -156,12 +205,18 @@ def test_typing_is_shown_where_it_is_asked_for(started):
     world.until(lambda: server.sent)
 
 
-@pytest.mark.parametrize("declared, topic, said", [(True, True, 5), (True, False, None), (False, True, None)])
+@pytest.mark.parametrize(
+    "declared, topic, said", [(True, True, 5), (True, False, None), (False, True, None)]
+)
 def test_a_topic_of_a_group_is_answered_there(started, declared, topic, said):
     world, server = started(ALLOWED, features={"threads": declared})
-    server.message(7, "echo hello", message_thread_id=5, **({"is_topic_message": True} if topic else {}))
+    server.message(
+        7, "echo hello", message_thread_id=5, **({"is_topic_message": True} if topic else {})
+    )
     world.until(lambda: server.sent)
-    assert server.sent[0].get("message_thread_id") == said and texts(server) == [("7", "You said: hello")]
+    assert server.sent[0].get("message_thread_id") == said and texts(server) == [
+        ("7", "You said: hello")
+    ]
 
 
 def test_an_agent_writes_by_itself(started):
@@ -175,12 +230,17 @@ def test_a_receipt_is_a_reaction_and_strangers_get_none(started):
     world, server = started(ALLOWED, processing={"read_receipts": True})
     server.message(66, "echo let me in", message_id=3)
     server.message(7, "echo hello", message_id=4)
-    world.until(lambda: server.sent and any(method == "setMessageReaction" for method, _ in server.asked))
+    world.until(
+        lambda: server.sent and any(method == "setMessageReaction" for method, _ in server.asked)
+    )
     assert [params for method, params in server.asked if method == "setMessageReaction"] == [
-        {"chat_id": "7", "message_id": 4, "reaction": [{"type": "emoji", "emoji": "\U0001f440"}]}]
+        {"chat_id": "7", "message_id": 4, "reaction": [{"type": "emoji", "emoji": "\U0001f440"}]}
+    ]
 
 
-@pytest.mark.parametrize("status, body", [(429, {"ok": False, "parameters": {"retry_after": 3}}), (502, {"ok": False})])
+@pytest.mark.parametrize(
+    "status, body", [(429, {"ok": False, "parameters": {"retry_after": 3}}), (502, {"ok": False})]
+)
 def test_telegram_says_later(started, status, body):
     world, server = started(ALLOWED)
     server.faults.append(("sendMessage", status, body))
@@ -199,20 +259,28 @@ def test_a_wrong_token_is_said_once_and_never_shown(started, monkeypatch):
     world.ms += 1000
     world.until(lambda: len(server.asked) == 2)
     world.until(lambda: not world.source("bot")._under_way)
-    assert world.told == ["[bot] Telegram: HTTP 401: Unauthorized."] and "wrong-token" not in str(world.logged)
+    assert world.told == ["[bot] Telegram: HTTP 401: Unauthorized."] and "wrong-token" not in str(
+        world.logged
+    )
 
 
 def test_a_missing_token_is_said_with_a_next_step(started, monkeypatch):
     monkeypatch.delenv("SECRET")
     world, _ = started(ALLOWED, console=True)
-    assert len(world.told) == 1 and "secret SECRET: not found" in world.told[0] and "clawlite secrets set SECRET" in world.told[0]
+    assert (
+        len(world.told) == 1
+        and "secret SECRET: not found" in world.told[0]
+        and "clawlite secrets set SECRET" in world.told[0]
+    )
     monkeypatch.setenv("SECRET", TOKEN)
     world.ms += 30000
     world.until(lambda: world.source("bot") is not None)
 
 
 def test_long_answers_are_parted():
-    assert [len(part) for part in parts("x" * (MOST - 1))] == [MOST - 1] and len(parts("x" * MOST)) == 1
+    assert [len(part) for part in parts("x" * (MOST - 1))] == [MOST - 1] and len(
+        parts("x" * MOST)
+    ) == 1
     assert [len(part) for part in parts("x" * (MOST + 1))] == [MOST, 1]
     assert parts("a" * 4000 + "\n" + "b" * 4000) == ["a" * 4000, "b" * 4000]
     assert [len(part) for part in parts("\U0001f331" * MOST)] == [MOST // 2] * 2

@@ -1,4 +1,7 @@
-"""Webhooks over real sockets: signatures, replays, each status, and a server that nobody can hold up."""
+"""Webhooks over real sockets: signatures, replays, each status, and a server that nobody can
+hold up.
+"""
+
 import contextlib
 import json
 import os
@@ -22,13 +25,19 @@ def started(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET", KEY)
     monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "secrets"))
     with contextlib.ExitStack() as stack:
+
         def start(**more):
             wake = os.pipe()
             stack.callback(lambda: [os.close(fd) for fd in wake])
-            spec = dict({"type": "webhook", "transport": "webhook", "access_control": ALLOWED}, **more)
-            world = World(tmp_path, {"hook": spec}, '[webhook]\naddress = "127.0.0.1:0"\n', wake=wake)
+            spec = dict(
+                {"type": "webhook", "transport": "webhook", "access_control": ALLOWED}, **more
+            )
+            world = World(
+                tmp_path, {"hook": spec}, '[webhook]\naddress = "127.0.0.1:0"\n', wake=wake
+            )
             stack.callback(lambda: world.channels.close())
             return world
+
         yield start
 
 
@@ -52,10 +61,14 @@ def answered(world, *clients) -> list:
                 if not data:
                     over.add(client)
         return len(over) == len(clients)
+
     world.until(more)
     for client in clients:
         client.close()
-    return [(int(got[client].split()[1]), json.loads(got[client].partition(b"\r\n\r\n")[2])) for client in clients]
+    return [
+        (int(got[client].split()[1]), json.loads(got[client].partition(b"\r\n\r\n")[2]))
+        for client in clients
+    ]
 
 
 def post(world, message, **more) -> tuple:
@@ -66,18 +79,42 @@ def post(world, message, **more) -> tuple:
 def test_a_signed_message_is_answered(started):
     world = started()
     assert post(world, HELLO) == (200, {"text": "You said: hello"})
-    assert post(world, {"from": "7", "text": "quick"})[0] == 200 and world.events("tool.call")[0]["caller"] == "hook/7"
+    assert (
+        post(world, {"from": "7", "text": "quick"})[0] == 200
+        and world.events("tool.call")[0]["caller"] == "hook/7"
+    )
 
 
-@pytest.mark.parametrize("more, status", [({"key": "another"}, 401), ({"path": "/other"}, 404), ({"method": "GET"}, 405),
-                                          ({"at": -400}, 401), ({"at": 400}, 401)])
+@pytest.mark.parametrize(
+    "more, status",
+    [
+        ({"key": "another"}, 401),
+        ({"path": "/other"}, 404),
+        ({"method": "GET"}, 405),
+        ({"at": -400}, 401),
+        ({"at": 400}, 401),
+    ],
+)
 def test_what_is_not_taken(started, more, status):
     world = started()
     more = {**more, **({"at": int(time.time()) + more["at"]} if "at" in more else {})}
-    assert post(world, HELLO, **more)[0] == status and not world.events("channel.turn") + world.events("channel.refused")
+    assert post(world, HELLO, **more)[0] == status and not world.events(
+        "channel.turn"
+    ) + world.events("channel.refused")
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"no", b'{"from": 7, "text": "x"}', b'{"from": "7", "text": ""}', b'{"from": "7", "text": "\xff"}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"no",
+        b'{"from": 7, "text": "x"}',
+        b'{"from": "7", "text": ""}',
+        b'{"from": "7", "text": "\xff"}',
+    ],
+)
 def test_what_is_no_message(started, body):
     assert post(started(), body)[0] == 400
 
@@ -85,11 +122,16 @@ def test_what_is_no_message(started, body):
 def test_a_request_is_good_once(started):
     world = started()
     data = signed(json.dumps(HELLO).encode())
-    assert answered(world, send(world, data))[0][0] == 200 and answered(world, send(world, data))[0][0] == 401
+    assert (
+        answered(world, send(world, data))[0][0] == 200
+        and answered(world, send(world, data))[0][0] == 401
+    )
 
 
 def test_who_is_not_admitted_and_what_is_too_much(started):
-    world = started(processing={"max_message_length": 12, "rate_limit": {"messages_per_minute": 1, "burst": 1}})
+    world = started(
+        processing={"max_message_length": 12, "rate_limit": {"messages_per_minute": 1, "burst": 1}}
+    )
     assert post(world, {"from": "66", "text": "echo hi"}) == (403, {"error": "stranger"})
     assert post(world, {"from": "7", "text": "echo " + "x" * 8})[0] == 413
     assert post(world, {"from": "7", "text": "echo " + "x" * 7})[0] == 200
@@ -115,7 +157,10 @@ def test_slow_clients_hold_nobody_up(started):
 def test_many_at_once_are_each_answered(started):
     """9.2: none is reset; who is one too many hears 503."""
     world = started()
-    clients = [send(world, signed(json.dumps({"from": "7", "text": "echo %d" % number}).encode())) for number in range(300)]
+    clients = [
+        send(world, signed(json.dumps({"from": "7", "text": "echo %d" % number}).encode()))
+        for number in range(300)
+    ]
     said = [status for status, _ in answered(world, *clients)]
     assert len(said) == 300 and set(said) <= {200, 429, 503} and said.count(200) >= 1, said
 
@@ -126,7 +171,9 @@ def test_who_says_nothing_makes_way_for_who_does(started, monkeypatch, half):
     world = started()
     silent = [send(world, half) for _ in range(129)]
     assert post(world, HELLO)[0] == 200
-    assert answered(world, silent[0]) == [(503, {"error": "too many connections; try again later"})], "the oldest went first"
+    assert answered(world, silent[0]) == [
+        (503, {"error": "too many connections; try again later"})
+    ], "the oldest went first"
     with pytest.raises(BlockingIOError):
         silent[-1].recv(1)
     for client in silent:
@@ -139,9 +186,19 @@ def test_who_waits_for_an_answer_keeps_its_place(started, monkeypatch, most, per
     monkeypatch.setattr(http_server, "PER_ADDRESS", per_address)
     world = started()
     world.hold = True
-    waiting = [send(world, signed(json.dumps({"from": "7", "text": "quick", "number": number}).encode())) for number in range(4)]
-    world.until(lambda: world.ran and world.source("hook")._server._last == 4 and not any(
-        client.request for client in list(world.source("hook")._server._clients.values())))
+    waiting = [
+        send(world, signed(json.dumps({"from": "7", "text": "quick", "number": number}).encode()))
+        for number in range(4)
+    ]
+    world.until(
+        lambda: (
+            world.ran
+            and world.source("hook")._server._last == 4
+            and not any(
+                client.request for client in list(world.source("hook")._server._clients.values())
+            )
+        )
+    )
     assert answered(world, send(world, signed(json.dumps(HELLO).encode())))[0][0] == 503
     for client in waiting:
         with pytest.raises(BlockingIOError):
@@ -187,9 +244,16 @@ def test_a_signature_is_forgotten_when_no_replay_is_good_any_more():
         except Refused as e:
             return e.status
         return 200
-    assert status(1000 + WINDOW_S) == 200 and status(1000 + WINDOW_S) == 401 and status(1001 + WINDOW_S) == 401
+
+    assert (
+        status(1000 + WINDOW_S) == 200
+        and status(1000 + WINDOW_S) == 401
+        and status(1001 + WINDOW_S) == 401
+    )
     now[0] = 1000 + 2 * WINDOW_S
-    assert status(1000 + WINDOW_S) == 401, "its time stamp is still good: the signature must be remembered"
+    assert status(1000 + WINDOW_S) == 401, (
+        "its time stamp is still good: the signature must be remembered"
+    )
 
 
 def _status(check: Signed, data: bytes) -> int:
@@ -207,7 +271,8 @@ def test_a_signature_is_known_after_a_restart(tmp_path):
     bodies = [signed(b'{"from": "7", "text": "%d"}' % number, 1000) for number in range(27)]
     first = Signed("/hook", KEY.encode(), lambda: now[0], path)
     assert [_status(first, body) for body in bodies] == [200] * 27
-    second = Signed("/hook", KEY.encode(), lambda: now[0], path)        # the first was killed: nothing closed it
+    # the first was killed: nothing closed it
+    second = Signed("/hook", KEY.encode(), lambda: now[0], path)
     assert [_status(second, body) for body in bodies] == [401] * 27
     assert _status(second, signed(b'{"from": "7", "text": "new"}', 1000)) == 200
     third = Signed("/hook", KEY.encode(), lambda: now[0], path)
@@ -232,6 +297,7 @@ def test_what_cannot_be_put_on_record_is_refused_and_may_come_again(tmp_path):
 
 # -- the grammar
 
+
 def refused(data: bytes, most: int = 10):
     try:
         return 0 if Request(most).feed(data) else None
@@ -239,22 +305,56 @@ def refused(data: bytes, most: int = 10):
         return e.status
 
 
-@pytest.mark.parametrize("data, status", [
-    (b"POST / HTTP/1.1\r\n\r\n", 0), (b"POST / HTTP/1.1\r\n", None), (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\na", None),
-    (b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n" + b"x" * 10, 0), (b"POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n", 413),
-    (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400), (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 413), (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
-    (b"POST / HTTP/1.1\r\nA : b\r\n\r\n", 400), (b"POST / HTTP/1.1\r\n A: b\r\n\r\n", 400), (b"POST / HTTP/1.1\r\nA: b\rc\r\n\r\n", 400),
-    (b"POST / HTTP/1.1\nA: b\n\n\r\n\r\n", 400), (b"POST x HTTP/1.1\r\n\r\n", 400), (b"POST / HTTP/2\r\n\r\n", 400), (b"POST  / HTTP/1.1\r\n\r\n", 400),
-    (b"\x16\x03\x01\r\n\r\n", 400), (b"POST / HTTP/1.1\r\n" + b"".join(b"a%d: b\r\n" % n for n in range(MAX_FIELDS)) + b"\r\n", 0),
-    (b"POST / HTTP/1.1\r\n" + b"".join(b"a%d: b\r\n" % n for n in range(MAX_FIELDS + 1)) + b"\r\n", 431),
-    (b"POST / HTTP/1.1\r\nA: " + b"x" * (MAX_HEAD - 20) + b"\r\n\r\n", 0), (b"POST / HTTP/1.1\r\nA: " + b"x" * MAX_HEAD + b"\r\n\r\n", 431),
-    (b"x" * MAX_HEAD, None), (b"x" * (MAX_HEAD + 1), 431)])
+@pytest.mark.parametrize(
+    "data, status",
+    [
+        (b"POST / HTTP/1.1\r\n\r\n", 0),
+        (b"POST / HTTP/1.1\r\n", None),
+        (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\na", None),
+        (b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n" + b"x" * 10, 0),
+        (b"POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
+        (b"POST / HTTP/1.1\r\nA : b\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\n A: b\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nA: b\rc\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\nA: b\n\n\r\n\r\n", 400),
+        (b"POST x HTTP/1.1\r\n\r\n", 400),
+        (b"POST / HTTP/2\r\n\r\n", 400),
+        (b"POST  / HTTP/1.1\r\n\r\n", 400),
+        (b"\x16\x03\x01\r\n\r\n", 400),
+        (
+            b"POST / HTTP/1.1\r\n"
+            + b"".join(b"a%d: b\r\n" % n for n in range(MAX_FIELDS))
+            + b"\r\n",
+            0,
+        ),
+        (
+            b"POST / HTTP/1.1\r\n"
+            + b"".join(b"a%d: b\r\n" % n for n in range(MAX_FIELDS + 1))
+            + b"\r\n",
+            431,
+        ),
+        (b"POST / HTTP/1.1\r\nA: " + b"x" * (MAX_HEAD - 20) + b"\r\n\r\n", 0),
+        (b"POST / HTTP/1.1\r\nA: " + b"x" * MAX_HEAD + b"\r\n\r\n", 431),
+        (b"x" * MAX_HEAD, None),
+        (b"x" * (MAX_HEAD + 1), 431),
+    ],
+)
 def test_requests(data, status):
     assert refused(data) == status
 
 
 def test_a_request_byte_by_byte():
     request, data = Request(10), b"POST /a HTTP/1.1\r\nA:  b \r\nContent-Length: 3\r\n\r\nxyz"
-    assert [request.feed(data[at:at + 1]) for at in range(len(data))] == [False] * (len(data) - 1) + [True]
-    assert (request.method, request.path, request.headers["a"], request.body) == ("POST", "/a", "b", b"xyz")
+    assert [request.feed(data[at : at + 1]) for at in range(len(data))] == [False] * (
+        len(data) - 1
+    ) + [True]
+    assert (request.method, request.path, request.headers["a"], request.body) == (
+        "POST",
+        "/a",
+        "b",
+        b"xyz",
+    )

@@ -1,4 +1,7 @@
-"""Lines edited on a real pseudo-terminal: keys, history, questions, suspending, and the terminal's modes."""
+"""Lines edited on a real pseudo-terminal: keys, history, questions, suspending, and the
+terminal's modes.
+"""
+
 import fcntl
 import shlex
 import signal
@@ -23,7 +26,10 @@ def local_flags(agent) -> int:
 def test_a_line_is_edited_and_recalled(bench):
     with bench("run", terminal=True) as agent:
         agent.expect("> ")
-        assert not local_flags(agent) & (termios.ICANON | termios.ECHO) and local_flags(agent) & termios.ISIG
+        assert (
+            not local_flags(agent) & (termios.ICANON | termios.ECHO)
+            and local_flags(agent) & termios.ISIG
+        )
         agent.send(b"cho grxn" + LEFT * 2 + b"\xc3\xbc\x1b[3~" + HOME + b"e\r")
         assert agent.expect("You said: grün\n> ").endswith("\n")
         agent.send(UP + b" und blau\n")
@@ -61,7 +67,7 @@ def test_a_yes_begun_before_the_question_does_not_approve_and_comes_back(bench, 
         assert not (marks / "careful").exists()
         agent.send("es\n")
         agent.expect("You said: yes\n> ")
-        agent.send(UP + UP + b"\n")              # the answer is not remembered
+        agent.send(UP + UP + b"\n")  # the answer is not remembered
         agent.expect("Approve careful()?")
         agent.line("y")
         agent.expect("careful ran\n> ")
@@ -85,8 +91,16 @@ def test_what_is_typed_at_a_question_that_somebody_else_answers_is_no_message(be
         agent.send("y")
         agent.expect("y")
         agent.send(b"\x15")
-        agent.record({"jsonrpc": "2.0", "id": 3, "method": "claw.tool.deny",
-                      "params": {"request_id": tool_call("x", number=2)["params"]["context"]["request_id"]}})
+        agent.record(
+            {
+                "jsonrpc": "2.0",
+                "id": 3,
+                "method": "claw.tool.deny",
+                "params": {
+                    "request_id": tool_call("x", number=2)["params"]["context"]["request_id"]
+                },
+            }
+        )
         agent.expect("not approved")
         agent.expect("> ")
         agent.line("echo on")
@@ -154,7 +168,9 @@ def test_suspended_and_resumed(bench_image, tmp_path, marks):
     """As a shell with job control sees it."""
     words = shlex.join(linux("run", bench_image))
     script = "set -m; %s; echo stopped with $?; read go; fg; echo over with $?" % words
-    with Agent(["/bin/sh", "-c", script], tmp_path / "home", terminal=True, env={"MARKS": marks}) as agent:
+    with Agent(
+        ["/bin/sh", "-c", script], tmp_path / "home", terminal=True, env={"MARKS": marks}
+    ) as agent:
         agent.expect("> ")
         assert not local_flags(agent) & termios.ICANON
         agent.send("echo half")
@@ -178,7 +194,7 @@ def test_stopped_and_continued_by_somebody_else(bench):
         agent.send("echo o")
         agent.expect("echo o")
         agent.signal(signal.SIGSTOP)
-        termios.tcsetattr(agent.theirs, termios.TCSANOW, agent.settings)        # as a shell does
+        termios.tcsetattr(agent.theirs, termios.TCSANOW, agent.settings)  # as a shell does
         agent.signal(signal.SIGCONT)
         agent.expect("> echo o")
         assert not local_flags(agent) & termios.ICANON
@@ -232,5 +248,11 @@ def test_nothing_is_loaded_for_it_without_a_terminal(bench):
         agent.end()
         assert agent.wait() == 0
         assert "clawlite/linux/console/screen" in agent.errors()
-        for module in ("clawlite/linux/console/line_editor", "clawlite/linux/console/terminal", "clawlite/linux/console/terminal_row", "termios", "unicodedata"):
+        for module in (
+            "clawlite/linux/console/line_editor",
+            "clawlite/linux/console/terminal",
+            "clawlite/linux/console/terminal_row",
+            "termios",
+            "unicodedata",
+        ):
             assert "import '%s'" % module.replace("/", ".") not in agent.errors(), module

@@ -1,4 +1,7 @@
-"""The line editor without a terminal: keys, history, what gives way, and a small terminal that shows what a person sees."""
+"""The line editor without a terminal: keys, history, what gives way, and a small terminal that
+shows what a person sees.
+"""
+
 import os
 from unicodedata import east_asian_width
 
@@ -11,11 +14,15 @@ from clawlite.linux.console.line_editor import HISTORY, REMEMBERED, Editor
 from clawlite.linux.console.terminal_row import cells, plain
 
 EXAMPLES = settings(max_examples=int(os.environ.get("CLAWLITE_EXAMPLES", 300)), deadline=None)
-UP, DOWN, RIGHT, LEFT, HOME, END, DELETE = (b"\x1b[%s" % key for key in (b"A", b"B", b"C", b"D", b"H", b"F", b"3~"))
+UP, DOWN, RIGHT, LEFT, HOME, END, DELETE = (
+    b"\x1b[%s" % key for key in (b"A", b"B", b"C", b"D", b"H", b"F", b"3~")
+)
 
 
 class Glass:
-    """As much of a terminal as the editor needs: rows of cells, a cursor, and a wrap that waits for the next character."""
+    """As much of a terminal as the editor needs: rows of cells, a cursor, and a wrap that waits
+    for the next character.
+    """
 
     def __init__(self, columns):
         self.columns = columns
@@ -31,12 +38,12 @@ class Glass:
                 end = at + 1
                 while text[end].isdigit():
                     end += 1
-                self._control(text[end], int(text[at + 1:end] or 0))
+                self._control(text[end], int(text[at + 1 : end] or 0))
                 at = end + 1
             elif c == "\r":
                 self.x = 0
             elif c == "\n":
-                self._next_row()            # ONLCR
+                self._next_row()  # ONLCR
             else:
                 self._put(c)
 
@@ -49,7 +56,7 @@ class Glass:
             self.x += n
         elif key == "K":
             assert n == 0
-            del self.rows[self.y][self.x:]
+            del self.rows[self.y][self.x :]
         elif key == "J":
             assert n == 2
             self.rows, self.y = [[]], 0
@@ -64,18 +71,18 @@ class Glass:
     def _put(self, c):
         assert c.isprintable() or c >= "\xa0", c
         width = cells(c)
-        if not width:                   # it joins the character before it
+        if not width:  # it joins the character before it
             row, x = self.rows[self.y], self.x - 1
             while x > 0 and not row[x]:
                 x -= 1
-            if 0 <= x < len(row):       # at the beginning of a line there is none
+            if 0 <= x < len(row):  # at the beginning of a line there is none
                 row[x] += c
             return
         if self.x + width > self.columns:
             self._next_row()
         row = self.rows[self.y]
         row.extend(" " * (self.x - len(row)))
-        row[self.x:self.x + width] = [c] + [""] * (width - 1)
+        row[self.x : self.x + width] = [c] + [""] * (width - 1)
         self.x += width
 
     def text(self) -> list:
@@ -97,7 +104,9 @@ class Typist:
         return data
 
     def type(self, *keys):
-        """Type; after each line the next prompt comes, as a console does it.  Return what had to be written last."""
+        """Type; after each line the next prompt comes, as a console does it.  Return what had to
+        be written last.
+        """
         for key in keys:
             self.editor.feed(key.encode() if isinstance(key, str) else key)
             event = self.editor.next_event()
@@ -120,17 +129,41 @@ def test_what_is_typed_is_echoed_byte_for_byte():
     assert it.glass.text() == ["> hello", ">"]
 
 
-@pytest.mark.parametrize("keys, line", [
-    (["abc", LEFT, LEFT, "x"], "axbc"), (["abc", b"\x02\x02\x06", "x"], "abxc"), (["abc", HOME, "x", END, "y"], "xabcy"),
-    (["abc", b"\x01", "x", b"\x05", "y"], "xabcy"), (["abc", b"\x1b[1~x\x1b[4~y"], "xabcy"), (["abc", b"\x1bOHx\x1bOFy"], "xabcy"),
-    (["abc", b"\x7f"], "ab"), (["abc", b"\x08\x08"], "a"), (["abc", HOME, DELETE], "bc"), (["abc", LEFT, b"\x04"], "ab"),
-    (["abc", HOME, b"\x7f"], "abc"), (["abc", DELETE], "abc"), (["abc", LEFT * 9, "x", RIGHT * 9, "y"], "xabcy"),
-    (["one two", LEFT, LEFT, b"\x0b"], "one t"), (["one two", LEFT, LEFT, b"\x15"], "wo"), (["one two  ", b"\x17"], "one "),
-    (["one", b"\x17"], ""), (["one two", LEFT, b"\x17"], "one o"), (["a", b"\x0c", "b"], "ab"), (["a\tb"], "a\tb"),
-    (["grüße 🌱", b"\x7f\x7f", HOME, RIGHT, "日本"], "g日本rüße"), (["a", b"\x00\x07\x0f\x12\x14\x16\x19\x1c\x1d\x1f", "b"], "ab"),
-    (["a", b"\x1b[1;5C\x1b[15~\x1b[200~\x1b[Z\x1b[[A\x1bOP\x1bb", "c"], "ac"), (["ab", b"\x1b[1;2D", "c"], "acb"),
-    (["a\x1b", "\x1b[D", "b"], "ba"), ([b"a\x1b\xc3\xa4"], "aä"), ([b"x\xc3", b"\xa4\xe2", b"\x82", b"\xac"], "xä€"),
-    (["a\u009bb"], "ab"), (["{x"], "{x"), (["a\x1eb"], "ab")])
+@pytest.mark.parametrize(
+    "keys, line",
+    [
+        (["abc", LEFT, LEFT, "x"], "axbc"),
+        (["abc", b"\x02\x02\x06", "x"], "abxc"),
+        (["abc", HOME, "x", END, "y"], "xabcy"),
+        (["abc", b"\x01", "x", b"\x05", "y"], "xabcy"),
+        (["abc", b"\x1b[1~x\x1b[4~y"], "xabcy"),
+        (["abc", b"\x1bOHx\x1bOFy"], "xabcy"),
+        (["abc", b"\x7f"], "ab"),
+        (["abc", b"\x08\x08"], "a"),
+        (["abc", HOME, DELETE], "bc"),
+        (["abc", LEFT, b"\x04"], "ab"),
+        (["abc", HOME, b"\x7f"], "abc"),
+        (["abc", DELETE], "abc"),
+        (["abc", LEFT * 9, "x", RIGHT * 9, "y"], "xabcy"),
+        (["one two", LEFT, LEFT, b"\x0b"], "one t"),
+        (["one two", LEFT, LEFT, b"\x15"], "wo"),
+        (["one two  ", b"\x17"], "one "),
+        (["one", b"\x17"], ""),
+        (["one two", LEFT, b"\x17"], "one o"),
+        (["a", b"\x0c", "b"], "ab"),
+        (["a\tb"], "a\tb"),
+        (["grüße 🌱", b"\x7f\x7f", HOME, RIGHT, "日本"], "g日本rüße"),
+        (["a", b"\x00\x07\x0f\x12\x14\x16\x19\x1c\x1d\x1f", "b"], "ab"),
+        (["a", b"\x1b[1;5C\x1b[15~\x1b[200~\x1b[Z\x1b[[A\x1bOP\x1bb", "c"], "ac"),
+        (["ab", b"\x1b[1;2D", "c"], "acb"),
+        (["a\x1b", "\x1b[D", "b"], "ba"),
+        ([b"a\x1b\xc3\xa4"], "aä"),
+        ([b"x\xc3", b"\xa4\xe2", b"\x82", b"\xac"], "xä€"),
+        (["a\u009bb"], "ab"),
+        (["{x"], "{x"),
+        (["a\x1eb"], "ab"),
+    ],
+)
 def test_keys(keys, line):
     it = Typist()
     it.type(*keys)
@@ -163,14 +196,18 @@ def test_history():
     assert it.row == "> three" and it.lines[-1] == b"three"
 
 
-@pytest.mark.parametrize("count, kept", [(HISTORY - 1, HISTORY - 1), (HISTORY, HISTORY), (HISTORY + 1, HISTORY)])
+@pytest.mark.parametrize(
+    "count, kept", [(HISTORY - 1, HISTORY - 1), (HISTORY, HISTORY), (HISTORY + 1, HISTORY)]
+)
 def test_history_has_a_bound(count, kept):
     it = Typist()
     it.type("".join("line %d\n" % n for n in range(count)), UP * (count + 5))
     assert it.row == "> line %d" % (count - kept)
 
 
-@pytest.mark.parametrize("size, kept", [(REMEMBERED - 1, True), (REMEMBERED, True), (REMEMBERED + 1, False)])
+@pytest.mark.parametrize(
+    "size, kept", [(REMEMBERED - 1, True), (REMEMBERED, True), (REMEMBERED + 1, False)]
+)
 def test_long_lines_are_not_remembered(size, kept):
     it = Typist(limit=10000)
     it.type("short\n", "x" * size + "\n", UP, "\n")
@@ -212,10 +249,11 @@ def test_what_is_no_utf_8_is_left_to_the_reader():
 
 # -- records
 
+
 def test_a_record_is_neither_edited_nor_shown_nor_remembered():
     it = Typist()
-    assert it.type(b"\x1e{\"a\x7f\x1b[D\x04\":1", b"\xff}", b"\n") == b""
-    assert it.lines == [(RECORD, b"{\"a\x7f\x1b[D\x04\":1\xff}")]
+    assert it.type(b'\x1e{"a\x7f\x1b[D\x04":1', b"\xff}", b"\n") == b""
+    assert it.lines == [(RECORD, b'{"a\x7f\x1b[D\x04":1\xff}')]
     it.type(UP, "typed", b"\x1e\n", b"\x1e1\n\x1e2\nb\n")
     assert it.lines[1:] == [b"typed", (RECORD, b"1"), (RECORD, b"2"), b"b"]
 
@@ -236,6 +274,7 @@ def test_ctrl_c_ends_a_record_that_nobody_ends():
 
 # -- what gives way
 
+
 def test_output_comes_above_what_is_typed():
     it = Typist()
     it.type("half a li", LEFT)
@@ -249,7 +288,7 @@ def test_output_comes_above_what_is_typed():
 def test_pieces_stay_on_one_line_and_typing_waits_for_its_end():
     it = Typist()
     it.type("go\n")
-    it.editor.ask(False)                    # no prompt: a turn runs
+    it.editor.ask(False)  # no prompt: a turn runs
     for piece in (b"The soil", b" is", b" dry"):
         it.editor.show(piece, True)
         it.type("x")
@@ -291,16 +330,16 @@ def test_a_question_has_a_line_of_its_own():
     it.editor.prompt("[y/N] ")
     it.flush()
     assert it.row == "[y/N]"
-    it.type(UP, "ye")                       # no history here
+    it.type(UP, "ye")  # no history here
     assert it.row == "[y/N] ye"
-    it.editor.ask(False)                    # it ran out
+    it.editor.ask(False)  # it ran out
     it.editor.prompt("> ")
     it.flush()
     assert it.row == "> hal"
     it.editor.ask(True)
     it.editor.prompt("[y/N] ")
     it.type("y\n")
-    it.editor.ask(True)                     # another one, at once
+    it.editor.ask(True)  # another one, at once
     it.type("n\n")
     it.editor.ask(False)
     it.editor.prompt("> ")
@@ -333,6 +372,7 @@ def test_the_end_leaves_the_line_whole():
 
 # -- lines that are wider than the terminal
 
+
 @pytest.mark.parametrize("columns", [8, 20, 40])
 def test_a_long_line_is_shown_around_the_cursor_and_whole_in_the_end(columns):
     it = Typist(columns)
@@ -341,7 +381,7 @@ def test_a_long_line_is_shown_around_the_cursor_and_whole_in_the_end(columns):
         it.type(c)
         assert it.row.endswith(c) and len(it.glass.rows) == 1
     it.type(HOME)
-    assert it.row == "> " + line[:columns - 3] and it.glass.x == 2
+    assert it.row == "> " + line[: columns - 3] and it.glass.x == 2
     for n in range(100):
         it.type(RIGHT)
         assert it.row[it.glass.x - 1] == line[n] and len(it.glass.rows) == 1
@@ -353,7 +393,7 @@ def test_wide_characters_and_marks_keep_their_cells():
     it = Typist(20)
     it.type("日本語", LEFT, "e\u0301")
     assert it.row == "> 日本e\u0301語" and it.glass.x == 2 + 4 + 1
-    it.type(b"\x7f")                        # the mark alone
+    it.type(b"\x7f")  # the mark alone
     assert it.row == "> 日本e語" and it.glass.x == 7
     it.type("日" * 30)
     assert len(it.glass.rows) == 1 and it.glass.x < 20
@@ -382,11 +422,24 @@ def test_what_would_drive_the_terminal_is_not_shown():
 
 # -- fuzz
 
-KEYS = {"left": [LEFT, b"\x02", b"\x1bOD"], "right": [RIGHT, b"\x06"], "home": [HOME, b"\x01"], "end": [END, b"\x05"],
-        "backspace": [b"\x7f", b"\x08"], "delete": [DELETE], "cut": [b"\x0b"], "cut before": [b"\x15"], "up": [UP, b"\x10"],
-        "down": [DOWN, b"\x0e"], "enter": [b"\r", b"\r\n"], "nothing": [b"\x1b[15~", b"\x00", b"\x1b[[A"]}
+KEYS = {
+    "left": [LEFT, b"\x02", b"\x1bOD"],
+    "right": [RIGHT, b"\x06"],
+    "home": [HOME, b"\x01"],
+    "end": [END, b"\x05"],
+    "backspace": [b"\x7f", b"\x08"],
+    "delete": [DELETE],
+    "cut": [b"\x0b"],
+    "cut before": [b"\x15"],
+    "up": [UP, b"\x10"],
+    "down": [DOWN, b"\x0e"],
+    "enter": [b"\r", b"\r\n"],
+    "nothing": [b"\x1b[15~", b"\x00", b"\x1b[[A"],
+}
 pressed = st.one_of([st.sampled_from([(name, data) for data in KEYS[name]]) for name in KEYS])
-typed = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.just("\t"), min_size=1, max_size=12).map(lambda text: (tuple(text), text.encode()))
+typed = st.text(
+    st.characters(exclude_categories=("Cs", "Cc")) | st.just("\t"), min_size=1, max_size=12
+).map(lambda text: (tuple(text), text.encode()))
 cuts = st.lists(st.integers(0, 400), max_size=12)
 
 
@@ -399,7 +452,14 @@ class Model:
     """What the keys mean, in the plainest words."""
 
     def __init__(self):
-        self.before, self.after, self.lines, self.history, self.back, self.draft = [], [], [], [], 0, []
+        self.before, self.after, self.lines, self.history, self.back, self.draft = (
+            [],
+            [],
+            [],
+            [],
+            0,
+            [],
+        )
 
     def press(self, name):
         if name == "left" and self.before:
@@ -429,7 +489,11 @@ class Model:
         if 0 <= back <= len(self.history):
             if self.back == 0:
                 self.draft = self.before + self.after
-            self.before, self.after, self.back = list(self.history[len(self.history) - back] if back else self.draft), [], back
+            self.before, self.after, self.back = (
+                list(self.history[len(self.history) - back] if back else self.draft),
+                [],
+                back,
+            )
 
     def enter(self):
         line = "".join(self.before + self.after)
@@ -447,7 +511,9 @@ def test_lines_are_what_a_simple_model_says(keys, at, columns):
         model.press(name)
     it.type(*portions(b"".join(data for _, data in keys), at))
     assert it.lines == model.lines
-    assert it.editor._text == "".join(model.before + model.after) and it.editor._pos == len(model.before)
+    assert it.editor._text == "".join(model.before + model.after) and it.editor._pos == len(
+        model.before
+    )
 
 
 @EXAMPLES
@@ -461,11 +527,11 @@ def test_the_screen_shows_the_line_and_the_cursor(keys, columns):
         row = "".join(it.glass.rows[it.glass.y])
         marks = len(after)
         while marks and cells(after[:marks]):
-            marks -= 1                  # those at the cursor stand with the character before it
+            marks -= 1  # those at the cursor stand with the character before it
         shown, after = before + after[:marks], after[marks:]
-        left = "".join(it.glass.rows[it.glass.y][:it.glass.x])
+        left = "".join(it.glass.rows[it.glass.y][: it.glass.x])
         assert it.glass.x < columns and left.startswith("> ") and shown.endswith(left[2:])
-        assert after.startswith(row[len(left):])
+        assert after.startswith(row[len(left) :])
         if 2 + cells(before + after) < columns:
             assert left[2:] == shown and row == left + after
 
@@ -481,8 +547,17 @@ def test_no_bytes_raise_and_portions_do_not_matter(data, at, columns):
 
 
 @EXAMPLES
-@given(st.lists(st.tuples(st.sampled_from(["show", "piece", "ask", "over", "prompt", "interrupt", "resize", "record", "type"]),
-                          st.binary(max_size=20)), max_size=40))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["show", "piece", "ask", "over", "prompt", "interrupt", "resize", "record", "type"]
+            ),
+            st.binary(max_size=20),
+        ),
+        max_size=40,
+    )
+)
 def test_no_order_of_events_raises_or_draws_over_output(steps):
     it = Typist(20, 50)
     said = b""
@@ -493,10 +568,16 @@ def test_no_order_of_events_raises_or_draws_over_output(steps):
         word = b"<%d>" % len(said)
         if what in ("show", "piece", "record"):
             said += word
-        {"show": lambda: it.editor.show(word + b"\n"), "piece": lambda: it.editor.show(word, True),
-         "ask": lambda: it.editor.ask(True), "over": lambda: it.editor.ask(False), "prompt": lambda: it.editor.prompt("> "),
-         "interrupt": it.editor.interrupt, "resize": lambda: it.editor.resize(20),
-         "record": lambda: it.editor.record(word + b"\n")}[what]()
+        {
+            "show": lambda: it.editor.show(word + b"\n"),
+            "piece": lambda: it.editor.show(word, True),
+            "ask": lambda: it.editor.ask(True),
+            "over": lambda: it.editor.ask(False),
+            "prompt": lambda: it.editor.prompt("> "),
+            "interrupt": it.editor.interrupt,
+            "resize": lambda: it.editor.resize(20),
+            "record": lambda: it.editor.record(word + b"\n"),
+        }[what]()
         it.flush()
     if b"\x0c" not in b"".join(data for what, data in steps if what == "type"):
         seen = "".join(it.glass.text())

@@ -1,4 +1,7 @@
-"""The console on a real pseudo-terminal: prompts, Ctrl-C, Ctrl-D, signals, and what is left behind."""
+"""The console on a real pseudo-terminal: prompts, Ctrl-C, Ctrl-D, signals, and what is left
+behind.
+"""
+
 import os
 import signal
 import termios
@@ -21,14 +24,19 @@ def test_a_conversation_as_a_person_sees_it(greenhouse_image, tmp_path):
     with Agent(linux("run", greenhouse_image), tmp_path, terminal=True) as agent:
         assert agent.expect("> ") == "g 1.0.0 is ready. /help lists the commands.\n"
         agent.line("water the plants for 1 seconds")
-        assert agent.expect(ASKS) == ("water the plants for 1 seconds\nApprove water(seconds=1)?\n"
-                                      "  rule ask-before-watering asks first: water does not flow back\n")
+        assert agent.expect(ASKS) == (
+            "water the plants for 1 seconds\nApprove water(seconds=1)?\n"
+            "  rule ask-before-watering asks first: water does not flow "
+            "back\n"
+        )
         agent.line("y")
         assert agent.expect("\n> ") == "y\nWatered for 1 s."
         agent.line("water the plants")
         agent.expect(ASKS)
         agent.line("perhaps")
-        assert agent.expect(" s left).\n[y/N] ").startswith("perhaps\nPlease answer y or n; the call waits (")
+        assert agent.expect(" s left).\n[y/N] ").startswith(
+            "perhaps\nPlease answer y or n; the call waits ("
+        )
         agent.line("")
         assert agent.expect("\n> ") == "\nwater: not approved: the person said no"
         agent.end()
@@ -66,7 +74,7 @@ def test_ctrl_c_at_a_question_denies_it(bench, marks):
         agent.send(b"\x03")
         agent.expect("Interrupted")
         agent.expect("> ")
-        agent.line("y")                 # answers nothing any more: it is a message
+        agent.line("y")  # answers nothing any more: it is a message
         agent.expect("I have no rule for that")
         assert not (marks / "careful").exists()
         agent.end()
@@ -133,7 +141,9 @@ def test_ctrl_c_ends_a_generator_that_hangs_in_a_step(bench, marks):
 
 
 def test_ctrl_c_twice_leaves_although_a_handler_swallows_it(bench, marks):
-    """Many a maker writes ``while True: try: ... except: pass``; the person at the terminal must win."""
+    """Many a maker writes ``while True: try: ... except: pass``; the person at the terminal must
+    win.
+    """
     with bench("run", terminal=True) as agent:
         agent.expect("> ")
         agent.line("stubborn")
@@ -235,12 +245,19 @@ def _while_a_handler_swallows_it(marks):
         agent.send(b"\x03")
         eventually((marks / "stubborn-caught").exists)
         agent.send(b"\x03")
+
     return ending
 
 
 def test_the_terminal_is_as_it_was_however_the_agent_ends(bench, marks):
-    for ending in (lambda agent: agent.end(), lambda agent: agent.signal(signal.SIGTERM), lambda agent: agent.line("/quit"),
-                   lambda agent: agent.signal(signal.SIGHUP), _ctrl_c_twice, _while_a_handler_swallows_it(marks)):
+    for ending in (
+        lambda agent: agent.end(),
+        lambda agent: agent.signal(signal.SIGTERM),
+        lambda agent: agent.line("/quit"),
+        lambda agent: agent.signal(signal.SIGHUP),
+        _ctrl_c_twice,
+        _while_a_handler_swallows_it(marks),
+    ):
         with bench("run", terminal=True) as agent:
             agent.expect("> ")
             ending(agent)
@@ -263,7 +280,7 @@ def test_a_line_typed_while_a_turn_runs_is_answered_after_it(bench, marks):
 def test_a_yes_typed_before_the_question_does_not_approve(bench, marks):
     with bench("run", terminal=True) as agent:
         agent.expect("> ")
-        agent.send(b"careful\ny\n")     # both lines are there before the agent has read the first
+        agent.send(b"careful\ny\n")  # both lines are there before the agent has read the first
         agent.expect("[y/N] ")
         agent.line("no")
         agent.expect("not approved: the person said no")
@@ -287,21 +304,26 @@ def test_a_yes_typed_during_a_turn_does_not_approve_the_next_one(bench, marks):
 
 
 def test_a_terminal_that_nobody_reads_does_not_keep_the_pump_on(bench, marks):
-    """A stalled ssh session: a terminal polls writable when one byte fits, and then blocks whoever writes two."""
+    """A stalled ssh session: a terminal polls writable when one byte fits, and then blocks
+    whoever writes two.
+    """
     with bench("run", terminal=True) as agent:
         agent.expect("> ")
         quiet = termios.tcgetattr(agent.theirs)
-        quiet[3] &= ~termios.ECHO               # else the echo takes the last bytes of room
+        quiet[3] &= ~termios.ECHO  # else the echo takes the last bytes of room
         termios.tcsetattr(agent.theirs, termios.TCSANOW, quiet)
         agent.line("pump 1000")
         eventually((marks / "pump-on").exists)
-        line = b"y" * 40 + b"\n"                # each is told to be one too many, some 90 bytes: a terminal holds 16 KiB
+        # each is told to be one too many, some 90 bytes: a terminal holds 16 KiB
+        line = b"y" * 40 + b"\n"
         for _ in range(1000):
             agent.send(line, drain=False)
-        assert not (marks / "pump-off").exists(), "the terminal was filled too late to prove anything"
+        assert not (marks / "pump-off").exists(), (
+            "the terminal was filled too late to prove anything"
+        )
         eventually((marks / "pump-off").exists, 5)
         agent.expect("Pumped.")
-        agent.line("echo on")                   # and nothing that was told is lost
+        agent.line("echo on")  # and nothing that was told is lost
         agent.expect("You said: on\n> ")
         assert agent.text().count("32 lines wait already; this one was dropped") == 1000 - 32
         agent.end()
@@ -313,7 +335,10 @@ def test_help_and_tools_and_status(greenhouse_image, tmp_path):
         agent.expect("> ")
         agent.line("/tools")
         said = agent.expect("\n> ")
-        assert "water                asks first (rule ask-before-watering)\n  Run the pump for some seconds" in said
+        assert (
+            "water                asks first (rule ask-before-watering)\n  Run the pump for some "
+            "seconds" in said
+        )
         assert "digital-write        denied (rule default-deny)" in said
         agent.line("/status")
         assert agent.expect("\n> ").splitlines()[-2:][0].startswith("READY, level 2, 5 tools")
@@ -330,10 +355,15 @@ def test_ctrl_c_while_tools_py_is_loaded_ends_without_a_traceback(tmp_path):
     from agents import BENCH
 
     from clawlite.host.build.build import build_beside
+
     for name, text in BENCH.items():
-        (tmp_path / name).write_text(text + ('\n_mark("loading")\ntime.sleep(600)\n' if name == "tools.py" else ""))
+        (tmp_path / name).write_text(
+            text + ('\n_mark("loading")\ntime.sleep(600)\n' if name == "tools.py" else "")
+        )
     image = build_beside(str(tmp_path))
-    with Agent(linux("run", image), tmp_path / "home", terminal=True, env={"MARKS": str(tmp_path)}) as agent:
+    with Agent(
+        linux("run", image), tmp_path / "home", terminal=True, env={"MARKS": str(tmp_path)}
+    ) as agent:
         eventually((tmp_path / "loading").exists)
         agent.send(b"\x03")
         assert agent.wait() == 130

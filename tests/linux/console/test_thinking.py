@@ -1,4 +1,5 @@
 """What a person sees while a model has said nothing: a real terminal, a real server that waits."""
+
 import os
 import pty
 import select
@@ -39,7 +40,7 @@ def test_the_seconds_are_counted_until_the_first_text_comes(world, go):
             agent.expect("> ")
             agent.line("hello")
             assert agent.expect("thinking, 1 s").endswith("hello\n")
-            agent.expect("2")           # the one character that differs is written anew
+            agent.expect("2")  # the one character that differs is written anew
             go.set()
             agent.expect("\r\x1b[KGood morning.\n> ")
             agent.end()
@@ -120,9 +121,13 @@ def test_ask_in_a_pipe_shows_it_on_a_terminal_of_stderr(world, go):
         world.build(provider(server, streaming=True))
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
-            linux("ask", "hello", world.image), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=theirs, cwd=world.folder,
-            env=environment(world.folder / "home", TEST_KEY=KEY, MARKS=world.marks))
+            linux("ask", "hello", world.image),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            cwd=world.folder,
+            env=environment(world.folder / "home", TEST_KEY=KEY, MARKS=world.marks),
+        )
         try:
             shown = b""
             while b"thinking, 1 s" not in shown:

@@ -5,6 +5,7 @@ After that it takes a fourth, without and with a restart.
 What was acknowledged is there in its order, nothing is there in part,
 and no descriptor is left open or closed twice.
 """
+
 import itertools
 import os
 import resource
@@ -32,9 +33,22 @@ from clawlite.linux.secrets import secrets
 
 # calls in a row that fail, and whether the object is used again before it is closed
 WAYS = ((1, True), (1, False), (2, True), (3, True), (1000, True))
-MODULES = [auditfile, sqlite, channel_state, files, inbox, journal, workspace_store,
-           memory_journal, jsonl, database, meters, secrets, seen]
-MUCH = "x" * 40                 # half of it is still a part of the item
+MODULES = [
+    auditfile,
+    sqlite,
+    channel_state,
+    files,
+    inbox,
+    journal,
+    workspace_store,
+    memory_journal,
+    jsonl,
+    database,
+    meters,
+    secrets,
+    seen,
+]
+MUCH = "x" * 40  # half of it is still a part of the item
 
 
 class Calls:
@@ -66,7 +80,7 @@ class Audit:
         self.one = self.kind(self.folder, "a")
 
     def put(self, name):
-        self.day += 1                   # each is a segment of its own
+        self.day += 1  # each is a segment of its own
         record = {"k": name + MUCH}
         self.one.append(lambda head: line(head, record, lambda value: value), self.day * 86400)
         return True
@@ -120,10 +134,10 @@ class Spent:
         self.one = meters.Counted("a", "meters", True)
 
     def put(self, name):
-        return self.one.add([(name, 1, 10 ** 15)]) and not self.one._broken
+        return self.one.add([(name, 1, 10**15)]) and not self.one._broken
 
     def found(self):
-        return [name for name, entry in sorted(self.one.stored().items()) if entry == [1, 10 ** 15]]
+        return [name for name, entry in sorted(self.one.stored().items()) if entry == [1, 10**15]]
 
     def close(self):
         pass
@@ -205,8 +219,11 @@ class Secrets:
         return True
 
     def found(self):
-        return [name for name in secrets.names("a")
-                if secrets.resolve(name, secrets.stores("a")) == MUCH]
+        return [
+            name
+            for name in secrets.names("a")
+            if secrets.resolve(name, secrets.stores("a")) == MUCH
+        ]
 
     def close(self):
         pass
@@ -249,8 +266,20 @@ class RememberedInFile(Remembered):
     fields = {"lasting": True, "path": "", "scope": GLOBAL}
 
 
-STORES = (Calls, Audit, AuditSQLite, Taken, Spent, ChannelState, LogLines, Signatures, Secrets,
-          Remembered, RememberedByJournal, RememberedInFile)
+STORES = (
+    Calls,
+    Audit,
+    AuditSQLite,
+    Taken,
+    Spent,
+    ChannelState,
+    LogLines,
+    Signatures,
+    Secrets,
+    Remembered,
+    RememberedByJournal,
+    RememberedInFile,
+)
 
 
 def attempt(act) -> bool:
@@ -285,7 +314,7 @@ def play(kind, folder: str, faults: Faults, n: int, fault, count: int, goes_on: 
     for again in ("e", "f"):
         one = kind(folder)
         found = one.found()
-        sure = kept[-getattr(kind, "keeps", 9):]
+        sure = kept[-getattr(kind, "keeps", 9) :]
         there = [name for name in found if name in sure]
         assert there == sure, "%s of %s, %s" % (found, kept, where)
         assert len(set(found)) == len(found), where
@@ -315,7 +344,9 @@ def test_a_store_keeps_its_promises_whichever_call_fails(kind, fault, tmp_path, 
 
 
 def crowd(name: str, folder: str):
-    """Play the story with files of a bounded size, larger each time; print how often one was too small."""
+    """Play the story with files of a bounded size, larger each time; print how often one was too
+    small.
+    """
     kind, refused = globals()[name], 0
     for limit in range(512, 90000, 2048):
         os.environ["CLAWLITE_STATE"] = state = os.path.join(folder, str(limit))
@@ -338,11 +369,16 @@ def crowd(name: str, folder: str):
     print(refused)
 
 
-@pytest.mark.parametrize("kind", [AuditSQLite, Remembered, RememberedByJournal], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [AuditSQLite, Remembered, RememberedByJournal], ids=lambda kind: kind.__name__
+)
 def test_a_database_keeps_its_promises_whichever_write_of_sqlite_fails(kind, tmp_path):
     here = os.path.dirname(__file__)
     code = "import sys; sys.path[:0] = %r; import test_disk_faults as t; t.crowd(%r, %r)" % (
-        [here, os.path.dirname(os.path.dirname(here))], kind.__name__, str(tmp_path))
+        [here, os.path.dirname(os.path.dirname(here))],
+        kind.__name__,
+        str(tmp_path),
+    )
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert child.returncode == 0, child.stderr
     assert int(child.stdout) >= 5

@@ -1,4 +1,7 @@
-"""The workspace of a Memory is the tools' own (CKP 0.2.0, 5.6): one folder, one limit, whoever writes."""
+"""The workspace of a Memory is the tools' own (CKP 0.2.0, 5.6): one folder, one limit, whoever
+writes.
+"""
+
 import itertools
 import json
 import os
@@ -23,15 +26,60 @@ NUMBERS = itertools.count(1000)
 class World(Operator):
     """An operator of an agent with file tools, exec-shell and a workspace of 1 MB."""
 
-    def __init__(self, folder, level: str, store=None, mounts=("/workspace",), tools=("read-file", "write-file", "edit-file", "exec-shell", "memory-write")):
-        can = {"filesystem": {"mode": "scoped", "mount_paths": [{"path": str(path), "permissions": "rw"} for path in mounts]}, "shell": {"mode": "full"}}
-        spec = {"identity": {"inline": {"name": "a", "personality": "x", "autonomy": "autonomous"}},
-                "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "r", "auth": {"type": "none"}}}],
-                "tools": ["claw://registry/clawlite/%s@1.0.0" % name for name in tools if level == "process" or name != "exec-shell"],
-                "sandbox": {"inline": {"name": "s", "level": level, "capabilities": can}},
-                "policies": [{"inline": {"name": "p", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}],
-                "memory": {"inline": {"stores": [dict({"name": "files", "type": "workspace", "max_size_mb": 1}, **store or {})]}}}
-        (folder / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
+    def __init__(
+        self,
+        folder,
+        level: str,
+        store=None,
+        mounts=("/workspace",),
+        tools=("read-file", "write-file", "edit-file", "exec-shell", "memory-write"),
+    ):
+        can = {
+            "filesystem": {
+                "mode": "scoped",
+                "mount_paths": [{"path": str(path), "permissions": "rw"} for path in mounts],
+            },
+            "shell": {"mode": "full"},
+        }
+        spec = {
+            "identity": {"inline": {"name": "a", "personality": "x", "autonomy": "autonomous"}},
+            "providers": [
+                {
+                    "inline": {
+                        "protocol": "custom",
+                        "endpoint": "builtin:reflex",
+                        "model": "r",
+                        "auth": {"type": "none"},
+                    }
+                }
+            ],
+            "tools": [
+                "claw://registry/clawlite/%s@1.0.0" % name
+                for name in tools
+                if level == "process" or name != "exec-shell"
+            ],
+            "sandbox": {"inline": {"name": "s", "level": level, "capabilities": can}},
+            "policies": [
+                {
+                    "inline": {
+                        "name": "p",
+                        "rules": [{"id": "all", "action": "allow", "scope": "all"}],
+                    }
+                }
+            ],
+            "memory": {
+                "inline": {
+                    "stores": [
+                        dict(
+                            {"name": "files", "type": "workspace", "max_size_mb": 1}, **store or {}
+                        )
+                    ]
+                }
+            },
+        }
+        (folder / "claw.yaml").write_text(
+            json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec})
+        )
         (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
         (folder / "reflex.toml").write_text('[[rule]]\nwhen = ["hello"]\nsay = "Hello."\n')
         done = clawlite("build", cwd=folder)
@@ -45,10 +93,14 @@ class World(Operator):
         request["params"]["arguments"] = arguments
         self.line(json.dumps(request))
         answer = self.reply(request["id"])
-        return answer["error"]["code"] if "error" in answer else answer["result"]["content"][0]["text"]
+        return (
+            answer["error"]["code"] if "error" in answer else answer["result"]["content"][0]["text"]
+        )
 
     def entries(self, key: str) -> list:
-        return self.ask("claw.memory.query", store="files", query={"type": "key", "key": key})["result"]["entries"]
+        return self.ask("claw.memory.query", store="files", query={"type": "key", "key": key})[
+            "result"
+        ]["entries"]
 
 
 @pytest.fixture
@@ -57,15 +109,28 @@ def world(tmp_path):
 
 
 @pytest.mark.parametrize("level", ["none", "process"])
-def test_what_tools_write_is_found_by_its_key_and_what_is_stored_is_read_by_tools(tmp_path, world, level):
+def test_what_tools_write_is_found_by_its_key_and_what_is_stored_is_read_by_tools(
+    tmp_path, world, level
+):
     with world(level) as one:
-        assert one.call("write-file", path="notes/a.txt", content="by a tool") == "wrote 9 bytes to notes/a.txt"
-        entry, = one.entries("notes/a.txt")
-        assert entry["content"] == "by a tool" and entry["key"] == "notes/a.txt" and entry["id"] == "file:notes/a.txt" and entry["timestamp"]
+        assert (
+            one.call("write-file", path="notes/a.txt", content="by a tool")
+            == "wrote 9 bytes to notes/a.txt"
+        )
+        (entry,) = one.entries("notes/a.txt")
+        assert (
+            entry["content"] == "by a tool"
+            and entry["key"] == "notes/a.txt"
+            and entry["id"] == "file:notes/a.txt"
+            and entry["timestamp"]
+        )
         assert one.put("files", "by an operator", 1, "notes/b.txt")["result"]["stored"] == 1
         assert one.call("read-file", path="notes/b.txt") == "by an operator"
-        assert one.call("edit-file", path="notes/b.txt", old_text="an operator", new_text="two") == "replaced 11 bytes with 3 in notes/b.txt"
-        entry, = one.entries("notes/b.txt")
+        assert (
+            one.call("edit-file", path="notes/b.txt", old_text="an operator", new_text="two")
+            == "replaced 11 bytes with 3 in notes/b.txt"
+        )
+        (entry,) = one.entries("notes/b.txt")
         assert entry["content"] == "by two" and entry["id"].startswith("entry-")
         assert one.entries("notes/c.txt") == []
     assert (tmp_path / "home/state/a/workspace/notes/a.txt").read_text() == "by a tool"
@@ -78,20 +143,32 @@ def test_the_limit_holds_for_tools_and_operators_together(tmp_path, world, level
         for n in range(3):
             assert one.call("write-file", path="t%d" % n, content="y" * 270000).startswith("wrote")
         assert one.call("write-file", path="t9", content="y" * 270000) == (
-            "write-file failed: the workspace would have 1280000 bytes, and may have 1048576; make files in it shorter, or have some removed")
+            "write-file failed: the workspace would have 1280000 bytes, and may have 1048576; "
+            "make files in it shorter, or have some removed"
+        )
         assert "may have 1048576" in one.put("files", "x" * 200000, 2, "more")["error"]["message"]
-        assert one.call("edit-file", path="big", old_text="x" * 200000, new_text="x").startswith("replaced")
-        assert one.call("write-file", path="t0", content="z" * 270000).startswith("wrote"), "in place of as much"
+        assert one.call("edit-file", path="big", old_text="x" * 200000, new_text="x").startswith(
+            "replaced"
+        )
+        assert one.call("write-file", path="t0", content="z" * 270000).startswith("wrote"), (
+            "in place of as much"
+        )
         assert one.put("files", "x" * 200000, 3, "more")["result"]["stored"] == 1
     assert quota.size(str(tmp_path / "home/state/a/workspace")) == 200000 + 810000 + 1
 
 
 def test_a_command_that_fills_the_workspace_is_ended_and_may_still_make_room(world):
     with world("process") as one:
-        said = one.call("exec-shell", command="head -c 3000000 /dev/zero > big; sleep 30; echo late")
+        said = one.call(
+            "exec-shell", command="head -c 3000000 /dev/zero > big; sleep 30; echo late"
+        )
         assert "ended by max_size_mb" in said and "late" not in said, said
-        assert one.call("write-file", path="small", content="x").startswith("write-file failed: the workspace would have ")
-        assert "ended by" in one.call("exec-shell", command="head -c 100000 /dev/zero > more; sleep 30")
+        assert one.call("write-file", path="small", content="x").startswith(
+            "write-file failed: the workspace would have "
+        )
+        assert "ended by" in one.call(
+            "exec-shell", command="head -c 100000 /dev/zero > more; sleep 30"
+        )
         assert one.call("exec-shell", command="rm big more; sleep 0.2; ls") == ""
         assert one.call("write-file", path="small", content="x") == "wrote 1 bytes to small"
 
@@ -109,7 +186,9 @@ def test_another_folder_that_is_mounted_is_the_tools_and_not_the_stores(tmp_path
     (tmp_path / "data").chmod(0o777)
     with world("process", mounts=[tmp_path / "data"]) as one:
         assert one.call("write-file", path="a", content="x" * 700000) == "wrote 700000 bytes to a"
-        assert one.call("write-file", path="b", content="x" * 700000) == "wrote 700000 bytes to b", "max_size_mb is the store's"
+        assert (
+            one.call("write-file", path="b", content="x" * 700000) == "wrote 700000 bytes to b"
+        ), "max_size_mb is the store's"
         assert one.entries("a") == []
 
 
@@ -118,7 +197,10 @@ def test_the_state_is_nobodys_workspace(tmp_path, world):
     with world("none", mounts=[state]) as one:
         assert one.call("memory-write", content="secret!") == "remembered, 8 bytes in all"
         for path in ("MEMORY.md", str(state / "MEMORY.md"), "../MEMORY.md"):
-            assert one.call("read-file", path=path) in (SANDBOX_DENIED, "read-file failed: there is no MEMORY.md; list-directory shows what is there"), path
+            assert one.call("read-file", path=path) in (
+                SANDBOX_DENIED,
+                "read-file failed: there is no MEMORY.md; list-directory shows what is there",
+            ), path
 
 
 def test_bytes_are_counted_without_links(tmp_path):
@@ -130,7 +212,9 @@ def test_bytes_are_counted_without_links(tmp_path):
     link = len(str(tmp_path / "out"))
     link += len(str(tmp_path))
     assert quota.size(str(tmp_path / "a")) == 100 + link
-    with pytest.raises(quota.ClawError, match="would have %d bytes, and may have 150" % (100 + link + 100)):
+    with pytest.raises(
+        quota.ClawError, match="would have %d bytes, and may have 150" % (100 + link + 100)
+    ):
         quota.check(str(tmp_path / "a"), 150, 100)
     quota.check(str(tmp_path / "a"), 150, 0)
     quota.check(str(tmp_path / "a"), None, 1 << 40)
@@ -145,7 +229,9 @@ def test_a_file_that_is_too_long_for_an_answer_says_so(tmp_path, is_stored):
     for extra in (0, 1):
         memory.stores._files.write(files, "", [("a", "x" * (MAX_FILE + extra))])
         answer = memory.do("query", files, "", ("key", "a", 1, None))
-        assert answer["entries"][0]["content"] == "x" * MAX_FILE and answer.get("truncated", False) == (extra > 0)
+        assert answer["entries"][0]["content"] == "x" * MAX_FILE and answer.get(
+            "truncated", False
+        ) == (extra > 0)
 
 
 def test_what_is_too_deep_to_be_counted_is_too_much_and_keeps_no_agent_from_starting(tmp_path):
@@ -160,24 +246,43 @@ def test_what_is_too_deep_to_be_counted_is_too_much_and_keeps_no_agent_from_star
     os.close(fd)
     try:
         assert quota.size(str(tmp_path)) == quota.UNSEEN
-        with pytest.raises(quota.ClawError, match="the workspace has folders that cannot be counted: closed, or more than 64 in one another; it may have 150 bytes"):
+        with pytest.raises(
+            quota.ClawError,
+            match="the workspace has folders that cannot be "
+            "counted: closed, or more than 64 in one "
+            "another; it may have 150 bytes",
+        ):
             quota.check(str(tmp_path), 150, 100)
         hand_over(str(tmp_path), os.geteuid())
     finally:
         removal.remove(str(tmp_path / "a"))
 
 
-def test_what_a_command_closes_or_nests_does_not_escape_the_limit_nor_stop_the_agent(tmp_path, world):
+def test_what_a_command_closes_or_nests_does_not_escape_the_limit_nor_stop_the_agent(
+    tmp_path, world
+):
     deep = "mkdir -p $(printf 'a/%.0s' $(seq 300)); sleep 30; echo late"
     with world("process") as one:
-        for command in (deep, "mkdir -m 300 shut; head -c 3000000 /dev/zero > shut/file; sleep 30; echo late"):
+        for command in (
+            deep,
+            "mkdir -m 300 shut; head -c 3000000 /dev/zero > shut/file; sleep 30; echo late",
+        ):
             said = one.call("exec-shell", command=command)
             assert "ended by max_size_mb" in str(said) and "late" not in said, said
         assert one.call("exec-shell", command="echo again; sleep 0.2") == "again\n"
-        assert "ended by" in one.call("exec-shell", command="head -c 100000 /dev/zero > more; sleep 30")
-        assert one.call("write-file", path="small", content="x").startswith("write-file failed: the workspace has folders that cannot be counted")
+        assert "ended by" in one.call(
+            "exec-shell", command="head -c 100000 /dev/zero > more; sleep 30"
+        )
+        assert one.call("write-file", path="small", content="x").startswith(
+            "write-file failed: the workspace has folders that cannot be counted"
+        )
         assert "cannot be counted" in one.put("files", "x", 1, "small")["error"]["message"]
-    with Operator(linux("serve", tmp_path / "claw.cbor", "--stdio"), tmp_path / "home").boot() as again:
+    with Operator(
+        linux("serve", tmp_path / "claw.cbor", "--stdio"), tmp_path / "home"
+    ).boot() as again:
         call = World.call
-        assert call(again, "exec-shell", command="chmod 700 shut; rm -r shut a more; sleep 0.2; ls") == ""
+        assert (
+            call(again, "exec-shell", command="chmod 700 shut; rm -r shut a more; sleep 0.2; ls")
+            == ""
+        )
         assert call(again, "write-file", path="small", content="x") == "wrote 1 bytes to small"

@@ -1,4 +1,7 @@
-"""A state folder that is removed or replaced while its agent runs: what is acknowledged after it is found again."""
+"""A state folder that is removed or replaced while its agent runs: what is acknowledged after it
+is found again.
+"""
+
 import json
 import os
 import shutil
@@ -13,14 +16,35 @@ from clawlite.linux.audit.chain import verify
 from clawlite.linux.audit.files import read
 from clawlite.linux.runtime.journal import Journal
 
-CLAW = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": {
-    "identity": {"inline": {"name": "gardener", "personality": "x", "autonomy": "autonomous"}},
-    "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "r",
-                              "auth": {"type": "none"}}}],
-    "sandbox": {"inline": {"name": "here", "level": "none"}},
-    "memory": {"inline": {"stores": [{"name": "talk", "type": "conversation"}]}},
-    "policies": [{"inline": {"name": "p", "rules": [{"id": "all", "action": "allow", "scope": "all"}],
-                             "audit": {"destination": "file"}}}]}}
+CLAW = {
+    "claw": "0.3.0",
+    "kind": "Claw",
+    "metadata": {"name": "a"},
+    "spec": {
+        "identity": {"inline": {"name": "gardener", "personality": "x", "autonomy": "autonomous"}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "custom",
+                    "endpoint": "builtin:reflex",
+                    "model": "r",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        "sandbox": {"inline": {"name": "here", "level": "none"}},
+        "memory": {"inline": {"stores": [{"name": "talk", "type": "conversation"}]}},
+        "policies": [
+            {
+                "inline": {
+                    "name": "p",
+                    "rules": [{"id": "all", "action": "allow", "scope": "all"}],
+                    "audit": {"destination": "file"},
+                }
+            }
+        ],
+    },
+}
 TOOLS = 'def water(seconds: int) -> str:\n    """Water."""\n    return "watered for %d" % seconds\n'
 
 
@@ -37,8 +61,12 @@ def image(tmp_path_factory):
 
 
 def water(agent, number: int) -> str:
-    answer = agent.ask("claw.tool.call", name="water", arguments={"seconds": number},
-                       context={"request_id": UUID % (1000 + number), "identity": "gardener"})
+    answer = agent.ask(
+        "claw.tool.call",
+        name="water",
+        arguments={"seconds": number},
+        context={"request_id": UUID % (1000 + number), "identity": "gardener"},
+    )
     return answer["result"]["content"][0]["text"]
 
 
@@ -63,7 +91,10 @@ def test_what_is_acknowledged_after_it_is_found_again(image, tmp_path, replaced)
         agent.end()
         assert agent.process.wait() == 0
         said = agent.errors()
-    assert "memory.db was removed or replaced" in said and "calls.journal was removed or replaced" in said
+    assert (
+        "memory.db was removed or replaced" in said
+        and "calls.journal was removed or replaced" in said
+    )
     assert b"SQLite" not in (state / "calls.journal").read_bytes()
     with sqlite3.connect(state / "memory" / "memory.db") as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -72,14 +103,17 @@ def test_what_is_acknowledged_after_it_is_found_again(image, tmp_path, replaced)
     assert verify(lines, head, "a")["problems"] == []
     with Operator(linux("serve", image, "--stdio"), home).boot() as agent:
         assert agent.all("talk") == (["before %d" % n for n in range(3)] if replaced else []) + [
-            "after %d" % n for n in range(3, 10)]
-        assert water(agent, 5) == "watered for 5"       # remembered: the same answer, no second run
+            "after %d" % n for n in range(3, 10)
+        ]
+        assert water(agent, 5) == "watered for 5"  # remembered: the same answer, no second run
         agent.end()
         assert agent.process.wait() == 0
 
 
 def test_a_journal_that_cannot_be_opened_anew_closes_no_other_file(tmp_path, monkeypatch):
-    """The number of a closed descriptor may be another file's by the time that the journal is tried again."""
+    """The number of a closed descriptor may be another file's by the time that the journal is
+    tried again.
+    """
     monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path))
     journal = Journal("a")
     assert journal.keep(BEGIN, "11111111-1111-4111-8111-111111111111", ["x"])[0]
@@ -90,7 +124,7 @@ def test_a_journal_that_cannot_be_opened_anew_closes_no_other_file(tmp_path, mon
     try:
         assert not journal.keep(BEGIN, "11111111-1111-4111-8111-111111111113", ["x"])[0]
         for fd in others:
-            os.fstat(fd)                # raises OSError where somebody has closed it
+            os.fstat(fd)  # raises OSError where somebody has closed it
         (tmp_path / "a").unlink()
         assert journal.keep(BEGIN, "11111111-1111-4111-8111-111111111114", ["x"])[0]
         assert [key[-1] for key, *_ in journal.calls()] == ["4"]

@@ -1,4 +1,7 @@
-"""Files of the state that somebody removes or replaces while an agent uses them: that is told, and they are written anew."""
+"""Files of the state that somebody removes or replaces while an agent uses them: that is told,
+and they are written anew.
+"""
+
 import json
 import os
 import shutil
@@ -27,7 +30,7 @@ def test_the_journal_closes_no_number_of_somebody_else(state, tmp_path):
     assert journal.keep(BEGIN, "c-1", ["f"]) == (True, [])
     number = journal._fd
     os.unlink(state / "calls.journal")
-    os.mkdir(state / "calls.journal")               # it is closed, and cannot be opened
+    os.mkdir(state / "calls.journal")  # it is closed, and cannot be opened
     assert not journal.keep(BEGIN, "c-2", ["f"])[0]
     other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
     assert other == number, "the test is about this number"

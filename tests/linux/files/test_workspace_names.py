@@ -1,4 +1,5 @@
 """What is hidden is hidden by each name that mounts give it."""
+
 from sandboxes import profile
 
 from clawlite.core.profile import FULL
@@ -27,40 +28,73 @@ def also_at(path: str, table: str, but=None) -> list:
 def test_names(tmp_path):
     table = tmp_path / "mountinfo"
     table.write_text(ROWS)
-    assert also_at("/home/pi/agents", str(table)) == ["/mnt/all/@home/pi/agents", "/srv/of pi/agents"]
+    assert also_at("/home/pi/agents", str(table)) == [
+        "/mnt/all/@home/pi/agents",
+        "/srv/of pi/agents",
+    ]
     assert also_at("/home/pi", str(table)) == ["/mnt/all/@home/pi", "/srv/of pi"]
     assert also_at("/mnt/all/@home/pi2/x", str(table)) == ["/home/pi2/x", "/srv/pi2/x"]
-    assert also_at("/var/no/such", str(table)) == ["/mnt/var/no/such"] and also_at("/no/such", str(table)) == []
+    assert (
+        also_at("/var/no/such", str(table)) == ["/mnt/var/no/such"]
+        and also_at("/no/such", str(table)) == []
+    )
     assert also_at("/boot/x", str(table)) == [] and also_at("/x", str(tmp_path / "none")) == []
 
 
 def test_parts_and_what_is_mounted_in_it(tmp_path):
     table = tmp_path / "mountinfo"
-    table.write_text(ROWS.replace("/home", "/elsewhere").replace("/srv", "/served"))           # nothing is there
+    # nothing is there
+    table.write_text(ROWS.replace("/home", "/elsewhere").replace("/srv", "/served"))
     assert also_at("/elsewhere", str(table)) == ["/mnt/all/@home", "/served/of pi", "/served/pi2"]
-    assert also_at("/elsewhere", str(table), "/elsewhere/pi") == ["/mnt/all/@home", "/served/pi2"]       # but for what is in a folder, by whatever name
-    assert also_at("/served", str(table)) == ["/elsewhere/pi", "/mnt/all/@home/pi", "/elsewhere/pi2", "/mnt/all/@home/pi2"]
+    # but for what is in a folder, by whatever name
+    assert also_at("/elsewhere", str(table), "/elsewhere/pi") == ["/mnt/all/@home", "/served/pi2"]
+    assert also_at("/served", str(table)) == [
+        "/elsewhere/pi",
+        "/mnt/all/@home/pi",
+        "/elsewhere/pi2",
+        "/mnt/all/@home/pi2",
+    ]
     assert also_at("/served", str(table), "/served/pi2") == ["/elsewhere/pi", "/mnt/all/@home/pi"]
-    assert also_at("/", str(table)) == []                       # everything lies in it
+    assert also_at("/", str(table)) == []  # everything lies in it
 
 
 def test_overlays(tmp_path):
     for name in ("low:er", "upper", "merged"):
         (tmp_path / name / "a").mkdir(parents=True)
     table, low = tmp_path / "mountinfo", str(tmp_path / "low:er")
-    table.write_text("1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / %s rw - overlay overlay rw,lowerdir=%s:/none:rel,upperdir=%s,workdir=/w\n"
-                     % (tmp_path / "merged", low.replace(":", "\\134:"), tmp_path / "upper"))
-    assert also_at(low + "/a", str(table)) == also_at(str(tmp_path / "upper/a"), str(table)) == [str(tmp_path / "merged/a")]
-    assert also_at(str(tmp_path / "merged/a"), str(table)) == [low + "/a", str(tmp_path / "upper/a")]
-    assert also_at(low, str(table)) == also_at(low + "/b", str(table)) == []                # a layer is not what is made of it; nothing there
+    table.write_text(
+        "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / %s rw - overlay overlay "
+        "rw,lowerdir=%s:/none:rel,upperdir=%s,workdir=/w\n"
+        % (tmp_path / "merged", low.replace(":", "\\134:"), tmp_path / "upper")
+    )
+    assert (
+        also_at(low + "/a", str(table))
+        == also_at(str(tmp_path / "upper/a"), str(table))
+        == [str(tmp_path / "merged/a")]
+    )
+    assert also_at(str(tmp_path / "merged/a"), str(table)) == [
+        low + "/a",
+        str(tmp_path / "upper/a"),
+    ]
+    # a layer is not what is made of it; nothing there
+    assert also_at(low, str(table)) == also_at(low + "/b", str(table)) == []
 
 
 def test_below_another_root(tmp_path):
     table = tmp_path / "mountinfo"
-    table.write_text("".join(line.replace(" / rw,noatime", " /old rw,noatime").replace(" /srv", " /old/srv").replace(" /home rw", " /old/home rw") + "\n"
-                             for line in ROWS.splitlines()))
+    table.write_text(
+        "".join(
+            line.replace(" / rw,noatime", " /old rw,noatime")
+            .replace(" /srv", " /old/srv")
+            .replace(" /home rw", " /old/home rw")
+            + "\n"
+            for line in ROWS.splitlines()
+        )
+    )
     made = Table(str(table), "/old")
-    assert made.others(["/home/pi"]) == ["/srv/of pi"] and made.others(["/srv/pi2/x"]) == ["/home/pi2/x"]
+    assert made.others(["/home/pi"]) == ["/srv/of pi"] and made.others(["/srv/pi2/x"]) == [
+        "/home/pi2/x"
+    ]
     made.close()
 
 
@@ -68,7 +102,10 @@ def test_what_is_mounted_over_is_no_name(tmp_path):
     for name in ("a/x", "b/x"):
         (tmp_path / name).mkdir(parents=True)
     table = tmp_path / "mountinfo"
-    table.write_text("1 0 8:1 %s %s rw\n2 0 8:1 %s %s rw\n" % (tmp_path / "a", tmp_path / "a", tmp_path / "a", tmp_path / "b"))
+    table.write_text(
+        "1 0 8:1 %s %s rw\n2 0 8:1 %s %s rw\n"
+        % (tmp_path / "a", tmp_path / "a", tmp_path / "a", tmp_path / "b")
+    )
     assert also_at(str(tmp_path / "a" / "x"), str(table)) == []
     (tmp_path / "b" / "x").rmdir()
     (tmp_path / "b").rmdir()
@@ -80,7 +117,9 @@ def test_the_state_behind_a_second_mount(tmp_path):
     state, other = tmp_path / "home" / "agents" / "a", tmp_path / "other"
     state.mkdir(parents=True)
     other.mkdir()
-    assert hidden(profile(files=FULL, mounts=[]), str(state), str(state / "workspace")) == [str(state.parent)]
+    assert hidden(profile(files=FULL, mounts=[]), str(state), str(state / "workspace")) == [
+        str(state.parent)
+    ]
     table = tmp_path / "mountinfo"
     table.write_text("1 0 8:1 / / rw\n2 0 8:1 %s %s rw\n" % (tmp_path / "home", other))
     other.rmdir()

@@ -1,7 +1,9 @@
-"""Real pins (clawlite/linux/hardware/gpio.py, linux/hardware/analog.py, pins.py) on a fake kernel that reads what the kernel's header says, byte by byte.
+"""Real pins (clawlite/linux/hardware/gpio.py, linux/hardware/analog.py, pins.py) on a fake kernel
+that reads what the kernel's header says, byte by byte.
 
-No hardware is touched: there is none here, and this kernel has no gpio-sim.  A test compiles linux/gpio.h and reads the same bytes with it.
-"""
+No hardware is touched: there is none here, and this kernel has no gpio-sim.  A test compiles
+linux/gpio.h and reads the same bytes with it."""
+
 import ctypes
 import errno
 import os
@@ -25,13 +27,33 @@ def struct(name: str, *fields):
     return type(name, (ctypes.Structure,), {"_fields_": list(fields)})
 
 
-ChipInfo = struct("ChipInfo", ("name", ctypes.c_char * 32), ("label", ctypes.c_char * 32), ("lines", U32))
+ChipInfo = struct(
+    "ChipInfo", ("name", ctypes.c_char * 32), ("label", ctypes.c_char * 32), ("lines", U32)
+)
 Attribute = struct("Attribute", ("id", U32), ("padding", U32), ("value", U64), ("mask", U64))
-Config = struct("Config", ("flags", U64), ("num_attrs", U32), ("padding", U32 * 5), ("attrs", Attribute * 10))
-Request = struct("Request", ("offsets", U32 * 64), ("consumer", ctypes.c_char * 32), ("config", Config), ("num_lines", U32),
-                 ("event_buffer_size", U32), ("padding", U32 * 5), ("fd", ctypes.c_int32))
-Info = struct("Info", ("name", ctypes.c_char * 32), ("consumer", ctypes.c_char * 32), ("offset", U32), ("num_attrs", U32), ("flags", U64),
-              ("attrs", (U64 * 2) * 10), ("padding", U32 * 4))
+Config = struct(
+    "Config", ("flags", U64), ("num_attrs", U32), ("padding", U32 * 5), ("attrs", Attribute * 10)
+)
+Request = struct(
+    "Request",
+    ("offsets", U32 * 64),
+    ("consumer", ctypes.c_char * 32),
+    ("config", Config),
+    ("num_lines", U32),
+    ("event_buffer_size", U32),
+    ("padding", U32 * 5),
+    ("fd", ctypes.c_int32),
+)
+Info = struct(
+    "Info",
+    ("name", ctypes.c_char * 32),
+    ("consumer", ctypes.c_char * 32),
+    ("offset", U32),
+    ("num_attrs", U32),
+    ("flags", U64),
+    ("attrs", (U64 * 2) * 10),
+    ("padding", U32 * 4),
+)
 Values = struct("Values", ("bits", U64), ("mask", U64))
 
 
@@ -68,7 +90,12 @@ class FakeKernel(gpio.Kernel):
             info.name, info.label, info.lines = b"gpiochip%d" % number, self.labels[number], 54
         elif request == gpio.GET_LINE:
             wanted = Request.from_buffer(data)
-            assert wanted.num_lines == 1 and wanted.event_buffer_size == 0 and not any(wanted.padding) and not any(wanted.config.padding)
+            assert (
+                wanted.num_lines == 1
+                and wanted.event_buffer_size == 0
+                and not any(wanted.padding)
+                and not any(wanted.config.padding)
+            )
             line, flags = wanted.offsets[0], wanted.config.flags
             if line in self.held:
                 raise OSError(errno.EBUSY, "Device or resource busy")
@@ -107,14 +134,38 @@ def kernel(tmp_path):
 
 
 def test_lines_are_as_they_are_declared(kernel):
-    pins = Pins([row("pump", 17, OUTPUT), row("door", 4, INPUT), row("up", 5, PULL_UP), row("down", 6, PULL_DOWN)], kernel)
-    assert kernel.flags == {17: 8, 4: 4, 5: 4 | 256, 6: 4 | 512} and kernel.held[17] == b"clawlite pump" and kernel.levels[17] == 0
+    pins = Pins(
+        [
+            row("pump", 17, OUTPUT),
+            row("door", 4, INPUT),
+            row("up", 5, PULL_UP),
+            row("down", 6, PULL_DOWN),
+        ],
+        kernel,
+    )
+    assert (
+        kernel.flags == {17: 8, 4: 4, 5: 4 | 256, 6: 4 | 512}
+        and kernel.held[17] == b"clawlite pump"
+        and kernel.levels[17] == 0
+    )
     pins.write("pump", 1)
     kernel.levels[4] = 1
-    assert (pins.read("pump"), pins.read("door"), pins.read("up")) == (1, 1, 0) and not pins.simulated
-    assert pins.describe() == [{"name": "pump", "pin": 17, "kind": "output", "value": 1}, {"name": "door", "pin": 4, "kind": "input", "value": 1},
-                               {"name": "up", "pin": 5, "kind": "input", "value": 0}, {"name": "down", "pin": 6, "kind": "input", "value": 0}]
-    for name, value, said in (("door", 1, "pin door is input, expected output or pwm"), ("pump", 2, "pin pump: expected 0 to 1, got 2"), ("x", 1, "no pin is called x; declared: pump, door, up, down")):
+    assert (pins.read("pump"), pins.read("door"), pins.read("up")) == (
+        1,
+        1,
+        0,
+    ) and not pins.simulated
+    assert pins.describe() == [
+        {"name": "pump", "pin": 17, "kind": "output", "value": 1},
+        {"name": "door", "pin": 4, "kind": "input", "value": 1},
+        {"name": "up", "pin": 5, "kind": "input", "value": 0},
+        {"name": "down", "pin": 6, "kind": "input", "value": 0},
+    ]
+    for name, value, said in (
+        ("door", 1, "pin door is input, expected output or pwm"),
+        ("pump", 2, "pin pump: expected 0 to 1, got 2"),
+        ("x", 1, "no pin is called x; declared: pump, door, up, down"),
+    ):
         with pytest.raises(SandboxDenied, match=said):
             pins.write(name, value)
     pins.off()
@@ -124,7 +175,9 @@ def test_lines_are_as_they_are_declared(kernel):
 
 def test_who_holds_a_line_is_told_and_nothing_stays_open(kernel):
     other = Pins([row("lamp", 18, OUTPUT)], kernel)
-    with pytest.raises(ImageMismatch, match='pin pump: GPIO 18 is held by "clawlite lamp"') as caught:
+    with pytest.raises(
+        ImageMismatch, match='pin pump: GPIO 18 is held by "clawlite lamp"'
+    ) as caught:
         Pins([row("door", 4, INPUT), row("pump", 18, OUTPUT)], kernel)
     assert "end that" in caught.value.hint and set(kernel.held) == {18}
     other.release()
@@ -138,7 +191,10 @@ def test_a_machine_without_such_a_chip_or_the_right(tmp_path):
     with pytest.raises(ClawError, match="no chip of /dev/gpiochip"):
         Pins([row("pump", 17, OUTPUT)], FakeKernel(tmp_path, b"INT34C5:00"))
     with pytest.raises(ClawError, match="/dev/gpiochip0: this user may not open it") as caught:
-        Pins([row("pump", 17, OUTPUT)], FakeKernel(tmp_path, b"pinctrl-rp1", closed=("/dev/gpiochip0",)))
+        Pins(
+            [row("pump", 17, OUTPUT)],
+            FakeKernel(tmp_path, b"pinctrl-rp1", closed=("/dev/gpiochip0",)),
+        )
     assert caught.value.hint.startswith("sudo usermod -aG gpio")
     for label in gpio.LABELS:
         Pins([row("pump", 17, OUTPUT)], FakeKernel(tmp_path, b"other", label)).release()
@@ -149,7 +205,10 @@ def tool(function, flags=HAS_BOARD, kind=MAKER, name="f"):
 
 
 def test_outputs_go_off_when_anything_ends_badly(kernel):
-    """A failure, a timeout, a cancelled call, the end: and what the handler itself does at its end comes before the last of them."""
+    """A failure, a timeout, a cancelled call, the end: and what the handler itself does at its
+    end comes before the last of them.
+    """
+
     def fails(board):
         board.write("pump", 1)
         raise ValueError("no")
@@ -161,11 +220,24 @@ def test_outputs_go_off_when_anything_ends_badly(kernel):
             yield 10
         finally:
             board.write("pump", 1)
+
     pins = Pins([row("pump", 17, OUTPUT), row("lamp", 22, OUTPUT)], kernel)
     handlers = PinHandlers(HANDLERS, {"fails": fails, "runs": runs}, pins)
     pins.write("lamp", 1)
-    assert handlers.start(1, tool(fails, name="fails"), {}, None, 0)[0] is False and kernel.levels == {17: 0, 22: 0}
-    assert handlers.start(2, tool(None, kind=BUILTIN, name="digital-write"), {"pin": "pump", "value": True}, None, 0)[0] is True and kernel.levels[17] == 1
+    assert handlers.start(1, tool(fails, name="fails"), {}, None, 0)[
+        0
+    ] is False and kernel.levels == {17: 0, 22: 0}
+    assert (
+        handlers.start(
+            2,
+            tool(None, kind=BUILTIN, name="digital-write"),
+            {"pin": "pump", "value": True},
+            None,
+            0,
+        )[0]
+        is True
+        and kernel.levels[17] == 1
+    )
     for end in (lambda: handlers.poll(100), lambda: handlers.cancel(3), handlers.close):
         assert handlers.start(3, tool(runs, HAS_BOARD | GENERATOR, name="runs"), {}, 50, 0) is None
         handlers.poll(0)
@@ -183,7 +255,11 @@ def test_an_output_that_stays_on_is_said(kernel, capsys):
     pins.write("lamp", 1)
     kernel.broken = {17}
     done, error = handlers.start(1, tool(None, 0, name="fails"), {}, None, 0)
-    assert not done and "could not be switched off: pump (Input/output error)" in error.message and "division" in error.message
+    assert (
+        not done
+        and "could not be switched off: pump (Input/output error)" in error.message
+        and "division" in error.message
+    )
     assert kernel.levels == {17: 1, 22: 0}, "the others all the same"
     handlers.close()
     assert "could not be switched off: pump" in capsys.readouterr().err
@@ -205,6 +281,7 @@ def test_pins_are_simulated_where_this_is_no_pi(monkeypatch, kernel):
 
 # -- PWM and ADC: files
 
+
 def controller(tmp_path, name="pwmchip0", device="fe20c000.pwm"):
     folder, real = tmp_path / "sys/class/pwm", tmp_path / "sys/devices/platform/soc" / device
     for channel in range(4):
@@ -219,8 +296,10 @@ def controller(tmp_path, name="pwmchip0", device="fe20c000.pwm"):
 @pytest.fixture
 def put(monkeypatch):
     """Return [(path, value)]: what is written to files, and may be refused by ``put.refuse``."""
+
     class Written(list):
         refuse = ()
+
     written, refused = Written(), []
     written.refused = refused
 
@@ -230,6 +309,7 @@ def put(monkeypatch):
                 refused.append(end)
                 raise OSError(error, os.strerror(error))
         written.append((path.rpartition("/sys/class/pwm/")[2], value))
+
     monkeypatch.setattr(analog, "_put", one)
     monkeypatch.setattr(analog, "_WAIT_S", 0)
     return written
@@ -238,7 +318,13 @@ def put(monkeypatch):
 def test_pwm(tmp_path, put):
     controller(tmp_path)
     pins = Pins([row("fan", 18, PWM)], FakeKernel(tmp_path, b"pinctrl-bcm2711"))
-    assert put == [("pwmchip0/export", 0), ("pwmchip0/pwm0/duty_cycle", 0), ("pwmchip0/pwm0/period", 1000000), ("pwmchip0/pwm0/duty_cycle", 0), ("pwmchip0/pwm0/enable", 1)]
+    assert put == [
+        ("pwmchip0/export", 0),
+        ("pwmchip0/pwm0/duty_cycle", 0),
+        ("pwmchip0/pwm0/period", 1000000),
+        ("pwmchip0/pwm0/duty_cycle", 0),
+        ("pwmchip0/pwm0/enable", 1),
+    ]
     del put[:]
     for value, duty in ((65535, 1000000), (32768, 500007), (0, 0)):
         pins.write("fan", value)
@@ -254,9 +340,17 @@ def test_pwm(tmp_path, put):
     analog.PWM("after a kill", 12, str(tmp_path)).close()
 
 
-@pytest.mark.parametrize("device, number, channel", [("3f20c000.pwm", 13, 1), ("1f00098000.pwm", 19, 3), ("1f00098000.pwm", 18, 2), ("fe20c000.pwm", 19, 1)])
+@pytest.mark.parametrize(
+    "device, number, channel",
+    [
+        ("3f20c000.pwm", 13, 1),
+        ("1f00098000.pwm", 19, 3),
+        ("1f00098000.pwm", 18, 2),
+        ("fe20c000.pwm", 19, 1),
+    ],
+)
 def test_the_channel_of_a_pin(tmp_path, put, device, number, channel):
-    controller(tmp_path, "pwmchip0", "1f0009c000.pwm")          # the fan's
+    controller(tmp_path, "pwmchip0", "1f0009c000.pwm")  # the fan's
     controller(tmp_path, "pwmchip2", device)
     analog.PWM("fan", number, str(tmp_path))
     assert put[0] == ("pwmchip2/export", channel)
@@ -272,7 +366,10 @@ def test_what_udev_gives_later_is_waited_for_and_what_fails_is_told(tmp_path, pu
     with pytest.raises(OSError):
         analog.PWM("fan", 12, str(tmp_path))
     shutil.rmtree(tmp_path / "sys/class/pwm/pwmchip0/pwm1")
-    for error, said in ((errno.EBUSY, "channel 1 of .*pwmchip0 is refused: Device or resource busy"), (errno.EACCES, "may not use it")):
+    for error, said in (
+        (errno.EBUSY, "channel 1 of .*pwmchip0 is refused: Device or resource busy"),
+        (errno.EACCES, "may not use it"),
+    ):
         put.refuse = (("export", error, 9),)
         del put.refused[:]
         with pytest.raises(ClawError, match=said):
@@ -300,11 +397,22 @@ def test_adc(tmp_path):
     pins = Pins([row("soil", 0, ADC), row("light", 1, ADC)], FakeKernel(tmp_path))
     assert (pins.read("soil"), pins.read("light")) == (65535, 0)
     (folder / "in_voltage0_raw").write_text("512\n")
-    assert pins.read("soil") == 512 * 65535 // 1023 and HANDLERS["adc-read"](pins, "soil")["percent"] == 50
+    assert (
+        pins.read("soil") == 512 * 65535 // 1023
+        and HANDLERS["adc-read"](pins, "soil")["percent"] == 50
+    )
     pins.release()
 
 
-@pytest.mark.parametrize("kind, raw, value", [("le:u12/16>>4", "4095", 65535), ("be:s16/16>>0", "32767", 65535), ("le:s12/16>>4", "-3", 0), ("le:u12/16>>0", "5000", 65535)])
+@pytest.mark.parametrize(
+    "kind, raw, value",
+    [
+        ("le:u12/16>>4", "4095", 65535),
+        ("be:s16/16>>0", "32767", 65535),
+        ("le:s12/16>>4", "-3", 0),
+        ("le:u12/16>>0", "5000", 65535),
+    ],
+)
 def test_full_scale_is_what_the_driver_says(tmp_path, kind, raw, value):
     converter(tmp_path, name="any", in_voltage3_raw=raw, scan_elements__in_voltage3_type=kind)
     assert analog.ADC("soil", 3, str(tmp_path)).read() == value
@@ -338,16 +446,43 @@ int main(void) {
     printf("%s %s %u %u %llu\n", i.name, i.consumer, i.offset, i.num_attrs, (unsigned long long) i.flags);
     printf("%llu %llu %s %s %u\n", (unsigned long long) v.bits, (unsigned long long) v.mask, c.name, c.label, c.lines);
     return read(0, &r, 1) != 0; }
-"""
+"""  # noqa: E501
 
 
-@pytest.mark.skipif(not shutil.which("cc") or not os.path.exists("/usr/include/linux/gpio.h"), reason="no C compiler, or no kernel headers")
+@pytest.mark.skipif(
+    not shutil.which("cc") or not os.path.exists("/usr/include/linux/gpio.h"),
+    reason="no C compiler, or no kernel headers",
+)
 def test_what_is_packed_is_what_the_kernels_header_reads(tmp_path):
     (tmp_path / "t.c").write_text(READER)
     subprocess.run(["cc", "-o", str(tmp_path / "t"), str(tmp_path / "t.c")], check=True)
-    packed = gpio.REQUEST.pack(17, b"clawlite pump", gpio.OUTPUT, 1, gpio.OUTPUT_VALUES, 1, 1, 1, 0, -1) + gpio.INFO.pack(b"GPIO17", b"other", 17, 3, 9) \
-        + gpio.VALUES.pack(1, 5) + gpio.CHIP.pack(b"gpiochip0", b"pinctrl-rp1", 54)
-    lines = subprocess.run([str(tmp_path / "t")], input=packed, capture_output=True, check=True).stdout.decode().splitlines()
-    assert list(map(int, lines[0].split())) == [gpio.CHIPINFO, gpio.LINEINFO, gpio.GET_LINE, gpio.GET_VALUES, gpio.SET_VALUES]
-    assert list(map(int, lines[1].split())) == [gpio.INPUT, gpio.OUTPUT, gpio.PULL_UP, gpio.PULL_DOWN, gpio.OUTPUT_VALUES]
-    assert lines[2:] == ["17 clawlite pump 8 1 2 1 1 1 0 -1", "GPIO17 other 17 3 9", "1 5 gpiochip0 pinctrl-rp1 54"]
+    packed = (
+        gpio.REQUEST.pack(17, b"clawlite pump", gpio.OUTPUT, 1, gpio.OUTPUT_VALUES, 1, 1, 1, 0, -1)
+        + gpio.INFO.pack(b"GPIO17", b"other", 17, 3, 9)
+        + gpio.VALUES.pack(1, 5)
+        + gpio.CHIP.pack(b"gpiochip0", b"pinctrl-rp1", 54)
+    )
+    lines = (
+        subprocess.run([str(tmp_path / "t")], input=packed, capture_output=True, check=True)
+        .stdout.decode()
+        .splitlines()
+    )
+    assert list(map(int, lines[0].split())) == [
+        gpio.CHIPINFO,
+        gpio.LINEINFO,
+        gpio.GET_LINE,
+        gpio.GET_VALUES,
+        gpio.SET_VALUES,
+    ]
+    assert list(map(int, lines[1].split())) == [
+        gpio.INPUT,
+        gpio.OUTPUT,
+        gpio.PULL_UP,
+        gpio.PULL_DOWN,
+        gpio.OUTPUT_VALUES,
+    ]
+    assert lines[2:] == [
+        "17 clawlite pump 8 1 2 1 1 1 0 -1",
+        "GPIO17 other 17 3 9",
+        "1 5 gpiochip0 pinctrl-rp1 54",
+    ]

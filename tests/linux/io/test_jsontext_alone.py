@@ -1,4 +1,5 @@
 """The JSON decoder as a device runs it: in a process that has not imported ``json``."""
+
 import pathlib
 import subprocess
 import sys
@@ -27,27 +28,54 @@ for data, verdict, value in json_vectors.VECTORS:
     else:
         assert verdict, data
 print(refused)
-"""
+"""  # noqa: E501
 
 
 def test_vectors_hold_where_nothing_has_imported_json():
     script = SCRIPT.format(root=str(ROOT), core=str(ROOT / "tests" / "core"))
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 100
 
 
 REQUESTS = (
     b'{"jsonrpc":"2.0","id":7,"method":"claw.tool.call","params":{"name":"echo","arguments":%s,"context":{"request_id":"x"}}}',
-    b'{"jsonrpc": "2.0", "id": "a:b", "method": "claw.tool.call", "params": {"name": "echo", "arguments": %s}}',
-    b'{"params":%s}', b'{"params":{"a":%s}}', b'{"params":{"a":{"b":%s}}}', b'{"params":{"a":{"b":{"c":%s}}}}', b'[%s]', b' %s ',
+    b'{"jsonrpc": "2.0", "id": "a:b", "method": "claw.tool.call", "params": {"name": "echo", '
+    b'"arguments": %s}}',
+    b'{"params":%s}',
+    b'{"params":{"a":%s}}',
+    b'{"params":{"a":{"b":%s}}}',
+    b'{"params":{"a":{"b":{"c":%s}}}}',
+    b"[%s]",
+    b" %s ",
 )
 ARGUMENTS = (
-    b'{}', b'{"text":"at 12:30","count":1,"loud":false}', b'{"a":1,"a":2}', b'{"a" :1,"a":2}', b'{"a":1,"b":{"c":1,"c":2}}',
-    b'{"a":":","b":[{},{"c":[1,2]}]}', b'{"a":1.5,"b":1e400}', b'{"a":NaN}', b'{"a":"\\u003a","\\u0061":1}', b'{"a":"\xc3\xa9:"}',
-    b'{"a":"x}', b'{"a":' + b"1" * 40 + b'}', b'{"a":' + b"1" * 41 + b'}', b'{"a":' + b"1" * 5000 + b'}', b'"a"', b'[]', b'null', b'',
-    b'[' * 26 + b'{}' + b']' * 26, b'[' * 27 + b'{}' + b']' * 27, b'[' * 33 + b']' * 33, b'{"a":' * 31 + b'1' + b'}' * 31,
-    b'{"a":' * 200 + b'1' + b'}' * 200, b'{"a":[1,"[:]"],"b":"]"}',
+    b"{}",
+    b'{"text":"at 12:30","count":1,"loud":false}',
+    b'{"a":1,"a":2}',
+    b'{"a" :1,"a":2}',
+    b'{"a":1,"b":{"c":1,"c":2}}',
+    b'{"a":":","b":[{},{"c":[1,2]}]}',
+    b'{"a":1.5,"b":1e400}',
+    b'{"a":NaN}',
+    b'{"a":"\\u003a","\\u0061":1}',
+    b'{"a":"\xc3\xa9:"}',
+    b'{"a":"x}',
+    b'{"a":' + b"1" * 40 + b"}",
+    b'{"a":' + b"1" * 41 + b"}",
+    b'{"a":' + b"1" * 5000 + b"}",
+    b'"a"',
+    b"[]",
+    b"null",
+    b"",
+    b"[" * 26 + b"{}" + b"]" * 26,
+    b"[" * 27 + b"{}" + b"]" * 27,
+    b"[" * 33 + b"]" * 33,
+    b'{"a":' * 31 + b"1" + b"}" * 31,
+    b'{"a":' * 200 + b"1" + b"}" * 200,
+    b'{"a":[1,"[:]"],"b":"]"}',
 )
 
 
@@ -69,7 +97,11 @@ def test_requests_are_read_as_everything_else_is():
                 data = whole
                 if turn:
                     at, to, end = (random.randrange(len(whole) + 1) for _ in range(3))
-                    data = whole[:at] + whole[min(to, end):max(to, end)][:40] + whole[at + random.randrange(12):]
+                    data = (
+                        whole[:at]
+                        + whole[min(to, end) : max(to, end)][:40]
+                        + whole[at + random.randrange(12) :]
+                    )
                 expected = outcome(jsontext.loads, data)
                 assert outcome(jsontext.request, data) == expected, data
                 quick += not expected.startswith("refused")

@@ -1,4 +1,7 @@
-"""When a signal is raised in a maker's code, and when it only counts; this process signals itself."""
+"""When a signal is raised in a maker's code, and when it only counts; this process signals
+itself.
+"""
+
 import os
 import select
 import signal
@@ -26,7 +29,11 @@ def _hang():
 def test_between_handlers_a_signal_only_counts():
     _come()
     _come(signal.SIGTERM)
-    assert signals.interrupts() == 1 and signals.interrupts() == 0 and signals.terminated() == signal.SIGTERM
+    assert (
+        signals.interrupts() == 1
+        and signals.interrupts() == 0
+        and signals.terminated() == signal.SIGTERM
+    )
 
 
 def test_a_step_that_ends_by_itself_is_left_alone():
@@ -43,7 +50,8 @@ def test_a_step_that_hangs_is_ended_once(number):
         with pytest.raises(KeyboardInterrupt):
             _come(number)
             _hang()
-        select.select([], [], [], 0.15)         # longer than the grace: its clean-up is not interrupted too
+        # longer than the grace: its clean-up is not interrupted too
+        select.select([], [], [], 0.15)
     assert (signals.interrupts() == 1) == (number == signal.SIGINT)
     assert signals.terminated() == (0 if number == signal.SIGINT else number)
 

@@ -1,4 +1,5 @@
 """Embeddings through a provider: a real agent, a real server on loopback."""
+
 import json
 import os
 import subprocess
@@ -19,7 +20,8 @@ from clawlite.linux.memory import search as memory_search
 from clawlite.linux.memory.embeddings import _vectors_of
 
 KEY = "sk-canary-5511aa"
-MEANING = {"pump": 0, "irrigation": 0, "lamp": 1, "light": 1, "cat": 2}     # what this model knows of words
+# what this model knows of words
+MEANING = {"pump": 0, "irrigation": 0, "lamp": 1, "light": 1, "cat": 2}
 
 
 def vector(text: str) -> list:
@@ -32,37 +34,92 @@ def vector(text: str) -> list:
 
 def embed(request) -> dict:
     """A step of the server: what an openai-compatible API answers."""
-    data = [{"object": "embedding", "index": n, "embedding": vector(text)} for n, text in enumerate(request.body["input"])]
-    return {"body": {"object": "list", "data": data[::-1], "model": request.body["model"], "usage": {"prompt_tokens": 5, "total_tokens": 5}}}
+    data = [
+        {"object": "embedding", "index": n, "embedding": vector(text)}
+        for n, text in enumerate(request.body["input"])
+    ]
+    return {
+        "body": {
+            "object": "list",
+            "data": data[::-1],
+            "model": request.body["model"],
+            "usage": {"prompt_tokens": 5, "total_tokens": 5},
+        }
+    }
 
 
 class Agent(Operator):
     def put(self, text, number: int, store: str = "notes", **entry) -> dict:
-        return self.ask("claw.memory.store", store=store, entries=[dict(entry, content=text)], context={"request_id": UUID % number})
+        return self.ask(
+            "claw.memory.store",
+            store=store,
+            entries=[dict(entry, content=text)],
+            context={"request_id": UUID % number},
+        )
 
     def search(self, text: str, store: str = "notes", **query) -> dict:
-        return self.ask("claw.memory.query", store=store, query=dict(query, type="semantic", text=text))
+        return self.ask(
+            "claw.memory.query", store=store, query=dict(query, type="semantic", text=text)
+        )
 
 
-def agent(tmp_path, server, limits=None, retry=None, auth="bearer", settings: str = "", **search) -> Agent:
+def agent(
+    tmp_path, server, limits=None, retry=None, auth="bearer", settings: str = "", **search
+) -> Agent:
     """Build and start an agent with three stores whose vectors *server* makes."""
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
-    made = {"name": "vectors", "protocol": "openai-compatible", "endpoint": server.endpoint, "model": "chat", "auth": {"type": auth, "secret_ref": "KEY"},
-            "retry": retry or {"max_attempts": 2, "backoff": "constant", "initial_delay_ms": 1}}
+    made = {
+        "name": "vectors",
+        "protocol": "openai-compatible",
+        "endpoint": server.endpoint,
+        "model": "chat",
+        "auth": {"type": auth, "secret_ref": "KEY"},
+        "retry": retry or {"max_attempts": 2, "backoff": "constant", "initial_delay_ms": 1},
+    }
     if limits:
         made["limits"] = limits
     embedding = {"provider_ref": "vectors", "model": "embed-small", "dimensions": 3}
-    stores = [{"name": "notes", "type": "semantic", "embedding": embedding, "search": dict({"strategy": "hybrid"}, **search)},
-              {"name": "strict", "type": "semantic", "embedding": embedding, "search": {"strategy": "vector-only"}}]
-    spec = {"identity": {"inline": {"name": "i", "personality": "x"}}, "memory": {"inline": {"stores": stores}},
-            "providers": [{"inline": {"name": "reflex", "protocol": "custom", "endpoint": "builtin:reflex", "model": "r", "auth": {"type": "none"}}}, {"inline": made}]}
-    (project / "claw.yaml").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec}))
+    stores = [
+        {
+            "name": "notes",
+            "type": "semantic",
+            "embedding": embedding,
+            "search": dict({"strategy": "hybrid"}, **search),
+        },
+        {
+            "name": "strict",
+            "type": "semantic",
+            "embedding": embedding,
+            "search": {"strategy": "vector-only"},
+        },
+    ]
+    spec = {
+        "identity": {"inline": {"name": "i", "personality": "x"}},
+        "memory": {"inline": {"stores": stores}},
+        "providers": [
+            {
+                "inline": {
+                    "name": "reflex",
+                    "protocol": "custom",
+                    "endpoint": "builtin:reflex",
+                    "model": "r",
+                    "auth": {"type": "none"},
+                }
+            },
+            {"inline": made},
+        ],
+    }
+    (project / "claw.yaml").write_text(
+        json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "a"}, "spec": spec})
+    )
     (project / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings)
     (project / "reflex.toml").write_text('[[rule]]\nwhen = ["hello"]\nsay = "Hello."\n')
     done = clawlite("build", cwd=project)
     assert done.returncode == 0, done.stderr
-    return Agent(linux("serve", project / "claw.cbor", "--stdio"), tmp_path, env={"KEY": KEY}).boot()
+    return Agent(
+        linux("serve", project / "claw.cbor", "--stdio"), tmp_path, env={"KEY": KEY}
+    ).boot()
 
 
 def contents(reply: dict) -> list:
@@ -76,11 +133,20 @@ def test_what_means_the_same_is_found_without_its_words(tmp_path, fusion):
             assert one.put(text, number)["result"]["stored"] == 1
         assert contents(one.search("irrigation", top_k=1)) == ["the pump runs"], "by its meaning"
         assert contents(one.search("blue", top_k=1)) == ["the lamp is blue"], "by its word"
-        assert contents(one.search("light sleeps", top_k=2))[:2] in (["a cat sleeps", "the lamp is blue"], ["the lamp is blue", "a cat sleeps"])
+        assert contents(one.search("light sleeps", top_k=2))[:2] in (
+            ["a cat sleeps", "the lamp is blue"],
+            ["the lamp is blue", "a cat sleeps"],
+        )
         assert "notice" not in one.search("pump")["result"]
         first = server.requests[0]
-        assert first.target == "/v1/embeddings" and first.headers["authorization"] == "Bearer " + KEY
-        assert first.body == {"model": "embed-small", "input": ["the pump runs"], "encoding_format": "float"}
+        assert (
+            first.target == "/v1/embeddings" and first.headers["authorization"] == "Bearer " + KEY
+        )
+        assert first.body == {
+            "model": "embed-small",
+            "input": ["the pump runs"],
+            "encoding_format": "float",
+        }
 
 
 def test_vectors_alone_are_searched_where_the_store_says_so(tmp_path):
@@ -88,52 +154,124 @@ def test_vectors_alone_are_searched_where_the_store_says_so(tmp_path):
         one.put("the pump runs", 1, "strict")
         one.put({"text": "cat", "age": 3}, 2, "strict")
         assert contents(one.search("irrigation", "strict", top_k=1)) == ["the pump runs"]
-        assert server.requests[0].headers["api-key"] == KEY and server.requests[1].body["input"] == ['{"text":"cat","age":3}']
+        assert server.requests[0].headers["api-key"] == KEY and server.requests[1].body[
+            "input"
+        ] == ['{"text":"cat","age":3}']
 
 
 def test_many_texts_are_few_requests_and_own_vectors_none(tmp_path):
     with Server(embed) as server, agent(tmp_path, server) as one:
-        entries = [{"content": "cat %d" % n} for n in range(130)] + [{"content": "own", "vector": [0, 1, 0]}]
-        assert one.ask("claw.memory.store", store="notes", entries=entries, context={"request_id": UUID % 1})["result"]["stored"] == 131
+        entries = [{"content": "cat %d" % n} for n in range(130)] + [
+            {"content": "own", "vector": [0, 1, 0]}
+        ]
+        assert (
+            one.ask(
+                "claw.memory.store",
+                store="notes",
+                entries=entries,
+                context={"request_id": UUID % 1},
+            )["result"]["stored"]
+            == 131
+        )
         assert [len(request.body["input"]) for request in server.requests] == [64, 64, 2]
         assert contents(one.search("light", top_k=1)) == ["own"]
-        assert len(server.requests) == 4 and one.search("zzz", vector=[0, 1, 0])["result"]["entries"] and len(server.requests) == 4
-        assert one.ask("claw.memory.store", store="notes", entries=entries, context={"request_id": UUID % 1})["result"]["ids"][-1] == "entry-1-131", "a retry is known"
+        assert (
+            len(server.requests) == 4
+            and one.search("zzz", vector=[0, 1, 0])["result"]["entries"]
+            and len(server.requests) == 4
+        )
+        assert (
+            one.ask(
+                "claw.memory.store",
+                store="notes",
+                entries=entries,
+                context={"request_id": UUID % 1},
+            )["result"]["ids"][-1]
+            == "entry-1-131"
+        ), "a retry is known"
 
 
-@pytest.mark.parametrize("fault", ["html 502", "unauthorized", "empty", "cut json", "reset", "broken stream"])
+@pytest.mark.parametrize(
+    "fault", ["html 502", "unauthorized", "empty", "cut json", "reset", "broken stream"]
+)
 def test_a_provider_that_fails_is_a_notice_or_an_error(tmp_path, fault):
-    with Server(lambda request: FAULTS[fault](request) if callable(FAULTS[fault]) else FAULTS[fault]) as server, agent(tmp_path, server) as one:
+    with (
+        Server(
+            lambda request: FAULTS[fault](request) if callable(FAULTS[fault]) else FAULTS[fault]
+        ) as server,
+        agent(tmp_path, server) as one,
+    ):
         stored = one.put("the pump runs", 1)["result"]
-        assert stored["stored"] == 1 and stored["notice"].startswith("provider vectors: ") and stored["notice"].endswith("; words alone are searched")
+        assert (
+            stored["stored"] == 1
+            and stored["notice"].startswith("provider vectors: ")
+            and stored["notice"].endswith("; words alone are searched")
+        )
         found = one.search("pump")
-        assert contents(found) == ["the pump runs"] and "words alone are searched" in found["result"]["notice"]
+        assert (
+            contents(found) == ["the pump runs"]
+            and "words alone are searched" in found["result"]["notice"]
+        )
         for reply in (one.put("x", 2, "strict"), one.search("x", "strict")):
-            assert reply["error"]["code"] == -32020 and reply["error"]["message"].startswith("provider vectors: "), reply
-        assert contents(one.ask("claw.memory.query", store="strict", query={"type": "time-range", "time_range": {"from": "2000-01-01", "to": "2100-01-01"}})) == []
-        assert one.ask("claw.status")["result"]["state"] == "READY" and KEY not in one.text() + one.errors()
+            assert reply["error"]["code"] == -32020 and reply["error"]["message"].startswith(
+                "provider vectors: "
+            ), reply
+        assert (
+            contents(
+                one.ask(
+                    "claw.memory.query",
+                    store="strict",
+                    query={
+                        "type": "time-range",
+                        "time_range": {"from": "2000-01-01", "to": "2100-01-01"},
+                    },
+                )
+            )
+            == []
+        )
+        assert (
+            one.ask("claw.status")["result"]["state"] == "READY"
+            and KEY not in one.text() + one.errors()
+        )
 
 
 def test_a_failure_that_passes_is_tried_again(tmp_path):
     steps = [error(503, "Overloaded."), embed, embed]
-    with Server(lambda request: steps.pop(0) if isinstance(steps[0], dict) else steps.pop(0)(request)) as server, agent(tmp_path, server) as one:
+    with (
+        Server(
+            lambda request: steps.pop(0) if isinstance(steps[0], dict) else steps.pop(0)(request)
+        ) as server,
+        agent(tmp_path, server) as one,
+    ):
         assert "notice" not in one.put("the pump runs", 1)["result"] and len(server.requests) == 2
         assert contents(one.search("irrigation")) == ["the pump runs"]
 
 
 def test_entries_of_an_outage_are_given_their_vectors_later(tmp_path):
     down = [True]
-    with Server(lambda request: error(503, "Overloaded.") if down else embed(request)) as server, \
-            agent(tmp_path, server, retry={"max_attempts": 1}) as one:
+    with (
+        Server(lambda request: error(503, "Overloaded.") if down else embed(request)) as server,
+        agent(tmp_path, server, retry={"max_attempts": 1}) as one,
+    ):
         for number in range(70):
-            assert "words alone" in one.put("cat %d" % number if number else "the pump runs", number)["result"]["notice"]
+            assert (
+                "words alone"
+                in one.put("cat %d" % number if number else "the pump runs", number)["result"][
+                    "notice"
+                ]
+            )
         down.clear()
         server.requests.clear()
         assert "notice" not in one.put("a lamp", 100)["result"]
-        assert [len(request.body["input"]) for request in server.requests] == [1, 64], "64 with each request, the newest first"
+        assert [len(request.body["input"]) for request in server.requests] == [1, 64], (
+            "64 with each request, the newest first"
+        )
         one.search("cat")
         assert [len(request.body["input"]) for request in server.requests[2:]] == [1, 6]
-        assert contents(one.search("irrigation", top_k=1)) == ["the pump runs"] and len(server.requests) == 5, "all have theirs"
+        assert (
+            contents(one.search("irrigation", top_k=1)) == ["the pump runs"]
+            and len(server.requests) == 5
+        ), "all have theirs"
         one.put("light", 101)
         assert len(server.requests) == 6
 
@@ -142,12 +280,19 @@ def test_a_text_that_the_provider_does_not_take_is_not_asked_for_each_time(tmp_p
     def step(request):
         bad = any(text in ("", "bad") for text in request.body["input"])
         return error(400, "Invalid input.") if bad else embed(request)
+
     with Server(step) as server, agent(tmp_path, server) as one:
-        assert "notice" not in one.put("", 1)["result"] and not server.requests, "nothing means nothing"
+        assert "notice" not in one.put("", 1)["result"] and not server.requests, (
+            "nothing means nothing"
+        )
         assert "Invalid input" in one.put("bad", 2)["result"]["notice"]
         for number in range(3, 9):
             assert "notice" not in one.put("cat %d" % number, number)["result"]
-        assert [request.body["input"] for request in server.requests] == [["bad"], ["cat 3"], ["bad"]] + [["cat %d" % n] for n in range(4, 9)]
+        assert [request.body["input"] for request in server.requests] == [
+            ["bad"],
+            ["cat 3"],
+            ["bad"],
+        ] + [["cat %d" % n] for n in range(4, 9)]
         assert contents(one.search("bad", top_k=1)) == ["bad"], "by its word"
 
 
@@ -156,7 +301,11 @@ def test_limits_of_the_provider_hold(tmp_path):
         assert "notice" not in one.put("cat", 1)["result"]
         assert "tokens_per_day is 30" in one.put("cat " * 50, 2)["result"]["notice"]
         reply = one.put("cat " * 50, 3, "strict")
-        assert reply["error"]["code"] == -32021 and reply["error"]["data"]["limit"] == "tokens_per_day" and len(server.requests) == 1
+        assert (
+            reply["error"]["code"] == -32021
+            and reply["error"]["data"]["limit"] == "tokens_per_day"
+            and len(server.requests) == 1
+        )
 
 
 def test_a_secret_that_is_missing_is_said(tmp_path):
@@ -166,15 +315,31 @@ def test_a_secret_that_is_missing_is_said(tmp_path):
         again = Agent(linux("serve", tmp_path / "project" / "claw.cbor", "--stdio"), tmp_path)
         with again:
             again.boot()
-            assert "secret KEY: not found" in again.put("x", 1, "strict")["error"]["message"] and not server.requests
+            assert (
+                "secret KEY: not found" in again.put("x", 1, "strict")["error"]["message"]
+                and not server.requests
+            )
 
 
-@pytest.mark.parametrize("answer, said", [
-    ({}, "holds 0 vectors, and 2 were asked for"), ({"data": [{"index": 0, "embedding": [1, 2, 3]}]}, "holds 1 vectors, and 2"),
-    ({"data": [{"index": 0, "embedding": [1, 2]}]}, "have 2 numbers, and the store says dimensions: 3"), ({"data": [{"index": 2, "embedding": [1, 2, 3]}]}, "no embeddings"),
-    ({"data": [{"index": True, "embedding": [1, 2, 3]}]}, "no embeddings"), ({"data": ["x"]}, "no embeddings"), ({"data": [{"embedding": "AAAA"}]}, "no embeddings"),
-    ({"data": [{"embedding": [1, 2, None]}]}, "a vector that is none"), ({"data": [{"embedding": [0, 0, 0]}]}, "a vector that is none"),
-    ({"data": [{"embedding": [1, 2, float("inf")]}]}, "a vector that is none"), ({"data": [{"embedding": [1, 2, True]}]}, "a vector that is none")])
+@pytest.mark.parametrize(
+    "answer, said",
+    [
+        ({}, "holds 0 vectors, and 2 were asked for"),
+        ({"data": [{"index": 0, "embedding": [1, 2, 3]}]}, "holds 1 vectors, and 2"),
+        (
+            {"data": [{"index": 0, "embedding": [1, 2]}]},
+            "have 2 numbers, and the store says dimensions: 3",
+        ),
+        ({"data": [{"index": 2, "embedding": [1, 2, 3]}]}, "no embeddings"),
+        ({"data": [{"index": True, "embedding": [1, 2, 3]}]}, "no embeddings"),
+        ({"data": ["x"]}, "no embeddings"),
+        ({"data": [{"embedding": "AAAA"}]}, "no embeddings"),
+        ({"data": [{"embedding": [1, 2, None]}]}, "a vector that is none"),
+        ({"data": [{"embedding": [0, 0, 0]}]}, "a vector that is none"),
+        ({"data": [{"embedding": [1, 2, float("inf")]}]}, "a vector that is none"),
+        ({"data": [{"embedding": [1, 2, True]}]}, "a vector that is none"),
+    ],
+)
 def test_an_answer_that_is_none_is_refused(answer, said):
     with pytest.raises(ProviderError, match=said):
         _vectors_of(answer, 2, 3)
@@ -187,18 +352,36 @@ def test_what_lacks_a_vector_is_known_and_learns_it(tmp_path, secret):
     world.put(one, "second", vector=[1.0, 0.0])
     world.put(one, {"third": 3})
     lacking = world.do("lacking", one, "", 10)
-    assert [text for _, text in lacking] == ['{"third":3}', "first"] and world.do("lacking", one, "", 1) == lacking[:1]
-    world.do("learn", one, "", [(id, text, [0.0, number + 1.0]) for number, (id, text) in enumerate(lacking)] + [(lacking[0][0] + 1, "", [1.0, 1.0])])
-    assert world.do("lacking", one, "", 10) == [] and world.rows("SELECT count(*) FROM vectors") == 3
-    assert set(world.search(one, "", 2, [0.0, 1.0])[0]) == set({"third": 3}) and world.do("lacking", one, "nobody", 10) == []
+    assert [text for _, text in lacking] == ['{"third":3}', "first"] and world.do(
+        "lacking", one, "", 1
+    ) == lacking[:1]
+    world.do(
+        "learn",
+        one,
+        "",
+        [(id, text, [0.0, number + 1.0]) for number, (id, text) in enumerate(lacking)]
+        + [(lacking[0][0] + 1, "", [1.0, 1.0])],
+    )
+    assert (
+        world.do("lacking", one, "", 10) == [] and world.rows("SELECT count(*) FROM vectors") == 3
+    )
+    assert (
+        set(world.search(one, "", 2, [0.0, 1.0])[0]) == set({"third": 3})
+        and world.do("lacking", one, "nobody", 10) == []
+    )
     world.do("replace", one, "", (lacking[0][0], "a summary"))
-    assert [text for _, text in world.do("lacking", one, "", 10)] == ["a summary"], "its vector is not that of what it stands for"
+    assert [text for _, text in world.do("lacking", one, "", 10)] == ["a summary"], (
+        "its vector is not that of what it stands for"
+    )
     world.do("learn", one, "", [(*lacking[0], [1.0, 0.0])])
-    assert [text for _, text in world.do("lacking", one, "", 10)] == ["a summary"], "nor one that was asked for before it stood there"
+    assert [text for _, text in world.do("lacking", one, "", 10)] == ["a summary"], (
+        "nor one that was asked for before it stood there"
+    )
     world.stores.close()
 
 
 # -- how many are compared, and by whom
+
 
 @pytest.mark.parametrize("more, fails", [(0, False), (1, True)])
 def test_no_more_vectors_are_compared_than_is_said(tmp_path, monkeypatch, more, fails):
@@ -210,9 +393,14 @@ def test_no_more_vectors_are_compared_than_is_said(tmp_path, monkeypatch, more, 
         for one in (alone, both):
             world.put(one, "word %d" % number, vector=[1.0, number])
     found = world.do("query", both, "", ("semantic", "word", 10, [1.0, 0.0]))
-    assert ("no more are compared" in found.get("notice", "")) == fails and len(found["entries"]) == 4 + more
+    assert ("no more are compared" in found.get("notice", "")) == fails and len(
+        found["entries"]
+    ) == 4 + more
     if fails:
-        with pytest.raises(ClawError, match="store a has more than 4 vectors in this part, and no more are compared") as raised:
+        with pytest.raises(
+            ClawError,
+            match="store a has more than 4 vectors in this part, and no more are compared",
+        ) as raised:
             world.search(alone, "", 10, [1.0, 0.0])
         assert raised.value.code == -32031 and "retention.max_entries" in raised.value.hint
     else:
@@ -230,24 +418,50 @@ for n in range(50):
 world.put(one, "other size", vector=[1.0, 2.0])
 is_there = world.stores._db.compares_vectors()
 found = [[entry["content"], entry["score"]] for entry in world.found(one, "semantic", "", 8, [0.3, 1.0, 2.0])]
-print(json.dumps([is_there, found]))"""
+print(json.dumps([is_there, found]))"""  # noqa: E501
 
 
 def test_sqlite_vec_says_what_python_says(tmp_path):
-    """Each Python here that runs this code is asked, with the extension and without it; not every one loads extensions."""
+    """Each Python here that runs this code is asked, with the extension and without it; not
+    every one loads extensions.
+    """
     import sqlite_vec
+
     beside = tmp_path / "beside"
     beside.mkdir()
     os.symlink(Path(sqlite_vec.__file__).parent, beside / "sqlite_vec")
     answers = []
-    for number, python in enumerate(dict.fromkeys([sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"])):
+    for number, python in enumerate(
+        dict.fromkeys([sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"])
+    ):
         for more in ((), (str(beside),)):
             folder = tmp_path / ("%d%d" % (number, len(more)))
-            if os.path.exists(python) and subprocess.run([python, "-c", "import sys, sqlite3; sys.exit(sys.version_info < (3, 11))"]).returncode == 0:
-                done = subprocess.run([python, "-B", "-c", COMPARE, str(folder), str(ROOT), str(ROOT / "tests"), *more], capture_output=True, text=True)
+            if (
+                os.path.exists(python)
+                and subprocess.run(
+                    [python, "-c", "import sys, sqlite3; sys.exit(sys.version_info < (3, 11))"]
+                ).returncode
+                == 0
+            ):
+                done = subprocess.run(
+                    [
+                        python,
+                        "-B",
+                        "-c",
+                        COMPARE,
+                        str(folder),
+                        str(ROOT),
+                        str(ROOT / "tests"),
+                        *more,
+                    ],
+                    capture_output=True,
+                    text=True,
+                )
                 assert done.returncode == 0, done.stderr
                 answers.append(json.loads(done.stdout))
-    assert len({json.dumps(found) for _, found in answers}) == 1 and len(answers[0][1]) == 8, answers
+    assert len({json.dumps(found) for _, found in answers}) == 1 and len(answers[0][1]) == 8, (
+        answers
+    )
 
 
 def test_a_vector_of_any_length_but_none_has_a_direction():
@@ -255,4 +469,4 @@ def test_a_vector_of_any_length_but_none_has_a_direction():
         assert memory_search.packed(one) == array("f", [1.0, 0.0]).tobytes()
     half = array("f")
     half.frombytes(memory_search.packed([1e308, 1e308]))
-    assert abs(half[0] - 0.5 ** 0.5) < 1e-6 and half[0] == half[1]
+    assert abs(half[0] - 0.5**0.5) < 1e-6 and half[0] == half[1]

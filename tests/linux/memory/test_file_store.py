@@ -1,4 +1,5 @@
 """Conversations in files: they answer as those in the database do, and a person can read them."""
+
 import fcntl
 import json
 import os
@@ -35,19 +36,32 @@ def test_entries_come_back_in_their_order_and_whole(world, one):
     world.put(one, "b", key="name")
     found = world.again().found(one, "time-range", (0, 1 << 50))
     assert [entry["content"] for entry in found] == ["a", {"text": "é\n\u2028 \U0001f600"}, "", "b"]
-    assert found[0]["metadata"] == {"k": [1]} and "key" not in found[0] and found[3]["key"] == "name" and found[3]["timestamp"] == "2027-01-15T08:00:01.000Z"
+    assert (
+        found[0]["metadata"] == {"k": [1]}
+        and "key" not in found[0]
+        and found[3]["key"] == "name"
+        and found[3]["timestamp"] == "2027-01-15T08:00:01.000Z"
+    )
     assert len({entry["id"] for entry in found}) == 4
-    assert [entry["content"] for entry in world.found(one, "time-range", (world.now, world.now))] == ["b"]
+    assert [
+        entry["content"] for entry in world.found(one, "time-range", (world.now, world.now))
+    ] == ["b"]
     assert [entry["content"] for entry in world.found(one, "key", "name")] == ["b"]
     assert world.do("query", one, "", ("time-range", (0, 1 << 50), 2, None))["truncated"] is True
-    assert [entry["content"] for entry in world.found(one, "time-range", (0, 1 << 50), 2)] == ["", "b"]
+    assert [entry["content"] for entry in world.found(one, "time-range", (0, 1 << 50), 2)] == [
+        "",
+        "b",
+    ]
 
 
 @pytest.mark.parametrize("one", [paper(), store()], ids=["files", "database"])
 def test_words_are_found(world, one):
     for text in ("the pump is blue", "a lamp", "the blue pump, the blue hose"):
         world.put(one, text)
-    assert world.search(one, "BLUE hose") == ["the blue pump, the blue hose", "the pump is blue"] and world.search(one, "cat") == [] == world.search(one, " ")
+    assert world.search(one, "BLUE hose") == [
+        "the blue pump, the blue hose",
+        "the pump is blue",
+    ] and world.search(one, "cat") == [] == world.search(one, " ")
     assert world.found(one, "semantic", "lamp")[0]["score"] > 0
 
 
@@ -62,7 +76,11 @@ def test_the_same_request_stores_once(world, one):
     assert world.put(one, "c", id=again) != ids and world.all(one) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("one", [paper(max_entries=3, max_age_s=60), store(max_entries=3, max_age_s=60)], ids=["files", "database"])
+@pytest.mark.parametrize(
+    "one",
+    [paper(max_entries=3, max_age_s=60), store(max_entries=3, max_age_s=60)],
+    ids=["files", "database"],
+)
 def test_age_and_number_are_bounds(world, one):
     for number in range(5):
         world.put(one, str(number))
@@ -72,7 +90,11 @@ def test_age_and_number_are_bounds(world, one):
     assert world.all(one) == ["4"]
 
 
-@pytest.mark.parametrize("one", [paper(max_age_s=60), store(max_age_s=60), store(max_age_s=60, saves_wear=True)], ids=["files", "database", "journal"])
+@pytest.mark.parametrize(
+    "one",
+    [paper(max_age_s=60), store(max_age_s=60), store(max_age_s=60, saves_wear=True)],
+    ids=["files", "database", "journal"],
+)
 def test_a_clock_that_nobody_has_set_brings_nothing_back_and_takes_nothing_away(world, one):
     now, world.now = world.now, 5000
     world.put(one, "untimed")
@@ -85,7 +107,11 @@ def test_a_clock_that_nobody_has_set_brings_nothing_back_and_takes_nothing_away(
     for _ in range(2):
         assert world.again().all(one) == ["second"]
         world.now = 7000
-    assert world.all(one) == ["second"] and world.put(one, "third") and world.all(one) == ["second", "third"]
+    assert (
+        world.all(one) == ["second"]
+        and world.put(one, "third")
+        and world.all(one) == ["second", "third"]
+    )
     world.now = now + 122000
     assert world.all(one) == []
 
@@ -95,15 +121,31 @@ def test_compaction(world, make):
     one = make(max_entries=10, compaction=TRUNCATE)
     for number in range(12):
         world.put(one, str(number))
-    assert world.do("compact", one, "", TRUNCATE) == (10, 5) and world.all(one) == ["7", "8", "9", "10", "11"]
-    ((part, last, text, before),) = world.do("oldest", make(max_entries=10), "", None) or ((None,) * 4,)
+    assert world.do("compact", one, "", TRUNCATE) == (10, 5) and world.all(one) == [
+        "7",
+        "8",
+        "9",
+        "10",
+        "11",
+    ]
+    ((part, last, text, before),) = world.do("oldest", make(max_entries=10), "", None) or (
+        (None,) * 4,
+    )
     assert part is None, "five are too few for a summary"
     for number in range(12, 15):
         world.put(one, str(number))
     ((part, last, text, before),) = world.do("oldest", one, "", None)
-    assert (part, before, text) == ("", 8, "- 7\n- 8\n- 9\n- 10") and world.do("replace", one, "", (last, "four numbers")) == 5
+    assert (part, before, text) == ("", 8, "- 7\n- 8\n- 9\n- 10") and world.do(
+        "replace", one, "", (last, "four numbers")
+    ) == 5
     found = world.again().found(one, "time-range", (0, 1 << 50))
-    assert [entry["content"] for entry in found] == ["four numbers", "11", "12", "13", "14"] and found[0]["metadata"] == {"summary_of": 4}
+    assert [entry["content"] for entry in found] == [
+        "four numbers",
+        "11",
+        "12",
+        "13",
+        "14",
+    ] and found[0]["metadata"] == {"summary_of": 4}
     with pytest.raises(StoreError, match="what was summarized is gone"):
         world.do("replace", one, "", (last - 1, "x"))
     ids = {entry["id"] for entry in found}
@@ -112,7 +154,10 @@ def test_compaction(world, make):
 
 def test_a_full_store_says_so(world):
     one = paper(compacts=True, compaction=SUMMARIZE, max_entries=8)
-    told = [world.do("store", one, "", (world.id(), [(None, str(n), None, None)])).get("is_full") for n in range(20)]
+    told = [
+        world.do("store", one, "", (world.id(), [(None, str(n), None, None)])).get("is_full")
+        for n in range(20)
+    ]
     assert told == [None] * 7 + [True] + [None] * 7 + [True] + [None] * 4
 
 
@@ -121,7 +166,9 @@ def test_what_is_forgotten_leaves_the_file(world):
     for number in range(300):
         world.put(one, "entry %d" % number)
         world.now += 10000
-    assert os.path.getsize(file(world)) < 10000 and world.all(one) == ["entry %d" % n for n in range(290, 300)]
+    assert os.path.getsize(file(world)) < 10000 and world.all(one) == [
+        "entry %d" % n for n in range(290, 300)
+    ]
     assert world.put(one, "x") == ["entry-301"]
 
 
@@ -138,8 +185,13 @@ def test_a_person_can_read_it(world):
     world.put(paper(), {"role": "user", "text": "Grüße"}, metadata={"from": "console"})
     (line,) = open(file(world), encoding="utf-8").read().splitlines()
     found = json.loads(line)
-    assert found == {"n": 1, "at": world.now, "request": found["request"], "entries": [[{"role": "user", "text": "Grüße"}, None, {"from": "console"}]],
-                     "crc": found["crc"]}
+    assert found == {
+        "n": 1,
+        "at": world.now,
+        "request": found["request"],
+        "entries": [[{"role": "user", "text": "Grüße"}, None, {"from": "console"}]],
+        "crc": found["crc"],
+    }
     assert "Grüße" in line and os.stat(file(world)).st_mode & 0o777 == 0o600
 
 
@@ -147,8 +199,15 @@ def test_parts_lie_in_folders_and_paths_where_they_say(world, tmp_path):
     one = paper(path=str(tmp_path / "talks"))
     world.put(one, "a", part="identity/alice")
     world.put(one, "b", part="identity/../../bob")
-    assert world.do("query", one, "identity/alice", ("time-range", (0, 1 << 50), 9, None))["entries"][0]["content"] == "a"
-    assert (tmp_path / "talks" / "identity" / "alice" / "conversation.jsonl").exists() and len(list((tmp_path / "talks").rglob("*.jsonl"))) == 2
+    assert (
+        world.do("query", one, "identity/alice", ("time-range", (0, 1 << 50), 9, None))["entries"][
+            0
+        ]["content"]
+        == "a"
+    )
+    assert (tmp_path / "talks" / "identity" / "alice" / "conversation.jsonl").exists() and len(
+        list((tmp_path / "talks").rglob("*.jsonl"))
+    ) == 2
     assert world.found(one, "time-range", (0, 1 << 50)) == []
 
 
@@ -188,8 +247,18 @@ def test_a_line_that_a_power_cut_took_from_between_is_set_aside(world, capfd):
     assert open(file(world) + ".damaged", "rb").read() == b"\n".join(lines)
 
 
-@pytest.mark.parametrize("line", ['{"n": 1, "at": 1}', "[]", "x", '{"n": "1", "at": 1, "request": null, "entries": []}', '{"n": 1, "at": 1, "request": 5, "entries": []}',
-                                  '{"n": 1, "at": 1, "request": null, "entries": [["a", 1, null]]}', '{"n": 0, "at": 1, "request": null, "entries": [["a", null, null]]}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"n": 1, "at": 1}',
+        "[]",
+        "x",
+        '{"n": "1", "at": 1, "request": null, "entries": []}',
+        '{"n": 1, "at": 1, "request": 5, "entries": []}',
+        '{"n": 1, "at": 1, "request": null, "entries": [["a", 1, null]]}',
+        '{"n": 0, "at": 1, "request": null, "entries": [["a", null, null]]}',
+    ],
+)
 def test_a_line_that_is_none_is_told_and_set_aside(world, capfd, line):
     one = paper()
     world.put(one, "a")
@@ -198,7 +267,10 @@ def test_a_line_that_is_none_is_told_and_set_aside(world, capfd, line):
     with open(file(world), "w") as out:
         out.write(line + "\n" + whole)
     assert world.all(one) == ["a", "b"] and "was damaged: line 1; " in capfd.readouterr().err
-    assert open(file(world) + ".damaged").read() == line + "\n" + whole and open(file(world)).read() == whole
+    assert (
+        open(file(world) + ".damaged").read() == line + "\n" + whole
+        and open(file(world)).read() == whole
+    )
     assert world.put(one, "c") == ["entry-3"] and world.again().all(one) == ["a", "b", "c"]
     assert capfd.readouterr().err == "", "it is told once"
 
@@ -281,6 +353,7 @@ def test_a_file_that_cannot_be_written_is_read(world, monkeypatch):
         if flags & os.O_RDWR and str(path).endswith(".jsonl"):
             raise PermissionError(13, "Permission denied")
         return real(path, flags, *more, **named)
+
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(StoreError, match="Permission denied"):
         world.put(one, "b")
@@ -317,7 +390,11 @@ def test_what_is_written_beside_the_file_goes_through_no_link_of_a_tool(world, t
     world.again().put(one, "g")
     world.do("compact", store("s", path="", max_entries=2), "", WINDOW)
     assert victim.read_text() == "precious" and world.again().all(one) == ["f", "g"]
-    assert not os.path.islink(file(world)) and open(file(world) + ".damaged").read() == '{"n"' and os.stat(file(world)).st_mode & 0o777 == 0o600
+    assert (
+        not os.path.islink(file(world))
+        and open(file(world) + ".damaged").read() == '{"n"'
+        and os.stat(file(world)).st_mode & 0o777 == 0o600
+    )
 
 
 def test_nobody_holds_the_agent_up_by_a_lock(world, monkeypatch):

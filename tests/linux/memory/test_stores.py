@@ -1,4 +1,7 @@
-"""The memory's stores over real SQLite: what is stored, found, forgotten, compacted; a clock that the tests move."""
+"""The memory's stores over real SQLite: what is stored, found, forgotten, compacted; a clock
+that the tests move.
+"""
+
 import sqlite3
 
 import pytest
@@ -38,9 +41,20 @@ def test_entries_come_back_in_their_order_and_whole(world):
     world.now += 1500
     ids += world.put(one, "last")
     assert world.found(one, "time-range", (0, 1 << 50)) == [
-        {"id": ids[0], "content": "first", "timestamp": "2027-01-15T08:00:00.000Z", "metadata": {"source": "test"}},
-        {"id": ids[1], "content": {"b": 1, "a": [None, 2.5, "ü"]}, "timestamp": "2027-01-15T08:00:00.000Z", "metadata": {"source": "test"}},
-        {"id": ids[2], "content": "last", "timestamp": "2027-01-15T08:00:01.500Z"}]
+        {
+            "id": ids[0],
+            "content": "first",
+            "timestamp": "2027-01-15T08:00:00.000Z",
+            "metadata": {"source": "test"},
+        },
+        {
+            "id": ids[1],
+            "content": {"b": 1, "a": [None, 2.5, "ü"]},
+            "timestamp": "2027-01-15T08:00:00.000Z",
+            "metadata": {"source": "test"},
+        },
+        {"id": ids[2], "content": "last", "timestamp": "2027-01-15T08:00:01.500Z"},
+    ]
     assert world.again().all(one) == ["first", {"b": 1, "a": [None, 2.5, "ü"]}, "last"]
 
 
@@ -50,16 +64,24 @@ def test_a_time_range_holds_both_its_ends(world):
         world.put(one, "m%d" % n)
         world.now += 1000
     begin = world.now - 100000
-    assert [entry["content"] for entry in world.found(one, "time-range", (begin + 10000, begin + 12000))] == ["m10", "m11", "m12"]
+    assert [
+        entry["content"] for entry in world.found(one, "time-range", (begin + 10000, begin + 12000))
+    ] == ["m10", "m11", "m12"]
     assert world.found(one, "time-range", (begin + 10001, begin + 10999)) == []
-    assert world.found(one, "time-range", (0, begin - 1)) == [] == world.found(one, "time-range", (world.now, 1 << 50))
+    assert (
+        world.found(one, "time-range", (0, begin - 1))
+        == []
+        == world.found(one, "time-range", (world.now, 1 << 50))
+    )
 
 
 def test_of_too_many_in_a_range_the_newest_are_given_and_it_says_so(world):
     one = store()
     world.put(one, *["m%d" % n for n in range(10)])
     answer = world.do("query", one, "", ("time-range", (0, 1 << 50), 9, None))
-    assert answer["truncated"] is True and [entry["content"] for entry in answer["entries"]] == ["m%d" % n for n in range(1, 10)]
+    assert answer["truncated"] is True and [entry["content"] for entry in answer["entries"]] == [
+        "m%d" % n for n in range(1, 10)
+    ]
     assert "truncated" not in world.do("query", one, "", ("time-range", (0, 1 << 50), 10, None))
 
 
@@ -75,9 +97,16 @@ def test_an_answer_has_a_bound_and_says_so(world):
 
 def test_one_request_without_room_takes_no_other_with_it(world, tmp_path):
     full, one = store("work", type=WORKSPACE, path=str(tmp_path / "ws"), max_bytes=3), store()
-    jobs = [(1, "store", one, "", (world.id(), [(None, "a", None, None)])), (2, "store", full, "", (world.id(), [("k", "long", None, None)])),
-            (3, "store", one, "", (world.id(), [(None, "b", None, None)]))]
-    assert [(number, outcome[0]) for number, outcome in world.stores.run(jobs)] == [(1, True), (2, False), (3, True)]
+    jobs = [
+        (1, "store", one, "", (world.id(), [(None, "a", None, None)])),
+        (2, "store", full, "", (world.id(), [("k", "long", None, None)])),
+        (3, "store", one, "", (world.id(), [(None, "b", None, None)])),
+    ]
+    assert [(number, outcome[0]) for number, outcome in world.stores.run(jobs)] == [
+        (1, True),
+        (2, False),
+        (3, True),
+    ]
     assert world.all(one) == ["a", "b"] and world.all(full) == []
 
 
@@ -115,7 +144,10 @@ def test_a_key_has_its_last_value(world):
     world.put(one, {"n": 1}, key="number")
     world.put(one, "blue", key="colour")
     assert [entry["content"] for entry in world.found(one, "key", "colour")] == ["blue"]
-    assert world.found(one, "key", "number")[0]["content"] == {"n": 1} and world.found(one, "key", "none") == []
+    assert (
+        world.found(one, "key", "number")[0]["content"] == {"n": 1}
+        and world.found(one, "key", "none") == []
+    )
     assert world.again().all(one) == [{"n": 1}, "blue"]
     assert world.search(one, "blue red") == ["blue"]
 
@@ -156,7 +188,10 @@ def test_what_is_too_old_is_gone_and_then_deleted(world):
     world.now += 40 * DAY_MS
     assert world.all(one) == []
     assert world.put(one, *["n%d" % n for n in range(stores.BATCH)])[0] not in ids
-    assert world.rows() == stores.BATCH and world.rows("SELECT count(*) FROM words WHERE words MATCH 'old'") == 0
+    assert (
+        world.rows() == stores.BATCH
+        and world.rows("SELECT count(*) FROM words WHERE words MATCH 'old'") == 0
+    )
 
 
 def test_a_week_of_retention_keeps_the_file_small(world):
@@ -165,7 +200,11 @@ def test_a_week_of_retention_keeps_the_file_small(world):
         world.put(one, *["hour %d entry %d" % (hour, n) for n in range(50)])
         world.now += 3600000
     alive = world.all(one)
-    assert len(alive) == 1000 and alive[-1] == "hour 167 entry 49" and world.rows() < 1000 + 2 * stores.BATCH
+    assert (
+        len(alive) == 1000
+        and alive[-1] == "hour 167 entry 49"
+        and world.rows() < 1000 + 2 * stores.BATCH
+    )
 
 
 def test_no_id_is_given_twice(world):
@@ -183,9 +222,16 @@ def test_parts_of_a_store_know_nothing_of_each_other(world):
     world.put(one, "A", part="identity/alice", key="k")
     for key in "klm":
         world.put(one, "B" + key, part="identity/bob", key=key)
-    assert world.all(one, "identity/alice") == ["A"] and world.all(one, "identity/bob") == ["Bl", "Bm"]
-    assert world.all(one, "identity/nobody") == [] and world.rows("SELECT count(*) FROM places") == 2
-    assert world.do("compact", one, None, WINDOW) == (3, 3) and world.do("compact", one, "identity/alice", WINDOW) == (1, 1)
+    assert world.all(one, "identity/alice") == ["A"] and world.all(one, "identity/bob") == [
+        "Bl",
+        "Bm",
+    ]
+    assert (
+        world.all(one, "identity/nobody") == [] and world.rows("SELECT count(*) FROM places") == 2
+    )
+    assert world.do("compact", one, None, WINDOW) == (3, 3) and world.do(
+        "compact", one, "identity/alice", WINDOW
+    ) == (1, 1)
 
 
 def test_a_store_has_a_bound_of_parts(world, monkeypatch):
@@ -206,17 +252,34 @@ def test_words_are_found_in_the_index_and_before_it(world):
     assert world.stores._places.find(one, "", 0).indexed == 1 << 40
     world.put(one, *["more filler %d" % n for n in range(10)])
     assert world.stores._places.find(one, "", 0).indexed == (1 << 40) + fillers + 11
-    assert world.search(one, "cafe") == ["The Größe of the café is secret"] == world.again().search(one, "café secret")
+    assert (
+        world.search(one, "cafe")
+        == ["The Größe of the café is secret"]
+        == world.again().search(one, "café secret")
+    )
     world.put(one, "another café, not indexed yet")
-    assert set(world.search(one, "café")) == {"The Größe of the café is secret", "another café, not indexed yet"}
+    assert set(world.search(one, "café")) == {
+        "The Größe of the café is secret",
+        "another café, not indexed yet",
+    }
     assert world.search(one, "?!") == [] == world.search(one, 'nothing "like NEAR( that*')
 
 
 def test_scores_say_how_much_of_the_question_is_there(world):
     one = store(type=SEMANTIC)
-    world.put(one, "soil moisture of the greenhouse", "soil", "the weather in Paris", "greenhouse soil soil moisture moisture")
+    world.put(
+        one,
+        "soil moisture of the greenhouse",
+        "soil",
+        "the weather in Paris",
+        "greenhouse soil soil moisture moisture",
+    )
     found = world.found(one, "semantic", "greenhouse soil moisture", 10)
-    assert [entry["content"] for entry in found] == ["greenhouse soil soil moisture moisture", "soil moisture of the greenhouse", "soil"]
+    assert [entry["content"] for entry in found] == [
+        "greenhouse soil soil moisture moisture",
+        "soil moisture of the greenhouse",
+        "soil",
+    ]
     assert all(0 < entry["score"] <= 1 for entry in found)
     assert len(world.search(one, "soil", 2)) == 2
 
@@ -227,15 +290,23 @@ def test_vectors_are_compared(world):
     world.put(one, "east", vector=[3.5, 0])
     world.put(one, "other", vector=[1, 2, 3])
     found = world.again().found(one, "semantic", "x", 10, [1, 3])
-    assert [(entry["content"], entry["score"]) for entry in found] == [("north", 0.9743), ("east", 0.6581)]
+    assert [(entry["content"], entry["score"]) for entry in found] == [
+        ("north", 0.9743),
+        ("east", 0.6581),
+    ]
 
 
-@pytest.mark.parametrize("fusion, order", [(RECIPROCAL, ["both", "word", "vector"]), (LINEAR, ["both", "vector", "word"])])
+@pytest.mark.parametrize(
+    "fusion, order",
+    [(RECIPROCAL, ["both", "word", "vector"]), (LINEAR, ["both", "vector", "word"])],
+)
 def test_words_and_vectors_make_one_order(world, fusion, order):
     one = store(type=SEMANTIC, fusion=fusion)
     world.put(one, "both pump", vector=[1, 0])
     world.put(one, "vector", vector=[1, 0.1])
-    world.put(one, "word pump of a long text about everything else that there is to say", vector=[-1, 0])
+    world.put(
+        one, "word pump of a long text about everything else that there is to say", vector=[-1, 0]
+    )
     found = world.found(one, "semantic", "pump", 3, [1, 0])
     assert sorted(entry["content"].split()[0] for entry in found) == sorted(order)
     assert found[0]["content"] == "both pump" and all(0 < entry["score"] <= 1 for entry in found)
@@ -246,21 +317,34 @@ def test_words_and_vectors_make_one_order(world, fusion, order):
 def test_truncate_leaves_half_and_a_window_what_fits(world):
     one = store(max_entries=100, compaction=TRUNCATE)
     world.put(one, *["m%d" % n for n in range(90)])
-    assert world.do("compact", one, "", TRUNCATE) == (90, 50) and world.all(one)[0] == "m40" and world.rows() == 50
-    assert world.do("compact", one, "", TRUNCATE) == (50, 50) and world.do("compact", one, "", WINDOW) == (50, 50)
+    assert (
+        world.do("compact", one, "", TRUNCATE) == (90, 50)
+        and world.all(one)[0] == "m40"
+        and world.rows() == 50
+    )
+    assert world.do("compact", one, "", TRUNCATE) == (50, 50) and world.do(
+        "compact", one, "", WINDOW
+    ) == (50, 50)
     assert world.do("compact", one, "nobody", WINDOW) == (0, 0)
     two = store("t", max_entries=100, compaction=TRUNCATE, compacts=True)
     assert "is_full" not in world.do("store", two, "", (world.id(), [(None, "x", None, None)] * 99))
     assert world.do("store", two, "", (world.id(), [(None, "x", None, None)]))["is_full"] is True
-    assert "is_full" not in world.do("store", two, "", (world.id(), [(None, "x", None, None)])), "it is asked for once"
+    assert "is_full" not in world.do("store", two, "", (world.id(), [(None, "x", None, None)])), (
+        "it is asked for once"
+    )
 
 
 def test_a_summary_takes_the_place_of_the_older_half(world):
     one = store(type=SEMANTIC, compaction=SUMMARIZE)
     world.put(one, *["note %d about pumps" % n for n in range(300)])
     world.stores._places.index(world.stores._places.find(one, "", 0))
-    (part, last, text, before), = world.do("oldest", one, None, None)
-    assert part == "" and before == 300 and text.splitlines()[0] == "- note 0 about pumps" and len(text.splitlines()) == 150
+    ((part, last, text, before),) = world.do("oldest", one, None, None)
+    assert (
+        part == ""
+        and before == 300
+        and text.splitlines()[0] == "- note 0 about pumps"
+        and len(text.splitlines()) == 150
+    )
     assert world.do("replace", one, "", (last, "all about gaskets")) == 151
     assert world.all(one)[0] == "all about gaskets" and world.all(one)[1] == "note 150 about pumps"
     assert world.search(one, "gaskets") == ["all about gaskets"] and world.search(one, "0") == []
@@ -273,15 +357,25 @@ def test_a_summary_takes_the_place_of_the_older_half(world):
 @pytest.mark.parametrize("path", [None, "talk"], ids=["database", "files"])
 @pytest.mark.parametrize("messages", [1, 2, 3, 7, 100])
 def test_a_summary_is_in_the_next_one(world, path, messages):
-    one = store(type=CONVERSATION, compaction=SUMMARIZE, compacts=True, max_entries=100, path=path and world.folder + "/talk")
+    one = store(
+        type=CONVERSATION,
+        compaction=SUMMARIZE,
+        compacts=True,
+        max_entries=100,
+        path=path and world.folder + "/talk",
+    )
     number = summaries = next_one = 0
     while number < 2000:
         names = ["m%d." % n for n in range(number, number + messages)]
         number += messages
-        if "is_full" in world.do("store", one, "", (world.id(), [(None, name, None, None) for name in names])):
-            (part, last, text, before), = world.do("oldest", one, "", None)
+        if "is_full" in world.do(
+            "store", one, "", (world.id(), [(None, name, None, None) for name in names])
+        ):
+            ((part, last, text, before),) = world.do("oldest", one, "", None)
             assert ("summary %d " % summaries + "." * 2000 in text) == (summaries > 0), text[:200]
-            assert text.splitlines()[bool(summaries)] == "- m%d." % next_one, "nothing is left out between them"
+            assert text.splitlines()[bool(summaries)] == "- m%d." % next_one, (
+                "nothing is left out between them"
+            )
             next_one = int(text.splitlines()[-1][3:-1]) + 1
             summaries += 1
             world.do("replace", one, "", (last, "summary %d " % summaries + "." * 2000))
@@ -291,19 +385,40 @@ def test_a_summary_is_in_the_next_one(world, path, messages):
 
 @pytest.mark.parametrize("path", [None, "talk"], ids=["database", "files"])
 def test_a_summary_of_many_sees_something_of_each(world, path):
-    one = store(type=CONVERSATION, compaction=SUMMARIZE, max_entries=5000, path=path and world.folder + "/talk")
+    one = store(
+        type=CONVERSATION,
+        compaction=SUMMARIZE,
+        max_entries=5000,
+        path=path and world.folder + "/talk",
+    )
     for number in range(0, 2000, 200):
-        world.put(one, *["message %4d, and what it says of pumps and gaskets" % n for n in range(number, number + 200)])
+        world.put(
+            one,
+            *[
+                "message %4d, and what it says of pumps and gaskets" % n
+                for n in range(number, number + 200)
+            ],
+        )
     count, seen, left = None, 0, 2000
     while count is None or count > 1:
-        (_, last, text, before), = world.do("oldest", one, "", count)
+        ((_, last, text, before),) = world.do("oldest", one, "", count)
         lines = text.splitlines()
-        assert before == left and len(lines) <= 240 and lines[-1].endswith("pumps and gaskets") and (count is None or lines[0] == "- in short")
+        assert (
+            before == left
+            and len(lines) <= 240
+            and lines[-1].endswith("pumps and gaskets")
+            and (count is None or lines[0] == "- in short")
+        )
         seen += len(lines) - (count is not None)
         left = world.do("replace", one, "", (last, "in short"))
         count = left - 1000
     first, second, *_ = world.found(one, "time-range", (0, 1 << 50), 2000)
-    assert seen == 1000 and left == 1001 and (first["content"], second["content"]) == ("in short", "message 1000, and what it says of pumps and gaskets")
+    assert (
+        seen == 1000
+        and left == 1001
+        and (first["content"], second["content"])
+        == ("in short", "message 1000, and what it says of pumps and gaskets")
+    )
 
 
 def test_checkpoints_are_kept_by_task(world):
@@ -341,7 +456,22 @@ def test_files_of_a_workspace(world, tmp_path):
     assert world.all(one) == []
 
 
-@pytest.mark.parametrize("key", ["/etc/passwd", "../x", "a/../../x", "a//b", ".hidden", "a/.git/x", "", "a/", "\0", "x" * 201, "/".join("x" * 17)])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "/etc/passwd",
+        "../x",
+        "a/../../x",
+        "a//b",
+        ".hidden",
+        "a/.git/x",
+        "",
+        "a/",
+        "\0",
+        "x" * 201,
+        "/".join("x" * 17),
+    ],
+)
 def test_no_key_leads_out_of_a_workspace(world, tmp_path, key):
     one = store("work", type=WORKSPACE, path=str(tmp_path / "ws"))
     with pytest.raises(InvalidParams, match="expected a relative path"):
@@ -352,7 +482,7 @@ def test_no_key_leads_out_of_a_workspace(world, tmp_path, key):
 def test_no_link_leads_out_of_a_workspace(world, tmp_path):
     one = store("work", type=WORKSPACE, scope=PER_IDENTITY, path=str(tmp_path / "ws"))
     world.put(one, "x", key="k", part="identity/../../etc")
-    folder, = (tmp_path / "ws" / "identity").iterdir()
+    (folder,) = (tmp_path / "ws" / "identity").iterdir()
     assert folder.name == "%2e%2e%2f%2e%2e%2fetc"
     (tmp_path / "secret").write_text("secret")
     (folder / "out").symlink_to(tmp_path)
@@ -367,9 +497,17 @@ def test_a_power_safe_commit_is_synced_and_the_others_are_not(world):
     one, lasting = store(), store("t", lasting=True)
     for each, level in ((one, 1), (lasting, 2), (one, 1)):
         world.put(each, "x")
-        assert world.rows("PRAGMA synchronous") == level and world.rows("PRAGMA journal_mode") == "wal"
-    jobs = [(n, "store", each, "", (world.id(), [(None, "x", None, None)])) for n, each in enumerate((one, lasting, one))]
-    assert all(outcome[0] for _, outcome in world.stores.run(jobs)) and world.rows("PRAGMA synchronous") == 2, "one of them is enough"
+        assert (
+            world.rows("PRAGMA synchronous") == level and world.rows("PRAGMA journal_mode") == "wal"
+        )
+    jobs = [
+        (n, "store", each, "", (world.id(), [(None, "x", None, None)]))
+        for n, each in enumerate((one, lasting, one))
+    ]
+    assert (
+        all(outcome[0] for _, outcome in world.stores.run(jobs))
+        and world.rows("PRAGMA synchronous") == 2
+    ), "one of them is enough"
 
 
 def test_a_writer_that_does_not_end_is_an_error_that_may_be_tried_again(world, monkeypatch):
@@ -382,7 +520,11 @@ def test_a_writer_that_does_not_end_is_an_error_that_may_be_tried_again(world, m
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="another process is writing to it") as raised:
         world.put(one, "b")
-    assert raised.value.code == -32030 and raised.value.data == {"cause": "SQLITE_BUSY"} and world.all(one) == ["a"]
+    assert (
+        raised.value.code == -32030
+        and raised.value.data == {"cause": "SQLITE_BUSY"}
+        and world.all(one) == ["a"]
+    )
     other.execute("COMMIT")
     other.close()
     world.put(one, "b")

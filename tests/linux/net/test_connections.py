@@ -1,4 +1,5 @@
 """Connections to providers, in every phase and with whatever a server may do."""
+
 import errno
 import os
 import random
@@ -32,6 +33,7 @@ from clawlite.linux.net.connections import PIECE, UNREAD
 
 # -- the plain way
 
+
 def test_request_goes_out_and_the_answer_comes_back(loop):
     got = []
     with serving(answering(got=got)) as port:
@@ -62,6 +64,7 @@ def test_drip_comes_as_it_comes(loop):
         for i in range(5):
             connection.sendall(b"%d" % i)
             go.acquire(timeout=DEADLINE_S)
+
     with serving(talk) as port:
         loop.open(port)
         for i in range(5):
@@ -96,7 +99,8 @@ def test_key_in_use_is_refused_and_free_after_the_end(loop):
 def test_early_end_is_an_end(loop):
     with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")) as port:
         loop.open(port)
-        assert loop.answer().endswith(b"half")          # that it is too short is for the codec to say
+        # that it is too short is for the codec to say
+        assert loop.answer().endswith(b"half")
     with serving(lambda connection: head(connection)) as port:
         loop.open(port)
         assert loop.answer() == b""
@@ -113,6 +117,7 @@ def test_big_request(loop):
             data += connection.recv(1 << 20)
         got.append(bytes(data) == body)
         connection.sendall(ANSWER)
+
     with serving(talk) as port:
         loop.open(port, parts=[*GET, body])
         assert loop.answer() == ANSWER
@@ -122,7 +127,9 @@ def test_big_request(loop):
 def test_answer_before_the_request_was_read_is_heard(loop):
     def talk(connection):
         head(connection)
-        connection.sendall(b"HTTP/1.1 413 Content Too Large\r\n\r\n")   # and closes with 8 MB unread: a reset
+        # and closes with 8 MB unread: a reset
+        connection.sendall(b"HTTP/1.1 413 Content Too Large\r\n\r\n")
+
     with serving(talk) as port:
         loop.open(port, parts=[*GET, bytes(8 << 20)])
         loop.end()
@@ -130,6 +137,7 @@ def test_answer_before_the_request_was_read_is_heard(loop):
 
 
 # -- a flood is held back
+
 
 def test_flood_waits_where_it_comes_from(loop):
     total = 50 << 20
@@ -139,6 +147,7 @@ def test_flood_waits_where_it_comes_from(loop):
         head(connection)
         for _ in range(total // len(block)):
             connection.sendall(block)
+
     with serving(talk) as port:
         loop.open(port)
         shared = loop.it._open["k"]
@@ -164,6 +173,7 @@ def test_close_while_held_back(loop):
                 connection.sendall(bytes(65536))
         except OSError:
             gone.set()
+
     with serving(talk) as port:
         loop.open(port)
         shared = loop.it._open["k"]
@@ -174,6 +184,7 @@ def test_close_while_held_back(loop):
 
 
 # -- what goes wrong, in one sentence
+
 
 def test_refused(loop):
     loop.open(closed_port())
@@ -188,6 +199,7 @@ def test_reset(loop):
         connection.sendall(b"HTTP/1.1 200 OK\r\n")
         go.wait(DEADLINE_S)
         reset(connection)
+
     with serving(talk) as port:
         loop.open(port)
         loop.step()
@@ -195,22 +207,32 @@ def test_reset(loop):
         go.set()
         assert loop.error() == "the connection was reset"
     with serving(reset) as port:
-        loop.open(port, parts=[bytes(16 << 20)])        # more than fits on the way: the sender meets the reset
+        # more than fits on the way: the sender meets the reset
+        loop.open(port, parts=[bytes(16 << 20)])
         assert loop.error() == "the connection was reset"
 
 
 @pytest.mark.parametrize("host", ["name.invalid", "a..b", "x" * 64 + ".invalid"])
 def test_no_such_host(loop, host):
     loop.open(80, host=host)
-    assert loop.error() in ("no such host: " + host, "the name %s cannot be looked up: no name server answers" % host)
+    assert loop.error() in (
+        "no such host: " + host,
+        "the name %s cannot be looked up: no name server answers" % host,
+    )
 
 
-@pytest.mark.parametrize("code, sentence", [
-    (socket.EAI_NONAME, "no such host: api.example.com"), (socket.EAI_NODATA, "no such host: api.example.com"),
-    (socket.EAI_AGAIN, "the name api.example.com cannot be looked up: no name server answers")])
+@pytest.mark.parametrize(
+    "code, sentence",
+    [
+        (socket.EAI_NONAME, "no such host: api.example.com"),
+        (socket.EAI_NODATA, "no such host: api.example.com"),
+        (socket.EAI_AGAIN, "the name api.example.com cannot be looked up: no name server answers"),
+    ],
+)
 def test_look_up_that_fails(loop, monkeypatch, code, sentence):
     def fail(*_):
         raise socket.gaierror(code, "x")
+
     monkeypatch.setattr(stream, "getaddrinfo", fail)
     loop.open(80, host="api.example.com")
     assert loop.error() == sentence
@@ -220,6 +242,7 @@ def test_no_free_descriptor_is_not_the_name_s_fault():
     """In a process of its own: the limit is the whole process's."""
     import subprocess
     import sys
+
     script = """if True:
         import _thread, os, resource
         from clawlite.linux.net import stream as net_stream
@@ -235,16 +258,53 @@ def test_no_free_descriptor_is_not_the_name_s_fault():
         net_stream._find(asked, _thread.allocate_lock(), b"api.example.com", 80)
         os.write(1, asked.found.encode())
         """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
-    assert done.stdout == "the name api.example.com cannot be looked up: this process may open no more files (ulimit -n)", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300
+    )
+    assert (
+        done.stdout
+        == "the name api.example.com cannot be looked up: this process may open no more files "
+        "(ulimit -n)"
+    ), done.stderr
 
 
-@pytest.mark.parametrize("scheme, host, port, sentence", [
-    ("ftp", "h", 1, "'ftp' is no scheme for a connection: expected http or https"),
-    ("http", "", 1, "'' is no host name"), ("http", "a b", 1, "'a b' is no host name"), ("http", "a\r\nb", 1, r"'a\r\nb' is no host name"),
-    ("http", "büro", 1, "'büro' is no host name (a name with other letters is written as xn--...)"),
-    ("http", "u@h", 1, "'u@h' is no host name"), ("http", "x" * 254, 1, "'" + "x" * 79), ("http", "\x7f", 1, r"'\x7f' is no"),
-    ("http", "h", 0, "0 is no port: expected 1 to 65535"), ("https", "h", 65536, "65536 is no port")])
+@pytest.mark.parametrize(
+    "scheme, host, port, sentence",
+    [
+        ("ftp", "h", 1, "'ftp' is no scheme for a connection: expected http or https"),
+        ("http", "", 1, "'' is no host name"),
+        ("http", "a b", 1, "'a b' is no host name"),
+        (
+            "http",
+            "a\r\nb",
+            1,
+            r"'a\r\n"
+            r"b' "
+            r"is "
+            r"no "
+            r"host "
+            r"name",
+        ),
+        (
+            "http",
+            "büro",
+            1,
+            "'büro' is no host name (a name with other letters is written as xn--...)",
+        ),
+        ("http", "u@h", 1, "'u@h' is no host name"),
+        ("http", "x" * 254, 1, "'" + "x" * 79),
+        (
+            "http",
+            "\x7f",
+            1,
+            r"'\x7f' "
+            r"is "
+            r"no",
+        ),
+        ("http", "h", 0, "0 is no port: expected 1 to 65535"),
+        ("https", "h", 65536, "65536 is no port"),
+    ],
+)
 def test_place_that_is_none(loop, scheme, host, port, sentence):
     loop.open(port, scheme=scheme, host=host)
     assert loop.error().startswith(sentence)
@@ -283,7 +343,7 @@ def test_next_address_when_one_refuses_or_is_silent(loop, monkeypatch):
         loop.open(1, host="two.example")
         assert loop.answer() == ANSWER
         addresses(monkeypatch, deaf, port)
-        loop.open(1, host="two.example", timeout_ms=400)        # each has its share
+        loop.open(1, host="two.example", timeout_ms=400)  # each has its share
         assert loop.answer() == ANSWER
 
 
@@ -305,10 +365,17 @@ def test_at_most_so_many_addresses_are_tried(loop, monkeypatch):
         assert loop.error() == "connection refused"
 
 
-@pytest.mark.parametrize("code, sentence", [
-    (errno.ENETUNREACH, "no way to that host: network is unreachable"), (errno.EHOSTUNREACH, "no way to that host: no route to host"),
-    (errno.ETIMEDOUT, "the host does not answer"), (errno.EMFILE, "this process may open no more files (ulimit -n)"), (errno.EPIPE, "the connection was reset"),
-    (None, "the connection failed (OSError)")])
+@pytest.mark.parametrize(
+    "code, sentence",
+    [
+        (errno.ENETUNREACH, "no way to that host: network is unreachable"),
+        (errno.EHOSTUNREACH, "no way to that host: no route to host"),
+        (errno.ETIMEDOUT, "the host does not answer"),
+        (errno.EMFILE, "this process may open no more files (ulimit -n)"),
+        (errno.EPIPE, "the connection was reset"),
+        (None, "the connection failed (OSError)"),
+    ],
+)
 def test_words_for_what_a_kernel_says(code, sentence):
     assert stream.words(OSError(code, "x") if code else OSError()) == sentence
 
@@ -316,6 +383,7 @@ def test_words_for_what_a_kernel_says(code, sentence):
 def test_no_thread_and_no_descriptor_are_errors_too(loop, monkeypatch):
     def fail(*_):
         raise RuntimeError("can't start new thread")
+
     with monkeypatch.context() as patch:
         patch.setattr(connections._thread, "start_new_thread", fail)
         loop.open(80)
@@ -323,6 +391,7 @@ def test_no_thread_and_no_descriptor_are_errors_too(loop, monkeypatch):
 
     def exhausted():
         raise OSError(errno.EMFILE, "Too many open files")
+
     with monkeypatch.context() as patch:
         patch.setattr(connections.os, "pipe", exhausted)
         loop.open(80)
@@ -332,6 +401,7 @@ def test_no_thread_and_no_descriptor_are_errors_too(loop, monkeypatch):
 def test_bug_in_a_worker_tells_its_kind_and_nothing_of_the_request(loop, monkeypatch):
     def fail(*_):
         raise ValueError(CANARY)
+
     monkeypatch.setattr(stream.Stream, "send", fail)
     with serving(head) as port:
         loop.open(port)
@@ -339,6 +409,7 @@ def test_bug_in_a_worker_tells_its_kind_and_nothing_of_the_request(loop, monkeyp
 
 
 # -- close, in every phase
+
 
 def slow_look_up(monkeypatch) -> tuple:
     """Return two events: a look-up has begun; it may end."""
@@ -350,6 +421,7 @@ def slow_look_up(monkeypatch) -> tuple:
         reached.set()
         assert go.wait(DEADLINE_S)
         return real("127.0.0.1", port, *rest)
+
     monkeypatch.setattr(stream, "getaddrinfo", look)
     return reached, go
 
@@ -360,10 +432,10 @@ def test_close_during_the_look_up(loop, monkeypatch):
     with serving(answering()) as port:
         loop.open(port, host="api.example.com")
         assert reached.wait(DEADLINE_S)
-        assert threads() == before + 3                  # the acceptor, the worker, the look-up
+        assert threads() == before + 3  # the acceptor, the worker, the look-up
         loop.it.close("k")
-        eventually(lambda: threads() == before + 2)     # the worker does not wait for the look-up
-        loop.open(port)                 # the same key again, and then the late result of the first
+        eventually(lambda: threads() == before + 2)  # the worker does not wait for the look-up
+        loop.open(port)  # the same key again, and then the late result of the first
         go.set()
         assert loop.answer() == ANSWER
     eventually(lambda: threads() == before)
@@ -375,7 +447,7 @@ def test_close_while_connecting(loop):
     with deaf_port() as port:
         before_fds = len(descriptors())
         loop.open(port)
-        eventually(lambda: len(descriptors()) > before_fds + 2)     # the pipe, and then the socket
+        eventually(lambda: len(descriptors()) > before_fds + 2)  # the pipe, and then the socket
         loop.it.close("k")
         eventually(lambda: threads() == before)
     assert loop.is_silent()
@@ -402,6 +474,7 @@ def test_close_while_sending(loop):
         while connection.recv(1 << 20):
             pass
         gone.set()
+
     with serving(talk) as port:
         loop.open(port, parts=[*GET, bytes(32 << 20)])
         assert reached.wait(DEADLINE_S)
@@ -429,7 +502,11 @@ def test_closing_whenever_it_happens_leaves_nothing(loop):
     chance, closed = random.Random(7), set()
     with serving(answering()) as port, serving(Gate(b"x" * 100)) as slow, deaf_port() as deaf:
         for i in range(300):
-            loop.open(chance.choice((port, port, slow, deaf, 1)), key=i, host=chance.choice(("127.0.0.1", "localhost")))
+            loop.open(
+                chance.choice((port, port, slow, deaf, 1)),
+                key=i,
+                host=chance.choice(("127.0.0.1", "localhost")),
+            )
             for _ in range(chance.randrange(3)):
                 assert closed.isdisjoint(key for key, _, _ in loop.it.poll())
             if chance.random() < 0.9:
@@ -461,8 +538,12 @@ print(events, *sorted(set(sys.modules) - before), sep="\\n")
 
 
 def child(first: str, port: int, *words) -> list:
-    done = subprocess.run([sys.executable, "-S", "-c", CHILD % (str(ROOT), first), str(port), *words], capture_output=True,
-                          text=True, timeout=DEADLINE_S * 3)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", CHILD % (str(ROOT), first), str(port), *words],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S * 3,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
@@ -472,15 +553,35 @@ def test_plain_http_loads_next_to_nothing(host):
     with serving(answering()) as port:
         events, *modules = child("", port, host)
     assert events == str([(1, "data", ANSWER), (1, "end", b"")])
-    heavy = {"socket", "ssl", "_ssl", "threading", "http", "email", "selectors", "enum", "re", "urllib", "encodings.idna", "stringprep"}
+    heavy = {
+        "socket",
+        "ssl",
+        "_ssl",
+        "threading",
+        "http",
+        "email",
+        "selectors",
+        "enum",
+        "re",
+        "urllib",
+        "encodings.idna",
+        "stringprep",
+    }
     assert heavy.isdisjoint(modules)
     assert [name for name in modules if name.startswith("clawlite.linux.")] == [
-        "clawlite.linux.net", "clawlite.linux.net.connections", "clawlite.linux.net.stream"]
+        "clawlite.linux.net",
+        "clawlite.linux.net.connections",
+        "clawlite.linux.net.stream",
+    ]
 
 
 def test_python_whose_c_module_lacks_a_name_uses_socket():
     with serving(answering()) as port:
-        events, *modules = child("import socket, types; sys.modules['_socket'] = types.ModuleType('_socket')", port, "localhost")
+        events, *modules = child(
+            "import socket, types; sys.modules['_socket'] = types.ModuleType('_socket')",
+            port,
+            "localhost",
+        )
     assert events == str([(1, "data", ANSWER), (1, "end", b"")]) and "socket" in modules
 
 

@@ -1,4 +1,5 @@
 """Through proxies: which one is chosen, what it is told, and that its password shows nowhere."""
+
 import select
 import socket
 
@@ -22,7 +23,10 @@ from clawlite.linux.net import proxy as net_proxy
 
 
 def proxying(ports: dict, seen: list, answer=None):
-    """A forward proxy: CONNECT, and requests with a whole URL; *ports* says where a host:port really is."""
+    """A forward proxy: CONNECT, and requests with a whole URL; *ports* says where a host:port
+    really is.
+    """
+
     def talk(connection):
         request = head(connection)
         seen.append(request)
@@ -43,43 +47,74 @@ def proxying(ports: dict, seen: list, answer=None):
                     if not data:
                         return
                     ends[end].sendall(data)
+
     return talk
 
 
 def test_http_through_a_proxy(loop):
     seen, got = [], []
-    with serving(answering(got=got)) as port, serving(proxying({"api.example.com": port, "api.example.com:81": port}, seen)) as proxy:
+    with (
+        serving(answering(got=got)) as port,
+        serving(proxying({"api.example.com": port, "api.example.com:81": port}, seen)) as proxy,
+    ):
         loop.it._environ = {"http_proxy": "http://us%%65r:%s@127.0.0.1:%d/" % (CANARY, proxy)}
         loop.open(80, host="api.example.com", parts=POST)
         assert loop.answer() == ANSWER
         loop.open(81, host="api.example.com", parts=POST)
         assert loop.answer() == ANSWER
     login = b"Proxy-Authorization: Basic dXNlcjpwYXNzLWNhbmFyeS03Nw==\r\n"
-    assert seen[0] == b"POST http://api.example.com/v1/chat HTTP/1.1\r\n" + login + b"Host: x\r\nContent-Length: 4\r\n\r\n"
+    assert (
+        seen[0]
+        == b"POST http://api.example.com/v1/chat HTTP/1.1\r\n"
+        + login
+        + b"Host: x\r\nContent-Length: 4\r\n\r\n"
+    )
     assert seen[1].startswith(b"POST http://api.example.com:81/v1/chat HTTP/1.1\r\n")
     assert [data[-4:] for data in got] == [b"body", b"body"]
 
 
 def test_https_through_a_proxy(loop, tls):
     seen, got = [], []
-    with tls.serving(answering(got=got), "api.example.com") as port, serving(proxying({"api.example.com:443": port}, seen)) as proxy:
+    with (
+        tls.serving(answering(got=got), "api.example.com") as port,
+        serving(proxying({"api.example.com:443": port}, seen)) as proxy,
+    ):
         loop.it._environ = {"https_proxy": "me:%s@127.0.0.1:%d" % (CANARY, proxy)}
         loop.open(443, host="api.example.com", scheme="https", parts=POST)
         assert loop.answer() == ANSWER
-    assert seen == [b"CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n"
-                    b"Proxy-Authorization: Basic bWU6cGFzcy1jYW5hcnktNzc=\r\n\r\n"]
-    assert got == [b"".join(POST)]          # as it was: the proxy's login is not for the provider
+    assert seen == [
+        b"CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n"
+        b"Proxy-Authorization: Basic bWU6cGFzcy1jYW5hcnktNzc=\r\n\r\n"
+    ]
+    assert got == [b"".join(POST)]  # as it was: the proxy's login is not for the provider
 
 
-@pytest.mark.parametrize("answer, sentence", [
-    (b"HTTP/1.1 407 No\r\n\r\n", "it wants another user name and password"),
-    (b"HTTP/1.1 403 No\r\n\r\n", "it does not let us through to api.example.com:443 (it answers 403)"),
-    (b"HTTP/1.1 20 No\r\n\r\n", "it does not let us through to api.example.com:443 (it answers 20)"),
-    (b"SSH-2.0-x\r\n\r\n", "it does not let us through to api.example.com:443 (it answers no HTTP)"),
-    (b"\r\n\r\n", "it does not let us through to api.example.com:443 (it answers no HTTP)"),
-    (b"HTTP/1.1 200 OK\r\n\r\nmore", "it said more than it was asked"),
-    (b"HTTP/1.1 200 OK\r\n", "no whole answer to CONNECT"), (b"", "no whole answer to CONNECT"),
-    (b"HTTP/1.1 200 OK\r\nX: " + b"x" * (net_proxy.MAX_HEAD - 23) + b"\r\n\r", "no whole answer to CONNECT")])
+@pytest.mark.parametrize(
+    "answer, sentence",
+    [
+        (b"HTTP/1.1 407 No\r\n\r\n", "it wants another user name and password"),
+        (
+            b"HTTP/1.1 403 No\r\n\r\n",
+            "it does not let us through to api.example.com:443 (it answers 403)",
+        ),
+        (
+            b"HTTP/1.1 20 No\r\n\r\n",
+            "it does not let us through to api.example.com:443 (it answers 20)",
+        ),
+        (
+            b"SSH-2.0-x\r\n\r\n",
+            "it does not let us through to api.example.com:443 (it answers no HTTP)",
+        ),
+        (b"\r\n\r\n", "it does not let us through to api.example.com:443 (it answers no HTTP)"),
+        (b"HTTP/1.1 200 OK\r\n\r\nmore", "it said more than it was asked"),
+        (b"HTTP/1.1 200 OK\r\n", "no whole answer to CONNECT"),
+        (b"", "no whole answer to CONNECT"),
+        (
+            b"HTTP/1.1 200 OK\r\nX: " + b"x" * (net_proxy.MAX_HEAD - 23) + b"\r\n\r",
+            "no whole answer to CONNECT",
+        ),
+    ],
+)
 def test_proxy_that_says_no(loop, answer, sentence):
     with serving(proxying({}, [], answer)) as proxy:
         loop.it._environ = {"ALL_PROXY": "http://me:%s@127.0.0.1:%d" % (CANARY, proxy)}
@@ -94,8 +129,15 @@ def test_proxy_wants_a_login_at_all(loop):
         assert loop.error() == "proxy 127.0.0.1:%d: it wants a user name and password" % proxy
 
 
-@pytest.mark.parametrize("size, fits", [(net_proxy.MAX_HEAD - 1, True), (net_proxy.MAX_HEAD, True), (net_proxy.MAX_HEAD + 1, True),
-                                        (net_proxy.MAX_HEAD + 2, False)])
+@pytest.mark.parametrize(
+    "size, fits",
+    [
+        (net_proxy.MAX_HEAD - 1, True),
+        (net_proxy.MAX_HEAD, True),
+        (net_proxy.MAX_HEAD + 1, True),
+        (net_proxy.MAX_HEAD + 2, False),
+    ],
+)
 def test_head_of_a_proxy_is_bounded(loop, size, fits):
     answer = b"HTTP/1.1 403 No\r\nX: "
     with serving(proxying({}, [], answer + b"x" * (size - len(answer) - 4) + b"\r\n\r\n")) as proxy:
@@ -145,39 +187,95 @@ def test_which_variable_counts():
     assert chosen("http", "x.example", HTTP_PROXY="p:1", REQUEST_METHOD="GET") is None
     assert chosen("http", "x.example", http_proxy="HTTP://p/") == "p:80"
     assert chosen("http", "x.example", http_proxy="u:p@[2001:db8::1]") == "[2001:db8::1]:80"
-    assert chosen("http", "x.example", http_proxy="http://[2001:db8::1]:8080") == "[2001:db8::1]:8080"
+    assert (
+        chosen("http", "x.example", http_proxy="http://[2001:db8::1]:8080") == "[2001:db8::1]:8080"
+    )
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LOCALHOST.",
+        "a.localhost",
+        "127.0.0.1",
+        "127.255.0.9",
+        "::1",
+        "::ffff:127.0.0.1",
+    ],
+)
 def test_loopback(host):
     assert chosen("http", host, all_proxy="p:1") is None
 
 
-@pytest.mark.parametrize("host", ["127.example.com", "localhost.example.com", "128.0.0.1", "::2", "::ffff:10.0.0.1", "notlocalhost"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.example.com",
+        "localhost.example.com",
+        "128.0.0.1",
+        "::2",
+        "::ffff:10.0.0.1",
+        "notlocalhost",
+    ],
+)
 def test_not_loopback(host):
     assert chosen("http", host, all_proxy="p:1") == "p:1"
 
 
-@pytest.mark.parametrize("no_proxy, host, port, direct", [
-    ("*", "x.example", 1, True), ("*:2", "x.example", 1, False), ("*:1", "x.example", 1, True),
-    ("example.com", "example.com", 1, True), ("example.com", "api.example.com", 1, True), ("example.com", "notexample.com", 1, False),
-    (".example.com", "api.example.com", 1, True), (".example.com", "example.com", 1, True), ("..example.com", "b.example.com", 1, True),
-    ("*.example.com", "api.example.com", 1, True), ("EXAMPLE.com", "api.Example.COM.", 1, True),
-    ("example.com:8080", "api.example.com", 8080, True), ("example.com:8080", "api.example.com", 80, False),
-    ("a, b c,,example.com ", "example.com", 1, True), ("10.0.0.1", "10.0.0.1", 1, True), ("0.0.1", "10.0.0.1", 1, False),
-    ("2001:db8::1", "2001:db8::1", 1, True), ("[2001:db8::1]:80", "2001:db8::1", 80, True), ("[2001:db8::1]:80", "2001:db8::1", 81, False),
-    ("", "example.com", 1, False), (".", "example.com", 1, False), ("example.com:x", "example.com", 1, False)])
+@pytest.mark.parametrize(
+    "no_proxy, host, port, direct",
+    [
+        ("*", "x.example", 1, True),
+        ("*:2", "x.example", 1, False),
+        ("*:1", "x.example", 1, True),
+        ("example.com", "example.com", 1, True),
+        ("example.com", "api.example.com", 1, True),
+        ("example.com", "notexample.com", 1, False),
+        (".example.com", "api.example.com", 1, True),
+        (".example.com", "example.com", 1, True),
+        ("..example.com", "b.example.com", 1, True),
+        ("*.example.com", "api.example.com", 1, True),
+        ("EXAMPLE.com", "api.Example.COM.", 1, True),
+        ("example.com:8080", "api.example.com", 8080, True),
+        ("example.com:8080", "api.example.com", 80, False),
+        ("a, b c,,example.com ", "example.com", 1, True),
+        ("10.0.0.1", "10.0.0.1", 1, True),
+        ("0.0.1", "10.0.0.1", 1, False),
+        ("2001:db8::1", "2001:db8::1", 1, True),
+        ("[2001:db8::1]:80", "2001:db8::1", 80, True),
+        ("[2001:db8::1]:80", "2001:db8::1", 81, False),
+        ("", "example.com", 1, False),
+        (".", "example.com", 1, False),
+        ("example.com:x", "example.com", 1, False),
+    ],
+)
 def test_no_proxy(no_proxy, host, port, direct):
     assert (chosen("http", host, port, all_proxy="p:1", no_proxy=no_proxy) is None) == direct
     assert (chosen("http", host, port, ALL_PROXY="p:1", NO_PROXY=no_proxy) is None) == direct
 
 
-@pytest.mark.parametrize("url", [
-    "socks5://me:%s@p:1", "https://me:%s@p:1", "http://me:%s@", "http://me:%s@p:x", "http://me:%s@p:0", "http://me:%s@p:70000",
-    "http://me:%s%%zz@p:1", "http://me:%s%%4@p:1", "http://me:%s@a b:1", "http://me:%s@[::1", "me%%0d:%s@"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "socks5://me:%s@p:1",
+        "https://me:%s@p:1",
+        "http://me:%s@",
+        "http://me:%s@p:x",
+        "http://me:%s@p:0",
+        "http://me:%s@p:70000",
+        "http://me:%s%%zz@p:1",
+        "http://me:%s%%4@p:1",
+        "http://me:%s@a b:1",
+        "http://me:%s@[::1",
+        "me%%0d:%s@",
+    ],
+)
 def test_proxy_that_cannot_be_used_is_an_error_that_names_the_variable(loop, url):
     loop.it._environ = {"HTTPS_PROXY": url % CANARY}
     loop.open(443, host="api.example.com", scheme="https")
-    sentence = loop.error()             # which looks for the canary
-    assert sentence in ("HTTPS_PROXY: expected http://[user:password@]host:port",
-                        "HTTPS_PROXY: a proxy is an http:// one; no other kind is supported")
+    sentence = loop.error()  # which looks for the canary
+    assert sentence in (
+        "HTTPS_PROXY: expected http://[user:password@]host:port",
+        "HTTPS_PROXY: a proxy is an http:// one; no other kind is supported",
+    )

@@ -1,4 +1,7 @@
-"""The short ways of an operator's shell give what the pipeline gives: the same answers, and the same log."""
+"""The short ways of an operator's shell give what the pipeline gives: the same answers, and the
+same log.
+"""
+
 import json
 import os
 from random import Random
@@ -15,7 +18,7 @@ from clawlite.linux.io.jsontext import loads
 from clawlite.linux.io.stdio import MAX_LINE, Wire
 from clawlite.linux.runtime.shell import Shell
 
-ECHO = '''
+ECHO = """
 
 def _echo(text):
     if text == "raise":
@@ -24,7 +27,7 @@ def _echo(text):
         raise SystemExit(3)
     kinds = {"dict": {"a": [1, None]}, "none": None, "half": "\\\\ud800", "long": "\\u20ac" * 40000, "number": 1.5, "bytes": b"x"}
     return kinds.get(text, text)
-'''
+"""  # noqa: E501
 
 
 @pytest.fixture
@@ -33,9 +36,14 @@ def image(tmp_path):
     folder.mkdir()
     bench_agent.write(str(folder))
     source = (folder / "tools.py").read_text()
-    body = "def echo(text: str, count: int = 1, loud: bool = False) -> str:\n    \"\"\"Give the text back.\"\"\"\n    return "
+    body = (
+        'def echo(text: str, count: int = 1, loud: bool = False) -> str:\n    """Give the '
+        'text back."""\n    return '
+    )
     assert source.count(body + "text") == 1
-    (folder / "tools.py").write_text(source.replace(body + "text", body + "_echo(text)") + ECHO.replace("\\\\", "\\"))
+    (folder / "tools.py").write_text(
+        source.replace(body + "text", body + "_echo(text)") + ECHO.replace("\\\\", "\\")
+    )
     (folder / "agent.cbor").write_bytes(compiler.build(manifest.load(str(folder))).data)
     return folder / "agent.cbor"
 
@@ -50,7 +58,13 @@ class Line:
         ends, self._fds = os.pipe(), os.pipe()
         self.to, self.come = ends[1], self._fds[0]
         self.wire = Wire(ends[0], self._fds[1])
-        self.shell = Shell(open_image(str(image)), str(image.parent), True, None, (self.wire, Framer(MAX_LINE, True)))
+        self.shell = Shell(
+            open_image(str(image)),
+            str(image.parent),
+            True,
+            None,
+            (self.wire, Framer(MAX_LINE, True)),
+        )
         if not straight:
             agent = self.shell.agent
             agent.run, agent.emit = None, agent.effects.append
@@ -93,23 +107,82 @@ class Line:
 
 
 def call(number: int, arguments, name: str = "echo", **context) -> dict:
-    return {"jsonrpc": "2.0", "id": number, "method": "claw.tool.call", "params": {
-        "name": name, "arguments": arguments, "context": dict({"request_id": bench_agent.UUID % number, "identity": "bench"}, **context)}}
+    return {
+        "jsonrpc": "2.0",
+        "id": number,
+        "method": "claw.tool.call",
+        "params": {
+            "name": name,
+            "arguments": arguments,
+            "context": dict(
+                {"request_id": bench_agent.UUID % number, "identity": "bench"}, **context
+            ),
+        },
+    }
 
 
 def lines() -> list:
     """Return records that take every way, each as bytes with its end."""
-    found = [call(number, {"text": text}) for number, text in enumerate(
-        ["plain", 'quo"te \\ \n', "\u20ac", "raise", "exit", "dict", "none", "half", "long", "number", "bytes", "x" * 2000, "12:30 {[", ""], 1)]
-    found += [call(1, {"text": "plain"}), call(1, {"text": "other"}), call(4, {"text": "raise"}), call(4, {"text": "raise"}, identity="y")]
-    found += [call(31, {}), call(32, {"text": 1}), call(33, {"text": "a", "count": 1.0}), call(34, {"text": "a", "count": 101}),
-              call(35, {"text": "a", "more": 1}), call(36, {"text": "a"}, "nobody"), call(37, {"text": "a"}, "exact_0_1"), call(38, {"text": "a"}, "hint-0"),
-              call(39, {"path": "notes/a"}, "files-0"), call(40, {"text": "a"}, policy="bench"), call(41, {"text": "a"}, policy="no"),
-              call(42, {"text": "a"}, sandbox="in-process"), call(43, {"text": "a"}, sandbox="other"), call(44, []), call(45, {"text": "a"}, request_id="x"),
-              [call(46, {"text": "a"}), call(47, {"text": "b"}), call(46, {"text": "a"})], dict(call(48, {"text": "a"}), id="s"),
-              dict(call(49, {"text": "a"}), id=None), {"jsonrpc": "2.0", "method": "claw.tool.call"}, {"jsonrpc": "2.0", "id": 50, "method": "claw.status"}]
+    found = [
+        call(number, {"text": text})
+        for number, text in enumerate(
+            [
+                "plain",
+                'quo"te \\ \n',
+                "\u20ac",
+                "raise",
+                "exit",
+                "dict",
+                "none",
+                "half",
+                "long",
+                "number",
+                "bytes",
+                "x" * 2000,
+                "12:30 {[",
+                "",
+            ],
+            1,
+        )
+    ]
+    found += [
+        call(1, {"text": "plain"}),
+        call(1, {"text": "other"}),
+        call(4, {"text": "raise"}),
+        call(4, {"text": "raise"}, identity="y"),
+    ]
+    found += [
+        call(31, {}),
+        call(32, {"text": 1}),
+        call(33, {"text": "a", "count": 1.0}),
+        call(34, {"text": "a", "count": 101}),
+        call(35, {"text": "a", "more": 1}),
+        call(36, {"text": "a"}, "nobody"),
+        call(37, {"text": "a"}, "exact_0_1"),
+        call(38, {"text": "a"}, "hint-0"),
+        call(39, {"path": "notes/a"}, "files-0"),
+        call(40, {"text": "a"}, policy="bench"),
+        call(41, {"text": "a"}, policy="no"),
+        call(42, {"text": "a"}, sandbox="in-process"),
+        call(43, {"text": "a"}, sandbox="other"),
+        call(44, []),
+        call(45, {"text": "a"}, request_id="x"),
+        [call(46, {"text": "a"}), call(47, {"text": "b"}), call(46, {"text": "a"})],
+        dict(call(48, {"text": "a"}), id="s"),
+        dict(call(49, {"text": "a"}), id=None),
+        {"jsonrpc": "2.0", "method": "claw.tool.call"},
+        {"jsonrpc": "2.0", "id": 50, "method": "claw.status"},
+    ]
     data = [json.dumps(record).encode() + b"\n" for record in found]
-    data += [b"\n", b"{\n", b"\x1e" + data[0], data[1][:-1] + b"\r\n", b'{"id":1,"id":2}\n', b'{"jsonrpc":"2.0","id":NaN}\n', b"[" * 40 + b"\n"]
+    data += [
+        b"\n",
+        b"{\n",
+        b"\x1e" + data[0],
+        data[1][:-1] + b"\r\n",
+        b'{"id":1,"id":2}\n',
+        b'{"jsonrpc":"2.0","id":NaN}\n',
+        b"[" * 40 + b"\n",
+    ]
     return data
 
 
@@ -123,30 +196,42 @@ def test_answers_and_log_are_those_of_the_pipeline(image, tmp_path, monkeypatch,
     both = [Line(image, tmp_path / "a", True, monkeypatch)]
     both[0].shell.log.check()
     both.append(Line(image, tmp_path / "b", False, monkeypatch))
-    cuts = [0, len(data)] if seed == 1 else sorted({0, len(data)} | {random.randrange(len(data)) for _ in range(60)})
+    cuts = (
+        [0, len(data)]
+        if seed == 1
+        else sorted({0, len(data)} | {random.randrange(len(data)) for _ in range(60)})
+    )
     for at, end in zip(cuts, cuts[1:]):
         for line in both:
             for piece in range(at, end, 30000):
-                line.feed(data[piece:min(end, piece + 30000)])
+                line.feed(data[piece : min(end, piece + 30000)])
     answers, events = [line.answers() for line in both], [line.events() for line in both]
     for line in both:
         line.close()
     for answer in answers[0] + answers[1]:
         if answer and isinstance(answer, dict) and "uptime_ms" in answer.get("result", ()):
             answer["result"]["uptime_ms"] = 0
-    for number in (0, 1):               # those of a batch come in any order
-        answers[number] = [sorted(map(json.dumps, answer)) if isinstance(answer, list) else answer for answer in answers[number]]
+    for number in (0, 1):  # those of a batch come in any order
+        answers[number] = [
+            sorted(map(json.dumps, answer)) if isinstance(answer, list) else answer
+            for answer in answers[number]
+        ]
     assert answers[0] == answers[1] and len(answers[0]) > 40
-    assert sorted(map(json.dumps, events[0])) == sorted(map(json.dumps, events[1])) and len([event for event in events[0] if event[0] == ("event", "tool.call")]) > 25
+    assert (
+        sorted(map(json.dumps, events[0])) == sorted(map(json.dumps, events[1]))
+        and len([event for event in events[0] if event[0] == ("event", "tool.call")]) > 25
+    )
 
 
 def test_the_short_way_is_taken(image, tmp_path, monkeypatch):
     line = Line(image, tmp_path / "a", True, monkeypatch)
     line.feed(bench_agent.opening())
-    monkeypatch.setattr(line.shell.agent, "begin", None)        # the pipeline's
+    monkeypatch.setattr(line.shell.agent, "begin", None)  # the pipeline's
     for number in range(3):
         line.feed(json.dumps(call(number, {"text": "plain"})).encode() + b"\n")
-    assert [answer["result"]["content"][0]["text"] for answer in line.answers()[2:]] == ["plain"] * 3
+    assert [answer["result"]["content"][0]["text"] for answer in line.answers()[2:]] == [
+        "plain"
+    ] * 3
     line.close()
 
 

@@ -1,4 +1,7 @@
-"""Secrets in text (clawlite/scan/leaks.py, known.py): every kind in every surrounding, and nothing that only looks like one."""
+"""Secrets in text (clawlite/scan/leaks.py, known.py): every kind in every surrounding, and
+nothing that only looks like one.
+"""
+
 import base64
 import os
 import time
@@ -13,25 +16,88 @@ from clawlite.host.policy.scan_config import KINDS
 from clawlite.scan.known import Known
 from clawlite.scan.leaks import find, merged, replaced
 
-AROUND = ("%s", "line1\r\n%s\r\nline3", "a\n%s\nb", "x=%s;", "(%s)", "a\\n%s\\nb", "key %s.", "<b>%s</b>", "export K=%s\n", "K: %s, L: 1", "\u00e9\u00e8 %s \u00e9")
+AROUND = (
+    "%s",
+    "line1\r\n%s\r\nline3",
+    "a\n%s\nb",
+    "x=%s;",
+    "(%s)",
+    "a\\n%s\\nb",
+    "key %s.",
+    "<b>%s</b>",
+    "export K=%s\n",
+    "K: %s, L: 1",
+    "\u00e9\u00e8 %s \u00e9",
+)
 BENIGN = (
-    "commit 1f0e9d8c7b6a5948372615041322314253647586 task-list-for-the-second-week", "550e8400-e29b-41d4-a716-446655440000", "sk-...",
-    "sk-your-api-key-here-1234567890ab", "<your-key>", "OPENAI_API_KEY=sk-" + "x" * 32, "AKIA" + "IOSFODNN7EXAMPLE", 'password: "required"',
-    '"password": "string"', 'token: "identifier"', "Bearer <token>", "Authorization: Bearer YOUR_TOKEN_HERE", "the bearer of good news arrives",
-    "https://user:pass@host/", "postgres://user:password@localhost/db", "postgres://${USER}:${PASS}@h/", "postgres://u:%s@h/", "ghp_short",
-    "/usr/lib/python3/dist-packages/token.py", "sha256:" + "ab12" * 16, "risk-0123456789abcdef0123456789abcdef0",
-    "disk-1f0e9d8c7b6a5948372615041322314253647586", "http://localhost:8080/@scope/pkg@1.2.3", "password = os.environ['DB_PASSWORD_1']",
-    'password = get_password("db1")', 'secret_ref: "OPENAI_API_KEY_2"', '"token": "userAccessTokenName"', '"token": "550e8400-e29b-41d4-a716-446655440000"',
-    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
-    "a file has '-----BEGIN RSA PRIVATE" " KEY-----' and '-----END RSA PRIVATE" " KEY-----'", "eyJ is how a JSON object begins in base64",
-    "12:30:AM the meeting", "1.2.3.4 and v1.22.333", "sk-learn-contrib-package-2024-list", "https://hooks.slack.com/services/", "xoxb-your-token",
-    "hf_hub_download_2024_models", "npm_config_registry=https://r/", "npm_lifecycle_script_for_every_1", 'password=""', "password: '***'",
-    'pwd: "/home/u1/x"', 'api_key = "INSERT_YOUR_KEY_1"', '"secret": "my-kubernetes-secret-name"', 'class="token-string-2 bold"',
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI bob@host", "integrity sha512-" + base64.b64encode(bytes(range(64))).decode(),
-    "PWD=/tmp/ag-ca1oqv3u/ws2a OLDPWD=/home/b2c3d4/x9", 'bypass="a1b2c3d4e5"', "pass: 12 of 14, passed: 3x4y5z6a7", 'Pass: "see page 12"', "compass='n1e2s3w4'",
-    "<Secret>my-kubernetes-secret-name</Secret>", "Authorization: Token required", "Authorization: Bearer authentication", "secret access key: press Alt+S, then 40 letters",
-    "https://x/c?sig=none&sv=1", "public key: sha512-" + base64.b64encode(bytes(range(64))).decode(), "key: " + "A" * 86 + "==", "password: required|min:8",
-    'password = "NewPassword"', 'name="password">Enter it here', "ewogIA is how a JSON object with a line end begins", "ssh://git@github.com:22/x", "mail bob@example.com: token 12", "arn:aws:secretsmanager:eu-1:1234:secret:x", 'passphrase: "${PASS_1}"',
+    "commit 1f0e9d8c7b6a5948372615041322314253647586 task-list-for-the-second-week",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "sk-...",
+    "sk-your-api-key-here-1234567890ab",
+    "<your-key>",
+    "OPENAI_API_KEY=sk-" + "x" * 32,
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    'password: "required"',
+    '"password": "string"',
+    'token: "identifier"',
+    "Bearer <token>",
+    "Authorization: Bearer YOUR_TOKEN_HERE",
+    "the bearer of good news arrives",
+    "https://user:pass@host/",
+    "postgres://user:password@localhost/db",
+    "postgres://${USER}:${PASS}@h/",
+    "postgres://u:%s@h/",
+    "ghp_short",
+    "/usr/lib/python3/dist-packages/token.py",
+    "sha256:" + "ab12" * 16,
+    "risk-0123456789abcdef0123456789abcdef0",
+    "disk-1f0e9d8c7b6a5948372615041322314253647586",
+    "http://localhost:8080/@scope/pkg@1.2.3",
+    "password = os.environ['DB_PASSWORD_1']",
+    'password = get_password("db1")',
+    'secret_ref: "OPENAI_API_KEY_2"',
+    '"token": "userAccessTokenName"',
+    '"token": "550e8400-e29b-41d4-a716-446655440000"',
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+    "a file has '-----BEGIN RSA PRIVATE KEY-----' and '-----END RSA PRIVATE KEY-----'",
+    "eyJ is how a JSON object begins in base64",
+    "12:30:AM the meeting",
+    "1.2.3.4 and v1.22.333",
+    "sk-learn-contrib-package-2024-list",
+    "https://hooks.slack.com/services/",
+    "xoxb-your-token",
+    "hf_hub_download_2024_models",
+    "npm_config_registry=https://r/",
+    "npm_lifecycle_script_for_every_1",
+    'password=""',
+    "password: '***'",
+    'pwd: "/home/u1/x"',
+    'api_key = "INSERT_YOUR_KEY_1"',
+    '"secret": "my-kubernetes-secret-name"',
+    'class="token-string-2 bold"',
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI bob@host",
+    "integrity sha512-" + base64.b64encode(bytes(range(64))).decode(),
+    "PWD=/tmp/ag-ca1oqv3u/ws2a OLDPWD=/home/b2c3d4/x9",
+    'bypass="a1b2c3d4e5"',
+    "pass: 12 of 14, passed: 3x4y5z6a7",
+    'Pass: "see page 12"',
+    "compass='n1e2s3w4'",
+    "<Secret>my-kubernetes-secret-name</Secret>",
+    "Authorization: Token required",
+    "Authorization: Bearer authentication",
+    "secret access key: press Alt+S, then 40 letters",
+    "https://x/c?sig=none&sv=1",
+    "public key: sha512-" + base64.b64encode(bytes(range(64))).decode(),
+    "key: " + "A" * 86 + "==",
+    "password: required|min:8",
+    'password = "NewPassword"',
+    'name="password">Enter it here',
+    "ewogIA is how a JSON object with a line end begins",
+    "ssh://git@github.com:22/x",
+    "mail bob@example.com: token 12",
+    "arn:aws:secretsmanager:eu-1:1234:secret:x",
+    'passphrase: "${PASS_1}"',
 )
 
 
@@ -78,7 +144,10 @@ def test_an_aws_secret_beside_its_id_needs_no_name():
 
 
 def test_lengths_one_below_at_and_one_above():
-    for pattern, made in (("AK" + "IA%s", lambda n: (CAPITALS * 2)[:n]), ("AI" + "za%s", lambda n: ("aB3" * 20)[:0] + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eFxY9u2"[:n])):
+    for pattern, made in (
+        ("AK" + "IA%s", lambda n: (CAPITALS * 2)[:n]),
+        ("AI" + "za%s", lambda n: ("aB3" * 20)[:0] + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eFxY9u2"[:n]),
+    ):
         exact = 16 if "KIA" in pattern else 35
         assert redact(pattern % made(exact - 1)) == pattern % made(exact - 1)
         assert redact(pattern % made(exact)).startswith("[REDACTED")
@@ -86,7 +155,9 @@ def test_lengths_one_below_at_and_one_above():
 
 
 def test_what_touches_is_one():
-    assert merged([(5, 9, "b"), (0, 6, "a")]) == [(0, 9, "a")] and merged([(0, 9, "a"), (2, 3, "b")]) == [(0, 9, "a")]
+    assert merged([(5, 9, "b"), (0, 6, "a")]) == [(0, 9, "a")] and merged(
+        [(0, 9, "a"), (2, 3, "b")]
+    ) == [(0, 9, "a")]
     assert merged([(0, 2, "a"), (2, 4, "b")]) == [(0, 2, "a"), (2, 4, "b")]
     assert replaced(b"abcd", [(1, 3, "jwt")]) == b"a[REDACTED: jwt]d"
 
@@ -112,10 +183,17 @@ def test_a_known_secret_goes_in_every_form():
     known, data = Known(), SECRET.encode()
     known.learn(SECRET)
     for form in _forms(data):
-        for text in ("a %s b" % form, "a %s b" % " ".join(form), "a %s b" % "\n".join(form[at:at + 4] for at in range(0, len(form), 4))):
+        for text in (
+            "a %s b" % form,
+            "a %s b" % " ".join(form),
+            "a %s b" % "\n".join(form[at : at + 4] for at in range(0, len(form), 4)),
+        ):
             found = []
             known.find(text.encode(), found)
-            assert len(merged(found)) == 1 and replaced(text.encode(), merged(found)) == b"a [REDACTED: known] b", text
+            assert (
+                len(merged(found)) == 1
+                and replaced(text.encode(), merged(found)) == b"a [REDACTED: known] b"
+            ), text
 
 
 @pytest.mark.parametrize("coded", [base64.b64encode, base64.urlsafe_b64encode])
@@ -129,7 +207,9 @@ def test_a_known_secret_goes_in_base64_at_each_alignment(coded):
             known.find(b"a " + text + b" b", found)
             assert found, (before, after)
             left = replaced(b"a " + text + b" b", merged(found)).replace(b"[REDACTED: known]", b"")
-            assert len(left) <= 4 + len(text) - len(data) // 3 * 4 + 4, "a few letters at the borders may stay, not more"
+            assert len(left) <= 4 + len(text) - len(data) // 3 * 4 + 4, (
+                "a few letters at the borders may stay, not more"
+            )
 
 
 def test_a_short_value_is_a_word_like_any_other():
@@ -151,7 +231,7 @@ def test_any_bytes_do(data):
     known.find(data, found)
 
 
-@given(st.text(max_size=60), st.text(max_size=60), st.integers(0, 10 ** 6))
+@given(st.text(max_size=60), st.text(max_size=60), st.integers(0, 10**6))
 @settings(max_examples=150, deadline=None)
 def test_what_is_redacted_once_stays_as_it_is(before, after, seed):
     texts = [text for texts in samples(seed).values() for text, _ in texts]
@@ -159,13 +239,36 @@ def test_what_is_redacted_once_stays_as_it_is(before, after, seed):
     assert redact(clean) == clean or "REDACTED" in clean
 
 
-HOSTILE = (b"sk-", b".", b"-----BEGIN RSA PRIVATE" b" KEY-----", b"-----END RSA PRIVATE" b" KEY-----", b"PRIVATE" b" KEY", b'token="', b"eyJ", b"eyJ.eyJ",
-           b"://a:", b"://a:b@", b"passw", b"1:A", b"bearer ", b"AKIA", b"xoxb-", b"SG.", b"sk-proj-", b"aaaaaa.", b"password=\"'", b"ghp_", b"secret:", b"\\n")
+HOSTILE = (
+    b"sk-",
+    b".",
+    b"-----BEGIN RSA PRIVATE KEY-----",
+    b"-----END RSA PRIVATE KEY-----",
+    b"PRIVATE KEY",
+    b'token="',
+    b"eyJ",
+    b"eyJ.eyJ",
+    b"://a:",
+    b"://a:b@",
+    b"passw",
+    b"1:A",
+    b"bearer ",
+    b"AKIA",
+    b"xoxb-",
+    b"SG.",
+    b"sk-proj-",
+    b"aaaaaa.",
+    b"password=\"'",
+    b"ghp_",
+    b"secret:",
+    b"\\n",
+)
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_text_made_to_be_slow_is_walked_once(piece):
     """Ten times the text, some ten times the time: 16 would be seen by a square, 100."""
+
     def seconds(size: int) -> float:
         data = piece * (size // len(piece))
         best = 9e9
@@ -174,6 +277,7 @@ def test_a_text_made_to_be_slow_is_walked_once(piece):
             find(data)
             best = min(best, time.process_time() - begin)
         return best
+
     assert seconds(163840) < 40 * seconds(16384) + 0.01
     assert seconds(65536) < 1
 
@@ -185,16 +289,31 @@ def test_random_base64_holds_no_secret_as_good_as_never():
 
 def test_words_that_are_too_short_to_be_a_token_are_passed_over_and_no_others(monkeypatch):
     from clawlite.scan import services
+
     value = "a1B2c3D4e5F6g7H8i9"
     assert min(map(len, services._NAMED.split(b" "))) == 3 and len(value) == services._LEAST
     for name in services._NAMED.decode().split(" "):
-        for form in ("%s", "say %s, then", "k=%s&x=1", '{"a":"x\\n%s"}', "https://u:%s@host/", "(%s)", "\xff%s\0"):
+        for form in (
+            "%s",
+            "say %s, then",
+            "k=%s&x=1",
+            '{"a":"x\\n%s"}',
+            "https://u:%s@host/",
+            "(%s)",
+            "\xff%s\0",
+        ):
             data = (form % (name + value)).encode("latin-1")
             found, alone = [], []
             services.services(data, services.long_words(data), found)
             services.services(data, data, alone)
             assert found == alone and alone, data
-    texts = [around % text for seed in range(3) for kind in samples(seed).values() for text, _ in kind for around in AROUND]
+    texts = [
+        around % text
+        for seed in range(3)
+        for kind in samples(seed).values()
+        for text, _ in kind
+        for around in AROUND
+    ]
     found = [find(text.encode()) for text in texts]
-    monkeypatch.setattr(services, "_APART", None)       # as on a board
+    monkeypatch.setattr(services, "_APART", None)  # as on a board
     assert found == [find(text.encode()) for text in texts]

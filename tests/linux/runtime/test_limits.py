@@ -1,4 +1,5 @@
 """Limits of tool calls, and tools that are tried again, in real processes (CKP 0.2.0, 5.4, 5.8)."""
+
 import json
 import signal
 
@@ -14,12 +15,14 @@ def image(tmp_path):
 
 
 def serve(tmp_path, image):
-    return Agent(linux("serve", image, "--stdio"), tmp_path, env={"MARKS": str(tmp_path)}).initialize()
+    return Agent(
+        linux("serve", image, "--stdio"), tmp_path, env={"MARKS": str(tmp_path)}
+    ).initialize()
 
 
 def log(tmp_path):
     """Return the events of the log."""
-    path, = tmp_path.rglob("log.jsonl")
+    (path,) = tmp_path.rglob("log.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -29,8 +32,17 @@ def test_what_exceeds_the_calls_of_a_minute_is_refused(tmp_path, image):
         assert calls(agent, 1, 2, 3, 4) == [None, None, -32011, -32011]
         agent.line(json.dumps(tool_call("echo", {"text": "x"}, 5)))
         error = agent.message()["error"]
-        assert error["data"] == {"tool": "echo", "action": "deny", "limit": "tool_calls_per_minute", "hint": "call it later"}
-        assert error["message"] == "Policy denied: tool_calls_per_minute is 2, and echo would exceed it" and agent.is_serving()
+        assert error["data"] == {
+            "tool": "echo",
+            "action": "deny",
+            "limit": "tool_calls_per_minute",
+            "hint": "call it later",
+        }
+        assert (
+            error["message"]
+            == "Policy denied: tool_calls_per_minute is 2, and echo would exceed it"
+            and agent.is_serving()
+        )
 
 
 def test_a_call_that_the_minute_refused_is_not_remembered(tmp_path, image):
@@ -38,7 +50,9 @@ def test_a_call_that_the_minute_refused_is_not_remembered(tmp_path, image):
     with serve(tmp_path, image()) as agent:
         assert calls(agent, 1, 2, 3) == [None, None, -32011]
         assert calls(agent, 3) == [-32011]
-    assert [event.get("again") for event in log(tmp_path) if event["event"] == "tool.call"][-1] is None, "it was judged anew"
+    assert [event.get("again") for event in log(tmp_path) if event["event"] == "tool.call"][
+        -1
+    ] is None, "it was judged anew"
 
 
 def test_a_restart_does_not_reset_the_minute(tmp_path, image):
@@ -54,14 +68,20 @@ def test_a_restart_does_not_reset_the_minute(tmp_path, image):
 def test_two_processes_of_an_agent_share_the_minute(tmp_path, image):
     image = image()
     with serve(tmp_path, image) as one, serve(tmp_path, image) as two:
-        assert calls(one, 1) == [None] and calls(two, 2) == [None] and calls(one, 3) == calls(two, 4) == [-32011]
+        assert (
+            calls(one, 1) == [None]
+            and calls(two, 2) == [None]
+            and calls(one, 3) == calls(two, 4) == [-32011]
+        )
 
 
 def test_a_batch_gets_no_more(tmp_path, image):
     with serve(tmp_path, image()) as agent:
         agent.line(json.dumps([tool_call("echo", {"text": "x"}, number) for number in range(1, 6)]))
         answers = agent.message()
-    assert [answer["id"] for answer in answers if "result" in answer] == [1, 2] and len(answers) == 5
+    assert [answer["id"] for answer in answers if "result" in answer] == [1, 2] and len(
+        answers
+    ) == 5
 
 
 def test_the_console_and_the_operator_share_the_minute(tmp_path, image):
@@ -99,14 +119,23 @@ def test_a_tool_that_may_run_twice_is_tried_again(tmp_path, image):
         assert calls(agent, 2, 3) == [None, -32011]
         agent.end()
         agent.wait()
-    tried = [(e["attempt"], e["status"], e.get("error")) for e in log(tmp_path) if e["event"] == "tool.attempt"]
-    assert tried == [(1, "error", "OSError: the bus is busy"), (2, "error", "OSError: the bus is busy"), (3, "ok", None)]
-    called, = [e for e in log(tmp_path) if e["event"] == "tool.call" and e["tool"] == "flaky"]
+    tried = [
+        (e["attempt"], e["status"], e.get("error"))
+        for e in log(tmp_path)
+        if e["event"] == "tool.attempt"
+    ]
+    assert tried == [
+        (1, "error", "OSError: the bus is busy"),
+        (2, "error", "OSError: the bus is busy"),
+        (3, "ok", None),
+    ]
+    (called,) = [e for e in log(tmp_path) if e["event"] == "tool.call" and e["tool"] == "flaky"]
     assert called["attempts"] == 3 and called["status"] == "ok"
 
 
 def test_ctrl_c_ends_a_tool_between_its_attempts(tmp_path, image):
     with serve(tmp_path, image()) as agent:
         agent.line(json.dumps(tool_call("flaky", {}, 1)))
-        agent.end()                     # 2 s to drain, and it needs as long: whichever is first, it ends in order
+        # 2 s to drain, and it needs as long: whichever is first, it ends in order
+        agent.end()
         assert agent.wait() == 0

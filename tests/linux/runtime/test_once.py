@@ -1,7 +1,9 @@
-"""Requests that come twice, approvals and kill -9, with real processes: nothing that was acknowledged is forgotten, nothing runs twice.
+"""Requests that come twice, approvals and kill -9, with real processes: nothing that was
+acknowledged is forgotten, nothing runs twice.
 
 The tools write their own ledger: a line each time that they run.
 """
+
 import json
 import os
 import random
@@ -43,7 +45,7 @@ spec:
           - { id: "lenient", action: "require-approval", scope: "category", match: { category: "lenient" },
               approval: { timeout_seconds: 1, default_if_timeout: "allow" } }
           - { id: "all", action: "allow", scope: "all" }
-"""
+"""  # noqa: E501
 TOOLS = '''\
 """Each writes a line when it runs."""
 import os
@@ -67,16 +69,23 @@ def slow(ms: int, who: str = "slow") -> str:
     said = _run(who)
     yield ms
     return said
-''' + "".join('\n\ndef %s() -> str:\n    """It."""\n    return _run("%s")\n' % (name, name.replace("_", "-")) for name in (
-    "asked", "lenient", "denied", "asked_read", "look", "set"))
-FILES = {"claw.yaml": CLAW, "tools.py": TOOLS, "clawlite.toml": 'reflex = "reflex.toml"\n',
-         "reflex.toml": '[[rule]]\nwhen = "asked"\ncall = "asked"\n'}
+''' + "".join(
+    '\n\ndef %s() -> str:\n    """It."""\n    return _run("%s")\n' % (name, name.replace("_", "-"))
+    for name in ("asked", "lenient", "denied", "asked_read", "look", "set")
+)
+FILES = {
+    "claw.yaml": CLAW,
+    "tools.py": TOOLS,
+    "clawlite.toml": 'reflex = "reflex.toml"\n',
+    "reflex.toml": '[[rule]]\nwhen = "asked"\ncall = "asked"\n',
+}
 ACK, NOT_ACK = {"acknowledged": True}, {"acknowledged": False}
 
 
 @pytest.fixture(scope="session")
 def once_image(tmp_path_factory):
     from clawlite.host.build.build import build_beside
+
     folder = tmp_path_factory.mktemp("once")
     for name, text in FILES.items():
         (folder / name).write_text(text)
@@ -126,7 +135,9 @@ def said(answer: dict):
 
 
 def decide(agent, how: str, number: int):
-    return agent.call("claw.tool." + how, {"request_id": UUID % number, "reason": "because"}, id="decided")["result"]
+    return agent.call(
+        "claw.tool." + how, {"request_id": UUID % number, "reason": "because"}, id="decided"
+    )["result"]
 
 
 def kill(agent):
@@ -147,7 +158,12 @@ def test_other_parameters_are_refused_and_nothing_runs(world):
     with world.serve() as agent:
         agent.initialize()
         ask(agent, "water", 1, {"who": "a"})
-        for name, arguments in (("water", {"who": "b"}), ("water", {}), ("look", {"who": "a"}), ("look", {})):
+        for name, arguments in (
+            ("water", {"who": "b"}),
+            ("water", {}),
+            ("look", {"who": "a"}),
+            ("look", {}),
+        ):
             assert ask(agent, name, 1, arguments)["code"] == -32602
         assert world.ran() == ["a"]
 
@@ -165,7 +181,9 @@ def test_the_second_waits_for_the_first(world):
         for id in (1, 2, 3):
             begin(agent, "slow", 1, {"ms": 200}, id)
         answers = [agent.message() for _ in range(3)]
-        assert [answer["id"] for answer in answers] == [1, 2, 3] and len({said(answer) for answer in answers}) == 1
+        assert [answer["id"] for answer in answers] == [1, 2, 3] and len(
+            {said(answer) for answer in answers}
+        ) == 1
         assert world.ran() == ["slow"]
 
 
@@ -209,7 +227,11 @@ def test_after_kill_9_what_had_begun_is_told_and_not_run_again(world):
     with world.serve() as agent:
         agent.initialize()
         error = ask(agent, "slow", 1, {"ms": 60000})
-        assert error["code"] == -32014 and "may have run" in error["message"] and error["data"]["request_id"] == UUID % 1
+        assert (
+            error["code"] == -32014
+            and "may have run" in error["message"]
+            and error["data"]["request_id"] == UUID % 1
+        )
     assert world.ran() == ["slow"]
 
 
@@ -227,29 +249,42 @@ def test_after_kill_9_a_tool_that_may_run_twice_runs_again(world):
 
 # -- approvals (5.8, 9.3.2)
 
+
 def test_an_approval_is_bound_to_its_request_and_used_once(world):
     """9.3.2: nothing runs before its approval; the approval of one releases no other."""
     with world.serve() as agent:
         agent.initialize()
         begin(agent, "asked", 1, id=1)
         begin(agent, "asked", 2, id=2)
-        assert decide(agent, "approve", 3) == decide(agent, "deny", 3) == NOT_ACK and world.ran() == []
+        assert (
+            decide(agent, "approve", 3) == decide(agent, "deny", 3) == NOT_ACK and world.ran() == []
+        )
         assert ask(agent, "water", 1)["code"] == -32602
         assert decide(agent, "approve", 1) == ACK
         assert agent.message()["id"] == 1 and world.ran() == ["asked"]
-        assert decide(agent, "approve", 1) == decide(agent, "deny", 1) == NOT_ACK and world.ran() == ["asked"]
+        assert decide(agent, "approve", 1) == decide(
+            agent, "deny", 1
+        ) == NOT_ACK and world.ran() == ["asked"]
         assert decide(agent, "deny", 2) == ACK
         answer = agent.message()
-        assert answer["id"] == 2 and answer["error"]["code"] == -32013 and "because" in answer["error"]["message"]
+        assert (
+            answer["id"] == 2
+            and answer["error"]["code"] == -32013
+            and "because" in answer["error"]["message"]
+        )
         assert ask(agent, "asked", 2) == answer["error"] and world.ran() == ["asked"]
 
 
 def test_an_approval_that_runs_out_may_allow(world):
-    """5.8: ``default_if_timeout: allow``; -32012 after ``deny`` is in tests/golden, on a clock of its own."""
+    """5.8: ``default_if_timeout: allow``; -32012 after ``deny`` is in tests/golden, on a clock
+    of its own.
+    """
     with world.serve() as agent:
         agent.initialize()
         assert ask(agent, "lenient", 1) == "lenient ran, 8"
-        assert ask(agent, "lenient", 1) == "lenient ran, 8" and decide(agent, "approve", 1) == NOT_ACK
+        assert (
+            ask(agent, "lenient", 1) == "lenient ran, 8" and decide(agent, "approve", 1) == NOT_ACK
+        )
 
 
 @pytest.mark.parametrize("tool", ["asked", "asked-read"])
@@ -273,10 +308,16 @@ def test_what_waited_at_kill_9_is_told_once_and_asked_anew(world):
         kill(agent)
     with world.run(terminal=True) as agent:
         before = agent.expect("> ")
-        assert before.count("waited for approval when this agent ended: it was not run.\n") == 2 and "asked() waited" in before
+        assert (
+            before.count("waited for approval when this agent ended: it was not run.\n") == 2
+            and "asked() waited" in before
+        )
         kill(agent)
-    assert [(event["tool"], event["arguments"]) for event in world.log("tool.approval") if event["answer"] == "restart"] \
-        == [("asked", {}), ("asked-read", {})]
+    assert [
+        (event["tool"], event["arguments"])
+        for event in world.log("tool.approval")
+        if event["answer"] == "restart"
+    ] == [("asked", {}), ("asked-read", {})]
     with world.serve() as agent:
         agent.initialize()
         begin(agent, "asked", 1)
@@ -292,12 +333,18 @@ def test_a_question_of_a_turn_that_waited_at_kill_9_is_told(world):
         agent.expect("[y/N] ")
         kill(agent)
     with world.run(terminal=True) as agent:
-        assert agent.expect("> ").startswith("asked() waited for approval when this agent ended: it was not run.\n")
+        assert agent.expect("> ").startswith(
+            "asked() waited for approval when this agent ended: it was not run.\n"
+        )
         agent.line("asked")
         agent.expect("[y/N] ")
         agent.line("y")
         agent.expect("> ")
-    assert world.ran() == ["asked"] and len([event for event in world.log("tool.approval") if event["answer"] == "restart"]) == 1
+    assert (
+        world.ran() == ["asked"]
+        and len([event for event in world.log("tool.approval") if event["answer"] == "restart"])
+        == 1
+    )
 
 
 def test_what_waited_at_a_shutdown_is_asked_anew(world):
@@ -315,6 +362,7 @@ def test_what_waited_at_a_shutdown_is_asked_anew(world):
 
 
 # -- the journal
+
 
 def test_two_processes_run_an_id_once(world):
     with world.serve() as one, world.serve() as two:
@@ -347,7 +395,11 @@ def test_a_torn_last_line_is_dropped_and_nothing_said(world):
         file.write(b"0123abcd 2 18")
     with world.serve() as agent:
         agent.initialize()
-        assert ask(agent, "water", 1) == first and ask(agent, "water", 2) != first and agent.errors() == ""
+        assert (
+            ask(agent, "water", 1) == first
+            and ask(agent, "water", 2) != first
+            and agent.errors() == ""
+        )
         kill(agent)
     with world.serve() as agent:
         agent.initialize()
@@ -362,12 +414,16 @@ def test_a_damaged_file_is_set_aside_and_said(world):
         kill(agent)
     path = world.state / "calls.journal"
     lines = path.read_bytes().split(b"\n")
-    lines[1:3] = [b"\x00" * 90, b"garbage"]         # both records of the first call
+    lines[1:3] = [b"\x00" * 90, b"garbage"]  # both records of the first call
     path.write_bytes(b"\n".join(lines))
     with world.serve() as agent:
         agent.initialize()
         assert [ask(agent, "water", number) for number in (2, 3)] == answers[1:]
-        assert agent.errors().count("\n") == 1 and "2 lines of" in agent.errors() and "calls.journal.damaged" in agent.errors()
+        assert (
+            agent.errors().count("\n") == 1
+            and "2 lines of" in agent.errors()
+            and "calls.journal.damaged" in agent.errors()
+        )
     assert (world.state / "calls.journal.damaged").read_bytes() == b"\n".join(lines)
 
 
@@ -377,7 +433,11 @@ def test_without_a_journal_nothing_runs_that_may_not_run_twice(world):
     with world.serve() as agent:
         agent.initialize()
         error = ask(agent, "water", 1)
-        assert error["code"] == -32603 and "on record" in error["message"] and ask(agent, "look", 2) == "look ran, 5"
+        assert (
+            error["code"] == -32603
+            and "on record" in error["message"]
+            and ask(agent, "look", 2) == "look ran, 5"
+        )
         assert agent.errors().count("\n") == 1
         agent.end()
         assert agent.wait() == 0
@@ -387,6 +447,7 @@ def test_without_a_journal_nothing_runs_that_may_not_run_twice(world):
 def test_the_journal_stays_small(world, monkeypatch):
     from clawlite.core.idempotency_record import BEGIN, END
     from clawlite.linux.runtime import journal
+
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
     monkeypatch.setattr(journal, "MAX_GROWTH", 20000)
     it = journal.Journal("once")
@@ -396,15 +457,18 @@ def test_the_journal_stays_small(world, monkeypatch):
         assert it.one(UUID % number) == (END, ["f", "x" * 40, False, 0])
     largest = (world.state / "calls.journal").stat().st_size
     assert largest < 100000 and len(it.calls()) == 300
-    monkeypatch.setattr(journal, "_up_s", lambda: int(time.clock_gettime(time.CLOCK_BOOTTIME)) + 300)
+    monkeypatch.setattr(
+        journal, "_up_s", lambda: int(time.clock_gettime(time.CLOCK_BOOTTIME)) + 300
+    )
     assert it.calls() == [] and (world.state / "calls.journal").stat().st_size < 200
     it.close()
 
 
-@pytest.mark.parametrize("jump", [-10 ** 8, -1000, 0, 1000, 10 ** 8])
+@pytest.mark.parametrize("jump", [-(10**8), -1000, 0, 1000, 10**8])
 def test_in_one_boot_the_clock_may_jump(world, monkeypatch, jump):
     from clawlite.core.idempotency_record import END
     from clawlite.linux.runtime import journal
+
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
     first = journal.Journal("once")
     first.keep(END, UUID % 1, ["f", "x", False, 0])
@@ -412,14 +476,20 @@ def test_in_one_boot_the_clock_may_jump(world, monkeypatch, jump):
     real = time.time()
     monkeypatch.setattr(journal.time, "time", lambda: real + jump)
     again = journal.Journal("once")
-    assert again.waiting() == [] and [about[:2] for about in again.calls()] in ([(UUID % 1, 0)], [(UUID % 1, 1)])
+    assert again.waiting() == [] and [about[:2] for about in again.calls()] in (
+        [(UUID % 1, 0)],
+        [(UUID % 1, 1)],
+    )
     again.close()
 
 
-@pytest.mark.parametrize("jump, kept", [(-10 ** 9, True), (-1000, True), (200, True), (1000, False)])
+@pytest.mark.parametrize(
+    "jump, kept", [(-(10**9), True), (-1000, True), (200, True), (1000, False)]
+)
 def test_after_another_boot_a_clock_that_went_back_forgets_nothing(world, monkeypatch, jump, kept):
     from clawlite.core.idempotency_record import END
     from clawlite.linux.runtime import journal
+
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
     first = journal.Journal("once")
     first.keep(END, UUID % 1, ["f", "x", False, 0])
@@ -435,55 +505,86 @@ def test_after_another_boot_a_clock_that_went_back_forgets_nothing(world, monkey
 
 # -- kill -9 wherever it is
 
+
 def campaign(world, seed: int, kills: int):
-    """Kill an agent *kills* times at random while it works; hold what it acknowledged against what it says afterwards."""
+    """Kill an agent *kills* times at random while it works; hold what it acknowledged against
+    what it says afterwards.
+    """
     random_ = random.Random(seed)
-    most = min(60, 6000 // kills)       # fewer in all than an agent remembers in 5 minutes
+    most = min(60, 6000 // kills)  # fewer in all than an agent remembers in 5 minutes
     number, known, denied, open_ = 0, {}, {}, {}
     for _ in range(kills):
         with world.serve() as agent:
             agent.initialize()
             for again in random_.sample(sorted(known), min(3, len(known))):
-                assert ask(agent, "water", again, {"who": "w%d" % again}) == known[again], (seed, again)
+                assert ask(agent, "water", again, {"who": "w%d" % again}) == known[again], (
+                    seed,
+                    again,
+                )
             for again in random_.sample(sorted(denied), min(2, len(denied))):
                 assert ask(agent, "asked", again) == denied[again], (seed, again)
-            for again in sorted(open_):             # it had begun, or not: never twice
+            for again in sorted(open_):  # it had begun, or not: never twice
                 answer = ask(agent, "water", again, {"who": "w%d" % again})
                 assert isinstance(answer, str) or answer["code"] == -32014, (seed, answer)
                 if isinstance(answer, str):
                     known[again] = answer
             open_.clear()
-            batch, asked = range(number + 1, number + 1 + random_.randint(1, most)), number + 1000000
+            batch, asked = (
+                range(number + 1, number + 1 + random_.randint(1, most)),
+                number + 1000000,
+            )
             number += len(batch)
             begin(agent, "asked", asked, id="asked")
-            agent.line(json.dumps({"jsonrpc": "2.0", "id": "decided", "method": "claw.tool.deny", "params": {"request_id": UUID % asked}}))
+            agent.line(
+                json.dumps(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": "decided",
+                        "method": "claw.tool.deny",
+                        "params": {"request_id": UUID % asked},
+                    }
+                )
+            )
             for each in batch:
                 open_[each] = True
                 begin(agent, "water", each, {"who": "w%d" % each}, each)
             select.select([], [], [], random_.random() * 0.006)
             kill(agent)
             agent.wait()
-            answers = {answer["id"]: answer for answer in map(json.loads, agent.unread.splitlines(True)) if "id" in answer} \
-                if agent.unread.endswith("\n") or not agent.unread else _whole(agent.unread)
+            answers = (
+                {
+                    answer["id"]: answer
+                    for answer in map(json.loads, agent.unread.splitlines(True))
+                    if "id" in answer
+                }
+                if agent.unread.endswith("\n") or not agent.unread
+                else _whole(agent.unread)
+            )
             for id, answer in answers.items():
                 if isinstance(id, int):
                     known[id] = said(answer)
                     del open_[id]
             if "decided" in answers and answers["decided"]["result"] == ACK:
                 denied[asked] = said(answers["asked"]) if "asked" in answers else None
-        if denied and denied.get(asked, 0) is None:     # acknowledged, but the call's own answer did not leave
+        # acknowledged, but the call's own answer did not leave
+        if denied and denied.get(asked, 0) is None:
             with world.serve() as agent:
                 agent.initialize()
                 denied[asked] = ask(agent, "asked", asked)
                 assert denied[asked]["code"] == -32013
     ran = world.ran()
-    assert len(ran) == len(set(ran)), (seed, sorted(name for name in ran if ran.count(name) > 1)[:5])
+    assert len(ran) == len(set(ran)), (
+        seed,
+        sorted(name for name in ran if ran.count(name) > 1)[:5],
+    )
     assert set(ran) >= {"w%d" % id for id in known} and "asked" not in ran
     return number, len(known), len(denied)
 
 
 def _whole(text: str) -> dict:
-    return {answer["id"]: answer for answer in map(json.loads, text.split("\n")[:-1]) if "id" in answer}
+    return {
+        answer["id"]: answer for answer in map(json.loads, text.split("\n")[:-1]) if "id" in answer
+    }
 
 
 def test_kill_9_at_random(world):
@@ -496,15 +597,25 @@ def test_a_thousand_approvals_wait_in_2_kib_each(world):
     def rss(agent):
         with open("/proc/%d/status" % agent.process.pid) as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
     with world.serve() as agent:
         agent.initialize()
         for number in range(20):
             begin(agent, "asked", number)
         # what reading and refusing as many lines takes is no part of it
-        agent.send("".join(json.dumps(tool_call("asked", {"no": []}, number)) + "\n" for number in range(100, 1100)))
+        agent.send(
+            "".join(
+                json.dumps(tool_call("asked", {"no": []}, number)) + "\n"
+                for number in range(100, 1100)
+            )
+        )
         assert all("error" in agent.message() for _ in range(1000)) and agent.is_serving()
         before = rss(agent)
-        agent.send("".join(json.dumps(tool_call("asked", {}, number)) + "\n" for number in range(100, 1100)))
+        agent.send(
+            "".join(
+                json.dumps(tool_call("asked", {}, number)) + "\n" for number in range(100, 1100)
+            )
+        )
         assert agent.is_serving()
         each = (rss(agent) - before) * 1024 / 1000
         print("an approval that waits: %d bytes" % each)

@@ -1,4 +1,7 @@
-"""The console on pipes: scripts, records between the lines, hostile lines, readers that go away or fall asleep."""
+"""The console on pipes: scripts, records between the lines, hostile lines, readers that go away
+or fall asleep.
+"""
+
 import json
 import signal
 import subprocess
@@ -23,11 +26,20 @@ def test_a_script_approves_with_the_line_after_the_question(greenhouse_image, tm
         agent.send("water the plants for 1 seconds\ny\nwater the plants for 1 seconds\nn\nhello\n")
         agent.end()
         assert agent.wait() == 0
-        asked = ("Approve water(seconds=1)?\n  rule ask-before-watering asks first: water does not flow back\n"
-                 "  (60 s, then denied)\n")
-        assert agent.text() == ("g 1.0.0 is ready. /help lists the commands.\n" + asked + "Watered for 1 s.\n" + asked
-                                + "water: not approved: the person said no\n"
-                                + "Hello! Ask me: is the soil dry? Or tell me: water the plants for 5 seconds.\n")
+        asked = (
+            "Approve water(seconds=1)?\n  rule ask-before-watering asks first: water does "
+            "not flow back\n"
+            "  (60 s, then denied)\n"
+        )
+        assert agent.text() == (
+            "g 1.0.0 is ready. /help lists the commands.\n" + asked + "Watered "
+            "for 1 "
+            "s.\n"
+            + asked
+            + "water: not approved: the person said no\n"
+            + "Hello! Ask me: is the soil dry? Or tell me: water the plants "
+            "for 5 seconds.\n"
+        )
         assert agent.errors() == ""
 
 
@@ -36,8 +48,11 @@ def test_a_script_that_ends_at_a_question_denies_it(bench, marks):
         agent.send("careful\n")
         agent.end()
         assert agent.wait() == 0
-        assert agent.text() == READY + ("Approve careful()?\n  rule ask asks first\n  (60 s, then denied)\n"
-                                        "careful: not approved: nobody is at the console\n")
+        assert agent.text() == READY + (
+            "Approve careful()?\n  rule ask asks first\n  (60 s, then "
+            "denied)\n"
+            "careful: not approved: nobody is at the console\n"
+        )
         assert not (marks / "careful").exists()
 
 
@@ -67,7 +82,11 @@ def test_input_that_is_empty_from_the_start(bench):
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_closed_stdio_ends_it_without_a_traceback(bench_image, tmp_path, marks, closed):
-    with Agent(["sh", "-c", '"$@" ' + closed, "sh", *linux("run", bench_image)], tmp_path, env={"MARKS": marks}) as agent:
+    with Agent(
+        ["sh", "-c", '"$@" ' + closed, "sh", *linux("run", bench_image)],
+        tmp_path,
+        env={"MARKS": marks},
+    ) as agent:
         agent.end()
         agent.wait()
         assert "Traceback" not in agent.errors() + agent.text()
@@ -114,7 +133,10 @@ def test_records_and_lines_share_the_wire(bench):
         agent.expect("You said: between\n")
         agent.record(tool_call("pins", number=2))
         assert agent.expect("\x1e") == ""
-        assert agent.message()["result"] == {"content": [{"type": "text", "text": "pump=0"}], "isError": False}
+        assert agent.message()["result"] == {
+            "content": [{"type": "text", "text": "pump=0"}],
+            "isError": False,
+        }
         agent.send(b"\x1e{broken\n")
         assert agent.expect("\x1e") == ""
         assert agent.message()["error"]["code"] == -32700
@@ -128,7 +150,7 @@ def test_a_reader_that_goes_away_ends_the_agent_with_the_pump_off(bench, marks):
         agent.line("pump 60000")
         eventually((marks / "pump-on").exists)
         agent.stop_reading()
-        for _ in range(40):             # 32 lines may wait; the next ones are told of, to nobody
+        for _ in range(40):  # 32 lines may wait; the next ones are told of, to nobody
             agent.send("echo anybody?\n", drain=False)
         code = agent.wait()
         assert (marks / "pump-off").exists() and code in (0, 1)
@@ -139,13 +161,14 @@ def test_a_reader_that_sleeps_does_not_keep_the_pump_on(bench, marks):
     with bench("run") as agent:
         agent.line("pump 1000")
         eventually((marks / "pump-on").exists)
-        line = b"y" * 200 + b"\n"       # each is told to be one too many: some 70 bytes out for 201 in
+        # each is told to be one too many: some 70 bytes out for 201 in
+        line = b"y" * 200 + b"\n"
         for _ in range(1500):
             agent.send(line, drain=False, seconds=0.3)
         assert not (marks / "pump-off").exists(), "the pipe was filled too late to prove anything"
         eventually((marks / "pump-off").exists, 5)
         agent.end()
-        assert agent.wait() == 0        # and nothing of it was lost
+        assert agent.wait() == 0  # and nothing of it was lost
         assert agent.text().count("32 lines wait already; this one was dropped") == 1500 - 32
 
 
@@ -157,7 +180,10 @@ def test_output_that_nobody_reads_is_bounded(bench):
         sent = agent.send(line * 8000, drain=False, seconds=1.5)
         with open("/proc/%d/status" % agent.process.pid) as file:
             peak_kib = [int(row.split()[1]) for row in file if row.startswith("VmHWM")][0]
-        assert sent < 8 << 20 and peak_kib < 64 << 10, "took %d bytes, peak %d KiB" % (sent, peak_kib)
+        assert sent < 8 << 20 and peak_kib < 64 << 10, "took %d bytes, peak %d KiB" % (
+            sent,
+            peak_kib,
+        )
 
 
 def test_sigint_on_a_pipe_ends_the_turn_then_the_program(bench, marks):
@@ -187,8 +213,13 @@ def test_an_interrupt_loses_no_call_that_had_ended(bench, marks):
         agent.signal(signal.SIGINT)
         agent.expect("\x1e")
         answers = {answer["id"]: answer for answer in agent.message()}
-        assert answers[2]["result"] == {"content": [{"type": "text", "text": "quick ran"}], "isError": False}
-        assert "error" in answers[3] or answers[3]["result"]["isError"], "an interrupted call was told to have worked"
+        assert answers[2]["result"] == {
+            "content": [{"type": "text", "text": "quick ran"}],
+            "isError": False,
+        }
+        assert "error" in answers[3] or answers[3]["result"]["isError"], (
+            "an interrupted call was told to have worked"
+        )
         agent.line("echo on")
         agent.expect("You said: on\n")
         agent.end()
@@ -217,7 +248,10 @@ def test_whatever_a_handler_returns_the_agent_goes_on(bench):
 
 
 def _log(tmp_path):
-    return [json.loads(line) for line in (tmp_path / "home/state/bench/log.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line)
+        for line in (tmp_path / "home/state/bench/log.jsonl").read_text().splitlines()
+    ]
 
 
 def test_what_happened_is_on_record_and_private(bench, tmp_path):
@@ -226,11 +260,25 @@ def test_what_happened_is_on_record_and_private(bench, tmp_path):
         agent.end()
         assert agent.wait() == 0
     events = _log(tmp_path)
-    assert [event["event"] for event in events] == ["lifecycle.transition", "lifecycle.transition", "tool.approval", "tool.call"]
-    assert events[2]["answer"] == "approved" and events[3]["status"] == "ok" and events[3]["rule_id"] == "ask"
-    assert all(event["timestamp"][:2] == "20" and event["timestamp"].endswith("Z") for event in events)
+    assert [event["event"] for event in events] == [
+        "lifecycle.transition",
+        "lifecycle.transition",
+        "tool.approval",
+        "tool.call",
+    ]
+    assert (
+        events[2]["answer"] == "approved"
+        and events[3]["status"] == "ok"
+        and events[3]["rule_id"] == "ask"
+    )
+    assert all(
+        event["timestamp"][:2] == "20" and event["timestamp"].endswith("Z") for event in events
+    )
     folder = tmp_path / "home/state/bench"
-    assert folder.stat().st_mode & 0o777 == 0o700 and (folder / "log.jsonl").stat().st_mode & 0o777 == 0o600
+    assert (
+        folder.stat().st_mode & 0o777 == 0o700
+        and (folder / "log.jsonl").stat().st_mode & 0o777 == 0o600
+    )
 
 
 def test_a_state_folder_that_cannot_be_is_told_once_and_the_agent_works(bench, tmp_path):
@@ -240,23 +288,42 @@ def test_a_state_folder_that_cannot_be_is_told_once_and_the_agent_works(bench, t
         agent.end()
         assert agent.wait() == 0
         assert agent.text() == READY + "You said: one\nquick ran\n"
-        assert len(agent.errors().splitlines()) == 1 and "the log " in agent.errors() and "cannot be written" in agent.errors()
+        assert (
+            len(agent.errors().splitlines()) == 1
+            and "the log " in agent.errors()
+            and "cannot be written" in agent.errors()
+        )
 
 
 def test_without_the_right_to_write_its_state_it_can_still_talk(bench_image, tmp_path):
     """Started by a service user on whom nobody spent a home."""
     state = tmp_path / "state"
     state.mkdir(mode=0o500)
-    with Agent(without_root_rights(linux("run", bench_image)), tmp_path, env={"CLAWLITE_STATE": state}) as agent:
+    with Agent(
+        without_root_rights(linux("run", bench_image)), tmp_path, env={"CLAWLITE_STATE": state}
+    ) as agent:
         agent.send("echo one\nquick\n")
         agent.end()
         assert agent.wait() == 0, agent.errors()
         assert agent.text() == READY + "You said: one\nquick ran\n"
-        assert len(agent.errors().splitlines()) == 1 and "cannot be written: Permission denied - make its folder writable" in agent.errors()
+        assert (
+            len(agent.errors().splitlines()) == 1
+            and "cannot be written: Permission denied - make its folder writable" in agent.errors()
+        )
 
 
 def test_an_answer_that_a_full_disk_does_not_take_is_no_success(greenhouse_image, tmp_path):
     for verb, typed in (["ask", "hello"], b""), (["run"], b"hello\n"):
         with open("/dev/full", "w") as full:
-            done = subprocess.run(linux(*verb, greenhouse_image), stdout=full, stderr=subprocess.PIPE, input=typed, env=environment(tmp_path), timeout=300)
-        assert (done.returncode, done.stderr) == (1, b"clawlite: stdout cannot be written: No space left on device\n"), verb
+            done = subprocess.run(
+                linux(*verb, greenhouse_image),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                input=typed,
+                env=environment(tmp_path),
+                timeout=300,
+            )
+        assert (done.returncode, done.stderr) == (
+            1,
+            b"clawlite: stdout cannot be written: No space left on device\n",
+        ), verb

@@ -1,4 +1,7 @@
-"""The protocol to the letter: what an operator's line answers, clause by clause (CKP 0.2.0 and its Runtime Profile)."""
+"""The protocol to the letter: what an operator's line answers, clause by clause (CKP 0.2.0 and
+its Runtime Profile).
+"""
+
 import json
 
 import pytest
@@ -20,10 +23,15 @@ def test_9_3_1_nothing_is_done_in_the_batch_of_an_initialize(bench, marks):
                 if answer["id"] == 1:
                     assert "result" in answer
                 else:
-                    assert answer["error"]["code"] == REQUEST and "claw.initialize alone" in answer["error"]["message"]
+                    assert (
+                        answer["error"]["code"] == REQUEST
+                        and "claw.initialize alone" in answer["error"]["message"]
+                    )
             assert agent.call("claw.shutdown")["result"]["drained"]
         agent.line(json.dumps([OPEN, {"jsonrpc": "2.0", "method": "claw.initialized"}]))
-        assert [answer["id"] for answer in agent.message()] == [1], "a notification is answered by nobody"
+        assert [answer["id"] for answer in agent.message()] == [1], (
+            "a notification is answered by nobody"
+        )
 
 
 @pytest.mark.parametrize("blank", [b"", b" ", b"\t \t", b"   \r", b"\x1e  "])
@@ -34,12 +42,22 @@ def test_9_2_a_blank_line_is_silent(bench, blank):
         assert agent.message()["id"] == 7
 
 
-@pytest.mark.parametrize("uri", ["claw://local/identity/nobody", "claw://local/tool/echo", "claw://registry/clawlite/guest@1.0.0", "claw://local/identity/%s@9.9.9"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "claw://local/identity/nobody",
+        "claw://local/tool/echo",
+        "claw://registry/clawlite/guest@1.0.0",
+        "claw://local/identity/%s@9.9.9",
+    ],
+)
 def test_catalogue_a_uri_that_names_nobody_is_primitive_not_found(bench, uri):
     with bench("serve", "--stdio") as agent:
         name = agent.call("claw.initialize", INITIALIZE)["result"]["agentInfo"]["name"]
         agent.call("claw.shutdown")
-        error = agent.call("claw.initialize", dict(INITIALIZE, manifest=uri.replace("%s", name)))["error"]
+        error = agent.call("claw.initialize", dict(INITIALIZE, manifest=uri.replace("%s", name)))[
+            "error"
+        ]
         assert error["code"] == MISSING, error
 
 
@@ -49,14 +67,24 @@ def test_9_3_2_a_call_of_another_identity_runs_nothing(bench, marks, identity):
         agent.initialize()
         agent.line(json.dumps(tool_call("pump", {"ms": 0}, 3, identity)))
         error = agent.message()["error"]
-        assert error["code"] == PARAMS and "context.identity" in error["message"] and "bench" in error["data"]["hint"]
+        assert (
+            error["code"] == PARAMS
+            and "context.identity" in error["message"]
+            and "bench" in error["data"]["hint"]
+        )
         assert not (marks / "pump-on").exists()
         agent.line(json.dumps(tool_call("pump", {"ms": 0}, 3)))
         assert agent.message()["result"]["isError"] is False, "the id is free: nothing ran under it"
 
 
-PROVIDER = {"inline": {"protocol": "openai-compatible", "endpoint": "http://127.0.0.1:9/v1",
-                       "model": "m", "auth": {"type": "none"}}}
+PROVIDER = {
+    "inline": {
+        "protocol": "openai-compatible",
+        "endpoint": "http://127.0.0.1:9/v1",
+        "model": "m",
+        "auth": {"type": "none"},
+    }
+}
 NAME = "1 to 63 letters, digits and hyphens, no hyphen first"
 REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
 LEAST = {"identity": "./i.yaml", "providers": ["./p.yaml"]}
@@ -70,35 +98,59 @@ def spec(**more) -> dict:
     return claw(spec={key: value for key, value in dict(LEAST, **more).items() if value is not ...})
 
 
-@pytest.mark.parametrize("manifest, path, expected, found", [
-    (claw(extra=1), "extra", "one of claw, kind, metadata, spec", '"extra"'),
-    (claw(claw="1.0.0"), "claw", "0.2.x or 0.3.x", '"1.0.0"'),
-    (claw(claw=0.3), "claw", "0.2.x or 0.3.x", "0.3"),
-    (claw(metadata={"name": "a b"}), "metadata.name", NAME, '"a b"'),
-    (claw(metadata={"name": "a" * 64}), "metadata.name", NAME, '"' + "a" * 59),
-    (claw(metadata={"name": "a", "version": "1"}), "metadata.version", "a semantic version such as 1.0.0", '"1"'),
-    (claw(claw="0.3.x"), "claw", "0.2.x or 0.3.x", '"0.3.x"'),
-    (claw(claw="0.3.0-rc"), "claw", "0.2.x or 0.3.x", '"0.3.0-rc"'),
-    (claw(metadata={"name": "-a"}), "metadata.name", NAME, '"-a"'),
-    (claw(metadata={"name": "\u0661"}), "metadata.name", NAME, '"'),
-    (claw(metadata={"name": "a", "version": "1.0.0-"}), "metadata.version", "a semantic", '"1.0.0-"'),
-    (claw(metadata={"name": "a", "labels": []}), "metadata.labels", "an object", "an empty list"),
-    (claw(metadata={"name": "a", "labels": {"b": True}}), "metadata.labels.b", "text", "true"),
-    (claw(spec={}), "spec.identity", REFERENCE, "nothing"),
-    (spec(identity=None), "spec.identity", REFERENCE, "null"),
-    (spec(identity=5), "spec.identity", REFERENCE, "5"),
-    (spec(identity=[LEAST]), "spec.identity", REFERENCE, "a list"),
-    (spec(identity={"personality": "x"}), "spec.identity.inline", "an object", "nothing"),
-    (spec(providers=...), "spec.providers", "a list of at least one Provider", "nothing"),
-    (spec(channels=None), "spec.channels", "a list", "null"),
-    (spec(memory=None), "spec.memory", REFERENCE, "null"),
-    (claw(metadata={"name": "a", "description": None}), "metadata.description", "text", "null"),
-    (spec(providers=[]), "spec.providers", "a list of at least one Provider", "an empty list"),
-    (spec(providers=PROVIDER), "spec.providers", "a list", "an object"),
-    (spec(providers=["./p.yaml", {"inline": "x"}]), "spec.providers[1].inline", "an object", '"x"'),
-    (spec(tools=["./t.yaml", ""]), "spec.tools[1]", REFERENCE, '""'),
-    (spec(memory=[]), "spec.memory", REFERENCE, "an empty list"),
-    (spec(**{"tool\u202e\x1b": []}), "spec.tool??", "one of identity, memory", '"tool')])
+@pytest.mark.parametrize(
+    "manifest, path, expected, found",
+    [
+        (claw(extra=1), "extra", "one of claw, kind, metadata, spec", '"extra"'),
+        (claw(claw="1.0.0"), "claw", "0.2.x or 0.3.x", '"1.0.0"'),
+        (claw(claw=0.3), "claw", "0.2.x or 0.3.x", "0.3"),
+        (claw(metadata={"name": "a b"}), "metadata.name", NAME, '"a b"'),
+        (claw(metadata={"name": "a" * 64}), "metadata.name", NAME, '"' + "a" * 59),
+        (
+            claw(metadata={"name": "a", "version": "1"}),
+            "metadata.version",
+            "a semantic version such as 1.0.0",
+            '"1"',
+        ),
+        (claw(claw="0.3.x"), "claw", "0.2.x or 0.3.x", '"0.3.x"'),
+        (claw(claw="0.3.0-rc"), "claw", "0.2.x or 0.3.x", '"0.3.0-rc"'),
+        (claw(metadata={"name": "-a"}), "metadata.name", NAME, '"-a"'),
+        (claw(metadata={"name": "\u0661"}), "metadata.name", NAME, '"'),
+        (
+            claw(metadata={"name": "a", "version": "1.0.0-"}),
+            "metadata.version",
+            "a semantic",
+            '"1.0.0-"',
+        ),
+        (
+            claw(metadata={"name": "a", "labels": []}),
+            "metadata.labels",
+            "an object",
+            "an empty list",
+        ),
+        (claw(metadata={"name": "a", "labels": {"b": True}}), "metadata.labels.b", "text", "true"),
+        (claw(spec={}), "spec.identity", REFERENCE, "nothing"),
+        (spec(identity=None), "spec.identity", REFERENCE, "null"),
+        (spec(identity=5), "spec.identity", REFERENCE, "5"),
+        (spec(identity=[LEAST]), "spec.identity", REFERENCE, "a list"),
+        (spec(identity={"personality": "x"}), "spec.identity.inline", "an object", "nothing"),
+        (spec(providers=...), "spec.providers", "a list of at least one Provider", "nothing"),
+        (spec(channels=None), "spec.channels", "a list", "null"),
+        (spec(memory=None), "spec.memory", REFERENCE, "null"),
+        (claw(metadata={"name": "a", "description": None}), "metadata.description", "text", "null"),
+        (spec(providers=[]), "spec.providers", "a list of at least one Provider", "an empty list"),
+        (spec(providers=PROVIDER), "spec.providers", "a list", "an object"),
+        (
+            spec(providers=["./p.yaml", {"inline": "x"}]),
+            "spec.providers[1].inline",
+            "an object",
+            '"x"',
+        ),
+        (spec(tools=["./t.yaml", ""]), "spec.tools[1]", REFERENCE, '""'),
+        (spec(memory=[]), "spec.memory", REFERENCE, "an empty list"),
+        (spec(**{"tool\u202e\x1b": []}), "spec.tool??", "one of identity, memory", '"tool'),
+    ],
+)
 def test_6_a_manifest_beside_an_image_is_checked(bench, manifest, path, expected, found):
     with bench("serve", "--stdio") as agent:
         error = agent.call("claw.initialize", dict(INITIALIZE, manifest=manifest))["error"]
@@ -110,12 +162,30 @@ def test_6_a_manifest_beside_an_image_is_checked(bench, manifest, path, expected
         agent.initialize()
 
 
-@pytest.mark.parametrize("manifest", [
-    claw(claw=...), claw(claw="0.2.0"),
-    claw(metadata={"name": "a" * 63, "version": "1.0.0-rc.1", "labels": {"b": "c"},
-                   "annotations": {"d": 1}, "e": 1}),
-    spec(identity={"inline": {"personality": "x"}}, providers=[PROVIDER], tools=[], channels=[],
-         memory={"inline": {}}, world_models=["./w.yaml"])])
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        claw(claw=...),
+        claw(claw="0.2.0"),
+        claw(
+            metadata={
+                "name": "a" * 63,
+                "version": "1.0.0-rc.1",
+                "labels": {"b": "c"},
+                "annotations": {"d": 1},
+                "e": 1,
+            }
+        ),
+        spec(
+            identity={"inline": {"personality": "x"}},
+            providers=[PROVIDER],
+            tools=[],
+            channels=[],
+            memory={"inline": {}},
+            world_models=["./w.yaml"],
+        ),
+    ],
+)
 def test_6_what_the_manifest_beside_an_image_may_be(bench, manifest):
     with bench("serve", "--stdio") as agent:
         assert "result" in agent.call("claw.initialize", dict(INITIALIZE, manifest=manifest))

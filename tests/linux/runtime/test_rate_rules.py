@@ -1,4 +1,7 @@
-"""Rules with a ``rate_limit``, over what providers really used (CKP 0.2.0, 5.8), and what spent tokens refuse (-32021)."""
+"""Rules with a ``rate_limit``, over what providers really used (CKP 0.2.0, 5.8), and what spent
+tokens refuse (-32021).
+"""
+
 import json
 
 import pytest
@@ -8,8 +11,12 @@ from providers.project import World, answer, provider
 
 from clawlite.host.build.build import build_beside
 
-REFLEX = '[[rule]]\nwhen = "note {text:word}"\ncall = "note"\narguments = { text = "{text}" }\nthen = [{ say = "By the rules." }]\n'
-PRICES = '[prices."test-model"]\ninput = 1000\noutput = 1000\n'       # dollars for a million tokens: a dollar for a thousand
+REFLEX = (
+    '[[rule]]\nwhen = "note {text:word}"\ncall = "note"\narguments = { text = "{text}" }\n'
+    'then = [{ say = "By the rules." }]\n'
+)
+# dollars for a million tokens: a dollar for a thousand
+PRICES = '[prices."test-model"]\ninput = 1000\noutput = 1000\n'
 
 
 @pytest.fixture
@@ -22,7 +29,10 @@ def build(world, server, *rules, settings=PRICES, **more):
     world.build(provider(server, streaming=False), settings=settings, **more)
     path = world.folder / "project/claw.yaml"
     manifest = json.loads(path.read_text())
-    manifest["spec"]["policies"][0]["inline"]["rules"] = [*rules, {"id": "all", "action": "allow", "scope": "all"}]
+    manifest["spec"]["policies"][0]["inline"]["rules"] = [
+        *rules,
+        {"id": "all", "action": "allow", "scope": "all"},
+    ]
     path.write_text(json.dumps(manifest))
     world.image = build_beside(str(path.parent))
 
@@ -45,11 +55,36 @@ def note(agent, number):
     return answered(agent).get("error")
 
 
-@pytest.mark.parametrize("limit, tokens", [({"tokens_per_day": 1000}, 1000), ({"cost_per_day_usd": 1.0}, 1000), ({"tokens_per_day": 5000, "cost_per_day_usd": 1}, 1000)])
+@pytest.mark.parametrize(
+    "limit, tokens",
+    [
+        ({"tokens_per_day": 1000}, 1000),
+        ({"cost_per_day_usd": 1.0}, 1000),
+        ({"tokens_per_day": 5000, "cost_per_day_usd": 1}, 1000),
+    ],
+)
 def test_a_denial_denies_once_the_day_is_spent(world, limit, tokens):
-    """5.8 ``rate_limit``: it denies only what exceeds it, also after a restart; a provider may still be asked."""
-    with Server([answer("openai", False, "Dear.", tokens=tokens - 1), answer("openai", False, "And.", tokens=1), answer("openai", False, "More.")]) as server:
-        build(world, server, {"id": "spend", "action": "deny", "scope": "tool", "rate_limit": limit, "reason": "the day is over"})
+    """5.8 ``rate_limit``: it denies only what exceeds it, also after a restart; a provider may
+    still be asked.
+    """
+    with Server(
+        [
+            answer("openai", False, "Dear.", tokens=tokens - 1),
+            answer("openai", False, "And.", tokens=1),
+            answer("openai", False, "More."),
+        ]
+    ) as server:
+        build(
+            world,
+            server,
+            {
+                "id": "spend",
+                "action": "deny",
+                "scope": "tool",
+                "rate_limit": limit,
+                "reason": "the day is over",
+            },
+        )
         with world.start("run") as agent:
             agent.line("hello")
             agent.expect("Dear.\n")
@@ -58,7 +93,11 @@ def test_a_denial_denies_once_the_day_is_spent(world, limit, tokens):
             agent.line("hello")
             agent.expect("And.\n")
             error = note(agent, 2)
-            assert error["code"] == -32011 and error["data"]["rule_id"] == "spend" and "the day is over" in error["message"]
+            assert (
+                error["code"] == -32011
+                and error["data"]["rule_id"] == "spend"
+                and "the day is over" in error["message"]
+            )
         with world.start("run") as agent:
             open_session(agent)
             assert note(agent, 3)["data"]["rule_id"] == "spend" and world.ran("note") == ["n"]
@@ -68,8 +107,19 @@ def test_a_denial_denies_once_the_day_is_spent(world, limit, tokens):
 
 def test_a_permission_permits_until_then_and_the_next_rule_decides(world):
     with Server([answer("openai", False, "Dear.", tokens=10)]) as server:
-        build(world, server, {"id": "free", "action": "allow", "scope": "tool", "match": {"name": "note"}, "rate_limit": {"tokens_per_day": 10}},
-              {"id": "no", "action": "deny", "scope": "tool", "match": {"name": "note"}}, settings="")
+        build(
+            world,
+            server,
+            {
+                "id": "free",
+                "action": "allow",
+                "scope": "tool",
+                "match": {"name": "note"},
+                "rate_limit": {"tokens_per_day": 10},
+            },
+            {"id": "no", "action": "deny", "scope": "tool", "match": {"name": "note"}},
+            settings="",
+        )
         with world.start("run") as agent:
             open_session(agent)
             assert note(agent, 1) is None
@@ -88,7 +138,11 @@ def test_spent_tokens_refuse_the_provider_and_no_tool(world):
             agent.line("note it")
             assert "tokens_per_hour is 10000" in agent.expect("By the rules.\n")
             open_session(agent)
-            assert note(agent, 1) is None and world.ran("note") == ["it", "n"] and len(server.requests) == 1
+            assert (
+                note(agent, 1) is None
+                and world.ran("note") == ["it", "n"]
+                and len(server.requests) == 1
+            )
 
 
 def test_what_no_limit_asks_about_is_not_counted(world):

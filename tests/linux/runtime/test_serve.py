@@ -1,4 +1,7 @@
-"""``clawlite serve --stdio``: hostile records, slow tools, the end, and a second session on the same process."""
+"""``clawlite serve --stdio``: hostile records, slow tools, the end, and a second session on the
+same process.
+"""
+
 import json
 import signal
 import time
@@ -10,18 +13,44 @@ STATUS = b'{"jsonrpc":"2.0","id":7,"method":"claw.status"}'
 PARSE, REQUEST, METHOD, PARAMS = -32700, -32600, -32601, -32602
 # One line in, exactly one error out; then the agent still serves.
 HOSTILE = [
-    (b"garbage", PARSE), (b"{", PARSE), (b"{]", PARSE), (b"[" * 50000 + b"]" * 50000, PARSE), (b"[" * 50000, PARSE),
-    (b'{"a":' * 50000 + b"1" + b"}" * 50000, PARSE), (b"\xff\xfe", PARSE), (b'{"id":"\xed\xa0\x80"}', PARSE),
-    (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"claw.status"}', PARSE), (b'{"id":"\\ud800"}', PARSE), (b"NaN", PARSE),
-    (b'{"id":1e999}', PARSE), (b'{"id":' + b"9" * 5000 + b"}", PARSE), (b"01", PARSE), (b'{"a":1,}', PARSE), (b"{'a':1}", PARSE),
-    (b'{"a":"\x01"}', PARSE), (b"\x00", PARSE), (b"\xef\xbb\xbf" + STATUS, PARSE), (STATUS + b"x", PARSE), (STATUS * 2, PARSE),
-    (b'"' + b"x" * 2000000 + b'"', REQUEST), (b"x" * 2000000, REQUEST),
-    (b"null", REQUEST), (b"true", REQUEST), (b"1", REQUEST), (b'"claw.status"', REQUEST), (b"[]", REQUEST), (b"{}", REQUEST),
+    (b"garbage", PARSE),
+    (b"{", PARSE),
+    (b"{]", PARSE),
+    (b"[" * 50000 + b"]" * 50000, PARSE),
+    (b"[" * 50000, PARSE),
+    (b'{"a":' * 50000 + b"1" + b"}" * 50000, PARSE),
+    (b"\xff\xfe", PARSE),
+    (b'{"id":"\xed\xa0\x80"}', PARSE),
+    (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"claw.status"}', PARSE),
+    (b'{"id":"\\ud800"}', PARSE),
+    (b"NaN", PARSE),
+    (b'{"id":1e999}', PARSE),
+    (b'{"id":' + b"9" * 5000 + b"}", PARSE),
+    (b"01", PARSE),
+    (b'{"a":1,}', PARSE),
+    (b"{'a':1}", PARSE),
+    (b'{"a":"\x01"}', PARSE),
+    (b"\x00", PARSE),
+    (b"\xef\xbb\xbf" + STATUS, PARSE),
+    (STATUS + b"x", PARSE),
+    (STATUS * 2, PARSE),
+    (b'"' + b"x" * 2000000 + b'"', REQUEST),
+    (b"x" * 2000000, REQUEST),
+    (b"null", REQUEST),
+    (b"true", REQUEST),
+    (b"1", REQUEST),
+    (b'"claw.status"', REQUEST),
+    (b"[]", REQUEST),
+    (b"{}", REQUEST),
     (b"[" + b",".join([STATUS] * 65) + b"]", REQUEST),
-    (b'{"jsonrpc":"1.0","id":1,"method":"claw.status"}', REQUEST), (b'{"jsonrpc":"2.0","id":1}', REQUEST),
-    (b'{"jsonrpc":"2.0","id":true,"method":"claw.status"}', REQUEST), (b'{"jsonrpc":"2.0","id":{},"method":"claw.status"}', REQUEST),
-    (b'{"jsonrpc":"2.0","id":1,"method":5}', REQUEST), (b'{"jsonrpc":"2.0","id":1,"method":"claw.status","params":5}', REQUEST),
-    (b'{"jsonrpc":"2.0","id":1,"method":"nope"}', METHOD), (b'{"jsonrpc":"2.0","id":1,"method":"claw.memory.query"}', METHOD),
+    (b'{"jsonrpc":"1.0","id":1,"method":"claw.status"}', REQUEST),
+    (b'{"jsonrpc":"2.0","id":1}', REQUEST),
+    (b'{"jsonrpc":"2.0","id":true,"method":"claw.status"}', REQUEST),
+    (b'{"jsonrpc":"2.0","id":{},"method":"claw.status"}', REQUEST),
+    (b'{"jsonrpc":"2.0","id":1,"method":5}', REQUEST),
+    (b'{"jsonrpc":"2.0","id":1,"method":"claw.status","params":5}', REQUEST),
+    (b'{"jsonrpc":"2.0","id":1,"method":"nope"}', METHOD),
+    (b'{"jsonrpc":"2.0","id":1,"method":"claw.memory.query"}', METHOD),
     (b'{"jsonrpc":"2.0","id":1,"method":"' + b"m" * 10000 + b'"}', METHOD),
     (b'{"jsonrpc":"2.0","id":1,"method":"claw.tool.call","params":[]}', PARAMS),
     (b'{"jsonrpc":"2.0","id":1,"method":"claw.tool.call","params":{}}', PARAMS),
@@ -35,15 +64,26 @@ def test_every_hostile_line_gets_one_error_and_the_agent_serves_on(bench):
             agent.send(line + b"\n")
             answer = agent.message()
             assert answer["error"]["code"] == code, (line[:60], answer)
-            assert answer["error"]["message"] and len(json.dumps(answer)) < 1000, (line[:60], answer)
+            assert answer["error"]["message"] and len(json.dumps(answer)) < 1000, (
+                line[:60],
+                answer,
+            )
             assert agent.is_serving(), line[:60]
         agent.end()
         assert agent.wait() == 0 and agent.errors() == ""
 
 
-@pytest.mark.parametrize("arguments, said", [
-    ({"ms": "5"}, "pump: at arguments.ms: expected an integer"), ({}, "ms"), ({"ms": 5, "mss": 1}, "mss"), ({"ms": 1.5}, "arguments.ms"),
-    ({"ms": True}, "arguments.ms"), ([], "object")])
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ({"ms": "5"}, "pump: at arguments.ms: expected an integer"),
+        ({}, "ms"),
+        ({"ms": 5, "mss": 1}, "mss"),
+        ({"ms": 1.5}, "arguments.ms"),
+        ({"ms": True}, "arguments.ms"),
+        ([], "object"),
+    ],
+)
 def test_bad_arguments_are_told_by_path(bench, marks, arguments, said):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
@@ -58,10 +98,24 @@ def test_bad_arguments_are_told_by_path(bench, marks, arguments, said):
 def test_half_of_a_surrogate_pair_in_params_is_answered_to_who_asked(bench):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
-        for id, shown, code in (('"a"', "a", PARAMS), ('""', "", PARAMS), ("7", 7, PARAMS), ('"\\ud800"', None, -32700), ("null", None, -32700), ("{}", None, -32700)):
-            agent.line('{"jsonrpc":"2.0","id":%s,"method":"claw.tool.call","params":{"name":"pump","arguments":{"ms":"x\\udfff"}}}' % id)
+        for id, shown, code in (
+            ('"a"', "a", PARAMS),
+            ('""', "", PARAMS),
+            ("7", 7, PARAMS),
+            ('"\\ud800"', None, -32700),
+            ("null", None, -32700),
+            ("{}", None, -32700),
+        ):
+            agent.line(
+                '{"jsonrpc":"2.0","id":%s,"method":"claw.tool.call","params":{"name":"pump","arguments":{"ms":"x\\udfff"}}}'
+                % id
+            )
             answer = agent.message()
-            assert answer["error"]["code"] == code and answer["id"] == shown and "surrogate" in answer["error"]["message"], answer
+            assert (
+                answer["error"]["code"] == code
+                and answer["id"] == shown
+                and "surrogate" in answer["error"]["message"]
+            ), answer
         agent.line('{"jsonrpc":"2.0","id":1,"method":"\\ud800"}')
         assert agent.message()["error"]["code"] == -32700 and agent.is_serving()
 
@@ -69,8 +123,12 @@ def test_half_of_a_surrogate_pair_in_params_is_answered_to_who_asked(bench):
 def test_notifications_and_responses_and_empty_lines_are_not_answered(bench):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
-        agent.send(b'{"jsonrpc":"2.0","method":"claw.status"}\n{"jsonrpc":"2.0","method":"nope"}\n\n\r\n\x1e\n'
-                   b'{"jsonrpc":"2.0","id":1,"result":{}}\n{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}\n')
+        agent.send(
+            b'{"jsonrpc":"2.0","method":"claw.status"}\n{"jsonrpc":"2.0","method":"nope"}\n'
+            b"\n\r\n\x1e\n"
+            b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+            b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}\n'
+        )
         assert agent.is_serving()
 
 
@@ -78,7 +136,7 @@ def test_batches_are_answered_as_batches(bench):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
         call = json.dumps(tool_call("quick", number=9)).encode()
-        agent.send(b'[' + STATUS + b',{"jsonrpc":"2.0","method":"claw.status"},5,' + call + b"]\n")
+        agent.send(b"[" + STATUS + b',{"jsonrpc":"2.0","method":"claw.status"},5,' + call + b"]\n")
         answers = agent.message()
         assert sorted(str(answer["id"]) for answer in answers) == ["7", "9", "None"]
         assert agent.is_serving()
@@ -87,7 +145,7 @@ def test_batches_are_answered_as_batches(bench):
 def test_ids_come_back_as_they_were(bench):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
-        for id in ("", "ü🌱", 0, -1, 2 ** 53, 1.5, None):
+        for id in ("", "ü🌱", 0, -1, 2**53, 1.5, None):
             assert agent.call("claw.status", id=id)["id"] == id
 
 
@@ -122,7 +180,8 @@ def test_end_of_input_with_a_call_under_way_ends_it_and_the_call_is_answered(ben
         eventually((marks / "pump-on").exists)
         before = time.monotonic()
         agent.end()
-        assert agent.wait() == 0 and time.monotonic() - before < 50       # and not the minute that the pump runs
+        # and not the minute that the pump runs
+        assert agent.wait() == 0 and time.monotonic() - before < 50
         assert (marks / "pump-off").exists()
         answer = json.loads(agent.unread)
         assert answer["id"] == 5 and "error" in answer
@@ -156,7 +215,8 @@ def test_a_cut_last_record_is_an_error(bench):
         assert json.loads(agent.unread)["error"]["code"] == PARSE
 
 
-SIGNALS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]      # docs/errors.md, exit codes
+# docs/errors.md, exit codes
+SIGNALS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 
 
 @pytest.mark.parametrize("number, code", SIGNALS)
@@ -168,23 +228,34 @@ def test_a_signal_ends_it_with_the_pump_off_and_its_call_is_answered(bench, mark
         agent.signal(number)
         assert agent.wait() == code
         assert (marks / "pump-off").exists() and agent.errors() == ""
-        assert json.loads(agent.unread)["error"] == {"code": REQUEST, "message": "the agent stopped before this call ended"}
+        assert json.loads(agent.unread)["error"] == {
+            "code": REQUEST,
+            "message": "the agent stopped before this call ended",
+        }
 
 
 @pytest.mark.parametrize("number, code", SIGNALS)
-def test_calls_that_end_soon_after_a_signal_have_their_results(bench, marks, tmp_path, number, code):
+def test_calls_that_end_soon_after_a_signal_have_their_results(
+    bench, marks, tmp_path, number, code
+):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
         for at in range(3):
             agent.line(json.dumps(dict(tool_call("pump", {"ms": 300}, 10 + at), id=10 + at)))
-        eventually(lambda: (marks / "pump-on").exists() and len((marks / "pump-on").read_text()) == 3)
+        eventually(
+            lambda: (marks / "pump-on").exists() and len((marks / "pump-on").read_text()) == 3
+        )
         agent.signal(number)
         assert agent.wait() == code
         answers = [json.loads(line) for line in agent.unread.splitlines()]
         assert sorted(answer["id"] for answer in answers) == [10, 11, 12]
         assert all(answer["result"]["isError"] is False for answer in answers)
-        ways = [(event["from"], event["to"]) for path in (tmp_path / "home").rglob("log.jsonl")
-                for event in map(json.loads, path.read_text().splitlines()) if event["event"] == "lifecycle.transition"]
+        ways = [
+            (event["from"], event["to"])
+            for path in (tmp_path / "home").rglob("log.jsonl")
+            for event in map(json.loads, path.read_text().splitlines())
+            if event["event"] == "lifecycle.transition"
+        ]
         assert ways[-2:] == [("READY", "STOPPING"), ("STOPPING", "STOPPED")]
 
 
@@ -194,11 +265,22 @@ def test_a_signal_ends_a_shutdown_that_would_drain_for_a_day(bench, marks, numbe
         agent.initialize()
         agent.line(json.dumps(tool_call("pump", {"ms": 60000})))
         eventually((marks / "pump-on").exists)
-        agent.line(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "claw.shutdown", "params": {"timeout_ms": 86400000}}))
+        agent.line(
+            json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "id": 9,
+                    "method": "claw.shutdown",
+                    "params": {"timeout_ms": 86400000},
+                }
+            )
+        )
         assert agent.call("claw.status")["result"]["state"] == "STOPPING"
         agent.signal(number)
         assert agent.wait() == code
-        assert [json.loads(line).get("result") for line in agent.unread.splitlines()][-1] == {"drained": False}
+        assert [json.loads(line).get("result") for line in agent.unread.splitlines()][-1] == {
+            "drained": False
+        }
 
 
 @pytest.mark.parametrize("number, code", SIGNALS)
@@ -210,7 +292,9 @@ def test_a_signal_ends_it_while_a_handler_hangs(bench, marks, number, code):
         agent.signal(number)
         assert agent.wait() == code
         assert (marks / "hang-off").exists() and agent.errors() == ""
-        assert json.loads(agent.unread)["result"]["isError"], "it was ended by the signal, and says so"
+        assert json.loads(agent.unread)["result"]["isError"], (
+            "it was ended by the signal, and says so"
+        )
 
 
 def test_a_second_ctrl_c_leaves_at_once(bench, marks):
@@ -228,9 +312,11 @@ def test_a_slow_generator_never_delays_a_status(bench, marks):
         agent.initialize()
         for number in range(20):
             agent.line(json.dumps(tool_call("pump", {"ms": 600000}, 100 + number)))
-        eventually(lambda: (marks / "pump-on").exists() and len((marks / "pump-on").read_text()) == 20)
+        eventually(
+            lambda: (marks / "pump-on").exists() and len((marks / "pump-on").read_text()) == 20
+        )
         for _ in range(50):
-            assert agent.is_serving()       # before its deadline: the pumps run ten minutes
+            assert agent.is_serving()  # before its deadline: the pumps run ten minutes
 
 
 def test_one_request_id_twice_waits_for_the_first_and_gets_the_same(bench, marks):
@@ -238,20 +324,32 @@ def test_one_request_id_twice_waits_for_the_first_and_gets_the_same(bench, marks
         agent.initialize()
         for id in (3, 4):
             agent.line(json.dumps(dict(tool_call("careful", number=3), id=id)))
-        assert agent.call("claw.tool.approve", {"request_id": UUID % 3})["result"] == {"acknowledged": True}
+        assert agent.call("claw.tool.approve", {"request_id": UUID % 3})["result"] == {
+            "acknowledged": True
+        }
         for id in (3, 4):
             answer = agent.message()
             assert answer["id"] == id and answer["result"]["content"][0]["text"] == "careful ran"
         assert (marks / "careful").read_text() == "x"
-        assert agent.call("claw.tool.approve", {"request_id": UUID % 3})["result"] == {"acknowledged": False}
+        assert agent.call("claw.tool.approve", {"request_id": UUID % 3})["result"] == {
+            "acknowledged": False
+        }
 
 
 def test_too_many_calls_are_refused_by_number(bench):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
-        agent.send("".join(json.dumps(tool_call("careful", number=number)) + "\n" for number in range(1, 1026)))
+        agent.send(
+            "".join(
+                json.dumps(tool_call("careful", number=number)) + "\n" for number in range(1, 1026)
+            )
+        )
         answer = agent.message()
-        assert answer["id"] == 1025 and answer["error"]["code"] == REQUEST and "1024" in answer["error"]["message"]
+        assert (
+            answer["id"] == 1025
+            and answer["error"]["code"] == REQUEST
+            and "1024" in answer["error"]["message"]
+        )
         assert agent.is_serving()
 
 
@@ -260,7 +358,9 @@ def test_shutdown_drains_and_a_new_session_opens_on_the_same_process(bench, mark
         for number in (5, 15):
             agent.initialize()
             agent.line(json.dumps(dict(tool_call("pump", {"ms": 200}, number), id=5)))
-            agent.line('{"jsonrpc":"2.0","id":6,"method":"claw.shutdown","params":{"timeout_ms":5000}}')
+            agent.line(
+                '{"jsonrpc":"2.0","id":6,"method":"claw.shutdown","params":{"timeout_ms":5000}}'
+            )
             assert agent.call("claw.status", id=8)["result"]["state"] == "STOPPING"
             assert agent.message()["result"]["content"][0]["text"] == "Pumped."
             assert agent.message() == {"jsonrpc": "2.0", "id": 6, "result": {"drained": True}}
@@ -300,8 +400,11 @@ def test_a_tool_does_not_read_the_operators_records(tmp_path):
     from agents import BENCH, Agent, linux
 
     from clawlite.host.build.build import build_beside
+
     for name, text in BENCH.items():
-        (tmp_path / name).write_text(text.replace("return \"quick ran\"", "return repr(os.read(0, 99))"))
+        (tmp_path / name).write_text(
+            text.replace('return "quick ran"', "return repr(os.read(0, 99))")
+        )
     with Agent(linux("serve", build_beside(str(tmp_path)), "--stdio"), tmp_path / "home") as agent:
         agent.initialize()
         agent.send(json.dumps(tool_call("quick", number=2)).encode() + b"\n" + STATUS + b"\n")

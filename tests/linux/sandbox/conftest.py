@@ -1,4 +1,5 @@
 """The places where the tests of the sandbox run."""
+
 import pytest
 from sandbox_places import host
 

@@ -1,4 +1,7 @@
-"""A workspace around the agent's own state (a mounted home), and one in it: what is hidden stays so."""
+"""A workspace around the agent's own state (a mounted home), and one in it: what is hidden stays
+so.
+"""
+
 import contextlib
 import os
 
@@ -31,17 +34,33 @@ def wide(request):
 def test_a_command_does_not_see_the_state(wide):
     mounts = [[str(wide.folder), True]]
     assert wide.shell("cat %s/ws/hello" % wide.folder, mounts=mounts)["output"] == "hello-benign"
-    said = wide.shell("cd %s; cat state/secrets/key; cat < state/secrets/key; ls state; echo x > state/new; mv state other && cat other/secrets/key" % wide.folder,
-                      mounts=mounts)
-    assert "canary" not in said["output"] and not (wide.folder / "state" / "new").exists() and (wide.folder / "state").exists()
+    said = wide.shell(
+        "cd %s; cat state/secrets/key; cat < state/secrets/key; ls state; echo x > "
+        "state/new; mv state other && cat other/secrets/key" % wide.folder,
+        mounts=mounts,
+    )
+    assert (
+        "canary" not in said["output"]
+        and not (wide.folder / "state" / "new").exists()
+        and (wide.folder / "state").exists()
+    )
 
 
-@pytest.mark.parametrize("path", ["{folder}/state/secrets/key", "state/secrets/key", "ws/../state/secrets/key"])
+@pytest.mark.parametrize(
+    "path", ["{folder}/state/secrets/key", "state/secrets/key", "ws/../state/secrets/key"]
+)
 def test_a_file_tool_does_not_see_the_state(wide, path):
     mounts = [[str(wide.folder), True]]
     for name, more in (("read-file", {}), ("write-file", {"content": "x"}), ("list-directory", {})):
-        asked = {"name": name, "arguments": dict(more, path=path.format(folder=wide.folder)), "files": [2, mounts, []], "hidden": [str(wide.folder / "state")]}
-        good, value = wide.run(["builtin", "clawlite.linux.tools.file_tools", "run_inside", asked], mounts=mounts)
+        asked = {
+            "name": name,
+            "arguments": dict(more, path=path.format(folder=wide.folder)),
+            "files": [2, mounts, []],
+            "hidden": [str(wide.folder / "state")],
+        }
+        good, value = wide.run(
+            ["builtin", "clawlite.linux.tools.file_tools", "run_inside", asked], mounts=mounts
+        )
         assert not good and value[0] == "SandboxDenied", value
 
 
@@ -58,12 +77,22 @@ def inner(request):
 @pytest.mark.parametrize("files", [1, 2, 3])
 def test_a_workspace_in_the_state_shows_no_more_of_it(inner, files):
     state = inner.folder / "state"
-    said = inner.shell("cat hello; cat ../secrets/key; cat {0}/secrets/key; ls {0}; ls ..; echo x > {0}/new".format(state), files=files, mounts=[])
-    assert "hello-benign" in said["output"] and "canary" not in said["output"] and "secrets\n" not in said["output"]
+    said = inner.shell(
+        "cat hello; cat ../secrets/key; cat {0}/secrets/key; ls {0}; ls ..; echo x "
+        "> {0}/new".format(state),
+        files=files,
+        mounts=[],
+    )
+    assert (
+        "hello-benign" in said["output"]
+        and "canary" not in said["output"]
+        and "secrets\n" not in said["output"]
+    )
     assert not (state / "new").exists()
 
 
 # -- root's home is closed to the user of the tools
+
 
 def _closed(place):
     """Make the workspace of *place* below a folder that only root may enter, like its home."""
@@ -101,5 +130,8 @@ def test_where_tools_cannot_get_into_the_workspace_the_folder_is_named():
         ws = _closed(place)
         good, value = place.run(["command", ["true"]], files=P.FULL, mounts=[])
         assert not good
-        assert value[2] == "%s: Permission denied: uid 65534 of the tools may not enter %s" % (ws, ws.parent)
+        assert value[2] == "%s: Permission denied: uid 65534 of the tools may not enter %s" % (
+            ws,
+            ws.parent,
+        )
         assert value[3].startswith("run the agent as another user than root")

@@ -1,4 +1,5 @@
 """Nothing outlives a call, whoever is killed."""
+
 import os
 import signal
 import time
@@ -28,16 +29,22 @@ def _until(count: int, mark: str):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("profile, user", [("N", "user"), ("N", "root"), ("L", "user"), ("L", "root")])
+@pytest.mark.parametrize(
+    "profile, user", [("N", "user"), ("N", "root"), ("L", "user"), ("L", "root")]
+)
 @pytest.mark.parametrize("victim", ["agent", "server", "line"])
 def test_killed(profile, user, victim):
     mark = "7%d" % (time.time_ns() % 1000000)
     with host(profile, user == "root") as place:
         agent = place.ask(agent=True)
-        command = "(setsid sh -c 'trap \"\" TERM; sleep %s & sleep %s' &) ; sleep %s" % (mark, mark, mark)
+        command = "(setsid sh -c 'trap \"\" TERM; sleep %s & sleep %s' &) ; sleep %s" % (
+            mark,
+            mark,
+            mark,
+        )
         place.ask(start=True, profile={}, job=["command", ["sh", "-c", command]])
         _until(3, mark)
-        if victim == "line":                # it ends in order, with a call under way
+        if victim == "line":  # it ends in order, with a call under way
             pass
         else:
             os.kill(agent["pid"] if victim == "agent" else agent["server"], signal.SIGKILL)

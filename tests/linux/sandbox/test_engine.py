@@ -1,4 +1,5 @@
 """Jobs and their outcomes, whatever profile this machine has."""
+
 import array
 import contextlib
 import os
@@ -51,7 +52,14 @@ def _function(body: str, generator=False, **arguments) -> Function:
 
 def test_a_command_gives_its_output_and_exit_code(player):
     good, value = player.run(profile(), _shell("echo out; echo err >&2; exit 3"))
-    assert good and value == {"exit_code": 3, "output": "out\nerr\n", "truncated": False, "original_bytes": 8, "ended": "", "note": ""}
+    assert good and value == {
+        "exit_code": 3,
+        "output": "out\nerr\n",
+        "truncated": False,
+        "original_bytes": 8,
+        "ended": "",
+        "note": "",
+    }
 
 
 def test_a_signal_is_128_and_its_number(player):
@@ -87,44 +95,69 @@ def test_a_program_that_does_not_exist_is_an_error_with_its_name(player):
 
 def test_the_workspace_is_where_a_command_starts_and_it_stays(player, engine):
     assert player.run(profile(), _shell("echo kept > note"))[0]
-    assert player.run(profile(), _shell('cat note "$WORKSPACE/note" "$HOME/note"'))[1]["output"] == "kept\n" * 3
+    assert (
+        player.run(profile(), _shell('cat note "$WORKSPACE/note" "$HOME/note"'))[1]["output"]
+        == "kept\n" * 3
+    )
 
 
 def test_a_denied_path_of_the_agents_own_workspace_is_made_to_be_covered(player, engine):
     if engine.report()["profile"] == "N":
-        value = player.run(profile(denied=["/workspace/.env"]), _shell("echo x > .env; mkdir .env/x; ls .env; cat .env"))[1]
+        value = player.run(
+            profile(denied=["/workspace/.env"]),
+            _shell("echo x > .env; mkdir .env/x; ls .env; cat .env"),
+        )[1]
         assert value["exit_code"] != 0
         assert player.run(profile(), _shell("rmdir .env && echo gone"))[1]["output"] == "gone\n"
 
 
 def test_output_is_cut_at_its_limit_and_says_so(player):
     for size, cut in ((9, False), (10, False), (11, True), (1000000, True)):
-        value = player.run(profile(max_output_bytes=10), _shell("head -c %d /dev/zero | tr '\\0' x" % size))[1]
-        assert (value["output"], value["truncated"], value["original_bytes"]) == ("x" * min(size, 10), cut, size)
+        value = player.run(
+            profile(max_output_bytes=10), _shell("head -c %d /dev/zero | tr '\\0' x" % size)
+        )[1]
+        assert (value["output"], value["truncated"], value["original_bytes"]) == (
+            "x" * min(size, 10),
+            cut,
+            size,
+        )
 
 
 def test_output_that_is_no_utf8_stays_within_the_limit(player):
-    value = player.run(profile(max_output_bytes=10), _shell("head -c 10 /dev/zero | tr '\\0' '\\377'"))[1]
-    assert len(value["output"].encode()) <= 10 and value["truncated"] and value["original_bytes"] == 10
+    value = player.run(
+        profile(max_output_bytes=10), _shell("head -c 10 /dev/zero | tr '\\0' '\\377'")
+    )[1]
+    assert (
+        len(value["output"].encode()) <= 10 and value["truncated"] and value["original_bytes"] == 10
+    )
 
 
 def test_a_timeout_ends_the_tree_that_will_not_hear(player):
     start = time.monotonic()
-    good, error = player.run(profile(timeout_ms=200), _shell("trap '' TERM; sleep 60 & setsid sleep 60 & wait"))
+    good, error = player.run(
+        profile(timeout_ms=200), _shell("trap '' TERM; sleep 60 & setsid sleep 60 & wait")
+    )
     assert not good and isinstance(error, ToolTimeout)
-    assert 0.6 < time.monotonic() - start < 50          # the half second that TERM is given, and not the minute that they sleep
+    # the half second that TERM is given, and not the minute that they sleep
+    assert 0.6 < time.monotonic() - start < 50
 
 
 def test_a_tree_that_hears_term_has_half_a_second(player):
-    good, error = player.run(profile(timeout_ms=200), _shell("trap 'echo bye > heard; exit' TERM; while :; do sleep 0.02; done"))
+    good, error = player.run(
+        profile(timeout_ms=200),
+        _shell("trap 'echo bye > heard; exit' TERM; while :; do sleep 0.02; done"),
+    )
     assert isinstance(error, ToolTimeout)
     assert player.run(profile(), _shell("cat heard"))[1]["output"] == "bye\n"
 
 
 def test_the_call_ends_when_its_command_does_whoever_is_left(player):
     start = time.monotonic()
-    assert player.run(profile(), _shell("(setsid sleep 60 &) ; sleep 60 & echo done"))[1]["output"] == "done\n"
-    assert time.monotonic() - start < 50               # and not the minute that they sleep
+    assert (
+        player.run(profile(), _shell("(setsid sleep 60 &) ; sleep 60 & echo done"))[1]["output"]
+        == "done\n"
+    )
+    assert time.monotonic() - start < 50  # and not the minute that they sleep
 
 
 def test_a_cancelled_call_says_nothing_more(player, engine):
@@ -138,7 +171,12 @@ def test_calls_beyond_those_at_once_wait_and_one_too_many_is_refused(player, eng
     numbers = [player.start(profile(), _shell("sleep 600")) for _ in range(MAX_CALLS + MAX_QUEUE)]
     assert player.outcomes == {} and engine.is_busy
     good, error = player.run(profile(), _shell("true"))
-    assert not good and isinstance(error, InvalidRequest) and error.data["ran"] is False and str(MAX_QUEUE) in error.message
+    assert (
+        not good
+        and isinstance(error, InvalidRequest)
+        and error.data["ran"] is False
+        and str(MAX_QUEUE) in error.message
+    )
     engine.cancel(numbers.pop())
     numbers.append(player.start(profile(), _shell("sleep 600")))
     assert player.outcomes == {}, "the place of one that was cancelled is free"
@@ -148,9 +186,14 @@ def test_calls_beyond_those_at_once_wait_and_one_too_many_is_refused(player, eng
     assert player.run(profile(), _shell("true"))[0]
 
 
-def test_those_that_wait_run_in_their_order_and_the_wait_takes_nothing_of_their_time(player, engine):
+def test_those_that_wait_run_in_their_order_and_the_wait_takes_nothing_of_their_time(
+    player, engine
+):
     held = [player.start(profile(), _shell("sleep 600")) for _ in range(MAX_CALLS)]
-    waiting = [player.start(profile(), _shell("echo %d >> order" % at), now_ms() + 60000) for at in range(4)]
+    waiting = [
+        player.start(profile(), _shell("echo %d >> order" % at), now_ms() + 60000)
+        for at in range(4)
+    ]
     gone = player.start(profile(), _shell("echo gone >> order"))
     late = player.start(profile(), _shell("echo late >> order"), now_ms())
     engine.cancel(gone)
@@ -158,13 +201,20 @@ def test_those_that_wait_run_in_their_order_and_the_wait_takes_nothing_of_their_
     assert engine.deadline() == 0, "there is room: the loop need not wait for anything"
     assert all(player.wait(number)[0] for number in waiting)
     assert isinstance(player.wait(late)[1], ToolTimeout), "its time was over before it came"
-    assert player.run(profile(), _shell("cat order"))[1]["output"].split()[:4] == ["0", "1", "2", "3"]
+    assert player.run(profile(), _shell("cat order"))[1]["output"].split()[:4] == [
+        "0",
+        "1",
+        "2",
+        "3",
+    ]
     for number in held:
         engine.cancel(number)
 
 
 def test_a_function_returns_its_value(player):
-    assert player.run(profile(), _function("def f(a, b):\n    return {'sum': a + b, 'of': [a, b]}\n", a=1, b=2)) == (True, {"sum": 3, "of": [1, 2]})
+    assert player.run(
+        profile(), _function("def f(a, b):\n    return {'sum': a + b, 'of': [a, b]}\n", a=1, b=2)
+    ) == (True, {"sum": 3, "of": [1, 2]})
 
 
 def test_a_long_value_comes_whole(player):
@@ -174,37 +224,61 @@ def test_a_long_value_comes_whole(player):
 
 
 def test_a_value_beyond_the_limit_comes_whole_to_be_cut(player):
-    good, value = player.run(profile(max_output_bytes=1000), _function("def f():\n    return 'x' * 200000\n"))
+    good, value = player.run(
+        profile(max_output_bytes=1000), _function("def f():\n    return 'x' * 200000\n")
+    )
     assert good and len(value) == 200000
 
 
 def test_a_value_that_nobody_would_hold_is_refused(player):
-    good, error = player.run(profile(max_output_bytes=1000), _function("def f():\n    return 'x' * 5000000\n"))
+    good, error = player.run(
+        profile(max_output_bytes=1000), _function("def f():\n    return 'x' * 5000000\n")
+    )
     assert not good and "4194304 bytes" in error.message
 
 
-@pytest.mark.parametrize("body, said", [
-    ("def f():\n    raise ValueError('odd')\n", "ValueError: odd"),
-    ("def f():\n    raise SystemExit\n", "SystemExit"),
-    ("def f():\n    return object()\n", "TypeError"),
-    ("def f(:\n", "SyntaxError"),
-    ("def f():\n    import os\n    os._exit(7)\n", "exit code 7"),
-    ("def f():\n    import os\n    os.kill(os.getpid(), 11)\n", "exit code 139"),
-])
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ("def f():\n    raise ValueError('odd')\n", "ValueError: odd"),
+        ("def f():\n    raise SystemExit\n", "SystemExit"),
+        ("def f():\n    return object()\n", "TypeError"),
+        ("def f(:\n", "SyntaxError"),
+        ("def f():\n    import os\n    os._exit(7)\n", "exit code 7"),
+        ("def f():\n    import os\n    os.kill(os.getpid(), 11)\n", "exit code 139"),
+    ],
+)
 def test_what_a_function_raises_is_its_outcome(player, body, said):
     good, error = player.run(profile(), _function(body))
     assert not good and type(error) is ClawError and said in error.message
 
 
 def test_what_a_child_says_out_of_turn_is_bounded(player):
-    """The maker's code can reach the line to the agent, which believes nothing that comes from it."""
-    find = ("import json, os, _socket\ndef f(say):\n    for fd in range(3, 64):\n        try:\n            if os.readlink('/proc/self/fd/%d' % fd).startswith('socket:'):\n"
-            "                _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fd).send(say.encode())\n"
-            "        except OSError:\n            pass\n    os._exit(0)\n")
-    for said, expected in (("R{", "not JSON"), ("R" + "[" * 100, "not JSON"), ("Xnull", "another form"), ("X{}", "another form"), ("Q5", "another form"),
-                           ('Q{"ask":""}', "expected"), ("Z1", "exit code 0"), ('X{"code":-32603,"message":"' + "m" * 9000 + '","hint":"","data":null}', "m" * 50)):
+    """The maker's code can reach the line to the agent, which believes nothing that comes from
+    it.
+    """
+    find = (
+        "import json, os, _socket\ndef f(say):\n    for fd in range(3, 64):\n        try:\n   "
+        "         if os.readlink('/proc/self/fd/%d' % fd).startswith('socket:'):\n"
+        "                _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, "
+        "fd).send(say.encode())\n"
+        "        except OSError:\n            pass\n    os._exit(0)\n"
+    )
+    for said, expected in (
+        ("R{", "not JSON"),
+        ("R" + "[" * 100, "not JSON"),
+        ("Xnull", "another form"),
+        ("X{}", "another form"),
+        ("Q5", "another form"),
+        ('Q{"ask":""}', "expected"),
+        ("Z1", "exit code 0"),
+        ('X{"code":-32603,"message":"' + "m" * 9000 + '","hint":"","data":null}', "m" * 50),
+    ):
         good, error = player.run(profile(), _function(find, say=said))
-        assert good is False and expected in error.message and len(error.message) <= 4000, (said[:20], error)
+        assert good is False and expected in error.message and len(error.message) <= 4000, (
+            said[:20],
+            error,
+        )
 
 
 def test_arguments_that_are_no_json_are_refused(player):
@@ -213,7 +287,10 @@ def test_arguments_that_are_no_json_are_refused(player):
 
 
 def test_a_generator_waits_asks_and_goes_on(player, engine):
-    source = "def f(word):\n    yield 5\n    said = yield {'ask': word + '?', 'max_tokens': 9}\n    return said.upper()\n"
+    source = (
+        "def f(word):\n    yield 5\n    said = yield {'ask': word + '?', 'max_tokens': 9}\n  "
+        "  return said.upper()\n"
+    )
     number = player.start(profile(), _function(source, True, word="well"))
     assert player.wait(number) == (None, ("well?", 9))
     engine.resume(number, (True, "yes" * 100000))
@@ -226,7 +303,10 @@ def test_a_question_that_is_none_ends_the_call(player):
 
 
 def test_a_question_that_failed_is_raised_where_it_was_asked(player, engine):
-    source = "def f():\n    try:\n        yield {'ask': 'x'}\n    except Exception as e:\n        return 'no: %s' % e\n"
+    source = (
+        "def f():\n    try:\n        yield {'ask': 'x'}\n    except Exception as e:\n        "
+        "return 'no: %s' % e\n"
+    )
     number = player.start(profile(), _function(source, True))
     assert player.wait(number)[0] is None
     engine.resume(number, (False, ClawError("nobody there")))
@@ -234,15 +314,20 @@ def test_a_question_that_failed_is_raised_where_it_was_asked(player, engine):
 
 
 def test_finally_runs_when_the_time_is_over(player):
-    source = ("def f():\n    try:\n        while True:\n            yield 1000\n    finally:\n"
-              "        open('closed', 'w').write('valve shut')\n")
+    source = (
+        "def f():\n    try:\n        while True:\n            yield 1000\n    finally:\n"
+        "        open('closed', 'w').write('valve shut')\n"
+    )
     assert isinstance(player.run(profile(timeout_ms=200), _function(source, True))[1], ToolTimeout)
     assert player.run(profile(), _shell("cat closed"))[1]["output"] == "valve shut"
 
 
 def test_a_builtin_is_a_function_of_clawlite(player):
     uri = "claw://local/tool/x"
-    assert player.run(profile(), Builtin("clawlite.core.uri", "parse", {"uri": uri})) == (True, ["local", "tool", None, "x", None])
+    assert player.run(profile(), Builtin("clawlite.core.uri", "parse", {"uri": uri})) == (
+        True,
+        ["local", "tool", None, "x", None],
+    )
     good, error = player.run(profile(), Builtin("clawlite.core.uri", "parse", {"uri": "x"}))
     assert not good and type(error) is InvalidParams
     with pytest.raises(ValueError):
@@ -290,9 +375,9 @@ def test_what_had_not_begun_is_begun_again_once(tmp_path, begins):
         ended = engine.poll(0)
         if not begins:
             assert ended == []
-            _gone(*_take(server))                       # not twice
+            _gone(*_take(server))  # not twice
             ended = engine.poll(0)
-        (number, (done, error)), = ended
+        ((number, (done, error)),) = ended
         assert number == 1 and not done and error.message == "the sandbox ended before its call did"
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -308,9 +393,19 @@ def test_the_time_of_a_call_is_the_shorter_one(tmp_path):
     engine._server = os.posix_spawn("/bin/true", ["true"], {}), ours
     engine._epoll.register(ours, select.EPOLLIN)
     try:
-        for number, (limit, due, told) in enumerate([(None, None, b"J"), (500, None, b"J500"), (None, 1300, b"J300"), (500, 1300, b"J300"),
-                                                     (200, 1300, b"J200"), (None, 900, b"J0")]):
-            assert engine.start(number, profile(timeout_ms=limit), _shell("true"), due, 1000) is None
+        for number, (limit, due, told) in enumerate(
+            [
+                (None, None, b"J"),
+                (500, None, b"J500"),
+                (None, 1300, b"J300"),
+                (500, 1300, b"J300"),
+                (200, 1300, b"J200"),
+                (None, 900, b"J0"),
+            ]
+        ):
+            assert (
+                engine.start(number, profile(timeout_ms=limit), _shell("true"), due, 1000) is None
+            )
             assert server.recv(64, socket.MSG_PEEK) == told
             line, fds = _take(server)
             line.recv(1)

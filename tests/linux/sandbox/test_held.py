@@ -1,4 +1,7 @@
-"""Memory that no process has mapped, without a control group: each way to hold it is refused, or ends the call (held.py, seccomp.py)."""
+"""Memory that no process has mapped, without a control group: each way to hold it is refused, or
+ends the call (held.py, seccomp.py).
+"""
+
 import os
 import socket
 
@@ -8,7 +11,8 @@ from sandbox_places import host
 from clawlite.linux.sandbox import memory_accounting, watch
 from clawlite.linux.sandbox.memory_accounting import Held
 
-# Each holds much more than 64 MB beside what it has mapped, by what it is counted as, and waits to be ended.
+# Each holds much more than 64 MB beside what it has mapped, by what it is counted as, and waits to
+# be ended.
 COUNTED = {
     "pipes": """
 for _ in range(4):
@@ -92,8 +96,10 @@ wait()
 @pytest.mark.parametrize("kind", sorted(COUNTED))
 def test_what_is_counted_ends_the_call(place, kind):
     if "nobody" in kind and place.profile == "L" and place.root:
-        return                      # there the warden is root, and may
-    good, said = place.run(["command", ["/usr/bin/python3", "-c", PROGRAM % COUNTED[kind]]], memory_mb=64)
+        return  # there the warden is root, and may
+    good, said = place.run(
+        ["command", ["/usr/bin/python3", "-c", PROGRAM % COUNTED[kind]]], memory_mb=64
+    )
     assert good and said["ended"] == "memory_mb", said
 
 
@@ -129,10 +135,23 @@ for _ in range(60):
 def test_what_is_counted_with_a_network(user):
     with host("N", user == "root") as place:
         for kind in sorted(NETWORK):
-            good, said = place.run(["command", ["/usr/bin/python3", "-c", PROGRAM % ("import socket\n" + NETWORK[kind])]], memory_mb=64, network=1)
+            good, said = place.run(
+                [
+                    "command",
+                    ["/usr/bin/python3", "-c", PROGRAM % ("import socket\n" + NETWORK[kind])],
+                ],
+                memory_mb=64,
+                network=1,
+            )
             assert good and said["ended"] == "memory_mb", (kind, said)
-        most = "    return [open('/proc/sys/net/ipv4/tcp_%smem' % one).read().split()[2] for one in 'rw']\n"
-        assert [int(one) <= 1 << 20 for one in place.python(most, memory_mb=256, network=1)] == [True, True]
+        most = (
+            "    return [open('/proc/sys/net/ipv4/tcp_%smem' % one).read().split()[2] for one "
+            "in 'rw']\n"
+        )
+        assert [int(one) <= 1 << 20 for one in place.python(most, memory_mb=256, network=1)] == [
+            True,
+            True,
+        ]
 
 
 CLOSED = """
@@ -152,22 +171,47 @@ CLOSED = """
         tried(one.setsockopt, 1, 26, struct.pack("HxxxxxxP", 0, 0)), system_call("prctl", 78, 1, 16, 0, 0), system_call("prctl", 22, 2, None, 0, 0)]
     ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
     return said + [ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)]
-"""
+"""  # noqa: E501
 
 
 def test_what_is_not_counted_cannot_be_had(place):
-    if place.profile == "L" and place.root and not place.run(["function", "tools.py", "import fcntl, socket\ndef f():\n    pass\n", "f", {}])[0]:
-        return                      # this Python lies where the tools' user cannot go: nothing to load it from
+    if (
+        place.profile == "L"
+        and place.root
+        and not place.run(
+            ["function", "tools.py", "import fcntl, socket\ndef f():\n    pass\n", "f", {}]
+        )[0]
+    ):
+        # this Python lies where the tools' user cannot go: nothing to load it from
+        return
     watched, free = place.python(CLOSED, memory_mb=256), place.python(CLOSED)
-    assert watched == ["EPERM", "EPERM", "EINVAL", "EINVAL", "EMFILE", "ENOTSUP", "EPERM", "EPERM", "EINVAL", "EACCES", "ENOTSUP", "ENOTSUP", "EINVAL",
-                       "EINVAL", 1]
+    assert watched == [
+        "EPERM",
+        "EPERM",
+        "EINVAL",
+        "EINVAL",
+        "EMFILE",
+        "ENOTSUP",
+        "EPERM",
+        "EPERM",
+        "EINVAL",
+        "EACCES",
+        "ENOTSUP",
+        "ENOTSUP",
+        "EINVAL",
+        "EINVAL",
+        1,
+    ]
     assert [free[at] for at in (0, 2, 3, 4, 6, 7, 8, 9)] == ["open"] * 8 and free[-1] == 0
 
 
 def test_descriptors_are_not_without_end_where_memory_is_watched(place):
     body = "    import resource\n    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
     if place.profile == "L" and place.root:
-        body = "    count = 0\n    try:\n        while count < 5000:\n            os.dup(0)\n            count += 1\n    except OSError:\n        pass\n    return count\n"
+        body = (
+            "    count = 0\n    try:\n        while count < 5000:\n            os.dup(0)\n     "
+            "       count += 1\n    except OSError:\n        pass\n    return count\n"
+        )
     assert place.python(body, memory_mb=256) <= 1024
 
 
@@ -182,7 +226,7 @@ SPAWN = """
     keep = bytearray(os.urandom(1 << 20) * 40)
     pid = os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 9, gate, os.O_RDONLY, 0)])
     return os.waitpid(pid, 0)[1]
-"""
+"""  # noqa: E501
 
 
 def test_a_child_that_has_not_started_its_program_is_not_counted_twice(place):
@@ -191,18 +235,51 @@ def test_a_child_that_has_not_started_its_program_is_not_counted_twice(place):
 
 
 def test_what_lies_in_swap_is_counted():
-    """This machine may have none, so what /proc/PID/status says of one that has is taken from proc_pid_status(5)."""
-    watch = Held({"memory_mb": 256, "profile": "L", "network": 0, "allowed": [], "max_open_files": 100, "relaxed": [], "kept": []})
-    text = "Name:\tx\nPPid:\t1\nVmRSS:\t    1000 kB\nHugetlbPages:\t  20 kB\nVmPTE:\t    3 kB\nVmSwap:\t  5000 kB\nThreads:\t2\n"
-    assert watch._mapped([(os.getpid(), text)], 1 << 30) == (1000 + 20 + 3 + 5000 << 10) + 2 * (32768 + 136 * 100)
+    """This machine may have none, so what /proc/PID/status says of one that has is taken from
+    proc_pid_status(5).
+    """
+    watch = Held(
+        {
+            "memory_mb": 256,
+            "profile": "L",
+            "network": 0,
+            "allowed": [],
+            "max_open_files": 100,
+            "relaxed": [],
+            "kept": [],
+        }
+    )
+    text = (
+        "Name:\tx\nPPid:\t1\nVmRSS:\t    1000 kB\nHugetlbPages:\t  20 kB\nVmPTE:\t    3 kB\n"
+        "VmSwap:\t  5000 kB\nThreads:\t2\n"
+    )
+    assert watch._mapped([(os.getpid(), text)], 1 << 30) == (1000 + 20 + 3 + 5000 << 10) + 2 * (
+        32768 + 136 * 100
+    )
 
 
 def test_a_call_that_ends_at_once_waits_for_no_look(monkeypatch):
-    """Reading /proc/locks makes the kernel wait 5 to 15 ms for all processors: three times what a short command takes."""
+    """Reading /proc/locks makes the kernel wait 5 to 15 ms for all processors: three times what
+    a short command takes.
+    """
     read = []
-    monkeypatch.setattr(memory_accounting, "_lines", lambda path, mark, most: read.append(path) or 0)
-    plan = {"memory_mb": 256, "profile": "L", "network": 0, "allowed": [], "max_open_files": 100, "relaxed": [], "kept": ["max_processes"],
-            "max_processes": None, "cpu_shares": None, "room": None, "timeout_ms": None, "max_output_bytes": 0}
+    monkeypatch.setattr(
+        memory_accounting, "_lines", lambda path, mark, most: read.append(path) or 0
+    )
+    plan = {
+        "memory_mb": 256,
+        "profile": "L",
+        "network": 0,
+        "allowed": [],
+        "max_open_files": 100,
+        "relaxed": [],
+        "kept": ["max_processes"],
+        "max_processes": None,
+        "cpu_shares": None,
+        "room": None,
+        "timeout_ms": None,
+        "max_output_bytes": 0,
+    }
     memory = Held(plan)
     assert read == []
     looks = []
@@ -212,7 +289,8 @@ def test_a_call_that_ends_at_once_waits_for_no_look(monkeypatch):
     pid = os.posix_spawn("/bin/true", ["true"], {})
     one = watch.Watch(plan, agent, pid, -1, life, memory)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    one._memory_at = 0.0            # as if the machine were so busy that the time of the first look is here already
+    # as if the machine were so busy that the time of the first look is here already
+    one._memory_at = 0.0
     one._watch()
     assert one._status == 0 and looks == []
     for fd in (life, end, one._door):

@@ -1,4 +1,7 @@
-"""A /proc that hides (hidepid=invisible): also from a user its own processes, when nobody may look into them."""
+"""A /proc that hides (hidepid=invisible): also from a user its own processes, when nobody may
+look into them.
+"""
+
 import pytest
 from agents import eventually
 from sandbox_places import host
@@ -15,13 +18,30 @@ def place(request):
 
 
 def test_what_a_call_beside_it_has_is_left_alone(place):
-    """A warden that cannot be seen is there all the same: its call's secrets are not what a killed one left."""
+    """A warden that cannot be seen is there all the same: its call's secrets are not what a
+    killed one left.
+    """
     begun, other, seen = (place.folder / "ws" / name for name in ("begun", "other", "seen"))
-    first = place.ask(start=True, profile={"injection": 2}, files={"MINE": "mine"},
-                      job=["command", ["sh", "-c", "touch begun; until test -e other; do sleep 0.05; done; cp $MINE_FILE seen; touch begun; sleep 60"]])["number"]
+    first = place.ask(
+        start=True,
+        profile={"injection": 2},
+        files={"MINE": "mine"},
+        job=[
+            "command",
+            [
+                "sh",
+                "-c",
+                "touch begun; until test -e other; do sleep "
+                "0.05; done; cp $MINE_FILE seen; touch begun; "
+                "sleep 60",
+            ],
+        ],
+    )["number"]
     eventually(begun.exists)
     begun.unlink()
-    good, value = place.ask(profile={"injection": 2}, files={"OTHER": "x"}, job=["command", ["sh", "-c", "touch other"]])["outcome"]
+    good, value = place.ask(
+        profile={"injection": 2}, files={"OTHER": "x"}, job=["command", ["sh", "-c", "touch other"]]
+    )["outcome"]
     assert good, value
     eventually(begun.exists)
     place.ask(cancel=first)
@@ -33,10 +53,28 @@ def test_what_a_call_beside_it_has_is_left_alone(place):
 def test_what_cannot_be_counted_is_refused_by_name(place):
     is_blind = place.profile == "L" and not place.root
     good, value = place.run(FUNCTION, max_processes=10)
-    assert good is not is_blind and (good or value[1] == -32010 and "max_processes" in value[2] and "hidepid" in value[2] and value[3]), value
+    assert good is not is_blind and (
+        good
+        or value[1] == -32010
+        and "max_processes" in value[2]
+        and "hidepid" in value[2]
+        and value[3]
+    ), value
     assert place.ask(report=True)["limits"]["max_processes"].startswith("refused") is is_blind
-    job = ["function", "tools.py", "import os\ndef f():\n    return os.environ['SECRET']\n", "f", {}, False, {"SECRET": "held"}]
-    assert place.run(job) == (True, "held") and place.run(job, memory_mb=256) == (True, "held") and place.run(FUNCTION, memory_mb=256) == (True, 1)
+    job = [
+        "function",
+        "tools.py",
+        "import os\ndef f():\n    return os.environ['SECRET']\n",
+        "f",
+        {},
+        False,
+        {"SECRET": "held"},
+    ]
+    assert (
+        place.run(job) == (True, "held")
+        and place.run(job, memory_mb=256) == (True, "held")
+        and place.run(FUNCTION, memory_mb=256) == (True, 1)
+    )
 
 
 TREE = """import os, time
@@ -50,22 +88,36 @@ def f():
 
 def test_the_memory_of_who_holds_a_secret_is_counted(place):
     """Its warden has to see it: where memory_mb is watched it does not hide."""
-    good, value = place.run(["function", "tools.py", TREE, "f", {}, False, {"SECRET": "held"}], memory_mb=80)
+    good, value = place.run(
+        ["function", "tools.py", TREE, "f", {}, False, {"SECRET": "held"}], memory_mb=80
+    )
     assert not good and "memory_mb" in value[2], value
 
 
 def test_a_program_that_nobody_may_look_into_ends_the_call(place):
     text = 'cp /bin/sleep "$TMPDIR/program"; chmod 0111 "$TMPDIR/program"; "$TMPDIR/program" 30'
-    if not (place.profile == "L" and place.root):       # there the warden is root, and may
+    if not (place.profile == "L" and place.root):  # there the warden is root, and may
         assert place.shell(text, memory_mb=64)["ended"] == "memory_mb"
 
 
 def test_the_memory_of_a_tree_that_can_be_seen_is_counted(place):
-    text = "python3 -c 'import os, time; a = bytearray(40 << 20); os.fork(); a[::4096] = b\"x\" * len(a[::4096]); time.sleep(60)'"
+    text = (
+        'python3 -c \'import os, time; a = bytearray(40 << 20); os.fork(); a[::4096] = b"x" * '
+        "len(a[::4096]); time.sleep(60)'"
+    )
     assert place.shell(text, memory_mb=64)["ended"] == "memory_mb"
 
 
 def test_a_limit_that_is_relaxed_is_kept_as_far_as_it_can_be():
     with host("L", False, proc="hidepid=invisible", relaxed=["max_processes"]) as place:
-        body = "    n = 0\n    try:\n        while n < 40:\n            if os.fork() == 0:\n                os._exit(0)\n            n += 1\n"
-        assert 0 < place.python(body + "    except OSError:\n        pass\n    return n\n", max_processes=30) < 30
+        body = (
+            "    n = 0\n    try:\n        while n < 40:\n            if os.fork() == 0:\n      "
+            "          os._exit(0)\n            n += 1\n"
+        )
+        assert (
+            0
+            < place.python(
+                body + "    except OSError:\n        pass\n    return n\n", max_processes=30
+            )
+            < 30
+        )

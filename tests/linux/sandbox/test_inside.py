@@ -1,4 +1,7 @@
-"""What is there, and what can be done with it: files, folders and links, in N and in L, as an ordinary user and as root."""
+"""What is there, and what can be done with it: files, folders and links, in N and in L, as an
+ordinary user and as root.
+"""
+
 import os
 import tempfile
 
@@ -6,14 +9,25 @@ import pytest
 
 
 def _scoped(place, **more) -> dict:
-    """The mounts of most manifests: a workspace, a folder to read, and denied paths below the one and beside."""
-    return dict({"mounts": [[str(place.folder / "ws"), True], [str(place.folder / "ro"), False]],
-                 "denied": [str(place.folder / "ws" / "private"), str(place.folder / "out")]}, **more)
+    """The mounts of most manifests: a workspace, a folder to read, and denied paths below the
+    one and beside.
+    """
+    return dict(
+        {
+            "mounts": [[str(place.folder / "ws"), True], [str(place.folder / "ro"), False]],
+            "denied": [str(place.folder / "ws" / "private"), str(place.folder / "out")],
+        },
+        **more,
+    )
 
 
 def test_what_is_mounted_can_be_used(place):
     scoped = {"mounts": _scoped(place)["mounts"]}
-    said = place.shell("cat hello; cat %s/ro/config; echo new > made; mkdir d; mv made d/made; ln -s d/made l; cat l; rm -r d l" % place.folder, **scoped)
+    said = place.shell(
+        "cat hello; cat %s/ro/config; echo new > made; mkdir d; mv made d/made; ln "
+        "-s d/made l; cat l; rm -r d l" % place.folder,
+        **scoped,
+    )
     assert (said["exit_code"], said["output"]) == (0, "hello-benignro-confignew\n")
 
 
@@ -25,44 +39,84 @@ def test_the_systems_python_has_nothing_to_say_when_it_starts(place):
 
 def test_what_is_read_only_stays_as_it_is(place):
     ro = place.folder / "ro"
-    for command in ("echo x > %s/config", "rm %s/config", "touch %s/new", "mv %s/config /tmp/x", "ln %s/config /tmp/x", "chmod 777 %s/config",
-                    "mkdir %s/d", "truncate -s 0 %s/config"):
+    for command in (
+        "echo x > %s/config",
+        "rm %s/config",
+        "touch %s/new",
+        "mv %s/config /tmp/x",
+        "ln %s/config /tmp/x",
+        "chmod 777 %s/config",
+        "mkdir %s/d",
+        "truncate -s 0 %s/config",
+    ):
         assert place.shell(command % ro, **_scoped(place))["exit_code"] != 0, command
-    assert [(p.name, p.read_text()) for p in ro.iterdir()] == [("config", "ro-config")] and (ro / "config").stat().st_mode & 0o777 != 0o777
+    assert [(p.name, p.read_text()) for p in ro.iterdir()] == [("config", "ro-config")] and (
+        ro / "config"
+    ).stat().st_mode & 0o777 != 0o777
 
 
 def test_a_named_pipe_that_is_mounted_read_only_takes_nothing(place):
-    """Of a read-only mount alone the kernel keeps files and folders: pipes and devices in it can still be written to."""
+    """Of a read-only mount alone the kernel keeps files and folders: pipes and devices in it can
+    still be written to.
+    """
     if place.ask(report=True)["tried"]["landlock"]:
         pytest.skip("this kernel has no Landlock")
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:        # below /tmp everything may be written
+    # below /tmp everything may be written
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
         pipe = os.path.join(folder, "pipe")
         os.mkfifo(pipe)
         os.chmod(pipe, 0o666)
-        body = """    pipe = %r
+        body = (
+            """    pipe = %r
     return [tried(os.open, pipe, os.O_WRONLY | os.O_NONBLOCK), tried(os.open, pipe, os.O_RDWR),
             tried(os.open, pipe, os.O_RDONLY | os.O_NONBLOCK)]
-""" % pipe
+"""
+            % pipe
+        )
         found = place.python(body, mounts=[[str(place.folder / "ws"), True], [folder, False]])
         assert found == ["EACCES", "EACCES", "open"]
 
 
 def test_what_is_not_mounted_is_not_there(place):
-    assert place.shell("ls %s" % place.folder, **_scoped(place))["output"].split()[:2] in (["ro", "ws"], ["ls:", "cannot"])
-    for command in ("ls %s/out", "cat %s/out/secret", "echo x > %s/out/new", "cat ../out/secret", "cat %s/state/x", "chmod 777 %s/out",
-                    "touch %s/out/secret", "ls /home", "ls /var/lib", "cat /etc/shadow", "ls /sys", "ls /boot", "ls /run", "head -c 1 /dev/shm/../mem", "head -c 1 /dev/shm/../kmsg",
-                    "mknod /dev/sda b 8 0", "echo x > /usr/x", "echo x > /etc/x", "echo x > /x"):
+    assert place.shell("ls %s" % place.folder, **_scoped(place))["output"].split()[:2] in (
+        ["ro", "ws"],
+        ["ls:", "cannot"],
+    )
+    for command in (
+        "ls %s/out",
+        "cat %s/out/secret",
+        "echo x > %s/out/new",
+        "cat ../out/secret",
+        "cat %s/state/x",
+        "chmod 777 %s/out",
+        "touch %s/out/secret",
+        "ls /home",
+        "ls /var/lib",
+        "cat /etc/shadow",
+        "ls /sys",
+        "ls /boot",
+        "ls /run",
+        "head -c 1 /dev/shm/../mem",
+        "head -c 1 /dev/shm/../kmsg",
+        "mknod /dev/sda b 8 0",
+        "echo x > /usr/x",
+        "echo x > /etc/x",
+        "echo x > /x",
+    ):
         said = place.shell(command % place.folder if "%" in command else command, **_scoped(place))
         assert said["exit_code"] != 0 and "canary" not in said["output"], (command, said)
     assert [p.name for p in (place.folder / "out").iterdir()] == ["secret"]
 
 
 def test_what_an_earlier_call_mounted_has_left_no_folder(place):
-    """A call gets a copy of mounts; the file system that holds their folders is still one for all."""
+    """A call gets a copy of mounts; the file system that holds their folders is still one for
+    all.
+    """
     if place.profile == "L":
         pytest.skip("in L nothing is mounted")
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:        # each call has a /tmp of its own
+    # each call has a /tmp of its own
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
         file = os.path.join(folder, "file")
         with open(file, "w") as written:
@@ -70,7 +124,8 @@ def test_what_an_earlier_call_mounted_has_left_no_folder(place):
         for mounts in ([folder, False], [file, False]):
             said = place.shell("cat %s" % file, mounts=[[str(place.folder / "ws"), True], mounts])
             assert said["output"] == "x", said
-            for _ in range(2):                      # one call was being prepared when the first ended
+            # one call was being prepared when the first ended
+            for _ in range(2):
                 said = place.shell("ls -d %s; ls -a /" % folder, mounts=[["/workspace", True]])
                 assert folder + "\n" not in said["output"], said
                 assert "var" not in said["output"].split(), said
@@ -80,9 +135,18 @@ def test_links_and_magic_links_lead_nowhere_else(place):
     link = place.folder / "ws" / "shortcut"
     link.symlink_to(place.folder / "out")
     try:
-        for command in ("cat shortcut/secret", "cat /proc/self/root%s/out/secret", "cat /proc/1/root%s/out/secret", "cat /proc/1/cwd/../../%s/out/secret",
-                        "ln shortcut/secret here; cat here", "cd shortcut && cat secret", "cp -r shortcut/ copy; cat copy/secret"):
-            said = place.shell(command % place.folder if "%" in command else command, **_scoped(place))
+        for command in (
+            "cat shortcut/secret",
+            "cat /proc/self/root%s/out/secret",
+            "cat /proc/1/root%s/out/secret",
+            "cat /proc/1/cwd/../../%s/out/secret",
+            "ln shortcut/secret here; cat here",
+            "cd shortcut && cat secret",
+            "cp -r shortcut/ copy; cat copy/secret",
+        ):
+            said = place.shell(
+                command % place.folder if "%" in command else command, **_scoped(place)
+            )
             assert "canary" not in said["output"], command
     finally:
         link.unlink()
@@ -90,11 +154,25 @@ def test_links_and_magic_links_lead_nowhere_else(place):
 
 def test_a_denied_path_below_a_mount(place):
     scoped = _scoped(place)
-    for command in ("cat private/key", "ls private", "cp private/key k && cat k", "echo x > private/new", "mv private p2 && cat p2/key", "rm -rf private",
-                    "ln private/key k; cat k", "cat %s/ws/private/key" % place.folder, "cat /workspace/private/key", "cat */key", "cd private && ls",
-                    "mkdir -p private/d", "tar c private"):
+    for command in (
+        "cat private/key",
+        "ls private",
+        "cp private/key k && cat k",
+        "echo x > private/new",
+        "mv private p2 && cat p2/key",
+        "rm -rf private",
+        "ln private/key k; cat k",
+        "cat %s/ws/private/key" % place.folder,
+        "cat /workspace/private/key",
+        "cat */key",
+        "cd private && ls",
+        "mkdir -p private/d",
+        "tar c private",
+    ):
         said = place.shell(command, **scoped)
-        assert "canary" not in said["output"] and "key\n" not in said["output"].replace("private/key", ""), command
+        assert "canary" not in said["output"] and "key\n" not in said["output"].replace(
+            "private/key", ""
+        ), command
     assert (place.folder / "ws" / "private" / "key").read_text() == "canary-key"
     assert [p.name for p in (place.folder / "ws" / "private").iterdir()] == ["key"]
     assert place.shell("cat hello", **scoped)["output"] == "hello-benign"
@@ -102,30 +180,54 @@ def test_a_denied_path_below_a_mount(place):
 
 def test_a_denied_file_and_a_denied_mount(place):
     hello = str(place.folder / "ws" / "hello")
-    assert "hello" not in place.shell("cat hello; cat < hello; head -c 5 hello", mounts=[[str(place.folder / "ws"), True]], denied=[hello])["output"].replace("cat: hello", "").replace("'hello'", "").replace("open hello", "")
-    said = place.shell("cat %s/ro/config" % place.folder, mounts=[[str(place.folder / "ws"), True], [str(place.folder / "ro"), False]],
-                       denied=[str(place.folder / "ro")])
+    assert "hello" not in place.shell(
+        "cat hello; cat < hello; head -c 5 hello",
+        mounts=[[str(place.folder / "ws"), True]],
+        denied=[hello],
+    )["output"].replace("cat: hello", "").replace("'hello'", "").replace("open hello", "")
+    said = place.shell(
+        "cat %s/ro/config" % place.folder,
+        mounts=[[str(place.folder / "ws"), True], [str(place.folder / "ro"), False]],
+        denied=[str(place.folder / "ro")],
+    )
     assert "ro-config" not in said["output"] and said["exit_code"] != 0
 
 
 def test_no_files_at_all(place):
-    said = place.shell("cat %s/ws/hello; ls /workspace; pwd; echo x > t && cat t" % place.folder, files=0, mounts=[])
+    said = place.shell(
+        "cat %s/ws/hello; ls /workspace; pwd; echo x > t && cat t" % place.folder,
+        files=0,
+        mounts=[],
+    )
     assert "hello-benign" not in said["output"] and said["output"].endswith("x\n")
 
 
 def test_the_whole_file_system_to_read(place):
-    said = place.shell("cat %s/out/secret; echo x > %s/out/new; cat %s/state/x" % ((place.folder,) * 3), files=1, mounts=[],
-                       denied=[str(place.folder / "ro")])
+    said = place.shell(
+        "cat %s/out/secret; echo x > %s/out/new; cat %s/state/x" % ((place.folder,) * 3),
+        files=1,
+        mounts=[],
+        denied=[str(place.folder / "ro")],
+    )
     assert "canary-out" in said["output"] and not (place.folder / "out" / "new").exists()
     (place.folder / "state" / "x").write_text("canary-state")
-    said = place.shell("cat %s/state/x %s/ro/config; cat /etc/hostname >/dev/null && echo host" % ((place.folder,) * 2), files=1, mounts=[],
-                       denied=[str(place.folder / "ro")])
+    said = place.shell(
+        "cat %s/state/x %s/ro/config; cat /etc/hostname >/dev/null && echo host"
+        % ((place.folder,) * 2),
+        files=1,
+        mounts=[],
+        denied=[str(place.folder / "ro")],
+    )
     assert "canary" not in said["output"] and "ro-config" not in said["output"]
 
 
 def test_the_whole_file_system_to_write(place):
-    said = place.shell("echo x > %s/out/new; cat %s/state/x; cat %s/ro/config" % ((place.folder,) * 3), files=3, mounts=[],
-                       denied=[str(place.folder / "ro")])
+    said = place.shell(
+        "echo x > %s/out/new; cat %s/state/x; cat %s/ro/config" % ((place.folder,) * 3),
+        files=3,
+        mounts=[],
+        denied=[str(place.folder / "ro")],
+    )
     assert (place.folder / "out" / "new").read_text() == "x\n", said
     (place.folder / "out" / "new").unlink()
     assert "canary" not in said["output"] and "ro-config" not in said["output"]
@@ -139,26 +241,48 @@ def test_what_is_hidden_cannot_be_mounted(place):
 def test_tmp_is_the_calls_own(place):
     assert place.shell('echo x > "$TMPDIR/mine" && cat "$TMPDIR/mine"')["output"] == "x\n"
     assert place.shell('ls -A "$TMPDIR"')["output"] == ""
-    where = place.shell('mkdir -p "$TMPDIR/a/b"; touch "$TMPDIR/a/b/c"; ln -s / "$TMPDIR/root"; echo "$TMPDIR"')["output"].strip()
-    assert where == "/tmp" if place.profile == "N" else "/clawlite-" in where and not os.path.lexists(where)
+    where = place.shell(
+        'mkdir -p "$TMPDIR/a/b"; touch "$TMPDIR/a/b/c"; ln -s / "$TMPDIR/root"; echo "$TMPDIR"'
+    )["output"].strip()
+    assert (
+        where == "/tmp"
+        if place.profile == "N"
+        else "/clawlite-" in where and not os.path.lexists(where)
+    )
 
 
 def test_devices_are_those_that_programs_need(place):
-    assert place.shell("head -c 3 /dev/zero | wc -c; echo x > /dev/null; head -c 3 /dev/urandom | wc -c; head -c1 /dev/full | wc -c")["output"].split() == ["3", "3", "1"]
-    assert place.shell("cat /dev/kmsg; cat /dev/mem; cat /dev/sda; cat /dev/vda; echo x > /dev/tty")["exit_code"] != 0
+    assert place.shell(
+        "head -c 3 /dev/zero | wc -c; echo x > /dev/null; head -c 3 /dev/urandom | "
+        "wc -c; head -c1 /dev/full | wc -c"
+    )["output"].split() == ["3", "3", "1"]
+    assert (
+        place.shell("cat /dev/kmsg; cat /dev/mem; cat /dev/sda; cat /dev/vda; echo x > /dev/tty")[
+            "exit_code"
+        ]
+        != 0
+    )
 
 
 def test_programs_find_what_they_need(place):
-    said = place.shell("id -u; awk 'BEGIN { print 1 }'; sed s/a/b/ < /dev/null; date +%Y | wc -c; sort < /dev/null; ls /usr/bin/env")
+    said = place.shell(
+        "id -u; awk 'BEGIN { print 1 }'; sed s/a/b/ < /dev/null; date +%Y | wc -c; "
+        "sort < /dev/null; ls /usr/bin/env"
+    )
     assert said["exit_code"] == 0, said
 
 
 def test_a_function_imports_the_standard_library(place):
     if place.profile == "L" and place.root:
-        good, value = place.run(["function", "tools.py", "import this_is_not_there\ndef f():\n    pass\n", "f", {}])
+        good, value = place.run(
+            ["function", "tools.py", "import this_is_not_there\ndef f():\n    pass\n", "f", {}]
+        )
         assert not good and "ModuleNotFoundError" in value[2]
-        return                      # the tools' user need not be able to read root's Python
-    assert place.python("    import json, decimal, email.message\n    return json.dumps([1])\n") == "[1]"
+        return  # the tools' user need not be able to read root's Python
+    assert (
+        place.python("    import json, decimal, email.message\n    return json.dumps([1])\n")
+        == "[1]"
+    )
 
 
 def test_a_denied_path_that_is_not_there_yet(place):
@@ -174,8 +298,10 @@ def test_a_denied_path_that_is_not_there_yet(place):
 def test_a_folder_that_the_tools_may_not_write(place):
     other = place.folder / "other"
     other.mkdir(mode=0o755)
-    good, value = place.run(["command", ["sh", "-c", "echo x > %s/x" % other]], mounts=[[str(other), True]])
-    if place.root:                  # the tools are another user than the agent
+    good, value = place.run(
+        ["command", ["sh", "-c", "echo x > %s/x" % other]], mounts=[[str(other), True]]
+    )
+    if place.root:  # the tools are another user than the agent
         assert not good and value[1] == -32010 and str(other) in value[2] and "65534" in value[2]
         assert os.stat(other).st_uid == os.geteuid() and list(other.iterdir()) == []
     elif os.geteuid() == 0:
@@ -190,9 +316,18 @@ def test_what_is_denied_does_not_come_back_under_another_name(place):
     (deep / "other").write_text("other")
     ws = str(place.folder / "ws")
     scoped = {"mounts": [[ws, True]], "denied": [str(deep / "key")]}
-    for command in ("mv a z", "mv a/b a/c", "mv a/b b", "mv a private/", "ln -s / a/b/link; mv a/b/key a/b/k", "rm -rf a"):
+    for command in (
+        "mv a z",
+        "mv a/b a/c",
+        "mv a/b b",
+        "mv a private/",
+        "ln -s / a/b/link; mv a/b/key a/b/k",
+        "rm -rf a",
+    ):
         place.shell(command, **scoped)
-    said = place.shell("find . -name key -o -name k | xargs cat; cat z/b/key a/c/key b/key a/b/k a/b/key", **scoped)
+    said = place.shell(
+        "find . -name key -o -name k | xargs cat; cat z/b/key a/c/key b/key a/b/k a/b/key", **scoped
+    )
     assert "canary-deep" not in said["output"]
     assert (deep / "key").read_text() == "canary-deep"
 
@@ -201,7 +336,9 @@ def test_a_mount_below_a_writable_one_is_not_led_elsewhere(place):
     ws = place.folder / "ws"
     (ws / "n" / "m").mkdir(parents=True)
     mounts = [[str(ws), True], [str(ws / "n" / "m"), False]]
-    assert place.shell("mv n gone; ln -s %s n; ls" % (place.folder / "out"), mounts=mounts)["exit_code"] in (0, 1)
+    assert place.shell("mv n gone; ln -s %s n; ls" % (place.folder / "out"), mounts=mounts)[
+        "exit_code"
+    ] in (0, 1)
     if place.profile == "N":
         assert (ws / "n" / "m").is_dir() and not (ws / "n").is_symlink()
     if not (ws / "n").is_symlink():
@@ -209,6 +346,8 @@ def test_a_mount_below_a_writable_one_is_not_led_elsewhere(place):
         (ws / "n").rmdir()
         (ws / "n").symlink_to(place.folder)
     mounts = [[str(ws), True], [str(ws / "n" / "out"), False]]
-    good, value = place.run(["command", ["sh", "-c", "cat n/out/secret %s/out/secret" % place.folder]], mounts=mounts)
+    good, value = place.run(
+        ["command", ["sh", "-c", "cat n/out/secret %s/out/secret" % place.folder]], mounts=mounts
+    )
     (ws / "n").unlink()
     assert not good and value[1] == -32010 and "link" in value[3]

@@ -1,4 +1,5 @@
 """Each limit, asserted from inside and on the whole tree."""
+
 import os
 import subprocess
 import sys
@@ -23,7 +24,10 @@ def _pids(marker: bytes) -> list:
 
 
 def test_memory_of_one_process(place):
-    body = "    try:\n        return len(bytearray(400 << 20))\n    except MemoryError:\n        return 'MemoryError'\n"
+    body = (
+        "    try:\n        return len(bytearray(400 << 20))\n    except MemoryError:\n        "
+        "return 'MemoryError'\n"
+    )
     assert place.python(body, memory_mb=256) == "MemoryError"
     assert place.python(body.replace("400", "40"), memory_mb=256) == 40 << 20
 
@@ -41,20 +45,27 @@ TREE = """
 
 def test_memory_of_the_tree(place):
     start = time.monotonic()
-    good, error = place.run(["function", "tools.py", "def f():\n    import os" + TREE, "f", {}], memory_mb=200)
+    good, error = place.run(
+        ["function", "tools.py", "def f():\n    import os" + TREE, "f", {}], memory_mb=200
+    )
     assert not good and "memory_mb" in error[2], error
-    assert time.monotonic() - start < 50               # and not the minute that they sleep
+    assert time.monotonic() - start < 50  # and not the minute that they sleep
 
 
 def test_memory_of_files_in_tmp(place):
-    if place.profile == "L":        # there the folder lies on a disk
+    if place.profile == "L":  # there the folder lies on a disk
         return
-    said = place.shell('head -c 60000000 /dev/zero > "$TMPDIR/a"; wc -c < "$TMPDIR/a"', memory_mb=32)
+    said = place.shell(
+        'head -c 60000000 /dev/zero > "$TMPDIR/a"; wc -c < "$TMPDIR/a"', memory_mb=32
+    )
     assert said["ended"] == "memory_mb" or int(said["output"].split()[-1]) <= 32 << 20
 
 
 def test_memory_that_nobody_has_mapped(place):
-    body = "    return [tried(os.memfd_create, 'x'), system_call('shmget', 0, 4096, 0o600), system_call('msgget', 0, 0o600)]\n"
+    body = (
+        "    return [tried(os.memfd_create, 'x'), system_call('shmget', 0, 4096, 0o600), "
+        "system_call('msgget', 0, 0o600)]\n"
+    )
     assert place.python(body, memory_mb=256) == ["EPERM"] * 3
     assert place.python("    return tried(os.memfd_create, 'x')\n") == "open"
 
@@ -81,7 +92,8 @@ print(waiting)'
 def test_memory_that_waits_in_sockets(place):
     said = place.shell(SOCKETS % (300, 30), memory_mb=100)
     assert said["ended"] == "memory_mb", said
-    assert 0 < int(place.shell(SOCKETS % (20, 0), memory_mb=256)["output"]) < 20 << 20       # none of them is longer than the system makes it
+    # none of them is longer than the system makes it
+    assert 0 < int(place.shell(SOCKETS % (20, 0), memory_mb=256)["output"]) < 20 << 20
 
 
 SHARED = """/usr/bin/python3 -c '
@@ -98,14 +110,18 @@ for _ in range(%d):
     ctypes.memset(at, 1, size)
     c.munmap(at + mmap.PAGESIZE, size - mmap.PAGESIZE)
 time.sleep(%d)'
-"""
+"""  # noqa: E501
 
 
 def test_memory_that_is_shared_and_has_no_file(place):
     """One page that stays mapped keeps all of it, and is all that the process' size has."""
     assert place.shell(SHARED % (1, "33, -1, 0", 0), memory_mb=64)["exit_code"] == 1
-    assert place.shell(SHARED % (4, '1, os.open("/dev/zero", 2), 0', 30), memory_mb=64)["ended"] == "memory_mb"
-    assert place.shell(SHARED % (4, "34, -1, 0", 0), memory_mb=64)["exit_code"] == 0         # its own
+    assert (
+        place.shell(SHARED % (4, '1, os.open("/dev/zero", 2), 0', 30), memory_mb=64)["ended"]
+        == "memory_mb"
+    )
+    # its own
+    assert place.shell(SHARED % (4, "34, -1, 0", 0), memory_mb=64)["exit_code"] == 0
     assert place.shell(SHARED % (1, "33, -1, 0", 0))["exit_code"] == 0
 
 
@@ -135,29 +151,50 @@ def test_processes_without_a_user_namespace_for_each_call(user):
         report = place.ask(report=True)
         assert report["profile"] == "N" and "above" in report["limits"]["max_processes"]
         assert 1 <= place.python(FORKS, max_processes=10) <= 12
-        good, value = place.run(["command", ["sh", "-c", "b() { b | b & }; b; sleep 0.3"]], max_processes=20, timeout_ms=2000)
+        good, value = place.run(
+            ["command", ["sh", "-c", "b() { b | b & }; b; sleep 0.3"]],
+            max_processes=20,
+            timeout_ms=2000,
+        )
         assert place.shell("echo next")["output"] == "next\n"
 
 
 def test_a_fork_bomb_ends_with_its_call(place):
     start = time.monotonic()
-    good, value = place.run(["command", ["sh", "-c", "b() { b | b & }; b; sleep 0.3; echo alive"]], max_processes=20, timeout_ms=2000)
+    good, value = place.run(
+        ["command", ["sh", "-c", "b() { b | b & }; b; sleep 0.3; echo alive"]],
+        max_processes=20,
+        timeout_ms=2000,
+    )
     assert time.monotonic() - start < 50
     assert place.shell("echo next")["output"] == "next\n"
 
 
 def test_open_files(place):
-    body = "    n = 0\n    try:\n        while n < 500:\n            os.dup(0)\n            n += 1\n    except OSError:\n        pass\n    return n\n"
+    body = (
+        "    n = 0\n    try:\n        while n < 500:\n            os.dup(0)\n            n += "
+        "1\n    except OSError:\n        pass\n    return n\n"
+    )
     assert place.python(body, max_open_files=32) < 32
-    assert place.python("    import resource\n    return resource.getrlimit(resource.RLIMIT_NOFILE)\n" if place.profile == "N" or not place.root
-                        else "    return [32, 32]\n", max_open_files=32) == [32, 32]
+    assert place.python(
+        "    import resource\n    return resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        if place.profile == "N" or not place.root
+        else "    return [32, 32]\n",
+        max_open_files=32,
+    ) == [32, 32]
 
 
 def test_shares_of_the_processor(place):
-    own = os.getpriority(os.PRIO_PROCESS, 0)            # of a run that is nice itself
-    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=256) == max(6, own)
-    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=2048) == max(0, own)
-    assert place.python("    return tried(os.setpriority, os.PRIO_PROCESS, 0, 0)\n", cpu_shares=256) in ("EACCES", "EPERM")
+    own = os.getpriority(os.PRIO_PROCESS, 0)  # of a run that is nice itself
+    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=256) == max(
+        6, own
+    )
+    assert place.python("    return os.getpriority(os.PRIO_PROCESS, 0)\n", cpu_shares=2048) == max(
+        0, own
+    )
+    assert place.python(
+        "    return tried(os.setpriority, os.PRIO_PROCESS, 0, 0)\n", cpu_shares=256
+    ) in ("EACCES", "EPERM")
 
 
 def _session(pid: str) -> str:
@@ -166,14 +203,21 @@ def _session(pid: str) -> str:
 
 
 def test_a_session_of_a_tool_has_no_larger_share(place):
-    """Where the kernel schedules by session, a process' own nice counts within its session alone."""
+    """Where the kernel schedules by session, a process' own nice counts within its session
+    alone.
+    """
     if not os.path.exists("/proc/self/autogroup") or not _session("self"):
-        return                      # it does not
+        return  # it does not
     mark = "6%d" % (time.time_ns() % 100000)
-    number = place.ask(start=True, profile={"cpu_shares": 102}, job=["command", ["sh", "-c", "setsid sleep %s & sleep %s" % (mark, mark)]])["number"]
+    number = place.ask(
+        start=True,
+        profile={"cpu_shares": 102},
+        job=["command", ["sh", "-c", "setsid sleep %s & sleep %s" % (mark, mark)]],
+    )["number"]
     eventually(lambda: len(_pids(b"sleep\0%s\0" % mark.encode())) == 2)
     pids = _pids(b"sleep\0%s\0" % mark.encode())
-    eventually(lambda: [_session(pid).split(" nice ")[1] for pid in pids] == ["10\n", "10\n"], 60)      # the kernel takes one change in 100 ms
+    # the kernel takes one change in 100 ms
+    eventually(lambda: [_session(pid).split(" nice ")[1] for pid in pids] == ["10\n", "10\n"], 60)
     assert len({_session(pid) for pid in pids}) == 2
     place.ask(cancel=number)
 
@@ -196,11 +240,13 @@ child = subprocess.Popen([sys.executable, "-c", more], stdout=subprocess.PIPE)
 child.stdout.readline()
 here, there = socket.socketpair()
 print(watch.Watch(plan, here, child.pid, -1, os.pipe()[0], held.Held(plan)).run()["ended"])
-"""
+"""  # noqa: E501
 
 
 def test_limits_are_kept_until_the_tree_is_dead():
-    """A tool that hears that its time is over has no more memory than before; here it has a minute for it."""
+    """A tool that hears that its time is over has no more memory than before; here it has a
+    minute for it.
+    """
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", GRACE], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("timeout_ms\n", "") and time.monotonic() - start < 45
@@ -228,27 +274,40 @@ if pid == 0:
 os.close(writing)
 os.read(reading, 1)
 print(watch.Watch(plan, here, pid, -1, os.pipe()[0], held.Held(plan)).run()["ended"])
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(("number", "ended"), [(1000, "memory_mb"), (200, "timeout_ms")])
 def test_processes_that_end_faster_than_they_are_collected_are_counted(number, ended):
-    """Each is memory of the kernel's until then; nobody but the warden collects them, and to collect all may have no end."""
+    """Each is memory of the kernel's until then; nobody but the warden collects them, and to
+    collect all may have no end.
+    """
     reading, writing = os.pipe()
-    done = subprocess.run([sys.executable, "-c", ENDED, str(number), str(reading)], capture_output=True, text=True, cwd=ROOT, pass_fds=[reading])
+    done = subprocess.run(
+        [sys.executable, "-c", ENDED, str(number), str(reading)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        pass_fds=[reading],
+    )
     os.close(reading)
     os.close(writing)
     assert (done.stdout, done.stderr) == (ended + "\n", "")
 
 
 def test_a_script_with_many_short_children_is_not_ended(place):
-    said = place.shell("for i in $(seq 300); do /bin/true; (true &); done; echo done", memory_mb=128)
+    said = place.shell(
+        "for i in $(seq 300); do /bin/true; (true &); done; echo done", memory_mb=128
+    )
     assert (said["ended"], said["output"]) == ("", "done\n"), said
 
 
 def test_time_ends_the_whole_tree(place):
     mark = "6%d" % (time.time_ns() % 100000)
-    command = "trap '' TERM; (setsid sleep %s &); (setsid sh -c 'sleep %s & sleep %s' &) ; sleep %s" % ((mark,) * 4)
+    command = (
+        "trap '' TERM; (setsid sleep %s &); (setsid sh -c 'sleep %s & sleep %s' &) ; sleep %s"
+        % ((mark,) * 4)
+    )
     good, error = place.run(["command", ["sh", "-c", command]], timeout_ms=300)
     assert not good and error[1] == -32014
     assert _pids(b"sleep\0%s\0" % mark.encode()) == []
@@ -256,13 +315,19 @@ def test_time_ends_the_whole_tree(place):
 
 def test_an_end_ends_what_was_detached(place):
     mark = "6%d" % (time.time_ns() % 100000)
-    command = "(setsid sh -c '(setsid sleep %s &)' &) ; (trap '' HUP TERM; sleep %s) & echo done" % (mark, mark)
+    command = (
+        "(setsid sh -c '(setsid sleep %s &)' &) ; (trap '' HUP TERM; sleep %s) & echo done"
+        % (mark, mark)
+    )
     assert place.shell(command)["output"] == "done\n"
     assert _pids(b"sleep\0%s\0" % mark.encode()) == []
 
 
 def test_output_beyond_the_limit_does_not_stop_its_writer(place):
-    said = place.shell("head -c 3000000 /dev/zero; head -c 5 /dev/zero >&2; echo done > finished", max_output_bytes=1000)
+    said = place.shell(
+        "head -c 3000000 /dev/zero; head -c 5 /dev/zero >&2; echo done > finished",
+        max_output_bytes=1000,
+    )
     assert said["original_bytes"] == 3000005 and said["truncated"] and len(said["output"]) == 1000
     assert place.shell("cat finished")["output"] == "done\n"
 
@@ -284,13 +349,18 @@ def test_a_limit_that_is_relaxed_by_name():
 
 
 def test_a_workspace_takes_no_more_than_it_may_have(place):
-    """Its files are counted, whoever wrote them; one that has more already may become smaller (max_size_mb of a Memory)."""
+    """Its files are counted, whoever wrote them; one that has more already may become smaller
+    (max_size_mb of a Memory).
+    """
     shown = {"mounts": [["/workspace", True]]}
 
     def shell(text: str, most: int) -> dict:
-        good, value = place.ask(profile=shown, job=["command", ["sh", "-c", text]], most=most)["outcome"]
+        good, value = place.ask(profile=shown, job=["command", ["sh", "-c", text]], most=most)[
+            "outcome"
+        ]
         assert good, value
         return value
+
     said = shell("mkdir -p d; head -c 300000 /dev/zero > d/big; sleep 30; echo late", 200000)
     assert said["ended"] == "max_size_mb" and "late" not in said["output"], said
     said = shell("ls d; echo x > small; sleep 30", 200000)

@@ -1,4 +1,7 @@
-"""With each mechanism missing: contained by the other profile, or refused with -32010.  Never a quiet pass."""
+"""With each mechanism missing: contained by the other profile, or refused with -32010.  Never a
+quiet pass.
+"""
+
 import os
 
 import pytest
@@ -9,34 +12,73 @@ from clawlite.core.errors import SandboxDenied
 from clawlite.linux.sandbox.engine import Engine
 from clawlite.linux.sandbox.jobs import Command
 
-# faults -> the profiles that go without what they take away; of those the first that this kernel lets be built (tests/kernels)
-PROFILES = {(): "NL", ("userns",): "L", ("mount",): "L", ("mount_setattr",): "L", ("landlock",): "N", ("openat2",): "NL", ("seccomp",): "",
-            ("userns", "landlock"): "", ("mount", "landlock"): "", ("userns", "landlock", "seccomp"): "", ("userns", "openat2"): "L"}
+# faults -> the profiles that go without what they take away; of those the first that this kernel
+# lets be built (tests/kernels)
+PROFILES = {
+    (): "NL",
+    ("userns",): "L",
+    ("mount",): "L",
+    ("mount_setattr",): "L",
+    ("landlock",): "N",
+    ("openat2",): "NL",
+    ("seccomp",): "",
+    ("userns", "landlock"): "",
+    ("mount", "landlock"): "",
+    ("userns", "landlock", "seccomp"): "",
+    ("userns", "openat2"): "L",
+}
 HERE = os.environ.get("CLAWLITE_PROFILES", "NL")
 
 
 @pytest.mark.parametrize("user", ["user", "root"])
-@pytest.mark.parametrize("faults", sorted(PROFILES), ids=lambda faults: "-".join(faults) or "nothing")
+@pytest.mark.parametrize(
+    "faults", sorted(PROFILES), ids=lambda faults: "-".join(faults) or "nothing"
+)
 def test_contained_or_refused(faults, user):
     expected = next((one for one in PROFILES[faults] if one in HERE), None)
     with host("N", user == "root", list(faults)) as place:
-        job = ["command", ["sh", "-c", "cat %s/out/secret %s/ws/private/key; echo x > made; echo end" % (place.folder, place.folder)]]
+        job = [
+            "command",
+            [
+                "sh",
+                "-c",
+                "cat %s/out/secret %s/ws/private/key; echo x > made; echo "
+                "end" % (place.folder, place.folder),
+            ],
+        ]
         good, value = place.run(job, denied=[str(place.folder / "ws" / "private")])
         report = place.ask(report=True)
         assert report["profile"] == expected
         if expected:
             assert good and "canary" not in value["output"] and value["output"].endswith("end\n")
-            assert report["call_ms"] > 0 and set(report["limits"]) == {"memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms",
-                                                                       "max_output_bytes"}
+            assert report["call_ms"] > 0 and set(report["limits"]) == {
+                "memory_mb",
+                "cpu_shares",
+                "max_processes",
+                "max_open_files",
+                "timeout_ms",
+                "max_output_bytes",
+            }
             good, error = place.run(job, network=2)
             assert good is (expected == "N")
             if expected == "L":
-                assert error[1] == -32010 and "network-namespace" in error[4]["missing"] and error[3]
+                assert (
+                    error[1] == -32010 and "network-namespace" in error[4]["missing"] and error[3]
+                )
         else:
             assert not good
             name, code, message, hint, data = value
-            assert (name, code, data["sandbox"], data["required"]) == ("SandboxDenied", -32010, "t", "process") and hint and data["reason"]
-            assert set(data["missing"]) >= set(faults) & {"userns", "landlock", "seccomp"} and not set(data["missing"]) & set(data["available"])
+            assert (
+                (name, code, data["sandbox"], data["required"])
+                == ("SandboxDenied", -32010, "t", "process")
+                and hint
+                and data["reason"]
+            )
+            assert set(data["missing"]) >= set(faults) & {
+                "userns",
+                "landlock",
+                "seccomp",
+            } and not set(data["missing"]) & set(data["available"])
             assert not (place.folder / "ws" / "made").exists()
             assert report["call_ms"] is None
 

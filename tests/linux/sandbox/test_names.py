@@ -1,4 +1,7 @@
-"""What is denied is denied by what it is: by each name that mounts and links give it, in N and in L, for commands and for file tools."""
+"""What is denied is denied by what it is: by each name that mounts and links give it, in N and
+in L, for commands and for file tools.
+"""
+
 import errno
 import os
 import select
@@ -23,15 +26,27 @@ def place(request):
 
 
 def scoped(place, *denied, top="ws") -> dict:
-    return {"mounts": [[str(place.folder / top), True]], "denied": [str(place.folder / name) for name in denied]}
+    return {
+        "mounts": [[str(place.folder / top), True]],
+        "denied": [str(place.folder / name) for name in denied],
+    }
 
 
 def closed(place, path: str, **profile):
-    """Assert that nothing is read, listed or written at *path*, below the Host's folder, and that the workspace works all the same."""
+    """Assert that nothing is read, listed or written at *path*, below the Host's folder, and
+    that the workspace works all the same.
+    """
     path = place.folder / path
-    said = place.shell("cat %s; head -c 9 < %s; cat %s/key; ls %s; cp -r %s /tmp/x && cat /tmp/x; echo changed > %s; echo x > %s/new; cat %s/ws/hello"
-                       % ((path,) * 7 + (place.folder,)), **profile)
-    assert "canary" not in said["output"] and "key\n" not in said["output"].replace("/key", "") and said["output"].endswith("hello-benign"), said
+    said = place.shell(
+        "cat %s; head -c 9 < %s; cat %s/key; ls %s; cp -r %s /tmp/x && cat /tmp/x; "
+        "echo changed > %s; echo x > %s/new; cat %s/ws/hello" % ((path,) * 7 + (place.folder,)),
+        **profile,
+    )
+    assert (
+        "canary" not in said["output"]
+        and "key\n" not in said["output"].replace("/key", "")
+        and said["output"].endswith("hello-benign")
+    ), said
     for one in (path, path / "key"):
         good, error = place.read(one, **profile)
         assert not good and error[1] == -32010 and error[3] == "use another file", error
@@ -39,7 +54,8 @@ def closed(place, path: str, **profile):
 
 
 def opened_for_writing(path):
-    """Return a descriptor of the named pipe *path* once somebody reads from it, or None when nobody does in time.
+    """Return a descriptor of the named pipe *path* once somebody reads from it, or None when nobody
+    does in time.
 
     Opened as a file it would wait for ever for a command that was refused.
     """
@@ -48,7 +64,7 @@ def opened_for_writing(path):
         try:
             return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as e:
-            if e.errno != errno.ENXIO:      # what it says until there is a reader
+            if e.errno != errno.ENXIO:  # what it says until there is a reader
                 raise
         select.select([], [], [], 0.005)
     return None
@@ -65,7 +81,9 @@ def test_what_is_around_it_is_mounted_elsewhere(place):
     profile = scoped(place, "ws/private")
     profile["mounts"].append([str(place.folder / "ws2"), False])
     closed(place, "ws2/deep/private", **profile)
-    assert place.shell("cat %s/ws2/deep/hello" % place.folder, **profile)["output"] == "hello-benign"
+    assert (
+        place.shell("cat %s/ws2/deep/hello" % place.folder, **profile)["output"] == "hello-benign"
+    )
 
 
 def test_a_part_of_it_is_mounted_elsewhere(place):
@@ -97,8 +115,18 @@ def test_an_overlay_of_it(place):
     (place.folder / "ws/merged").mkdir()
     (place.folder / "out" / "deep").mkdir()
     (place.folder / "out" / "deep" / "key").write_text("canary-deep")
-    place.mount("-t", "overlay", "-o", "lowerdir=%s/out:%s/ro" % ((place.folder,) * 2), "overlay", place.folder / "ws/merged")
-    assert place.shell("cat %s/ws/merged/secret" % place.folder, **scoped(place))["output"] == "canary-out"
+    place.mount(
+        "-t",
+        "overlay",
+        "-o",
+        "lowerdir=%s/out:%s/ro" % ((place.folder,) * 2),
+        "overlay",
+        place.folder / "ws/merged",
+    )
+    assert (
+        place.shell("cat %s/ws/merged/secret" % place.folder, **scoped(place))["output"]
+        == "canary-out"
+    )
     closed(place, "ws/merged/secret", **scoped(place, "out/secret"))
     closed(place, "ws/merged/deep", **scoped(place, "out/deep"))
     profile = scoped(place, "ws/merged/deep")
@@ -119,14 +147,18 @@ def test_a_mount_that_comes_and_goes_between_calls(place):
 
 
 def test_a_mount_that_comes_while_a_call_runs(place):
-    """In N it stays outside; in L there is one table for all, and it counts from the next call on (docs/sandbox.md)."""
+    """In N it stays outside; in L there is one table for all, and it counts from the next call
+    on (docs/sandbox.md).
+    """
     ws = place.folder / "ws"
     (ws / "later").mkdir()
     os.mkfifo(ws / "go")
     (ws / "go").chmod(0o666)
     profile = scoped(place, "out")
     command = "cd %s; read line < go; cat later/secret; cat hello" % ws
-    number = place.ask(start=True, profile=profile, job=["command", ["sh", "-c", command]])["number"]
+    number = place.ask(start=True, profile=profile, job=["command", ["sh", "-c", command]])[
+        "number"
+    ]
     go = opened_for_writing(ws / "go")
     if go is None:
         pytest.fail("the command never began: %s" % place.ask(wait=number)["outcome"])
@@ -155,7 +187,9 @@ def test_a_tool_renames_no_folder_above_it(place):
     profile = scoped(place, "ws/private")
     place.shell("mv %s/ws/a %s/ws/b; ln -s %s/ws/a/m %s/ws/link" % ((place.folder,) * 4), **profile)
     for name in ("ws/a/m", "ws/b/m", "ws/link"):
-        assert "canary" not in place.shell("cat %s/%s/key" % (place.folder, name), **profile)["output"]
+        assert (
+            "canary" not in place.shell("cat %s/%s/key" % (place.folder, name), **profile)["output"]
+        )
     assert (place.folder / "ws/a/m").is_dir()
 
 
@@ -164,7 +198,12 @@ def test_a_mount_that_is_a_part_of_what_is_denied_is_refused_by_name(place):
     place.bind("ws/private/inner", "data")
     profile = scoped(place, "ws/private", top="data")
     good, error = place.run(["command", ["true"]], **profile)
-    assert not good and error[1] == -32010 and "%s is a part of what is denied, by another name" % (place.folder / "data") in error[2] and "findmnt" in error[3]
+    assert (
+        not good
+        and error[1] == -32010
+        and "%s is a part of what is denied, by another name" % (place.folder / "data") in error[2]
+        and "findmnt" in error[3]
+    )
     assert not place.read(place.folder / "data", **profile)[0]
 
 
@@ -193,26 +232,46 @@ def test_what_the_workspace_shows_is_nobodys_state(where, name):
         (place.folder / "data/file").write_text("benign")
         place.bind("data", "state/workspace/" + name)
         profile = {"mounts": [["/workspace", True], [str(place.folder / "data"), False]]}
-        assert place.shell("cat %s/data/file %s/file" % (place.folder, name), **profile)["output"] == "benignbenign"
+        assert (
+            place.shell("cat %s/data/file %s/file" % (place.folder, name), **profile)["output"]
+            == "benignbenign"
+        )
         assert place.read(place.folder / "data/file", **profile) == (True, {"text": "benign"})
-        assert place.shell("cat %s/data/file" % place.folder, files=1, mounts=[])["output"] == "benign"
+        assert (
+            place.shell("cat %s/data/file" % place.folder, files=1, mounts=[])["output"] == "benign"
+        )
 
 
 def test_another_mount_of_proc(place):
-    """As a chroot or a container has it: there, too, are the environments of other processes of this user."""
+    """As a chroot or a container has it: there, too, are the environments of other processes of
+    this user.
+    """
     (place.folder / "ws" / "proc").mkdir()
     place.mount("-t", "proc", "proc", place.folder / "ws/proc")
     pid = place.ask(agent=True)["server"]
     for profile in (scoped(place), {"files": 1, "mounts": []}):
-        said = place.shell("cd %s/ws; ls proc; cat proc/%d/stat proc/%d/comm proc/self/status; cat hello" % (place.folder, pid, pid), **profile)
-        assert said["output"].endswith("hello-benign") and "clawlite" not in said["output"] and "Pid" not in said["output"] and "sys" not in said["output"], said
+        said = place.shell(
+            "cd %s/ws; ls proc; cat proc/%d/stat proc/%d/comm proc/self/status; "
+            "cat hello" % (place.folder, pid, pid),
+            **profile,
+        )
+        assert (
+            said["output"].endswith("hello-benign")
+            and "clawlite" not in said["output"]
+            and "Pid" not in said["output"]
+            and "sys" not in said["output"]
+        ), said
         good, error = place.read(place.folder / "ws/proc" / str(pid) / "stat", **profile)
         assert not good and error[1] == -32010
     mounts = [[str(place.folder / "ws/proc"), False]]
-    assert "MemTotal" in place.shell("cat %s/ws/proc/meminfo" % place.folder, mounts=mounts)["output"]           # its maker's wish
+    # its maker's wish
+    assert (
+        "MemTotal" in place.shell("cat %s/ws/proc/meminfo" % place.folder, mounts=mounts)["output"]
+    )
 
 
 # -- links
+
 
 @pytest.fixture(scope="module", params=PLACES)
 def linked(request):
@@ -228,23 +287,46 @@ def linked(request):
 @pytest.mark.parametrize("denied", ["ws/private", "ws/private/key"])
 def test_hard_links_of_what_is_denied(linked, denied):
     profile = scoped(linked, denied)
-    said = linked.shell("cd %s; cat alias sub/deep/alias private/key; cat sub/deep/../../alias; cp alias /tmp/c; cat /tmp/c; ln alias new; cat new; mv alias moved; cat moved;"
-                        "echo x > alias; mv sub gone; cat gone/deep/alias; ln -s alias link; cat link; cat hello" % (linked.folder / "ws"), **profile)
+    said = linked.shell(
+        "cd %s; cat alias sub/deep/alias private/key; cat sub/deep/../../alias; "
+        "cp alias /tmp/c; cat /tmp/c; ln alias new; cat new; mv alias moved; cat "
+        "moved;"
+        "echo x > alias; mv sub gone; cat gone/deep/alias; ln -s alias link; cat "
+        "link; cat hello" % (linked.folder / "ws"),
+        **profile,
+    )
     assert "canary" not in said["output"] and said["output"].endswith("hello-benign"), said
-    assert (linked.folder / "ws/private/key").read_text() == "canary-key" and (linked.folder / "ws/alias").exists() and (linked.folder / "ws/sub/deep/alias").exists()
+    assert (
+        (linked.folder / "ws/private/key").read_text() == "canary-key"
+        and (linked.folder / "ws/alias").exists()
+        and (linked.folder / "ws/sub/deep/alias").exists()
+    )
 
 
 def test_hard_links_that_nobody_can_find_are_refused_by_name(linked):
     for profile in ({"files": 1, "mounts": []}, {"files": 3, "mounts": []}):
-        good, error = linked.run(["command", ["true"]], denied=[str(linked.folder / "ws/private/key")], **profile)
-        assert not good and error[1] == -32010 and "ws/private/key has other names (hard links)" in error[2] and "samefile" in error[3]
+        good, error = linked.run(
+            ["command", ["true"]], denied=[str(linked.folder / "ws/private/key")], **profile
+        )
+        assert (
+            not good
+            and error[1] == -32010
+            and "ws/private/key has other names (hard links)" in error[2]
+            and "samefile" in error[3]
+        )
         names_of_it = [str(linked.folder / "ws" / name) for name in ("private", "alias", "sub")]
-        said = linked.shell("cat %s/ws/alias; echo ran" % linked.folder, denied=names_of_it, **profile)
+        said = linked.shell(
+            "cat %s/ws/alias; echo ran" % linked.folder, denied=names_of_it, **profile
+        )
         assert "canary" not in said["output"] and said["output"].endswith("ran\n")
 
 
 def test_a_hard_link_outside_of_what_is_mounted_is_nobodys_business(linked):
-    said = linked.shell("cat %s/ro/config" % linked.folder, mounts=[[str(linked.folder / "ro"), False]], denied=[str(linked.folder / "ws/private/key")])
+    said = linked.shell(
+        "cat %s/ro/config" % linked.folder,
+        mounts=[[str(linked.folder / "ro"), False]],
+        denied=[str(linked.folder / "ws/private/key")],
+    )
     assert said["output"] == "ro-config"
 
 
@@ -257,18 +339,37 @@ def test_a_link_that_appears_after_the_start(linked):
         said = linked.shell("cat %s/key %s/../private/key" % (link, link), **profile)
         link.unlink()
         assert "canary" not in said["output"]
-    assert "canary" not in linked.shell("cd %s/ws/sub; ln -s ../private made; cat made/key" % linked.folder, **profile)["output"]
+    assert (
+        "canary"
+        not in linked.shell(
+            "cd %s/ws/sub; ln -s ../private made; cat made/key" % linked.folder, **profile
+        )["output"]
+    )
 
 
 # -- bounds, as they are counted
 
+
 def _plan(top, **more) -> dict:
-    return dict({"denied": [str(top / "private")], "hidden": [], "mounts": [(str(top), str(top), True)], "folder": None, "whole": 0, "kind": "command", "python": [],
-                 "masks": [], "pins": []}, **more)
+    return dict(
+        {
+            "denied": [str(top / "private")],
+            "hidden": [],
+            "mounts": [(str(top), str(top), True)],
+            "folder": None,
+            "whole": 0,
+            "kind": "command",
+            "python": [],
+            "masks": [],
+            "pins": [],
+        },
+        **more,
+    )
 
 
 class _Nothing:
     """A mount table in which nothing is mounted twice."""
+
     @staticmethod
     def look():
         return True
@@ -297,7 +398,7 @@ def _denied(plan: dict) -> list:
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_so_many_entries_are_looked_at(tree, monkeypatch, over):
-    monkeypatch.setattr(names, "MAX_NAMES", 2 - over)           # private, alias
+    monkeypatch.setattr(names, "MAX_NAMES", 2 - over)  # private, alias
     if over > 0:
         with pytest.raises(names.Refused):
             _denied(_plan(tree))
@@ -308,7 +409,7 @@ def test_so_many_entries_are_looked_at(tree, monkeypatch, over):
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_so_many_entries_of_a_denied_folder_are_looked_at(tree, monkeypatch, over):
     (tree / "private" / "inner").mkdir()
-    monkeypatch.setattr(names, "MAX_BELOW", 2 - over)           # key, inner
+    monkeypatch.setattr(names, "MAX_BELOW", 2 - over)  # key, inner
     assert _denied(_plan(tree)) == ([] if over > 0 else [str(tree / "alias")])
 
 
@@ -325,12 +426,15 @@ def test_a_file_tool_looks_itself_and_a_file_of_one_name_costs_nothing(tree, mon
 
 
 def test_other_names_that_are_denied_too_are_no_others(tree):
-    assert _denied(_plan(tree, whole=1, denied=[str(tree / "private"), str(tree / "alias")]))[1:] == []
+    assert (
+        _denied(_plan(tree, whole=1, denied=[str(tree / "private"), str(tree / "alias")]))[1:] == []
+    )
     with pytest.raises(names.Refused, match="hard links"):
         _denied(_plan(tree, whole=1))
 
 
 # -- names that differ in case alone
+
 
 @pytest.fixture
 def caseless(place):
@@ -338,7 +442,11 @@ def caseless(place):
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("the kernel under test is without FUSE")
     (place.folder / "ws" / "stick").mkdir()
-    Caseless({"Private": {"key": b"canary-folder"}, "Secret": b"canary-file", "hello": b"hello"}, place.folder / "ws/stick", place._process.pid)
+    Caseless(
+        {"Private": {"key": b"canary-folder"}, "Secret": b"canary-file", "hello": b"hello"},
+        place.folder / "ws/stick",
+        place._process.pid,
+    )
     return place
 
 
@@ -347,7 +455,13 @@ def caseless(place):
 def test_a_denied_folder_by_another_case(caseless, denied):
     for name in ("Private", "PRIVATE", "pRIVATE"):
         closed(caseless, "ws/stick/" + name, **scoped(caseless, denied))
-    assert caseless.shell("cat %s/ws/stick/hello %s/ws/stick/HELLO" % ((caseless.folder,) * 2), **scoped(caseless, denied))["output"] == "hellohello"
+    assert (
+        caseless.shell(
+            "cat %s/ws/stick/hello %s/ws/stick/HELLO" % ((caseless.folder,) * 2),
+            **scoped(caseless, denied),
+        )["output"]
+        == "hellohello"
+    )
 
 
 @pytest.mark.kernel
@@ -355,7 +469,10 @@ def test_a_denied_folder_by_another_case(caseless, denied):
 def test_a_denied_file_by_another_case(caseless, denied):
     """What the kernel keeps no single name for cannot be covered in N: refused by name."""
     profile = scoped(caseless, denied)
-    command = ["command", ["sh", "-c", "cd %s/ws/stick; cat Secret SECRET sECRET; cat hello" % caseless.folder]]
+    command = [
+        "command",
+        ["sh", "-c", "cd %s/ws/stick; cat Secret SECRET sECRET; cat hello" % caseless.folder],
+    ]
     good, value = caseless.run(command, **profile)
     if caseless.profile == "L":
         assert good and "canary" not in value["output"] and value["output"].endswith("hello"), value

@@ -1,4 +1,5 @@
 """Children with a network: an empty namespace, and one door, which the agent's proxy serves."""
+
 import pytest
 from sandbox_places import host
 
@@ -39,7 +40,7 @@ def test_there_is_no_other_way_out(place):
             line.close()
     return [to(('127.0.0.1', 22)), to(('10.0.0.1', 80)), to(('93.184.216.34', 80)), to(('169.254.169.254', 80)), to(('::1', 22), _socket.AF_INET6),
             to(('2606:2800:220:1::1', 80), _socket.AF_INET6)]
-"""
+"""  # noqa: E501
     assert set(place.python(body, network=2)) <= {"ECONNREFUSED", "ENETUNREACH", "EADDRNOTAVAIL"}
     assert place.shell("cat /proc/net/dev", network=2)["output"].count(":") == 1
 
@@ -47,7 +48,7 @@ def test_there_is_no_other_way_out(place):
 def test_only_tcp(place):
     body = """    return [system_call('socket', f, k, p) for f, k, p in
         ((2, 1, 0), (2, 1, 6), (10, 1, 0), (2, 1 | 0o2000000, 0), (2, 2, 0), (2, 3, 1), (2, 1, 262), (1, 1, 0), (16, 3, 0), (17, 3, 0), (38, 5, 0), (40, 1, 0))]
-"""
+"""  # noqa: E501
     assert place.python(body, network=2) == ["open"] * 4 + ["EACCES"] * 3 + ["EAFNOSUPPORT"] * 5
 
 
@@ -57,5 +58,5 @@ def test_the_door_of_one_call_is_not_that_of_another(place):
     body = """    import _socket
     line = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     return tried(line.connect, ('127.0.0.1', %d)) if os.environ['http_proxy'] != %r else 'ECONNREFUSED'
-""" % (port, first)
+""" % (port, first)  # noqa: E501
     assert place.python(body, network=2) == "ECONNREFUSED"

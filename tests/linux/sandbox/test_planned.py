@@ -1,4 +1,7 @@
-"""Plans that stay: for as long as nothing that they were made of has changed, and nobody can write to them."""
+"""Plans that stay: for as long as nothing that they were made of has changed, and nobody can
+write to them.
+"""
+
 import errno
 import marshal
 import os
@@ -31,8 +34,12 @@ def _fresh(planned, profile, job=JOB) -> dict:
 
 
 def test_it_is_what_a_new_one_would_be_and_is_made_once(planned):
-    for one, job in ((profile(), JOB), (profile(network=1, memory_mb=64, denied=["/etc/shadow"]), JOB), (profile(files=FULL, timeout_ms=5), JOB),
-                     (profile(), Builtin("clawlite.core.uri", "parse", {}))):
+    for one, job in (
+        (profile(), JOB),
+        (profile(network=1, memory_mb=64, denied=["/etc/shadow"]), JOB),
+        (profile(files=FULL, timeout_ms=5), JOB),
+        (profile(), Builtin("clawlite.core.uri", "parse", {})),
+    ):
         fd = planned.memory(one, job)
         assert _said(fd) == _fresh(planned, one, job)
         made, plans.make = plans.make, None
@@ -51,7 +58,7 @@ def test_a_link_that_leads_elsewhere(planned, tmp_path):
     workspace.unlink()
     workspace.symlink_to("b")
     assert _said(planned.memory(profile(), JOB))["folder"] == str(tmp_path / "b")
-    workspace.unlink()                                  # nothing there
+    workspace.unlink()  # nothing there
     assert _said(planned.memory(profile(), JOB))["folder"] == str(workspace)
     workspace.symlink_to("a")
     assert _said(planned.memory(profile(), JOB))["folder"] == str(tmp_path / "a")
@@ -69,7 +76,9 @@ def test_a_link_above_it(planned, tmp_path):
     assert str(real / "w") in [source for source, _, _ in _said(planned.memory(one, JOB))["mounts"]]
     link.unlink()
     link.symlink_to("other")
-    assert str(other / "w") in [source for source, _, _ in _said(planned.memory(one, JOB))["mounts"]]
+    assert str(other / "w") in [
+        source for source, _, _ in _said(planned.memory(one, JOB))["mounts"]
+    ]
 
 
 def test_a_denied_path_that_comes_and_goes(planned, tmp_path):
@@ -82,7 +91,8 @@ def test_a_denied_path_that_comes_and_goes(planned, tmp_path):
     assert _said(planned.memory(one, JOB))["absent"] == []
     denied.rmdir()
     assert _said(planned.memory(one, JOB))["absent"] == [str(denied)]
-    denied.symlink_to("/etc")                           # it leads elsewhere: that is denied, and so is what it is called
+    # it leads elsewhere: that is denied, and so is what it is called
+    denied.symlink_to("/etc")
     assert _said(planned.memory(one, JOB)) == _fresh(planned, one)
 
 
@@ -110,7 +120,11 @@ def test_what_is_refused_is_refused_each_time(tmp_path):
 
 def test_nobody_writes_to_it(planned):
     fd = planned.memory(profile(), JOB)
-    for change in (lambda: os.pwrite(fd, b"x", 0), lambda: os.ftruncate(fd, 0), lambda: os.ftruncate(fd, 65536)):
+    for change in (
+        lambda: os.pwrite(fd, b"x", 0),
+        lambda: os.ftruncate(fd, 0),
+        lambda: os.ftruncate(fd, 65536),
+    ):
         with pytest.raises(OSError) as caught:
             change()
         assert caught.value.errno == errno.EPERM
@@ -123,7 +137,19 @@ def test_where_a_path_leads(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "broken").symlink_to("nothing")
     os.mkfifo(tmp_path / "pipe")
-    for name in ("folder", "link", "loop", "broken", "pipe", "nothing", "link/inner", "link/../link/inner", "folder/inner/", "folder//inner", "pipe/x"):
+    for name in (
+        "folder",
+        "link",
+        "loop",
+        "broken",
+        "pipe",
+        "nothing",
+        "link/inner",
+        "link/../link/inner",
+        "folder/inner/",
+        "folder//inner",
+        "pipe/x",
+    ):
         path = str(tmp_path / name)
         real = os.path.realpath(path)
         assert _is_at(path, real), name
@@ -142,7 +168,9 @@ class _Watched(Command):
 
 
 def test_a_plan_is_made_of_nothing_else_of_a_job(planned):
-    """Whatever ``plan.make`` asks of a job is compared before a plan is used again, and its kind tells its plans from others."""
+    """Whatever ``plan.make`` asks of a job is compared before a plan is used again, and its kind
+    tells its plans from others.
+    """
     job = _Watched.__new__(_Watched)
     object.__setattr__(job, "asked", set())
     job.__init__(["true"], "", b"", {}, {})
@@ -172,9 +200,10 @@ def test_what_appears_while_a_plan_is_made(planned, tmp_path, monkeypatch):
         else:
             denied.mkdir()
         return made
+
     one = profile(mounts=[(str(tmp_path / "data"), True)], denied=[str(denied)])
     monkeypatch.setattr(plans, "make", slow)
-    assert _said(planned.memory(one, JOB))["absent"] == [str(denied)]           # there by now
-    assert _said(planned.memory(one, JOB))["absent"] == []                      # gone by now
+    assert _said(planned.memory(one, JOB))["absent"] == [str(denied)]  # there by now
+    assert _said(planned.memory(one, JOB))["absent"] == []  # gone by now
     monkeypatch.setattr(plans, "make", make)
     assert _said(planned.memory(one, JOB))["absent"] == [str(denied)]

@@ -1,4 +1,7 @@
-"""What lies around a denied path, what a denial of the system's own files does, and the bounds of /tmp."""
+"""What lies around a denied path, what a denial of the system's own files does, and the bounds
+of /tmp.
+"""
+
 import os
 import tempfile
 
@@ -9,20 +12,34 @@ from clawlite.linux.sandbox.removal import remove
 
 
 def _mounted(place, denied: str) -> dict:
-    return {"mounts": [[str(place.folder / "ws"), True]], "denied": [str(place.folder / "ws" / denied)]}
+    return {
+        "mounts": [[str(place.folder / "ws"), True]],
+        "denied": [str(place.folder / "ws" / denied)],
+    }
 
 
 def test_the_folder_of_a_denied_file_can_be_listed(place):
     (place.folder / "ws" / "private" / "other").write_text("other")
     for denied, top in (("hello", "."), ("private/key", "private")):
         said = place.shell("ls %s && cat %s" % (top, denied), **_mounted(place, denied))
-        assert denied.rpartition("/")[2] in said["output"] and "canary" not in said["output"] and "hello-benign" not in said["output"], said
+        assert (
+            denied.rpartition("/")[2] in said["output"]
+            and "canary" not in said["output"]
+            and "hello-benign" not in said["output"]
+        ), said
         assert "other" in said["output"] or top == "."
     (place.folder / "ws" / "private" / "other").unlink()
 
 
 def test_a_denied_file_gets_no_other_name(place):
-    for command in ("mv private/key private/k", "ln private/key private/k", "mv private/key k", "ln private/key k", "rm -f private/key", "mv private p"):
+    for command in (
+        "mv private/key private/k",
+        "ln private/key private/k",
+        "mv private/key k",
+        "ln private/key k",
+        "rm -f private/key",
+        "mv private p",
+    ):
         place.shell(command, **_mounted(place, "private/key"))
         assert os.listdir(place.folder / "ws" / "private") == ["key"], command
     assert (place.folder / "ws" / "private" / "key").read_text() == "canary-key"
@@ -34,8 +51,12 @@ def test_what_landlock_cannot_give_is_said_by_name(place):
         assert said["exit_code"] == 0 and said["note"] == ""
         return
     top = str(place.folder / "ws")
-    assert said["exit_code"] != 0 and said["note"].startswith(top + " itself can be neither listed nor changed here: a denied path")
-    assert "listed and not changed" in place.shell("echo x > new", **_mounted(place, "hello"))["note"]
+    assert said["exit_code"] != 0 and said["note"].startswith(
+        top + " itself can be neither listed nor changed here: a denied path"
+    )
+    assert (
+        "listed and not changed" in place.shell("echo x > new", **_mounted(place, "hello"))["note"]
+    )
     body = "def f():\n    import os\n    return os.listdir(%r)\n" % top
     good, error = place.run(["function", "tools.py", body, "f", {}], **_mounted(place, "private"))
     assert not good and "Permission" in error[2] and error[3].startswith(top + " itself")
@@ -46,14 +67,31 @@ def test_a_read_only_mount_in_a_writable_one(place):
     (ws / "kept").mkdir(exist_ok=True)
     (ws / "kept" / "file").write_text("as it was")
     mounts = {"mounts": [[str(ws), True], [str(ws / "kept"), False]]}
-    for command in ("echo pwned > kept/file", "rm -f kept/file", "echo x > kept/new", "mv kept moved; echo pwned > moved/file", "ln kept/file f; echo pwned > f",
-                    "chmod 777 kept/file", "mkdir kept/d"):
+    for command in (
+        "echo pwned > kept/file",
+        "rm -f kept/file",
+        "echo x > kept/new",
+        "mv kept moved; echo pwned > moved/file",
+        "ln kept/file f; echo pwned > f",
+        "chmod 777 kept/file",
+        "mkdir kept/d",
+    ):
         place.shell(command, **mounts)
-        assert os.listdir(ws / "kept") == ["file"] and (ws / "kept" / "file").read_text() == "as it was", command
-    said = place.shell("cat kept/file && ls && echo fine > private/new && cat private/new && echo x > top", **mounts)
-    assert "as it was" in said["output"] and "private" in said["output"] and "fine" in said["output"], said
+        assert (
+            os.listdir(ws / "kept") == ["file"]
+            and (ws / "kept" / "file").read_text() == "as it was"
+        ), command
+    said = place.shell(
+        "cat kept/file && ls && echo fine > private/new && cat private/new && echo x > top",
+        **mounts,
+    )
+    assert (
+        "as it was" in said["output"] and "private" in said["output"] and "fine" in said["output"]
+    ), said
     if place.profile == "L":
-        assert said["note"].startswith("%s itself can be listed and not changed here: a read-only mount" % ws)
+        assert said["note"].startswith(
+            "%s itself can be listed and not changed here: a read-only mount" % ws
+        )
     else:
         assert said["exit_code"] == 0
         (ws / "top").unlink()
@@ -72,7 +110,11 @@ def test_listable(tmp_path):
     (tmp_path / "file").write_text("")
     top = str(tmp_path)
     assert listable(top, []) and listable(top, [top + "/file"]) and listable(top, ["/elsewhere"])
-    assert not listable(top, [top + "/folder"]) and not listable(top, [top + "/file", top + "/folder"]) and not listable(top, [top + "/missing"])
+    assert (
+        not listable(top, [top + "/folder"])
+        and not listable(top, [top + "/file", top + "/folder"])
+        and not listable(top, [top + "/missing"])
+    )
 
 
 def test_the_systems_own_files_can_be_denied(place):
@@ -80,15 +122,24 @@ def test_the_systems_own_files_can_be_denied(place):
     name = sorted(os.listdir(path))[0]
     scoped = {"mounts": [[str(place.folder / "ws"), True]]}
     assert name in place.shell("ls " + path, **scoped)["output"]
-    said = place.shell("ls %s; ls /usr/share >/dev/null || cat /usr/share/*/nothing; echo ran" % path, denied=[path], **scoped)
+    said = place.shell(
+        "ls %s; ls /usr/share >/dev/null || cat /usr/share/*/nothing; echo ran" % path,
+        denied=[path],
+        **scoped,
+    )
     assert name not in said["output"].split() and "ran" in said["output"]
     with open("/etc/passwd") as file:
         real = file.read()
-    assert real not in place.shell("cat /etc/passwd; echo", denied=["/etc/passwd"], **scoped)["output"]
+    assert (
+        real not in place.shell("cat /etc/passwd; echo", denied=["/etc/passwd"], **scoped)["output"]
+    )
 
 
 def test_tmp_is_bounded(place):
-    said = place.shell('head -c 200000000 /dev/zero > "$TMPDIR/a" && sleep 30; wc -c < "$TMPDIR/a"', timeout_ms=20000)
+    said = place.shell(
+        'head -c 200000000 /dev/zero > "$TMPDIR/a" && sleep 30; wc -c < "$TMPDIR/a"',
+        timeout_ms=20000,
+    )
     if place.profile == "N":
         assert int(said["output"].split()[-1]) <= 64 << 20
     else:
@@ -97,7 +148,10 @@ def test_tmp_is_bounded(place):
 
 
 def test_tmp_is_bounded_for_files_without_a_name_too(place):
-    command = 'exec 3> "$TMPDIR/a"; rm "$TMPDIR/a"; head -c 200000000 /dev/zero >&3 && sleep 30; echo "ended $?"'
+    command = (
+        'exec 3> "$TMPDIR/a"; rm "$TMPDIR/a"; head -c 200000000 /dev/zero >&3 && sleep 30; '
+        'echo "ended $?"'
+    )
     said = place.shell(command, timeout_ms=20000)
     assert "ended 1" in said["output"] if place.profile == "N" else said["ended"] == "/tmp"
 
@@ -116,15 +170,23 @@ def test_the_number_of_files_in_tmp_is_bounded(place):
     if place.profile == "N":
         assert 10000 < place.python(body) < 20000
     else:
-        good, error = place.run(["function", "tools.py", "import os\ndef f():\n" + body, "f", {}], timeout_ms=WAIT_S * 1000)
+        good, error = place.run(
+            ["function", "tools.py", "import os\ndef f():\n" + body, "f", {}],
+            timeout_ms=WAIT_S * 1000,
+        )
         assert not good and "/tmp" in error[2]
 
 
 def test_tmp_goes_with_its_call_whatever_is_in_it(place):
     before = set(os.listdir("/tmp"))
-    said = place.shell('mkdir -p "$TMPDIR/a/b/c"; touch "$TMPDIR/a/b/f"; chmod 0 "$TMPDIR/a/b" "$TMPDIR/a"; ls "$TMPDIR/a"')
+    said = place.shell(
+        'mkdir -p "$TMPDIR/a/b/c"; touch "$TMPDIR/a/b/f"; chmod 0 "$TMPDIR/a/b" '
+        '"$TMPDIR/a"; ls "$TMPDIR/a"'
+    )
     assert said["exit_code"] != 0
-    assert {name for name in set(os.listdir("/tmp")) - before if name.startswith("clawlite-")} == set()
+    assert {
+        name for name in set(os.listdir("/tmp")) - before if name.startswith("clawlite-")
+    } == set()
 
 
 def test_a_folder_of_any_depth_is_removed_and_nothing_beside_it(tmp_path):
@@ -132,7 +194,7 @@ def test_a_folder_of_any_depth_is_removed_and_nothing_beside_it(tmp_path):
     (tmp_path / "keep" / "file").write_text("kept")
     path = tempfile.mkdtemp(dir=tmp_path)
     fd = os.open(path, os.O_RDONLY)
-    for level in range(1500):               # more than a path can name
+    for level in range(1500):  # more than a path can name
         os.mkdir("x", dir_fd=fd)
         below = os.open("x", os.O_RDONLY, dir_fd=fd)
         os.close(fd)
@@ -144,7 +206,11 @@ def test_a_folder_of_any_depth_is_removed_and_nothing_beside_it(tmp_path):
     os.symlink(tmp_path / "keep", path + "/link")
     before = os.listdir("/proc/self/fd")
     remove(path)
-    assert not os.path.exists(path) and (tmp_path / "keep" / "file").read_text() == "kept" and os.listdir("/proc/self/fd") == before
+    assert (
+        not os.path.exists(path)
+        and (tmp_path / "keep" / "file").read_text() == "kept"
+        and os.listdir("/proc/self/fd") == before
+    )
     remove(path)
     os.symlink(tmp_path / "keep", path)
     remove(path)

@@ -1,4 +1,5 @@
 """Secrets: where they are looked for, which are refused, and that no value ever shows."""
+
 import logging
 import os
 import traceback
@@ -57,12 +58,17 @@ def assert_no_canary(error: BaseException):
     """The value is in no part of the error, nor in any error that it came from."""
     assert CANARY not in "".join(traceback.format_exception(error))
     while error is not None:
-        assert CANARY not in repr(error) and CANARY not in str(vars(error)) and CANARY not in repr(error.args)
+        assert (
+            CANARY not in repr(error)
+            and CANARY not in str(vars(error))
+            and CANARY not in repr(error.args)
+        )
         assert CANARY.encode() not in getattr(error, "object", b"")
         error = error.__cause__ or error.__context__
 
 
 # -- where
+
 
 def test_store_before_environment_before_mounted_folder(world, monkeypatch):
     (world / "LLM_API_KEY").write_text("mounted\n")
@@ -76,7 +82,13 @@ def test_store_before_environment_before_mounted_folder(world, monkeypatch):
 def test_missing_names_the_reference_the_places_and_what_to_do(world, tmp_path):
     error = refusal(look)
     assert isinstance(error, SecretMissing)
-    for word in ("LLM_API_KEY", str(tmp_path / "state" / AGENT / "secrets"), "the environment", "$CLAW_SECRETS_DIR", str(world)):
+    for word in (
+        "LLM_API_KEY",
+        str(tmp_path / "state" / AGENT / "secrets"),
+        "the environment",
+        "$CLAW_SECRETS_DIR",
+        str(world),
+    ):
         assert word in error.message
     assert "export LLM_API_KEY=" in error.hint
     assert error.code == -32020
@@ -91,7 +103,10 @@ def test_an_empty_variable_is_refused_and_nobody_looks_further(monkeypatch, worl
     (world / "LLM_API_KEY").write_text("mounted\n")
     monkeypatch.setenv("LLM_API_KEY", "")
     error = refusal(look)
-    assert error.message == "the environment variable LLM_API_KEY: the secret is empty" and not isinstance(error, SecretMissing)
+    assert (
+        error.message == "the environment variable LLM_API_KEY: the secret is empty"
+        and not isinstance(error, SecretMissing)
+    )
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o464])
@@ -100,8 +115,12 @@ def test_a_mounted_file_that_others_can_write_is_refused(world, mode):
     path.write_text(CANARY)
     os.chmod(path, mode)
     error = refusal(look)
-    assert str(path) in error.message and "others may change it" in error.message and error.hint.startswith("chmod 600 '%s'" % path)
-    os.chmod(path, 0o444)           # as container runtimes mount it
+    assert (
+        str(path) in error.message
+        and "others may change it" in error.message
+        and error.hint.startswith("chmod 600 '%s'" % path)
+    )
+    os.chmod(path, 0o444)  # as container runtimes mount it
     assert look() == CANARY
 
 
@@ -111,6 +130,7 @@ def test_one_agent_does_not_see_the_secrets_of_another():
 
 
 # -- what is refused, and never replaced by what another place has
+
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o777])
 def test_store_file_of_which_others_have_a_part_is_refused(mode, monkeypatch):
@@ -122,9 +142,23 @@ def test_store_file_of_which_others_have_a_part_is_refused(mode, monkeypatch):
     assert look() == CANARY
 
 
-@pytest.mark.parametrize("value", [
-    CANARY.encode() + b"\n\n", b"\n" + CANARY.encode(), CANARY.encode() + b"\r", b"a\rb", b"a\0b", b"\x7f" + CANARY.encode(), b"a\tb",
-    CANARY.encode() + b"\xff", CANARY.encode() + b"\xed\xa0\x80", b"", b"\n", b"\r\n"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        CANARY.encode() + b"\n\n",
+        b"\n" + CANARY.encode(),
+        CANARY.encode() + b"\r",
+        b"a\rb",
+        b"a\0b",
+        b"\x7f" + CANARY.encode(),
+        b"a\tb",
+        CANARY.encode() + b"\xff",
+        CANARY.encode() + b"\xed\xa0\x80",
+        b"",
+        b"\n",
+        b"\r\n",
+    ],
+)
 def test_value_that_could_break_a_header_is_refused(value, world, monkeypatch):
     (world / "LLM_API_KEY").write_text("mounted")
     path = in_store(value)
@@ -135,8 +169,16 @@ def test_value_that_could_break_a_header_is_refused(value, world, monkeypatch):
         assert refusal(look).message.startswith("the environment variable LLM_API_KEY: ")
 
 
-@pytest.mark.parametrize("value, text", [
-    (b"sk-1", "sk-1"), (b"sk-1\n", "sk-1"), (b"sk-1\r\n", "sk-1"), (b" two words ", " two words "), ("schlüssel".encode(), "schlüssel")])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (b"sk-1", "sk-1"),
+        (b"sk-1\n", "sk-1"),
+        (b"sk-1\r\n", "sk-1"),
+        (b" two words ", " two words "),
+        ("schlüssel".encode(), "schlüssel"),
+    ],
+)
 def test_one_newline_at_the_end_is_dropped(value, text):
     in_store(value)
     assert look() == text
@@ -153,9 +195,15 @@ def test_length_of_a_value(end):
     assert "at most %d bytes" % MAX_VALUE in refusal(look).message
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "a b", "a\n", "a\0b", "ä", "KEY~", "x" * 129])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "../x", "a b", "a\n", "a\0b", "ä", "KEY~", "x" * 129]
+)
 def test_name_that_could_lead_elsewhere_is_refused(name):
-    for function, args in ((look, (name,)), (set_secret, (AGENT, name, CANARY)), (remove, (AGENT, name))):
+    for function, args in (
+        (look, (name,)),
+        (set_secret, (AGENT, name, CANARY)),
+        (remove, (AGENT, name)),
+    ):
         assert "1 to 128 of A-Z a-z 0-9 _ . -" in refusal(function, *args).message
 
 
@@ -167,13 +215,17 @@ def test_name_that_is_one(name):
 
 def test_folder_and_pipe_are_no_secrets(world):
     (world / "A").mkdir()
-    os.mkfifo(world / "B")              # opening it as a file would wait for a writer
+    os.mkfifo(world / "B")  # opening it as a file would wait for a writer
     assert refusal(look, "A").message == "%s: expected a file" % (world / "A")
     assert refusal(look, "B").message == "%s: expected a file" % (world / "B")
 
 
 def test_file_that_may_not_be_read_is_told(world, monkeypatch):
-    monkeypatch.setattr(secrets.os, "open", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    monkeypatch.setattr(
+        secrets.os,
+        "open",
+        lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")),
+    )
     assert refusal(look).message.endswith("LLM_API_KEY: Permission denied")
 
 
@@ -185,6 +237,7 @@ def test_mounted_file_may_be_a_link_with_any_mode(world, tmp_path):
 
 
 # -- the store
+
 
 def test_store_is_for_its_owner_alone(tmp_path):
     old = os.umask(0)
@@ -219,7 +272,9 @@ def test_names_are_sorted_and_remove_forgets():
     assert isinstance(refusal(remove, AGENT, "b"), SecretMissing)
 
 
-@pytest.mark.parametrize("value", ["", "a\nb", CANARY + "\r", CANARY + "\0", CANARY + "\ud800", "x" * (MAX_VALUE + 1)])
+@pytest.mark.parametrize(
+    "value", ["", "a\nb", CANARY + "\r", CANARY + "\0", CANARY + "\ud800", "x" * (MAX_VALUE + 1)]
+)
 def test_set_refuses_what_could_not_be_used(value):
     set_secret(AGENT, "A", "old")
     refusal(set_secret, AGENT, "A", value)

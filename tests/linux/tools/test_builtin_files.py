@@ -1,4 +1,5 @@
 """The file tools over real files: what they do, and what a sandbox lets them reach."""
+
 import ctypes
 import itertools
 import multiprocessing
@@ -23,7 +24,17 @@ CANARY = "CANARY-of-the-outside"
 
 
 def profile(files=P.SCOPED, mounts=(), denied=()) -> Profile:
-    return Profile(["", P.PROCESS, [P.DENY, [], True], [files, list(mounts), list(denied)], [P.BOUNDARY, False], [P.DENY, [], []], [None] * 6])
+    return Profile(
+        [
+            "",
+            P.PROCESS,
+            [P.DENY, [], True],
+            [files, list(mounts), list(denied)],
+            [P.BOUNDARY, False],
+            [P.DENY, [], []],
+            [None] * 6,
+        ]
+    )
 
 
 class World:
@@ -39,7 +50,11 @@ class World:
         self.write("out/secret.txt", CANARY)
         self.write("ro/config.txt", "ro-config")
         self.ws = str(root / "ws")
-        self.profile = profile(files, [(self.ws, True), (str(root / "ro"), False)] if files == P.SCOPED else [], [str(root / name) for name in denied])
+        self.profile = profile(
+            files,
+            [(self.ws, True), (str(root / "ro"), False)] if files == P.SCOPED else [],
+            [str(root / name) for name in denied],
+        )
         self.hidden = []
         self.table = mounts.here
 
@@ -77,11 +92,21 @@ def world(tmp_path):
 
 # -- what they do
 
+
 def test_read_file_gives_the_text(world):
     assert world.read("hello.txt") == "hello-benign\n"
-    assert world.read("sub/./inner.txt") == world.read("sub//inner.txt") == world.read("/workspace/sub/inner.txt") == "inner-text\n"
+    assert (
+        world.read("sub/./inner.txt")
+        == world.read("sub//inner.txt")
+        == world.read("/workspace/sub/inner.txt")
+        == "inner-text\n"
+    )
     assert world.read(world.ws + "/hello.txt") == "hello-benign\n"
-    assert world.read(str(world.root / "ro/config.txt")) == world.read("../ro/config.txt") == "ro-config"
+    assert (
+        world.read(str(world.root / "ro/config.txt"))
+        == world.read("../ro/config.txt")
+        == "ro-config"
+    )
 
 
 def test_two_dots_in_a_name_are_no_traversal(world):
@@ -110,8 +135,12 @@ def test_write_file_makes_folders_and_keeps_the_mode(world):
     assert world.text("ws/a/b/c.txt") == "grün"
     os.chmod(world.root / "ws/hello.txt", 0o751)
     world("write-file", path="hello.txt", content="")
-    assert world.text("ws/hello.txt") == "" and stat.S_IMODE(os.stat(world.root / "ws/hello.txt").st_mode) == 0o751
-    assert sorted(os.listdir(world.root / "ws/a/b")) == ["c.txt"]       # what was written beside is gone
+    assert (
+        world.text("ws/hello.txt") == ""
+        and stat.S_IMODE(os.stat(world.root / "ws/hello.txt").st_mode) == 0o751
+    )
+    # what was written beside is gone
+    assert sorted(os.listdir(world.root / "ws/a/b")) == ["c.txt"]
 
 
 def test_write_file_leaves_nothing_when_it_cannot_write(world):
@@ -142,7 +171,10 @@ def test_edit_file_replaces_the_one_match(world):
     assert world.text("ws/hello.txt") == "bye-benign\n"
 
 
-@pytest.mark.parametrize("old, said", [("not there", "does not contain old_text"), ("e", "more than once"), ("aa", "more than once")])
+@pytest.mark.parametrize(
+    "old, said",
+    [("not there", "does not contain old_text"), ("e", "more than once"), ("aa", "more than once")],
+)
 def test_edit_file_wants_exactly_one_match(world, old, said):
     world.write("ws/f", "three es and aaa")
     assert said in world.failed("edit-file", path="f", old_text=old, new_text="x")
@@ -160,7 +192,9 @@ def test_edit_file_is_bounded(world, over, monkeypatch):
         world("edit-file", **arguments)
     world.write("ws/f", "x" * (9 + over) + "y")
     if over > 0:
-        assert "more than 10 bytes" in world.failed("edit-file", path="f", old_text="y", new_text="z")
+        assert "more than 10 bytes" in world.failed(
+            "edit-file", path="f", old_text="y", new_text="z"
+        )
     else:
         world("edit-file", path="f", old_text="y", new_text="z")
 
@@ -171,7 +205,14 @@ def test_list_directory_is_sorted_and_marks_kinds(world):
     world.write("ws/new\nline\x1b", "")
     os.mkdir(os.fsencode(world.ws) + b"/\xff")
     # the denied folder is not shown
-    assert world("list-directory", path=".").split("\n") == ["hello.txt", "link@", "new\\x0aline\\x1b", "pipe|", "sub/", "\\xff/"]
+    assert world("list-directory", path=".").split("\n") == [
+        "hello.txt",
+        "link@",
+        "new\\x0aline\\x1b",
+        "pipe|",
+        "sub/",
+        "\\xff/",
+    ]
     assert world("list-directory", path="/workspace/sub") == "inner.txt"
 
 
@@ -182,17 +223,24 @@ def test_list_directory_is_bounded(world, over, monkeypatch):
         world.write("ws/sub/%d" % number, "")
     os.unlink(world.root / "ws/sub/inner.txt")
     lines = world("list-directory", path="sub").split("\n")
-    assert lines == ["0", "1", "2"][:3 + over] + (["... 4 entries in all"] if over > 0 else [])
+    assert lines == ["0", "1", "2"][: 3 + over] + (["... 4 entries in all"] if over > 0 else [])
 
 
-@pytest.mark.parametrize("name, arguments, said", [
-    ("read-file", {"path": "nope"}, "list-directory shows"), ("read-file", {"path": "nope/deeper"}, "list-directory shows"),
-    ("read-file", {"path": "sub"}, "list-directory shows"), ("read-file", {"path": "hello.txt/x"}, "is no folder"),
-    ("read-file", {"path": "x" * 300}, "too long"), ("read-file", {"path": "binary"}, "no UTF-8 text (byte 1)"),
-    ("edit-file", {"path": "nope", "old_text": "a", "new_text": "b"}, "list-directory shows"),
-    ("write-file", {"path": "hello.txt/x", "content": ""}, "is no folder"),
-    ("list-directory", {"path": "hello.txt"}, "read-file reads it"), ("list-directory", {"path": "nope"}, "list-directory shows"),
-])
+@pytest.mark.parametrize(
+    "name, arguments, said",
+    [
+        ("read-file", {"path": "nope"}, "list-directory shows"),
+        ("read-file", {"path": "nope/deeper"}, "list-directory shows"),
+        ("read-file", {"path": "sub"}, "list-directory shows"),
+        ("read-file", {"path": "hello.txt/x"}, "is no folder"),
+        ("read-file", {"path": "x" * 300}, "too long"),
+        ("read-file", {"path": "binary"}, "no UTF-8 text (byte 1)"),
+        ("edit-file", {"path": "nope", "old_text": "a", "new_text": "b"}, "list-directory shows"),
+        ("write-file", {"path": "hello.txt/x", "content": ""}, "is no folder"),
+        ("list-directory", {"path": "hello.txt"}, "read-file reads it"),
+        ("list-directory", {"path": "nope"}, "list-directory shows"),
+    ],
+)
 def test_what_cannot_be_done_says_the_next_step(world, name, arguments, said):
     world.write("ws/binary", b"a\xff")
     assert said in world.failed(name, **arguments)
@@ -200,28 +248,63 @@ def test_what_cannot_be_done_says_the_next_step(world, name, arguments, said):
 
 # -- what they reach
 
-@pytest.mark.parametrize("path", [
-    "../out/secret.txt", "a/../../out/secret.txt", "sub/../../out/secret.txt", "/etc/passwd", "//etc/passwd", "/", "..", "../..",
-    "/proc/self/root/etc/passwd", "/workspace/../out", "/workspaces/x", "\0", "a\0b", "", "x" * 5000,
-])
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../out/secret.txt",
+        "a/../../out/secret.txt",
+        "sub/../../out/secret.txt",
+        "/etc/passwd",
+        "//etc/passwd",
+        "/",
+        "..",
+        "../..",
+        "/proc/self/root/etc/passwd",
+        "/workspace/../out",
+        "/workspaces/x",
+        "\0",
+        "a\0b",
+        "",
+        "x" * 5000,
+    ],
+)
 def test_what_is_outside_is_refused(world, path):
     (world.root / "ws/a").mkdir()
-    for name, more in (("read-file", {}), ("list-directory", {}), ("write-file", {"content": "x"}), ("edit-file", {"old_text": "a", "new_text": "b"})):
+    for name, more in (
+        ("read-file", {}),
+        ("list-directory", {}),
+        ("write-file", {"content": "x"}),
+        ("edit-file", {"old_text": "a", "new_text": "b"}),
+    ):
         world.refused(path, name, **more)
 
 
 def test_absolute_paths_outside_are_refused(world):
     assert world.refused(str(world.root / "out/./secret.txt")).data["reason"] == "path outside"
     assert world.refused(str(world.root / "ws2/x")).data["reason"] == "path outside"
-    assert world.refused(str(world.root)).data["reason"] == "path outside"      # above the mounts
+    assert world.refused(str(world.root)).data["reason"] == "path outside"  # above the mounts
 
 
-@pytest.mark.parametrize("target, text", [
-    ("hello.txt", "hello-benign\n"), ("sub/../hello.txt", "hello-benign\n"), ("{ws}/hello.txt", "hello-benign\n"),
-    ("/workspace/hello.txt", "hello-benign\n"), ("../ro/config.txt", "ro-config"), ("{root}/ro/config.txt", "ro-config"),
-    ("../out/secret.txt", None), ("{root}/out/secret.txt", None), ("/etc/passwd", None), ("private/key.txt", None),
-    ("{ws}/sub/../private/key.txt", None), ("/proc/self/cwd", None), ("link", None), ("/proc/self/fd/0", None),
-])
+@pytest.mark.parametrize(
+    "target, text",
+    [
+        ("hello.txt", "hello-benign\n"),
+        ("sub/../hello.txt", "hello-benign\n"),
+        ("{ws}/hello.txt", "hello-benign\n"),
+        ("/workspace/hello.txt", "hello-benign\n"),
+        ("../ro/config.txt", "ro-config"),
+        ("{root}/ro/config.txt", "ro-config"),
+        ("../out/secret.txt", None),
+        ("{root}/out/secret.txt", None),
+        ("/etc/passwd", None),
+        ("private/key.txt", None),
+        ("{ws}/sub/../private/key.txt", None),
+        ("/proc/self/cwd", None),
+        ("link", None),
+        ("/proc/self/fd/0", None),
+    ],
+)
 def test_links_are_followed_to_where_they_lead(world, target, text):
     os.symlink(target.format(ws=world.ws, root=world.root), world.root / "ws/link")
     if text is None:
@@ -273,11 +356,28 @@ def test_links_end_after_so_many_steps(world, over, monkeypatch):
         assert world.read("sub/inner.txt") == "inner-text\n"
 
 
-@pytest.mark.parametrize("path", ["private", "private/key.txt", "private/./key.txt", "sub/../private/key.txt", "private/../private/key.txt", "private/new"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "private",
+        "private/key.txt",
+        "private/./key.txt",
+        "sub/../private/key.txt",
+        "private/../private/key.txt",
+        "private/new",
+    ],
+)
 def test_denied_paths_win(world, path):
-    for name, more in (("read-file", {}), ("list-directory", {}), ("write-file", {"content": "x"}), ("edit-file", {"old_text": "C", "new_text": "b"})):
+    for name, more in (
+        ("read-file", {}),
+        ("list-directory", {}),
+        ("write-file", {"content": "x"}),
+        ("edit-file", {"old_text": "C", "new_text": "b"}),
+    ):
         assert world.refused(path, name, **more).data["reason"] == "denied path"
-    assert world.text("ws/private/key.txt") == CANARY and os.listdir(world.root / "ws/private") == ["key.txt"]
+    assert world.text("ws/private/key.txt") == CANARY and os.listdir(world.root / "ws/private") == [
+        "key.txt"
+    ]
 
 
 def test_a_name_that_only_begins_like_a_denied_one_is_allowed(world):
@@ -293,18 +393,32 @@ def test_a_denied_path_that_is_not_there_yet_is_not_made(world, tmp_path):
 
 
 def test_a_denied_path_under_another_name_is_denied(tmp_path):
-    """The same folder by way of a link above the mounts, and a denied path that is named through one."""
+    """The same folder by way of a link above the mounts, and a denied path that is named through
+    one.
+    """
     World(tmp_path)
     os.symlink(tmp_path, tmp_path / "alias")
     world = World(tmp_path)
-    world.profile = profile(P.SCOPED, [(str(tmp_path / "alias/ws"), True)], [str(tmp_path / "alias/ws/private")])
-    assert world.read(str(tmp_path / "alias/ws/hello.txt")) == world.read("hello.txt") == "hello-benign\n"
-    for path in ("private/key.txt", str(tmp_path / "alias/ws/private/key.txt"), str(tmp_path / "ws/private/key.txt")):
+    world.profile = profile(
+        P.SCOPED, [(str(tmp_path / "alias/ws"), True)], [str(tmp_path / "alias/ws/private")]
+    )
+    assert (
+        world.read(str(tmp_path / "alias/ws/hello.txt"))
+        == world.read("hello.txt")
+        == "hello-benign\n"
+    )
+    for path in (
+        "private/key.txt",
+        str(tmp_path / "alias/ws/private/key.txt"),
+        str(tmp_path / "ws/private/key.txt"),
+    ):
         world.refused(path)
 
 
 def test_a_denied_folder_is_known_by_its_identity(world, monkeypatch):
-    """As it is with a bind mount, or with another case on a file system that ignores it: the name differs, the folder is the same."""
+    """As it is with a bind mount, or with another case on a file system that ignores it: the
+    name differs, the folder is the same.
+    """
     os.rename(world.root / "ws/private", world.root / "ws/moved")
     os.symlink("moved", world.root / "ws/private")
     world.refused("moved/key.txt")
@@ -313,13 +427,19 @@ def test_a_denied_folder_is_known_by_its_identity(world, monkeypatch):
 
 def test_read_only_mounts_are_read_only(world):
     path = str(world.root / "ro/config.txt")
-    for name, more in (("write-file", {"content": "x"}), ("edit-file", {"old_text": "ro", "new_text": "b"})):
+    for name, more in (
+        ("write-file", {"content": "x"}),
+        ("edit-file", {"old_text": "ro", "new_text": "b"}),
+    ):
         assert world.refused(path, name, **more).data["reason"] == "read-only"
     world.refused(str(world.root / "ro/new/file"), "write-file", content="x")
     world.refused(str(world.root / "ro/absent"), "edit-file", old_text="x", new_text="y")
     os.symlink(path, world.root / "ws/link")
     world.refused("link", "write-file", content="x")
-    assert world.text("ro/config.txt") == "ro-config" and sorted(os.listdir(world.root / "ro")) == ["config.txt", "sub"]
+    assert world.text("ro/config.txt") == "ro-config" and sorted(os.listdir(world.root / "ro")) == [
+        "config.txt",
+        "sub",
+    ]
 
 
 def test_a_mount_inside_another_has_its_own_rights(world):
@@ -350,9 +470,12 @@ def test_modes(tmp_path):
     assert deny.refused("hello.txt").data["reason"] == "no files"
     nothing = World(tmp_path)
     nothing.profile.mounts.clear()
-    nothing.refused("hello.txt")                # scoped to nothing
+    nothing.refused("hello.txt")  # scoped to nothing
     readable = World(tmp_path, P.READ_ONLY)
-    assert readable.read("hello.txt") == "hello-benign\n" and readable.read(str(tmp_path / "out/secret.txt")) == CANARY
+    assert (
+        readable.read("hello.txt") == "hello-benign\n"
+        and readable.read(str(tmp_path / "out/secret.txt")) == CANARY
+    )
     readable.refused("hello.txt", "write-file", content="x")
     readable.refused("private/key.txt")
     some = World(tmp_path, P.READ_ONLY)
@@ -369,7 +492,12 @@ def test_the_agents_own_state_is_hidden_but_for_the_workspace(tmp_path):
     world = World(tmp_path / "state", P.FULL, [])
     world.hidden = [str(tmp_path / "state")]
     assert world.read("hello.txt") == world.read(world.ws + "/hello.txt") == "hello-benign\n"
-    for path in ("../out/secret.txt", str(tmp_path / "state/out/secret.txt"), str(tmp_path / "state"), ".."):
+    for path in (
+        "../out/secret.txt",
+        str(tmp_path / "state/out/secret.txt"),
+        str(tmp_path / "state"),
+        "..",
+    ):
         world.refused(path)
         world.refused(path, "list-directory")
 
@@ -385,8 +513,25 @@ def test_state_in_the_workspace_is_hidden(tmp_path):
     assert "sub" not in world("list-directory", path=".")
 
 
-@pytest.mark.parametrize("path", ["/proc/self/environ", "/proc/1/environ", "/proc/thread-self/mem", "/proc/OWN/maps", "/proc/self", "/proc/OWN/cwd", "/proc/1/cwd/etc",
-                                  "/proc/OWN/root/etc/passwd", "/proc/OWN/task/OWN/fd/0", "/proc/OWN/fd", "/dev/fd", "/dev/fd/0", "/dev/stdin", "/proc/mounts"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/proc/self/environ",
+        "/proc/1/environ",
+        "/proc/thread-self/mem",
+        "/proc/OWN/maps",
+        "/proc/self",
+        "/proc/OWN/cwd",
+        "/proc/1/cwd/etc",
+        "/proc/OWN/root/etc/passwd",
+        "/proc/OWN/task/OWN/fd/0",
+        "/proc/OWN/fd",
+        "/dev/fd",
+        "/dev/fd/0",
+        "/dev/stdin",
+        "/proc/mounts",
+    ],
+)
 def test_processes_are_hidden_from_whole_file_systems(tmp_path, path):
     path = path.replace("OWN", str(os.getpid()))
     world = World(tmp_path, P.FULL, [])
@@ -398,7 +543,15 @@ def test_processes_are_hidden_from_whole_file_systems(tmp_path, path):
 
 # -- kinds of files, and other names
 
-@pytest.mark.parametrize("name, more", [("read-file", {}), ("write-file", {"content": "x"}), ("edit-file", {"old_text": "a", "new_text": "b"})])
+
+@pytest.mark.parametrize(
+    "name, more",
+    [
+        ("read-file", {}),
+        ("write-file", {"content": "x"}),
+        ("edit-file", {"old_text": "a", "new_text": "b"}),
+    ],
+)
 def test_pipes_sockets_and_devices_are_refused_at_once(world, name, more, monkeypatch):
     os.mkfifo(world.root / "ws/pipe")
     monkeypatch.chdir(world.root / "ws")
@@ -414,7 +567,11 @@ def test_a_hard_link_to_the_outside_is_refused(world):
     os.link(world.root / "out/secret.txt", world.root / "ws/hard")
     os.link(world.root / "ws/private/key.txt", world.root / "ws/alias")
     for path in ("hard", "alias"):
-        for name, more in (("read-file", {}), ("write-file", {"content": "x"}), ("edit-file", {"old_text": "C", "new_text": "b"})):
+        for name, more in (
+            ("read-file", {}),
+            ("write-file", {"content": "x"}),
+            ("edit-file", {"old_text": "C", "new_text": "b"}),
+        ):
             assert "hard link" in world.refused(path, name, **more).message
     assert world.text("out/secret.txt") == CANARY
 
@@ -424,7 +581,7 @@ def test_hard_links_among_what_may_be_reached_are_fine(world):
     os.link(world.root / "ws/hello.txt", world.root / "ro/sub/third")
     assert world.read("sub/twin") == "hello-benign\n"
     world("write-file", path="sub/twin", content="new")
-    assert world.text("ws/hello.txt") == "hello-benign\n"       # a write replaces one name
+    assert world.text("ws/hello.txt") == "hello-benign\n"  # a write replaces one name
     os.link(world.root / "ws/hello.txt", world.root / "out/fourth")
     world.refused("hello.txt")
 
@@ -432,7 +589,8 @@ def test_hard_links_among_what_may_be_reached_are_fine(world):
 @pytest.mark.parametrize("over", [-1, 0, 1])
 def test_the_search_for_other_names_is_bounded(world, over, monkeypatch):
     os.link(world.root / "ws/hello.txt", world.root / "ws/sub/twin")
-    monkeypatch.setattr(file_scope, "MAX_NAMES", 4 - over)           # hello, inner, twin in ws; config in ro
+    # hello, inner, twin in ws; config in ro
+    monkeypatch.setattr(file_scope, "MAX_NAMES", 4 - over)
     if over > 0:
         world.refused("hello.txt")
     else:
@@ -448,8 +606,18 @@ def test_whole_file_systems_with_denied_paths_refuse_hard_links(tmp_path):
 
 
 def test_names_of_any_bytes(world):
-    """What list-directory shows as \\xff is no name; half a character stands for such a byte, as Python has it."""
-    for name in (b"new\nline", b"\x1b[2J", b"\xff\xfe", b"-rf", b" ", "\u202e".encode(), b"a" * 255):
+    """What list-directory shows as \\xff is no name; half a character stands for such a byte, as
+    Python has it.
+    """
+    for name in (
+        b"new\nline",
+        b"\x1b[2J",
+        b"\xff\xfe",
+        b"-rf",
+        b" ",
+        "\u202e".encode(),
+        b"a" * 255,
+    ):
         with open(os.fsencode(world.ws) + b"/" + name, "wb") as file:
             file.write(b"text of it")
         path = os.fsdecode(name)
@@ -460,7 +628,9 @@ def test_names_of_any_bytes(world):
         os.unlink(os.fsencode(world.ws) + b"/" + name)
     message = world.failed("read-file", path="no\nsuch\x1b[2J\udcff")
     assert message.isprintable() and "no\\x0asuch\\x1b[2J" in message
-    assert "too long" in world.failed("write-file", path="a" * 256, content="x") and sorted(os.listdir(world.ws)) == ["hello.txt", "private", "sub"]
+    assert "too long" in world.failed("write-file", path="a" * 256, content="x") and sorted(
+        os.listdir(world.ws)
+    ) == ["hello.txt", "private", "sub"]
 
 
 def test_a_file_that_is_nearly_all_hole(world):
@@ -468,8 +638,12 @@ def test_a_file_that_is_nearly_all_hole(world):
         file.write(b"begin")
         file.truncate(1 << 40)
     result = run("read-file", {"path": "hole"}, world.profile, world.ws)
-    assert result["original_bytes"] == 1 << 40 and result["text"] == "begin" + "\0" * (file_tools.MAX_READ - 5)
-    assert "use exec-shell" in world.failed("edit-file", path="hole", old_text="begin", new_text="x")
+    assert result["original_bytes"] == 1 << 40 and result["text"] == "begin" + "\0" * (
+        file_tools.MAX_READ - 5
+    )
+    assert "use exec-shell" in world.failed(
+        "edit-file", path="hole", old_text="begin", new_text="x"
+    )
     world("write-file", path="hole", content="end")
     assert world.read("hole") == "end"
 
@@ -480,8 +654,10 @@ def test_a_folder_of_a_hundred_thousand_names(world):
         os.mknod("%05d" % number, dir_fd=fd)
     os.close(fd)
     lines = world("list-directory", path="sub").split("\n")
-    assert lines[:file_tools.MAX_ENTRIES] == ["%05d" % number for number in range(file_tools.MAX_ENTRIES)]
-    assert lines[file_tools.MAX_ENTRIES:] == ["... 100001 entries in all"]
+    assert lines[: file_tools.MAX_ENTRIES] == [
+        "%05d" % number for number in range(file_tools.MAX_ENTRIES)
+    ]
+    assert lines[file_tools.MAX_ENTRIES :] == ["... 100001 entries in all"]
     assert world.read("sub/inner.txt") == "inner-text\n"
 
 
@@ -498,24 +674,46 @@ def test_a_file_of_the_kernel_that_waits_for_news(world):
 
 
 def test_what_is_mounted_twice_is_denied_twice(world):
-    """At level none, in this process, with a mount table of its own; also what was mounted after the first look."""
+    """At level none, in this process, with a mount table of its own; also what was mounted after
+    the first look.
+    """
+
     def body():
         own_table()
         world.table = Table()
         assert world.read("hello.txt") == "hello-benign\n"
-        for source, target in (("ws/private", "ws/again"), ("out", "ws/out"), ("state/secrets", "ws/state"), ("ws", "ro/sub/deep")):
+        for source, target in (
+            ("ws/private", "ws/again"),
+            ("out", "ws/out"),
+            ("state/secrets", "ws/state"),
+            ("ws", "ro/sub/deep"),
+        ):
             os.makedirs(world.root / source, exist_ok=True)
             os.makedirs(world.root / target, exist_ok=True)
-            subprocess.run(["mount", "--rbind", world.root / source, world.root / target], check=True)
+            subprocess.run(
+                ["mount", "--rbind", world.root / source, world.root / target], check=True
+            )
         world.hidden = [str(world.root / "state")]
         world.write("state/secrets/key", CANARY)
-        for path in ("again/key.txt", "again", "../ro/sub/deep/private/key.txt", "../ro/sub/deep/again/key.txt", "state/key", "state", "../ro/sub/deep/state/key"):
+        for path in (
+            "again/key.txt",
+            "again",
+            "../ro/sub/deep/private/key.txt",
+            "../ro/sub/deep/again/key.txt",
+            "state/key",
+            "state",
+            "../ro/sub/deep/state/key",
+        ):
             assert world.refused(path).data["reason"] == "denied path"
-        assert world.read("out/secret.txt") == CANARY and world.read("../ro/sub/deep/hello.txt") == "hello-benign\n"
+        assert (
+            world.read("out/secret.txt") == CANARY
+            and world.read("../ro/sub/deep/hello.txt") == "hello-benign\n"
+        )
         world.profile.denied.append(str(world.root / "out"))
         world.refused("out/secret.txt")
         os.rename(world.root / "ro/sub", world.root / "ro/sub2")
         assert world.refused("../ro/sub2/deep/private/key.txt").data["reason"] == "denied path"
+
     if os.geteuid():
         pytest.skip("a mount table of its own needs root")
     context = multiprocessing.get_context("fork")
@@ -526,6 +724,7 @@ def test_what_is_mounted_twice_is_denied_twice(world):
 
 
 # -- races
+
 
 def _race(flip, work):
     """Call ``flip(i)`` again and again in a process of its own while ``work()`` runs."""
@@ -554,6 +753,7 @@ def _flipper(world, path, targets):
     def flip(i):
         os.symlink(targets[i % len(targets)], path + ".flip")
         os.rename(path + ".flip", path)
+
     return flip
 
 
@@ -571,6 +771,7 @@ def test_a_folder_that_flips_to_a_link_never_gives_a_byte_from_outside(world):
                 seen["read"] += 1
             except ClawError:
                 seen["refused"] += 1
+
     flip = _flipper(world, world.ws + "/swap", [str(real), str(world.root / "out")])
     flip(0)
     _race(flip, work)
@@ -578,14 +779,23 @@ def test_a_folder_that_flips_to_a_link_never_gives_a_byte_from_outside(world):
 
 
 def test_a_real_folder_that_is_exchanged_for_a_link_never_gives_a_byte_from_outside(world):
-    """Not only links: the folder itself goes away and a link takes its name, between look and open."""
+    """Not only links: the folder itself goes away and a link takes its name, between look and
+    open.
+    """
     (world.root / "ws/swap").mkdir()
     (world.root / "ws/swap/secret.txt").write_text("benign")
     os.symlink(world.root / "out", world.root / "ws/bait")
     libc = ctypes.CDLL(None)
 
     def flip(i):
-        assert libc.renameat2(-100, (world.ws + "/swap").encode(), -100, (world.ws + "/bait").encode(), 2) == 0       # RENAME_EXCHANGE
+        # RENAME_EXCHANGE
+        assert (
+            libc.renameat2(
+                -100, (world.ws + "/swap").encode(), -100, (world.ws + "/bait").encode(), 2
+            )
+            == 0
+        )
+
     seen = []
 
     def work():
@@ -595,9 +805,12 @@ def test_a_real_folder_that_is_exchanged_for_a_link_never_gives_a_byte_from_outs
                     seen.append(world(name, path="swap/secret.txt", **more))
                 except ClawError:
                     pass
+
     _race(flip, work)
     assert seen and CANARY not in seen
-    assert world.text("out/secret.txt") == CANARY and os.listdir(world.root / "out") == ["secret.txt"]
+    assert world.text("out/secret.txt") == CANARY and os.listdir(world.root / "out") == [
+        "secret.txt"
+    ]
 
 
 def test_a_file_that_is_exchanged_for_a_link_or_a_pipe_is_not_opened(world):
@@ -610,6 +823,7 @@ def test_a_file_that_is_exchanged_for_a_link_or_a_pipe_is_not_opened(world):
         path = names[(i + 1) % 3]
         os.link(path, world.ws + "/tmp", follow_symlinks=False)
         os.rename(world.ws + "/tmp", world.ws + "/swap")
+
     flip(1)
     seen = []
 
@@ -619,6 +833,7 @@ def test_a_file_that_is_exchanged_for_a_link_or_a_pipe_is_not_opened(world):
                 seen.append(world.read("swap"))
             except ClawError:
                 pass
+
     world.profile.denied.clear()
     _race(flip, work)
     assert set(seen) <= {"benign"}
@@ -635,13 +850,28 @@ def test_a_file_that_changes_while_it_is_read(world):
     def work():
         for _ in range(300):
             result = run("read-file", {"path": "log"}, world.profile, world.ws)
-            assert result.get("original_bytes", 1 << 40) > file_tools.MAX_READ >= len(result["text"]) and set(result["text"]) <= set("begin\nx")
+            assert result.get("original_bytes", 1 << 40) > file_tools.MAX_READ >= len(
+                result["text"]
+            ) and set(result["text"]) <= set("begin\nx")
+
     _race(flip, work)
 
 
-@pytest.mark.parametrize("change", [lambda path: path.write_text("hello-other"), lambda path: path.open("a").write("more"),
-                                    lambda path: (path.with_name("new").write_text("hello-benign\n"), path.with_name("new").replace(path))], ids=["write", "append", "replace"])
-def test_a_file_that_is_written_while_it_is_edited_stays_as_it_was_written(world, monkeypatch, change):
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text("hello-other"),
+        lambda path: path.open("a").write("more"),
+        lambda path: (
+            path.with_name("new").write_text("hello-benign\n"),
+            path.with_name("new").replace(path),
+        ),
+    ],
+    ids=["write", "append", "replace"],
+)
+def test_a_file_that_is_written_while_it_is_edited_stays_as_it_was_written(
+    world, monkeypatch, change
+):
     """By whoever else: here right after it was read."""
     read, path = file_tools._read, world.root / "ws" / "hello.txt"
 
@@ -649,19 +879,35 @@ def test_a_file_that_is_written_while_it_is_edited_stays_as_it_was_written(world
         data = read(*arguments)
         change(path)
         return data
+
     monkeypatch.setattr(file_tools, "_read", meanwhile)
-    assert "was changed while it was edited, nothing is written" in world.failed("edit-file", path="hello.txt", old_text="benign", new_text="x")
+    assert "was changed while it was edited, nothing is written" in world.failed(
+        "edit-file", path="hello.txt", old_text="benign", new_text="x"
+    )
     assert "benign" in path.read_text() or path.read_text() == "hello-other"
     assert sorted(os.listdir(world.ws)) == ["hello.txt", "private", "sub"]
 
 
 def test_no_descriptor_is_left_open(world):
-    world.read("hello.txt")                     # the mount table stays open
+    world.read("hello.txt")  # the mount table stays open
     os.symlink("loop", world.root / "ws/loop")
     before = sorted(os.listdir("/proc/self/fd"))
     for _ in range(20):
-        for path in ("hello.txt", "nope", "loop", "../out/secret.txt", "private/key.txt", "sub", "sub/inner.txt/x", "pipe"):
-            for name, more in (("read-file", {}), ("list-directory", {}), ("edit-file", {"old_text": "zz", "new_text": "b"})):
+        for path in (
+            "hello.txt",
+            "nope",
+            "loop",
+            "../out/secret.txt",
+            "private/key.txt",
+            "sub",
+            "sub/inner.txt/x",
+            "pipe",
+        ):
+            for name, more in (
+                ("read-file", {}),
+                ("list-directory", {}),
+                ("edit-file", {"old_text": "zz", "new_text": "b"}),
+            ):
                 try:
                     world(name, path=path, **more)
                 except ClawError:

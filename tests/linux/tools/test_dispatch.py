@@ -1,4 +1,5 @@
 """Where tools run at level process: the real agent, the real sandbox (docs/adr/0018)."""
+
 import json
 import os
 import time
@@ -79,22 +80,62 @@ def limits() -> dict:
     import resource
     return {"files": resource.getrlimit(resource.RLIMIT_NOFILE)[0], "memory": resource.getrlimit(resource.RLIMIT_AS)[0],
             "processes": resource.getrlimit(resource.RLIMIT_NPROC)[0]}
-'''
-SCOPED = {"filesystem": {"mode": "scoped", "mount_paths": [{"path": "/workspace", "permissions": "rw"}, {"path": "/usr/share", "permissions": "ro"}]}}
+'''  # noqa: E501
+SCOPED = {
+    "filesystem": {
+        "mode": "scoped",
+        "mount_paths": [
+            {"path": "/workspace", "permissions": "rw"},
+            {"path": "/usr/share", "permissions": "ro"},
+        ],
+    }
+}
 
 
 def project(folder, capabilities=None, settings: str = "", sandbox=True, builtin: str = None):
     """Write and build an agent at level process; return its image."""
-    spec = {"identity": {"inline": {"personality": "x", "autonomy": "autonomous"}},
-            "providers": [{"inline": {"protocol": "custom", "endpoint": "builtin:reflex", "model": "m", "auth": {"type": "none"}}}],
-            "tools": [{"inline": {"name": "brief", "description": "Sleep", "timeout_ms": 50, "input_schema": {"type": "object", "required": ["ms"], "properties": {"ms": {"type": "integer"}}}}}],
-            "policies": [{"inline": {"rules": [{"id": "all", "action": "allow", "scope": "all"}]}}]}
+    spec = {
+        "identity": {"inline": {"personality": "x", "autonomy": "autonomous"}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "custom",
+                    "endpoint": "builtin:reflex",
+                    "model": "m",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        "tools": [
+            {
+                "inline": {
+                    "name": "brief",
+                    "description": "Sleep",
+                    "timeout_ms": 50,
+                    "input_schema": {
+                        "type": "object",
+                        "required": ["ms"],
+                        "properties": {"ms": {"type": "integer"}},
+                    },
+                }
+            }
+        ],
+        "policies": [{"inline": {"rules": [{"id": "all", "action": "allow", "scope": "all"}]}}],
+    }
     if builtin:
         spec["tools"].append("claw://registry/clawlite/%s@1.0.0" % builtin)
     if sandbox:
-        spec["sandbox"] = {"inline": {"name": "box", "level": "process", "capabilities": SCOPED if capabilities is None else capabilities}}
+        spec["sandbox"] = {
+            "inline": {
+                "name": "box",
+                "level": "process",
+                "capabilities": SCOPED if capabilities is None else capabilities,
+            }
+        }
     folder.mkdir()
-    (folder / "claw.json").write_text(json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "boxed"}, "spec": spec}))
+    (folder / "claw.json").write_text(
+        json.dumps({"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "boxed"}, "spec": spec})
+    )
     (folder / "tools.py").write_text(FUNCTIONS)
     (folder / "clawlite.toml").write_text('reflex = "r.toml"\n' + settings)
     (folder / "r.toml").write_text('[[rule]]\nwhen = "x"\nsay = "y"\n')
@@ -125,10 +166,20 @@ class Served:
 
 
 def test_a_function_runs_in_a_process_of_its_own_with_a_clean_environment(tmp_path):
-    with Served(project(tmp_path / "p"), tmp_path / "home", API_KEY="a key that no tool needs") as served:
+    with Served(
+        project(tmp_path / "p"), tmp_path / "home", API_KEY="a key that no tool needs"
+    ) as served:
         said = [json.loads(served.text("where")) for _ in range(2)]
-        assert [one["seen"] for one in said] == [1, 1] and {one["cwd"] for one in said} == {"/workspace"}
-        assert set(said[0]["names"]) == {"HOME", "LANG", "PATH", "TMPDIR", "WORKSPACE"} and served.agent.process.pid not in (said[0]["pid"], said[0]["parent"])
+        assert [one["seen"] for one in said] == [1, 1] and {one["cwd"] for one in said} == {
+            "/workspace"
+        }
+        assert set(said[0]["names"]) == {
+            "HOME",
+            "LANG",
+            "PATH",
+            "TMPDIR",
+            "WORKSPACE",
+        } and served.agent.process.pid not in (said[0]["pid"], said[0]["parent"])
         assert served.text("write", path="/workspace/note", text="kept") == "written"
     assert (tmp_path / "home/state/boxed/workspace/note").read_text() == "kept"
 
@@ -138,20 +189,33 @@ def test_a_sandbox_without_limits_has_those_of_the_runtime(tmp_path):
         said = json.loads(served.text("limits"))
     half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 21
     assert said["files"] == DEFAULTS["max_open_files"]
-    assert said["memory"] in (min(DEFAULTS["memory_mb"], half) << 20, -1), "a control group keeps it where there is one"
+    assert said["memory"] in (min(DEFAULTS["memory_mb"], half) << 20, -1), (
+        "a control group keeps it where there is one"
+    )
     assert said["processes"] != -1
 
 
 def test_a_limit_that_is_relaxed_and_not_declared_is_none(tmp_path):
-    with Served(project(tmp_path / "p", settings='[sandbox]\nrelaxed = ["memory_mb", "max_open_files"]\n'), tmp_path / "home") as served:
+    with Served(
+        project(tmp_path / "p", settings='[sandbox]\nrelaxed = ["memory_mb", "max_open_files"]\n'),
+        tmp_path / "home",
+    ) as served:
         said = json.loads(served.text("limits"))
     assert said["memory"] == -1 and said["files"] != DEFAULTS["max_open_files"]
 
 
 def test_who_asks_for_bubblewrap_runs_nothing_without_it(tmp_path):
-    with Served(project(tmp_path / "p", settings='[sandbox]\nnamespaces = "bubblewrap"\n'), tmp_path / "home", PATH="/nonexistent") as served:
+    with Served(
+        project(tmp_path / "p", settings='[sandbox]\nnamespaces = "bubblewrap"\n'),
+        tmp_path / "home",
+        PATH="/nonexistent",
+    ) as served:
         error = served.call("write", path="/workspace/note", text="kept")["error"]
-        assert error["code"] == -32010 and error["data"]["missing"] == ["bubblewrap"] and "no program bwrap" in error["data"]["hint"], error
+        assert (
+            error["code"] == -32010
+            and error["data"]["missing"] == ["bubblewrap"]
+            and "no program bwrap" in error["data"]["hint"]
+        ), error
     assert not (tmp_path / "home/state/boxed/workspace/note").exists()
 
 
@@ -161,12 +225,17 @@ def test_a_plain_function_that_blocks_delays_nobody_and_its_timeout_ends_it(tmp_
         served.agent.line(json.dumps(tool_call("block", {"ms": 60000}, 100)))
         assert served.agent.call("claw.status", id="now")["id"] == "now"
         error = served.call("brief", ms=60000)["error"]
-        assert error["code"] == -32014 and error["data"]["tool"] == "brief" and error["data"]["timeout_ms"] == 50 and error["message"].startswith("brief: ")
+        assert (
+            error["code"] == -32014
+            and error["data"]["tool"] == "brief"
+            and error["data"]["timeout_ms"] == 50
+            and error["message"].startswith("brief: ")
+        )
         assert served.text("where")
         began = time.monotonic()
         served.agent.end()
         served.agent.wait()
-        assert time.monotonic() - began < 50               # and not the minute that it sleeps
+        assert time.monotonic() - began < 50  # and not the minute that it sleeps
 
 
 def test_what_ends_its_process_ends_its_call_alone(tmp_path):
@@ -176,22 +245,29 @@ def test_what_ends_its_process_ends_its_call_alone(tmp_path):
         assert served.text("where")
 
 
-@pytest.mark.parametrize("name, arguments, said", [
-    ("write", {"path": "/etc/motd", "text": "x"}, "outside the paths of this sandbox"),
-    ("write", {"path": "../../etc/motd", "text": "x"}, "outside the paths"),
-    ("write", {"path": "/usr/share/x", "text": "x"}, "can only be read"),
-    ("get", {"url": "http://example.com/"}, "the sandbox allows no network"),
-    ("get", {"url": "file:///etc/passwd"}, "begins with http"),
-    ("run", {"command": "true"}, "has no shell"),
-])
-def test_arguments_that_the_sandbox_forbids_are_32010_before_anything_runs(tmp_path, name, arguments, said):
+@pytest.mark.parametrize(
+    "name, arguments, said",
+    [
+        ("write", {"path": "/etc/motd", "text": "x"}, "outside the paths of this sandbox"),
+        ("write", {"path": "../../etc/motd", "text": "x"}, "outside the paths"),
+        ("write", {"path": "/usr/share/x", "text": "x"}, "can only be read"),
+        ("get", {"url": "http://example.com/"}, "the sandbox allows no network"),
+        ("get", {"url": "file:///etc/passwd"}, "begins with http"),
+        ("run", {"command": "true"}, "has no shell"),
+    ],
+)
+def test_arguments_that_the_sandbox_forbids_are_32010_before_anything_runs(
+    tmp_path, name, arguments, said
+):
     with Served(project(tmp_path / "p"), tmp_path / "home") as served:
         error = served.call(name, **arguments)["error"]
         assert error["code"] == -32010 and said in error["message"] and error["data"]["reason"]
 
 
 def test_a_call_that_found_no_room_is_refused_and_runs_when_it_comes_again(tmp_path):
-    """9.3.2 ``context.request_id``: a refusal that is not the tool's own is not remembered under it."""
+    """9.3.2 ``context.request_id``: a refusal that is not the tool's own is not remembered under
+    it.
+    """
     most, work = MAX_CALLS + MAX_QUEUE, tmp_path / "home/state/boxed/workspace"
     with Served(project(tmp_path / "p"), tmp_path / "home") as served:
         for number in range(1, most + 2):
@@ -201,7 +277,9 @@ def test_a_call_that_found_no_room_is_refused_and_runs_when_it_comes_again(tmp_p
         assert "wait for their turn" in refused["error"]["message"]
         (work / "go").write_text("")
         answers = [served.agent.message(60) for _ in range(most)]
-        assert {answer["id"] for answer in answers} == set(range(1, most + 1)) and not any(answer["result"]["isError"] for answer in answers)
+        assert {answer["id"] for answer in answers} == set(range(1, most + 1)) and not any(
+            answer["result"]["isError"] for answer in answers
+        )
         served.agent.line(json.dumps(dict(tool_call("hold", {}, most + 1), id="again")))
         again = served.agent.message(60)
         assert again["id"] == "again" and again["result"]["content"][0]["text"] == "held"
@@ -211,21 +289,49 @@ def test_a_call_that_found_no_room_is_refused_and_runs_when_it_comes_again(tmp_p
 def test_a_turn_of_programs_beyond_the_limit_is_refused_and_forgotten(tmp_path):
     """Spawned programs have a limit of their own, below that of the sandbox."""
     capabilities = dict(SCOPED, shell={"mode": "full"})
-    with Served(project(tmp_path / "p", capabilities, builtin="spawn"), tmp_path / "home") as served:
+    with Served(
+        project(tmp_path / "p", capabilities, builtin="spawn"), tmp_path / "home"
+    ) as served:
         for number in range(1, MAX_SPAWNED + 2):
-            served.agent.line(json.dumps(dict(tool_call("spawn", {"command": "sh", "args": ["-c", "until [ -e go ]; do sleep 0.02; done"]}, number), id=number)))
+            served.agent.line(
+                json.dumps(
+                    dict(
+                        tool_call(
+                            "spawn",
+                            {
+                                "command": "sh",
+                                "args": ["-c", "until [ -e go ]; do sleep 0.02; done"],
+                            },
+                            number,
+                        ),
+                        id=number,
+                    )
+                )
+            )
         refused = served.agent.message(30)
         assert refused["id"] == MAX_SPAWNED + 1 and refused["error"]["code"] == -32600, refused
         (tmp_path / "home/state/boxed/workspace/go").write_text("")
         assert all("result" in served.agent.message(30) for _ in range(MAX_SPAWNED))
-        served.agent.line(json.dumps(tool_call("spawn", {"command": "sh", "args": ["-c", "until [ -e go ]; do sleep 0.02; done"]}, MAX_SPAWNED + 1)))
+        served.agent.line(
+            json.dumps(
+                tool_call(
+                    "spawn",
+                    {"command": "sh", "args": ["-c", "until [ -e go ]; do sleep 0.02; done"]},
+                    MAX_SPAWNED + 1,
+                )
+            )
+        )
         assert "result" in served.agent.message(30)
 
 
 def test_no_sandbox_is_the_most_restrictive_one(tmp_path):
     with Served(project(tmp_path / "p", sandbox=False), tmp_path / "home") as served:
         assert json.loads(served.text("where"))["cwd"] == "/tmp"
-        for name, arguments in (("write", {"path": "/workspace/x", "text": ""}), ("get", {"url": "http://example.com/"}), ("run", {"command": "id"})):
+        for name, arguments in (
+            ("write", {"path": "/workspace/x", "text": ""}),
+            ("get", {"url": "http://example.com/"}),
+            ("run", {"command": "id"}),
+        ):
             assert served.call(name, **arguments)["error"]["code"] == -32010
 
 
@@ -236,9 +342,23 @@ def test_a_failed_question_is_the_providers_error(tmp_path):
 
 
 def test_the_settings_of_one_machine(tmp_path):
-    settings = '[sandbox]\nenvironment = ["GREETING", "NOT_SET"]\nwritable = ["$EXTRA", "$NOT_SET"]\n'
-    with Served(project(tmp_path / "p", settings=settings), tmp_path / "home", GREETING="hello", EXTRA=str(tmp_path / "ledger"), SECRET="no") as served:
-        assert {"GREETING"} == set(json.loads(served.text("where"))["names"]) - {"HOME", "LANG", "PATH", "TMPDIR", "WORKSPACE"}
+    settings = (
+        '[sandbox]\nenvironment = ["GREETING", "NOT_SET"]\nwritable = ["$EXTRA", "$NOT_SET"]\n'
+    )
+    with Served(
+        project(tmp_path / "p", settings=settings),
+        tmp_path / "home",
+        GREETING="hello",
+        EXTRA=str(tmp_path / "ledger"),
+        SECRET="no",
+    ) as served:
+        assert {"GREETING"} == set(json.loads(served.text("where"))["names"]) - {
+            "HOME",
+            "LANG",
+            "PATH",
+            "TMPDIR",
+            "WORKSPACE",
+        }
         assert served.text("write", path=str(tmp_path / "ledger"), text="one") == "written"
     assert (tmp_path / "ledger").read_text() == "one"
 
@@ -248,7 +368,11 @@ def test_an_agent_that_is_killed_leaves_nothing_running(tmp_path):
         served.text("where")
         served.agent.line(json.dumps(tool_call("block", {"ms": 60000}, 100)))
         served.agent.call("claw.status")
-        children = [pid for pid in os.listdir("/proc") if pid.isdigit() and _parent(pid) == served.agent.process.pid]
+        children = [
+            pid
+            for pid in os.listdir("/proc")
+            if pid.isdigit() and _parent(pid) == served.agent.process.pid
+        ]
         assert children
         served.agent.process.kill()
         served.agent.process.wait()
@@ -264,8 +388,13 @@ def _parent(pid: str) -> int:
 
 
 def test_the_modules_that_children_share():
-    source = b"import os, json  # import sys\nimport subprocess as sp\nfrom urllib.parse import quote\nimport clawlite\n  import socket\n\xff\n"
-    assert modules_of(source) == ["json", "os", "subprocess", "urllib.parse"] and modules_of(b"") == []
+    source = (
+        b"import os, json  # import sys\nimport subprocess as sp\nfrom urllib.parse import "
+        b"quote\nimport clawlite\n  import socket\n\xff\n"
+    )
+    assert (
+        modules_of(source) == ["json", "os", "subprocess", "urllib.parse"] and modules_of(b"") == []
+    )
 
 
 def test_only_named_arguments_are_looked_at(tmp_path):
@@ -273,5 +402,22 @@ def test_only_named_arguments_are_looked_at(tmp_path):
         name, paths, flags = "t", ["path"], 0
 
     class Profile:
-        name, network, hosts, block_private, files, mounts, denied, shell = "p", 0, [], True, 0, [], [], 0
-    check(Tool, {"text": "http://example.com/ /etc/passwd rm -rf /", "path": None, "command": 5}, Profile, None, str(tmp_path), [])
+        name, network, hosts, block_private, files, mounts, denied, shell = (
+            "p",
+            0,
+            [],
+            True,
+            0,
+            [],
+            [],
+            0,
+        )
+
+    check(
+        Tool,
+        {"text": "http://example.com/ /etc/passwd rm -rf /", "path": None, "command": 5},
+        Profile,
+        None,
+        str(tmp_path),
+        [],
+    )

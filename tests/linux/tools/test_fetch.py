@@ -1,4 +1,7 @@
-"""web-fetch over real servers: what comes back, what is refused, and where credentials do not go."""
+"""web-fetch over real servers: what comes back, what is refused, and where credentials do not
+go.
+"""
+
 import os
 import select
 import socket
@@ -14,30 +17,51 @@ from clawlite.linux.tools.fetch import MAX_HEADER_BYTES, MAX_HEADERS
 
 # -- what comes back
 
+
 def test_a_page(loop):
     seen = []
-    with serving(site(page(b"h\xc3\xa9llo", "text/html; charset=utf-8", ETag='"1"', Server="x"), seen)) as port:
+    with serving(
+        site(page(b"h\xc3\xa9llo", "text/html; charset=utf-8", ETag='"1"', Server="x"), seen)
+    ) as port:
         url = "http://127.0.0.1:%d/a?b=c" % port
-        assert loop.text(url + "#d") == ("HTTP 200 %s\ncontent-type: text/html; charset=utf-8\netag: \"1\"\n\nh\u00e9llo" % url)
-    assert seen == ["GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: clawlite\r\nAccept: */*\r\nAccept-Encoding: identity\r\n"
-                    "Connection: close\r\n\r\n" % port]
+        assert loop.text(url + "#d") == (
+            'HTTP 200 %s\ncontent-type: text/html; charset=utf-8\netag: "1"\n\nh\u00e9llo' % url
+        )
+    assert seen == [
+        "GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: clawlite\r\nAccept: "
+        "*/*\r\nAccept-Encoding: identity\r\n"
+        "Connection: close\r\n\r\n" % port
+    ]
 
 
 def test_methods_and_headers(loop):
     seen = []
     with serving(site(page(), seen)) as port:
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
-            assert loop.text("http://127.0.0.1:%d/" % port, method=method, headers={"X-One": "1", "accept": "text/html", "Authorization": "Bearer t"})
-            assert seen[-1] == (method + " / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-One: 1\r\naccept: text/html\r\nAuthorization: Bearer t\r\n"
-                                "User-Agent: clawlite\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n" % port)
+            assert loop.text(
+                "http://127.0.0.1:%d/" % port,
+                method=method,
+                headers={"X-One": "1", "accept": "text/html", "Authorization": "Bearer t"},
+            )
+            assert seen[-1] == (
+                method + " / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nX-One: 1\r\n"
+                "accept: text/html\r\nAuthorization: Bearer t\r\n"
+                "User-Agent: clawlite\r\nAccept-Encoding: identity\r\nConnection: "
+                "close\r\n\r\n" % port
+            )
         for method in ("get", "CONNECT", "TRACE", "GET /x HTTP/1.1\r\nX:", ""):
             loop.error("http://127.0.0.1:%d/" % port, method=method, kind=InvalidParams)
     assert len(seen) == 6
 
 
 def test_head_has_no_body(loop):
-    with serving(site(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nLast-Modified: today\r\n\r\n")) as port:
-        assert loop.text("http://127.0.0.1:%d/" % port, method="HEAD").split("\n", 1)[1] == "last-modified: today\ncontent-length: 99\n\n"
+    with serving(
+        site(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nLast-Modified: today\r\n\r\n")
+    ) as port:
+        assert (
+            loop.text("http://127.0.0.1:%d/" % port, method="HEAD").split("\n", 1)[1]
+            == "last-modified: today\ncontent-length: 99\n\n"
+        )
 
 
 def test_a_status_is_a_result(loop):
@@ -45,12 +69,37 @@ def test_a_status_is_a_result(loop):
         assert loop.text("http://127.0.0.1:%d/" % port).startswith("HTTP 410 ")
 
 
-@pytest.mark.parametrize("name, value", [
-    ("Host", "evil"), ("content-length", "3"), ("Content_Length", "3"), ("TRANSFER-ENCODING", "chunked"), ("Connection", "keep-alive"),
-    ("Proxy-Authorization", "x"), ("Accept-Encoding", "gzip"), ("Upgrade", "h2c"), ("Expect", "100-continue"), ("TE", "x"),
-    ("X: y", "z"), ("X\r\nY", "z"), ("", "z"), ("X Y", "z"), ("X\u00e9", "z"), ("X(", "z"),
-    ("X", "a\r\nHost: evil"), ("X", "a\nb"), ("X", "a\0b"), ("X", "\u00e9"), ("X", " a"), ("X", "a\t"), ("X", "a\x7f"), ("X", 1), ("X", None),
-    ("X", "\u560d\u560aHost: evil")])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("Host", "evil"),
+        ("content-length", "3"),
+        ("Content_Length", "3"),
+        ("TRANSFER-ENCODING", "chunked"),
+        ("Connection", "keep-alive"),
+        ("Proxy-Authorization", "x"),
+        ("Accept-Encoding", "gzip"),
+        ("Upgrade", "h2c"),
+        ("Expect", "100-continue"),
+        ("TE", "x"),
+        ("X: y", "z"),
+        ("X\r\nY", "z"),
+        ("", "z"),
+        ("X Y", "z"),
+        ("X\u00e9", "z"),
+        ("X(", "z"),
+        ("X", "a\r\nHost: evil"),
+        ("X", "a\nb"),
+        ("X", "a\0b"),
+        ("X", "\u00e9"),
+        ("X", " a"),
+        ("X", "a\t"),
+        ("X", "a\x7f"),
+        ("X", 1),
+        ("X", None),
+        ("X", "\u560d\u560aHost: evil"),
+    ],
+)
 def test_headers_that_are_refused(loop, name, value):
     message = loop.error("http://127.0.0.1:1/", headers={name: value}, kind=InvalidParams)
     assert "evil" not in message
@@ -74,30 +123,48 @@ def test_body_is_cut_at_the_limit(loop, monkeypatch):
         with serving(site(page(b"x" * size))) as port:
             start, _, body = loop.text("http://127.0.0.1:%d/" % port).partition("\n\n")
         assert len(body) == min(size, 100000)
-        assert ("truncated: the first 100000 bytes of %d" % size in start) == cut and ("truncated" in start) == cut
+        assert ("truncated: the first 100000 bytes of %d" % size in start) == cut and (
+            "truncated" in start
+        ) == cut
     with serving(site(b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * 100001)) as port:
         assert "truncated: the first 100000 bytes\n\n" in loop.text("http://127.0.0.1:%d/" % port)
-    with serving(site(page("\u20ac".encode() * 10))) as port:       # never half a character
-        assert loop.text("http://127.0.0.1:%d/" % port, rules(most=7)).endswith("truncated: the first 7 bytes of 30\n\n\u20ac\u20ac")
+    with serving(site(page("\u20ac".encode() * 10))) as port:  # never half a character
+        assert loop.text("http://127.0.0.1:%d/" % port, rules(most=7)).endswith(
+            "truncated: the first 7 bytes of 30\n\n\u20ac\u20ac"
+        )
 
 
 def test_charsets(loop):
-    for body, kind, text in ((b"caf\xe9", "text/html; charset=ISO-8859-1", "caf\u00e9"), (b"caf\xe9", "text/html", "caf\u00e9"),
-                             (b"\xef\xbb\xbfx", "application/json", "x"), (b"a\xffb", "text/plain; charset=utf-8", "a\ufffdb"),
-                             ("\u20ac".encode("utf-16"), 'text/plain; charset="UTF-16"', "\u20ac"), (b"<svg/>", "image/svg+xml", "<svg/>"),
-                             ("\u20ac".encode(), "", "\u20ac"), (b"", "application/octet-stream", ""), (b"\x82\xa0", "text/html;charset=Shift_JIS", "\u3042")):
+    for body, kind, text in (
+        (b"caf\xe9", "text/html; charset=ISO-8859-1", "caf\u00e9"),
+        (b"caf\xe9", "text/html", "caf\u00e9"),
+        (b"\xef\xbb\xbfx", "application/json", "x"),
+        (b"a\xffb", "text/plain; charset=utf-8", "a\ufffdb"),
+        ("\u20ac".encode("utf-16"), 'text/plain; charset="UTF-16"', "\u20ac"),
+        (b"<svg/>", "image/svg+xml", "<svg/>"),
+        ("\u20ac".encode(), "", "\u20ac"),
+        (b"", "application/octet-stream", ""),
+        (b"\x82\xa0", "text/html;charset=Shift_JIS", "\u3042"),
+    ):
         with serving(site(page(body, kind))) as port:
             assert loop.text("http://127.0.0.1:%d/" % port).partition("\n\n")[2] == text
 
 
 def test_what_is_no_text(loop):
-    for body, kind, words in ((b"\x89PNG\r\n\x1a\n", "image/png", "the answer is no text (image/png, 8 bytes)"), (b"a\0b", "text/plain", "(text/plain, 3 bytes)"),
-                              (b"\xff\xfe\xfd", "application/pdf", "(application/pdf, 3 bytes)"), (b"\xff", "", "(of no stated type, 1 bytes)"),
-                              (b"x", "text/plain; charset=idna", "in 'idna', which is not read here"), (b"x", "text/plain; charset=gbx", "not read here")):
+    for body, kind, words in (
+        (b"\x89PNG\r\n\x1a\n", "image/png", "the answer is no text (image/png, 8 bytes)"),
+        (b"a\0b", "text/plain", "(text/plain, 3 bytes)"),
+        (b"\xff\xfe\xfd", "application/pdf", "(application/pdf, 3 bytes)"),
+        (b"\xff", "", "(of no stated type, 1 bytes)"),
+        (b"x", "text/plain; charset=idna", "in 'idna', which is not read here"),
+        (b"x", "text/plain; charset=gbx", "not read here"),
+    ):
         with serving(site(page(body, kind))) as port:
             assert words in loop.error("http://127.0.0.1:%d/" % port)
     with serving(site(page(b"\x1f\x8b", "text/html", Content_Encoding="gzip"))) as port:
-        assert "encoded (gzip), which was not asked for" in loop.error("http://127.0.0.1:%d/" % port)
+        assert "encoded (gzip), which was not asked for" in loop.error(
+            "http://127.0.0.1:%d/" % port
+        )
 
 
 def test_what_fails_is_a_failed_tool(loop):
@@ -111,12 +178,15 @@ def test_what_fails_is_a_failed_tool(loop):
 def test_time_is_up(loop):
     gate = Gate(b"HTTP/1.1 200 OK\r\n\r\nx")
     with serving(gate) as port:
-        assert loop.it.start(1, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/" % port}, 5000) is None
+        assert (
+            loop.it.start(1, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/" % port}, 5000)
+            is None
+        )
         assert gate.reached.wait(DEADLINE_S) and loop.it.deadline() == 5000
         loop.ms = 4999
         assert loop.it.poll() == []
         loop.ms = 5000
-        (number, (done, error)), = loop.it.poll()
+        ((number, (done, error)),) = loop.it.poll()
         assert number == 1 and not done and type(error) is ToolTimeout and error.code == -32014
         assert gate.gone.wait(DEADLINE_S) and loop.it.deadline() is None and loop.it.poll() == []
 
@@ -134,9 +204,19 @@ def test_cancel_hangs_up(loop):
 def test_many_at_once(loop):
     with serving(site(page())) as port:
         for number in range(8):
-            assert loop.it.start(number, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/%d" % (port, number)}) is None
+            assert (
+                loop.it.start(
+                    number, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/%d" % (port, number)}
+                )
+                is None
+            )
         done, error = loop.it.start(8, rules(), "web-fetch", {"url": "http://127.0.0.1:%d/" % port})
-        assert not done and "8 requests are under way" in error.message and error.code == -32600 and error.data["ran"] is False
+        assert (
+            not done
+            and "8 requests are under way" in error.message
+            and error.code == -32600
+            and error.data["ran"] is False
+        )
         ended = {}
         while len(ended) < 8:
             assert select.select([loop.reader], [], [], DEADLINE_S)[0]
@@ -147,35 +227,62 @@ def test_many_at_once(loop):
 
 # -- rules
 
+
 def test_private_addresses(loop):
     with serving(site(page())) as port:
         for host in ("127.0.0.1", "127.0.0.2", "localhost", "[::1]", "0.0.0.0", "10.0.0.1"):
-            assert "an address that is not public" in loop.denied("http://%s:%d/" % (host, port), rules(block_private=True))
-        assert loop.denied("http://127.0.0.1:%d/" % port, rules(0)) == "network refused: the sandbox allows no network"
+            assert "an address that is not public" in loop.denied(
+                "http://%s:%d/" % (host, port), rules(block_private=True)
+            )
+        assert (
+            loop.denied("http://127.0.0.1:%d/" % port, rules(0))
+            == "network refused: the sandbox allows no network"
+        )
         assert "allowed_hosts" in loop.denied("http://127.0.0.1:%d/" % port, rules(1, ["*.0.0.1"]))
         assert loop.text("http://127.0.0.1:%d/" % port, rules(1, ["127.0.0.1"]))
 
 
 def test_proxies_are_refused_by_name(loop):
-    loop.it._connections._environ = {"http_proxy": "http://127.0.0.1:1/", "no_proxy": "named.example"}
-    assert "the environment names a proxy for api.example.com" in loop.error("http://api.example.com/")
+    loop.it._connections._environ = {
+        "http_proxy": "http://127.0.0.1:1/",
+        "no_proxy": "named.example",
+    }
+    assert "the environment names a proxy for api.example.com" in loop.error(
+        "http://api.example.com/"
+    )
 
 
 def test_every_address_of_a_name(loop, names):
     def body():
-        names.of = {"www.example.com": [[PUBLIC]], "six.example.com": [[PUBLIC6]], "db.example.com": [["10.20.30.40"]],
-                    "both.example.com": [[PUBLIC, "10.20.30.40"]], "mapped.example.com": [["::ffff:10.20.30.40"]]}
+        names.of = {
+            "www.example.com": [[PUBLIC]],
+            "six.example.com": [[PUBLIC6]],
+            "db.example.com": [["10.20.30.40"]],
+            "both.example.com": [[PUBLIC, "10.20.30.40"]],
+            "mapped.example.com": [["::ffff:10.20.30.40"]],
+        }
         taken = []
-        with serving(site(page()), place=(PUBLIC, 80)), serving(site(page(), taken), place=("10.20.30.40", 80)), \
-                serving(site(page()), socket.AF_INET6, (PUBLIC6, 80)):
+        with (
+            serving(site(page()), place=(PUBLIC, 80)),
+            serving(site(page(), taken), place=("10.20.30.40", 80)),
+            serving(site(page()), socket.AF_INET6, (PUBLIC6, 80)),
+        ):
             protected = rules(block_private=True)
-            assert loop.text("http://www.example.com/", protected) and loop.text("http://six.example.com/", protected)
-            assert loop.text("http://%s/" % PUBLIC, protected) and loop.text("http://[%s]/" % PUBLIC6, protected)
+            assert loop.text("http://www.example.com/", protected) and loop.text(
+                "http://six.example.com/", protected
+            )
+            assert loop.text("http://%s/" % PUBLIC, protected) and loop.text(
+                "http://[%s]/" % PUBLIC6, protected
+            )
             for host in ("db", "both", "mapped"):
                 message = loop.denied("http://%s.example.com/" % host, protected)
-                assert "%s.example.com is, or leads to, an address that is not public" % host in message
+                assert (
+                    "%s.example.com is, or leads to, an address that is not public" % host
+                    in message
+                )
             assert taken == []
             assert loop.text("http://db.example.com/", rules()) and len(taken) == 1
+
     inside(body)
 
 
@@ -183,10 +290,17 @@ def test_rebinding_finds_nothing_to_rebind(loop, names):
     def body():
         names.of = {"re.example.com": [[PUBLIC], ["10.20.30.40"]]}
         taken = []
-        with serving(site(page(status=302, Location="/next")), place=(PUBLIC, 80)), serving(site(page(), taken), place=("10.20.30.40", 80)):
-            # One look-up, and its address is connected to; the redirect asks anew, and is refused by what is said then.
-            assert loop.denied("http://re.example.com/", rules(block_private=True)).endswith("(a redirect led there)")
+        with (
+            serving(site(page(status=302, Location="/next")), place=(PUBLIC, 80)),
+            serving(site(page(), taken), place=("10.20.30.40", 80)),
+        ):
+            # One look-up, and its address is connected to; the redirect asks anew, and is refused
+            # by what is said then.
+            assert loop.denied("http://re.example.com/", rules(block_private=True)).endswith(
+                "(a redirect led there)"
+            )
         assert names.asked == ["re.example.com"] * 2 and taken == []
+
     inside(body)
 
 
@@ -198,25 +312,47 @@ def test_names_that_are_not_allowed_are_not_looked_up(loop, names):
 
 # -- redirects
 
+
 def moved(status, to):
     return page(b"", status=status, Location=to)
 
 
 def test_redirects(loop):
     seen = []
-    pages = {"/a/b?x=1": moved(301, "c?d=1"), "/a/c?d=1": moved(302, "../e"), "/e": moved(303, "?q=1"), "/e?q=1": moved(307, "/f#frag"),
-             "/f": moved(308, "/end"), "/end": page(b"there")}
+    pages = {
+        "/a/b?x=1": moved(301, "c?d=1"),
+        "/a/c?d=1": moved(302, "../e"),
+        "/e": moved(303, "?q=1"),
+        "/e?q=1": moved(307, "/f#frag"),
+        "/f": moved(308, "/end"),
+        "/end": page(b"there"),
+    }
     with serving(site(pages, seen)) as port:
-        assert loop.text("http://127.0.0.1:%d/a/b?x=1" % port) == "HTTP 200 http://127.0.0.1:%d/end\ncontent-type: text/plain\n\nthere" % port
+        assert (
+            loop.text("http://127.0.0.1:%d/a/b?x=1" % port)
+            == "HTTP 200 http://127.0.0.1:%d/end\ncontent-type: text/plain\n\nthere" % port
+        )
         assert len(seen) == 6
         pages["/end"] = moved(302, "/one-more")
         assert "more than 5 redirects" in loop.error("http://127.0.0.1:%d/a/b?x=1" % port)
         assert len(seen) == 12
 
 
-@pytest.mark.parametrize("status, method, after", [
-    (301, "POST", "GET"), (302, "POST", "GET"), (303, "POST", "GET"), (307, "POST", "POST"), (308, "POST", "POST"), (301, "PUT", "PUT"),
-    (303, "PUT", "GET"), (303, "HEAD", "HEAD"), (302, "HEAD", "HEAD"), (303, "DELETE", "GET")])
+@pytest.mark.parametrize(
+    "status, method, after",
+    [
+        (301, "POST", "GET"),
+        (302, "POST", "GET"),
+        (303, "POST", "GET"),
+        (307, "POST", "POST"),
+        (308, "POST", "POST"),
+        (301, "PUT", "PUT"),
+        (303, "PUT", "GET"),
+        (303, "HEAD", "HEAD"),
+        (302, "HEAD", "HEAD"),
+        (303, "DELETE", "GET"),
+    ],
+)
 def test_method_after_a_redirect(loop, status, method, after):
     seen = []
     with serving(site({"/": moved(status, "/b"), "/b": page(b"")}, seen)) as port:
@@ -224,14 +360,32 @@ def test_method_after_a_redirect(loop, status, method, after):
     assert [request.split(" ")[0] for request in seen] == [method, after]
 
 
-@pytest.mark.parametrize("location", [
-    "http://10.0.0.1/", "//10.0.0.1/", "http://[::1]/", "http://127.1/", "http://localhost/", "file:///etc/passwd", "http://a@b/", "\\\\evil", "/\\evil",
-    "javascript:1", "HTTP://2130706433/", "http:evil", "http://[::ffff:10.0.0.1]/"])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://10.0.0.1/",
+        "//10.0.0.1/",
+        "http://[::1]/",
+        "http://127.1/",
+        "http://localhost/",
+        "file:///etc/passwd",
+        "http://a@b/",
+        "\\\\evil",
+        "/\\evil",
+        "javascript:1",
+        "HTTP://2130706433/",
+        "http:evil",
+        "http://[::ffff:10.0.0.1]/",
+    ],
+)
 def test_redirects_are_decided_from_the_start(loop, names, location):
     def body():
         names.of = {"www.example.com": [[PUBLIC]], "localhost": [["127.0.0.1"]]}
         with serving(site(moved(302, location)), place=(PUBLIC, 80)):
-            assert loop.denied("http://www.example.com/", rules(block_private=True)).endswith("(a redirect led there)")
+            assert loop.denied("http://www.example.com/", rules(block_private=True)).endswith(
+                "(a redirect led there)"
+            )
+
     inside(body)
 
 
@@ -239,9 +393,13 @@ def test_a_redirect_out_of_the_list(loop, names):
     def body():
         names.of = {"a.example.com": [[PUBLIC]], "evil.example": [[OTHER]]}
         taken = []
-        with serving(site(moved(302, "http://evil.example/")), place=(PUBLIC, 80)), serving(site(page(), taken), place=(OTHER, 80)):
+        with (
+            serving(site(moved(302, "http://evil.example/")), place=(PUBLIC, 80)),
+            serving(site(page(), taken), place=(OTHER, 80)),
+        ):
             loop.denied("http://a.example.com/", rules(1, ["*.example.com"], True))
         assert taken == [] and names.asked == ["a.example.com"]
+
     inside(body)
 
 
@@ -249,12 +407,17 @@ SECRETS = {"Authorization": "Bearer t", "Cookie": "a=b", "X-Api-Key": "k", "Acce
 
 
 def test_credentials_stay_with_their_server(loop):
-    for other in ("127.0.0.1", "127.0.0.2"):        # another port, another host
+    for other in ("127.0.0.1", "127.0.0.2"):  # another port, another host
         seen, far = [], []
-        with serving(site(page(), far), place=(other, 0)) as away, serving(site({"/": moved(302, "http://%s:%d/" % (other, away))}, seen)) as port:
+        with (
+            serving(site(page(), far), place=(other, 0)) as away,
+            serving(site({"/": moved(302, "http://%s:%d/" % (other, away))}, seen)) as port,
+        ):
             assert loop.text("http://127.0.0.1:%d/" % port, headers=SECRETS)
         assert all(name in seen[0] for name in SECRETS)
-        assert "Accept-Language: fr" in far[0] and not any(name in far[0] for name in ("Authorization", "Cookie", "X-Api-Key"))
+        assert "Accept-Language: fr" in far[0] and not any(
+            name in far[0] for name in ("Authorization", "Cookie", "X-Api-Key")
+        )
     seen = []
     with serving(site({"/": moved(302, "/b"), "/b": page()}, seen)) as port:
         loop.text("http://127.0.0.1:%d/" % port, headers=SECRETS)
@@ -263,34 +426,57 @@ def test_credentials_stay_with_their_server(loop):
 
 def test_from_https_to_http(loop, tls):
     seen = []
-    with serving(site(page(b"plain"), seen)) as plain, tls.serving(site(moved(302, "http://127.0.0.1:%d/" % plain)), "localhost") as port:
+    with (
+        serving(site(page(b"plain"), seen)) as plain,
+        tls.serving(site(moved(302, "http://127.0.0.1:%d/" % plain)), "localhost") as port,
+    ):
         assert loop.text("https://localhost:%d/" % port).endswith("plain")
         message = loop.denied("https://localhost:%d/" % port, headers={"X-Key": "k"})
         assert "from https to http" in message and len(seen) == 1
-        message = loop.denied("https://localhost:%d/" % port, injections=[("localhost", "Authorization", lambda: "Bearer s")])
+        message = loop.denied(
+            "https://localhost:%d/" % port,
+            injections=[("localhost", "Authorization", lambda: "Bearer s")],
+        )
         assert "from https to http" in message and len(seen) == 1
 
 
 # -- credentials of the runtime
+
 
 def test_injections_only_over_https_or_loopback(loop, tls, names):
     def body():
         names.of = {"api.example.com": [[PUBLIC]], "other.example.com": [[PUBLIC]]}
         keys = [("api.example.com", "X-Key", lambda: "s3cret")]
         seen = []
-        with tls.serving(site(page(), seen), "api.example.com", "other.example.com", place=(PUBLIC, 443)), serving(site(page(), seen), place=(PUBLIC, 80)):
-            for url, told in (("https://api.example.com/", True), ("http://api.example.com/", False), ("https://other.example.com/", False)):
+        with (
+            tls.serving(
+                site(page(), seen), "api.example.com", "other.example.com", place=(PUBLIC, 443)
+            ),
+            serving(site(page(), seen), place=(PUBLIC, 80)),
+        ):
+            for url, told in (
+                ("https://api.example.com/", True),
+                ("http://api.example.com/", False),
+                ("https://other.example.com/", False),
+            ):
                 loop.text(url, rules(block_private=True), keys, headers={"x-key": "guess"})
-                assert ("X-Key: s3cret" in seen[-1]) == told and ("x-key: guess" in seen[-1]) != told
+                assert ("X-Key: s3cret" in seen[-1]) == told and (
+                    "x-key: guess" in seen[-1]
+                ) != told
         assert tls.names == ["api.example.com", "other.example.com"]
         with serving(site(page(), seen)) as port:
-            loop.text("http://127.0.0.1:%d/" % port, injections=[("127.0.0.1", "X-Key", lambda: "s3cret")])
+            loop.text(
+                "http://127.0.0.1:%d/" % port, injections=[("127.0.0.1", "X-Key", lambda: "s3cret")]
+            )
         assert "X-Key: s3cret" in seen[-1]
+
     inside(body)
 
 
 def test_injections_do_not_follow_redirects(loop, names):
-    """Neither to another host, nor by way of it home again, nor to a host that has one of its own."""
+    """Neither to another host, nor by way of it home again, nor to a host that has one of its
+    own.
+    """
     seen, far = [], []
     keys = [("127.0.0.1", "X-Key", lambda: "s3cret"), ("127.0.0.2", "X-Key", lambda: "s4cret")]
     pages = {"/home": page()}
@@ -305,4 +491,8 @@ def test_injections_do_not_follow_redirects(loop, names):
 def test_a_secret_that_is_missing(loop):
     def missing():
         raise ClawError("the secret KEY is nowhere")
-    assert loop.error("http://127.0.0.1:1/", injections=[("127.0.0.1", "X-Key", missing)]) == "the secret KEY is nowhere"
+
+    assert (
+        loop.error("http://127.0.0.1:1/", injections=[("127.0.0.1", "X-Key", missing)])
+        == "the secret KEY is nowhere"
+    )

@@ -1,8 +1,9 @@
 """A network without a network, for a process that finds this folder on PYTHONPATH.
 
-Names resolve as $CKP_DNS says ({name: [address for the first question, the second, ...]}; the last one stays), and no
-others do.  Each connection that leaves this machine is noted in the file $CKP_CONNECTS, one address a line, and refused.
-"""
+Names resolve as $CKP_DNS says ({name: [address for the first question, the second, ...]}; the last
+one stays), and no others do.  Each connection that leaves this machine is noted in the file
+$CKP_CONNECTS, one address a line, and refused."""
+
 import _socket
 import errno
 import json
@@ -22,7 +23,7 @@ def _getaddrinfo(host, port, *more, **named):
 
 
 class _Socket(_socket.socket):
-    __slots__ = ()                  # the socket module's own class has to fit on top
+    __slots__ = ()  # the socket module's own class has to fit on top
 
     def connect(self, address):
         if _leaves(self, address):
@@ -34,7 +35,11 @@ class _Socket(_socket.socket):
 
 
 def _leaves(socket, address) -> bool:
-    if socket.family not in (_socket.AF_INET, _socket.AF_INET6) or address[0].startswith("127.") or address[0] in ("localhost", "::1"):
+    if (
+        socket.family not in (_socket.AF_INET, _socket.AF_INET6)
+        or address[0].startswith("127.")
+        or address[0] in ("localhost", "::1")
+    ):
         return False
     with open(os.environ["CKP_CONNECTS"], "a") as file:
         file.write(address[0] + "\n")
