@@ -126,7 +126,7 @@ stubs: $(STAMP)
 		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(STUBS) -r $(STUBS)/wanted.txt; } || \
 		echo "No stub packages of MicroPython here: their test is skipped."
 
-apis: stubs             ## write clawlite/host/apis.json anew: what the ports of MicroPython have
+apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the ports of MicroPython have
 	@$(BIN)/python tests/board_apis.py
 
 # A compiler alone is not enough: a fresh Debian has gcc without Python.h.

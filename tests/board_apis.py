@@ -1,5 +1,5 @@
 """What the ports of MicroPython have, according to their stub packages: ``make apis`` writes it to
-clawlite/host/apis.json.
+clawlite/host/firmware/apis.json.
 
 1. A board profile names the package of its firmware (``api``).  Its modules come from there with
    their classes; os, sys and others that every port has come from the package ``stdlib``, without
@@ -22,7 +22,7 @@ from clawlite.host.firmware import firmware
 
 ROOT = Path(__file__).resolve().parent.parent
 STUBS = ROOT / "build/stubs"
-TARGET = ROOT / "clawlite/host/apis.json"
+TARGET = ROOT / "clawlite/host/firmware/apis.json"
 # of the MicroPython that the profiles are about; the versions in use stand in apis.json
 NEWEST = ">=1.28,<1.29"
 # (module, class): what the stubs lack, because the port has it in code and in no table.

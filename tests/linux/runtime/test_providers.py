@@ -86,12 +86,10 @@ MORE = {
     "a text without end": (
         {
             "stream": [
-                b'data: {"choices":[{"index":0,"delta":{"content":"'
-                + b"\\u00e9" * 20000
-                + b'"}}]}\n'
-                b"\n"
+                b'data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n'
+                % b"".join(b"\\u00e9%d" % n for n in range(first, first + 4000))
+                for first in range(0, 40000, 4000)
             ]
-            * 8
         },
         "more than 262144 bytes of text",
     ),

@@ -113,8 +113,6 @@ def test_what_an_earlier_call_mounted_has_left_no_folder(place):
     """A call gets a copy of mounts; the file system that holds their folders is still one for
     all.
     """
-    if place.profile == "L":
-        pytest.skip("in L nothing is mounted")
     # each call has a /tmp of its own
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         os.chmod(folder, 0o755)
@@ -126,6 +124,10 @@ def test_what_an_earlier_call_mounted_has_left_no_folder(place):
             assert said["output"] == "x", said
             # one call was being prepared when the first ended
             for _ in range(2):
+                if place.profile == "L":  # nothing is mounted, so only what is in it is closed again
+                    said = place.shell("cat %s" % file, mounts=[["/workspace", True]])
+                    assert said["exit_code"] != 0 and said["output"] != "x", said
+                    continue
                 said = place.shell("ls -d %s; ls -a /" % folder, mounts=[["/workspace", True]])
                 assert folder + "\n" not in said["output"], said
                 assert "var" not in said["output"].split(), said
