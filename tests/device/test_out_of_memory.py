@@ -17,7 +17,7 @@ HEAPS = range(52, 112, 4)  # KiB: from what does not start to what has room for 
 LARGE = "green " * 600
 _MARKING = '''def look(where: str) -> dict:
     """Look somewhere."""
-    with open("%s", "a") as file:
+    with open("agent/mark", "a") as file:
         file.write("x")
     return {"where": where, "seen": "s" * 12000}
 '''
@@ -105,7 +105,7 @@ def test_at_every_heap_in_which_it_starts_each_line_is_answered(
     started = 0
     image = agent(
         _long() if what.startswith("an") else bench_heap.APIS[0][2]()[0],
-        _MARKING % (tmp_path / "mark") if what.startswith("a r") else "",
+        _MARKING if what.startswith("a r") else "",
     )
     for heap in HEAPS:
         said = _typed(
@@ -136,7 +136,7 @@ def test_a_call_that_began_is_never_told_as_one_that_did_not(micropython, tree, 
     """At each heap: its result, or that it began; its tool was run as often as the answers say
     that it may have been.
     """
-    image, mark = agent([], _MARKING % (tmp_path / "mark")), tmp_path / "mark"
+    image, mark = agent([], _MARKING), tmp_path / "mark"
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
     lines += [
         tool_call("look", {"where": "bed %d" % number}, number, "board") for number in (1, 2, 3)

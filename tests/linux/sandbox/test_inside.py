@@ -124,7 +124,8 @@ def test_what_an_earlier_call_mounted_has_left_no_folder(place):
             assert said["output"] == "x", said
             # one call was being prepared when the first ended
             for _ in range(2):
-                if place.profile == "L":  # nothing is mounted, so only what is in it is closed again
+                # In L nothing is mounted, so only what is in it is closed again.
+                if place.profile == "L":
                     said = place.shell("cat %s" % file, mounts=[["/workspace", True]])
                     assert said["exit_code"] != 0 and said["output"] != "x", said
                     continue
