@@ -11,10 +11,10 @@ _PACKAGE = "clawlite.core."
 # One text each: a short name in a list of them would be a string that stays for ever.
 # host/firmware/firmware.py enters groups of functions.
 _OCCASIONAL = (
-    " header seal handshake uri outlook approval misfit journal appendlog oldturns "
-    "conversation memories memory_methods instant storelog storewrite storequery words "
-    "record onrecord commands trace violation jsonvalue cborfault jsonfault loader "
-    "shortage parts assemble begin settime lookup secretvalues "
+    " header image_signature handshake uri policy_preview approval misfit journal appendlog "
+    "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
+    "idempotency_record idempotency_journal commands trace violation jsonvalue cborfault "
+    "jsonfault loader shortage parts assemble begin settime lookup secretvalues "
 )
 _STAGES = ""
 # what reaches providers, until the next turn

@@ -94,8 +94,8 @@ RARE = {
     "talk": {
         "device": "Device.show_person Device.ask_anew Device.person_typed Device.take_early",
         "stdio": "Stdio.has_more Stdio._typed_event",
-        "agent": "Agent.chain",
     },
+    "resting": {"agent": "_rest Agent.received Agent.chain", "device": "Device.name_server"},
     "failing": {
         "lifecycle": "Lifecycle.fail",
         "device": "Device.press Device.stumbled Device.failed Device.too_long",

@@ -2,6 +2,8 @@
 refused.
 """
 
+import ast
+
 import pytest
 
 from clawlite.host.firmware import firmware
@@ -170,3 +172,16 @@ def test_a_module_of_a_board_has_not_the_name_of_a_unit_that_it_is_no_part_of():
         for unit, parts in firmware.UNITS.items()
         if unit in firmware.sources() and unit not in parts
     ] == []
+
+
+def test_what_boards_forget_is_there():
+    """A name that no module has would be kept in memory, and nobody would notice."""
+    tree = ast.parse(firmware.sources()["memory"].read_text())
+    texts = {
+        node.targets[0].id: node.value.value.split()
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value.value, str)
+    }
+    known = {*firmware.sources(), *firmware.UNITS, *firmware.RARE}
+    assert len(texts["_OCCASIONAL"]) > 20 and len(texts["REMOTE"]) > 3
+    assert {*texts["_OCCASIONAL"], *texts["REMOTE"]} - known == set()
