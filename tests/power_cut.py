@@ -2,7 +2,8 @@
 of them is made again.
 
     ops = recorded(strace's file, root)        what reached the kernel, and what the program said
-    when for point in points(...): image(disk, random, folder)
+                                               when
+    for point in points(...): image(disk, random, folder)
 
 1. ``strace`` records the system calls of a process and its threads: data, truncation, names, fsync
    and fdatasync, in their order.

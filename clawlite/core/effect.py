@@ -2,28 +2,34 @@
 
     (SAY, text)                            show a line to the person on the console
     (TELL, text)                           show a line about the turn that is no part of its answer:
-    an error, a notice (WRITE, text)                          show text as it comes, without an end
-    of line (WRITE, "", count)                     so many characters of what was written last are
-    void: an answer that broke off (PROMPT, text)                         the console waits for a
-    line (SEND, message)                        a JSON-RPC message (dict or list) for the operator
+                                           an error, a notice
+    (WRITE, text)                          show text as it comes, without an end of line
+    (WRITE, "", count)                     so many characters of what was written last are void: an
+                                           answer that broke off
+    (PROMPT, text)                         the console waits for a line
+    (SEND, message)                        a JSON-RPC message (dict or list) for the operator
     (LOG, event)                           a dict for the log: never stdout
     (EXIT, code)                           leave, with an exit code
     (RUN, task, tool, arguments, due_ms)   run a tool's handler                           -> done
     (RESUME, task, outcome)                go on with a handler that asked a provider: what it said,
-    or an error  -> done (CANCEL, task)                         end the handler and the connection
-                 of a task, which nobody waits for any more
+                                           or an error  -> done
+    (CANCEL, task)                         end the handler and the connection of a task, which
+                                           nobody waits for any more
     (RESOLVE, task, path, opens)           resolve links of a virtual path; *opens*: it is one of
-    the call's, not of a rule  -> done (SECRET, task, name)                   what a ``secret_ref``
-                               names                    -> done
+                                           the call's, not of a rule  -> done
+    (SECRET, task, name)                   what a ``secret_ref`` names                    -> done
     (STORE, task, entries)                 add *entries* to the meters, which last over a restart
-    (core/ledger.py)  -> done (KEEP, task, kind, key, payload)       put on record, for this process
-                      and the next (core/idempotency_record.py); of BEGIN, the value is
-                                           what other processes have put on record since, with *key*
+                                           (core/ledger.py)  -> done
+    (KEEP, task, kind, key, payload)       put on record, for this process and the next
+                                           (core/idempotency_record.py); of BEGIN, the value is what
+                                           other processes have put on record since, with *key*
                                            among it: nothing is then  -> done
     (REMEMBER, task, verb, store, part, details)           ask the memory (core/memories.py;
-    linux/memory/memory.py has the verbs)   -> done (OPEN, task, scheme, host, port, parts,
-    timeout_ms)    connect, and send *parts*: bytes, or [offset, length] in the image's WIRE (CLOSE,
-                   task)                          end the connection of a task
+                                                           linux/memory/memory.py has the verbs)
+                                                           -> done
+    (OPEN, task, scheme, host, port, parts, timeout_ms)    connect, and send *parts*: bytes, or
+                                                           [offset, length] in the image's WIRE
+    (CLOSE, task)                          end the connection of a task
 
     -> done    answered by ``Agent.done(task, outcome, now_ms)``
     outcome    (True, value) or (False, exception); of RESOLVE, the value is a normalised absolute
@@ -37,12 +43,13 @@ The generators of a turn and of a tool call yield those with a task without it; 
 They also yield five that never leave the core:
 
     (ASK, prompt, most)                    a provider's answer to *prompt*, of at most so many
-    tokens (``Chain.text``)  -> done (ASK, tool, arguments)                 of a composite tool:
-                             what its skill comes to, in a turn of its own (core/skillturn.py)  ->
-                             done
+                                           tokens (``Chain.text``)  -> done
+    (ASK, tool, arguments)                 of a composite tool: what its skill comes to, in a turn
+                                           of its own (core/skillturn.py)  -> done
     (APPROVE, approval)                    wait for a person
     (JOIN, numbers)                        wait until the task is told: its number is added to
-    *numbers* (RECEIVE, timeout_ms)                  wait for bytes of the task's connection
+                                           *numbers*
+    (RECEIVE, timeout_ms)                  wait for bytes of the task's connection
     (SLEEP, ms)                            wait
 """
 

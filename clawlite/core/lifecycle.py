@@ -1,10 +1,11 @@
 """The agent's lifecycle (CKP 0.2.0, section 8).
 
     INIT -> STARTING -> READY -> STOPPING -> STOPPED        STOPPED -> STARTING: a new session on
-    the same line STARTING, READY -> ERROR -> STARTING                    another attempt, after a
-    pause (core/recovery.py)
+                                                            the same line
+    STARTING, READY -> ERROR -> STARTING                    another attempt, after a pause
+                                                            (core/recovery.py)
                        ERROR -> STOPPING                    the breaker, or an operator who has seen
-                       enough
+                                                            enough
 
 The table is data; anything else is our bug.  Each change is an event for the log.
 """

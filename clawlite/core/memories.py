@@ -47,7 +47,8 @@ class Store:
     type  CONVERSATION .. CHECKPOINT;  scope  GLOBAL .. PER_CHANNEL;  max_age_s, max_entries  None,
           or what is older, or more, is forgotten
     compaction                             NEVER .. WINDOW;  compacts  bool, by itself when it is
-    full search, fusion, top_k                  FTS .. HYBRID, RECIPROCAL or LINEAR, int
+                                           full
+    search, fusion, top_k                  FTS .. HYBRID, RECIPROCAL or LINEAR, int
     lasting   bool, an acknowledged entry survives a power cut, not only the process' end
     path      of what lies in files, variables filled in, or None;  max_bytes  of its files, or None
     snapshots int or None: of each task of a checkpoint store;  saves_wear  bool, entries go through

@@ -3,7 +3,7 @@
     claw://local/KIND/NAME[@VERSION]           authority "local"
     claw://registry/NAMESPACE/NAME@VERSION     authority "registry"
     claw://KIND/NAME                           alias, in manifests only; the same as
-    claw://local/KIND/NAME
+                                               claw://local/KIND/NAME
 
 1. KIND adds telemetry and world-model to the 0.2.0 ABNF: 5.10 gives the first its URI, 0.3.0 both.
 2. Letters are ASCII and literals are lower case: one thing has one spelling.

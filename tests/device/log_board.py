@@ -2,7 +2,7 @@
 on MicroPython.
 
     micropython log_board.py APPENDS OUT       OUT is JSON: {"states", "writes", "erases", "wrong":
-    [[state, what is on record], ...]}
+                                               [[state, what is on record], ...]}
 
 Records 0, 1, 2 ... are appended, and in the middle the log is written anew with its newer half.
 For each moment at which power can go the log has every record whose append had returned, or that

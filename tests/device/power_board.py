@@ -1,11 +1,12 @@
 """A whole board whose flash is littlefs in a file, for test_power.py, on MicroPython's unix port.
 
     micropython power_board.py write DISK LOG SCRIPT      carry out the steps of a flash (JSON:
-    [[what, ...], ...], bytes as base64) micropython power_board.py boot DISK LOG              boot
-    what is on it, and talk on stdin and stdout to the end of input micropython power_board.py
-    locked DISK LOG            the same, and nothing can be written micropython power_board.py show
-                               DISK LOG FOLDER       print the files in a folder: JSON, bytes as
-                                                     base64
+                                                          [[what, ...], ...], bytes as base64)
+    micropython power_board.py boot DISK LOG              boot what is on it, and talk on stdin and
+                                                          stdout to the end of input
+    micropython power_board.py locked DISK LOG            the same, and nothing can be written
+    micropython power_board.py show DISK LOG FOLDER       print the files in a folder: JSON, bytes
+                                                          as base64
 
 DISK has all bytes of the flash; one that is empty is formatted first.  To LOG goes each write and
 erase of blocks, as it happens: offset and length, 4 bytes each, big-endian, and the bytes.  Blocks

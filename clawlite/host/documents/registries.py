@@ -3,7 +3,7 @@ pinned in clawlite.lock.
 
     [registries]
     acme = "https://claw.example.com/registry"      claw://registry/acme/NAME@VERSION is
-    .../NAME@VERSION.yaml
+                                                    .../NAME@VERSION.yaml
 
 1. HTTPS alone, also after a redirect.  2. A document is fetched once.  With ``refresh`` it is
    fetched again, and one that has

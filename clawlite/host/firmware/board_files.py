@@ -3,9 +3,11 @@
 
     /lib/slots.mpy, /lib/bootwindow.mpy     what chooses the slot that boots
     /claw-a/*.mpy, /claw-a/sentences        of the core and its shell (firmware.py) what the image
-    needs (slot.py), in the first of two slots /claw-a/parts                           what that is,
-    by name: an image that needs more does not boot with it /claw-a/tools.py
-    what travels with the image /claw-a.cbor                            the image
+                                            needs (slot.py), in the first of two slots
+    /claw-a/parts                           what that is, by name: an image that needs more does not
+                                            boot with it
+    /claw-a/tools.py                        what travels with the image
+    /claw-a.cbor                            the image
     /main.py                                starts all that when the board boots
 """
 

@@ -6,10 +6,13 @@ all the same (64-bit words). Which ones are rare is a table (firmware.py), not a
 sources.
 
     a function, a method that one class alone has          goes; who calls it says
-    ``__import__("group").function(...)`` a method whose name others have, or that is handed on
-    stays, and calls it: ``return __import__("group").function(self, ...)`` a class
-    goes like a function ``__init__`` of a class that is only ever called       goes; who calls the
-    class says ``__import__("group").Class___init__(Class(), ...)``
+                                                           ``__import__("group").function(...)``
+    a method whose name others have, or that is handed on  stays, and calls it: ``return
+                                                           __import__("group").function(self, ...)``
+    a class                                                goes like a function
+    ``__init__`` of a class that is only ever called       goes; who calls the class says
+                                                           ``__import__("group").Class___init__(Class(),
+                                                           ...)``
 
 1. A group is a module like any other: what it needs of the units it imports from them.  2.
    ``memory.drop`` forgets groups as it

@@ -34,7 +34,7 @@ class Manifest:
     heartbeat_interval_ms   >= 1
     identity                Primitive
     providers, channels, tools, skills, policies, world_models   lists of Primitive, in manifest
-    order;
+                                                                 order;
                             after the manifest's tools come the functions of tools.py without a Tool
                             of their own
     memory, sandbox, swarm, telemetry   Primitive or None

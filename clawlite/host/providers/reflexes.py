@@ -7,8 +7,10 @@ clawlite/core/reflex.py.
     say = "Let me look."                    # optional, shown before the call
 
       [[rule.then]]                         # what follows the tool's answer; the first that holds
-      goes on if = "percent < 30"                   # or "failed"; without it, always when the call
-      went well say = "It is dry: {percent} %."
+                                            goes on
+      if = "percent < 30"                   # or "failed"; without it, always when the call went
+                                            well
+      say = "It is dry: {percent} %."
 
 Patterns: words, ``a|b`` alternatives, ``[the]`` may be left out, ``*`` any words, ``{name}`` one
 word, ``{name:int}``, ``{name:number}``, ``{name:text}`` one or more words.  ``{name}`` in ``say``

@@ -2,7 +2,7 @@
 was told is taken is not lost.
 
     ["+", number, packet id, digest, who, text, correlation]    taken; synced before it is
-    acknowledged
+                                                                acknowledged
     ["b", number]   its first effect begins    ["u", number]   that does not count: its process
                     ended in order
     ["r", number, text]   its turn has ended so, and the reply has not arrived     ["-", number]

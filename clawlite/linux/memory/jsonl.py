@@ -42,7 +42,7 @@ class Record:
     """One line of a file.
 
     n        number of its first entry;  at  ms;  request  [id, mark, how many entries it had] or
-    None
+                                             None
     entries  list of [content, key, metadata]
     """
 

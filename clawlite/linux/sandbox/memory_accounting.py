@@ -4,29 +4,20 @@ warden, from outside.
 Beside what processes have mapped, the kernel keeps memory for them, and tells nobody how much.
 Each kind of it cannot be had (seccomp.py), or is counted by the most that it may be:
 
-| kind                                       | counted as
-|
-|--------------------------------------------|-----------------------------------------------------------------------|
-| pages, in memory and in swap               | as they are; PSS where the plain sum is above the
-limit               |
-| huge pages, page tables                    | as they are
-|
-| a task: its stack, and what it waits for   | TASK, and POLLED for each descriptor that it may name
-to poll(2)      |
-| a mapping                                  | AREA
-|
-| a descriptor                               | FILE
-|
-| a pipe, with or without a name             | 16 pages: nobody makes one longer
-|
-| a socket                                   | twice its buffer (a message may begin where one byte
-is free), OPTIONS|
-| a descriptor in an epoll, a lock of a file | ITEM
-|
-| a file of /proc, a terminal                | DEVICE; of fdinfo, as much as is counted behind it
-|
-| a mount that lies in memory, /tmp in N     | what it has grown by, and INODE for each file
-|
+    kind                                        counted as
+    pages, in memory and in swap                as they are; PSS where the plain sum is above the
+                                                limit
+    huge pages, page tables                     as they are
+    a task: its stack, and what it waits for    TASK, and POLLED for each descriptor that it may
+                                                name to poll(2)
+    a mapping                                   AREA
+    a descriptor                                FILE
+    a pipe, with or without a name              16 pages: nobody makes one longer
+    a socket                                    twice its buffer (a message may begin where one byte
+                                                is free), OPTIONS
+    a descriptor in an epoll, a lock of a file  ITEM
+    a file of /proc, a terminal                 DEVICE; of fdinfo, as much as is counted behind it
+    a mount that lies in memory, /tmp in N      what it has grown by, and INODE for each file
 
 What cannot be looked at ends the call: memory of /dev/zero that is shared, a program that its user
 may run and not read, and descriptors that are under way in a socket at two looks.

@@ -2,9 +2,11 @@
 says (docs/tools.md).
 
     read-file write-file edit-file list-directory   level process: in a child of the sandbox; level
-    none: here, with the same checks exec-shell spawn                                level process
-    alone, as a command in the sandbox, after the shell patterns memory-read memory-write
-    here, on every level: they touch one file, which is the agent's own
+                                                    none: here, with the same checks
+    exec-shell spawn                                level process alone, as a command in the
+                                                    sandbox, after the shell patterns
+    memory-read memory-write                        here, on every level: they touch one file, which
+                                                    is the agent's own
 
 A command that ends with another code than 0 is a result that says so; what a rule forbids is
 -32010."""
