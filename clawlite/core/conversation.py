@@ -11,10 +11,9 @@ methods of 9.3.4 find what was said.
    a board loads this at its two ends.
 """
 
-from clawlite.core.effect import TELL
+from clawlite.core.effect import TELL, Result
 from clawlite.core.errors import ClawError, InvalidParams
 from clawlite.core.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY, ask
-from clawlite.core.tools import Result
 from clawlite.core.turn import Message
 
 MAX_MESSAGES = 400  # of the store, that are read to go on with

@@ -77,3 +77,34 @@ They also yield five that never leave the core:
     SLEEP,
     REMEMBER,
 ) = range(1, 23)
+
+
+class Result:
+    """What a tool gave.
+
+    text            str, at most the tool's ``max_output`` bytes of UTF-8
+    is_error        bool, the tool ran and failed
+    value           what the handler returned, None after an error: reflex rules read its fields
+    original_bytes  int, bytes before the cut, or 0 when nothing was cut
+    size            int, bytes of the text, or 0 where nobody has counted them
+    skill           ``skill.Skill`` whose instruction this is, or None
+    """
+
+    skill = None
+
+    def __init__(
+        self, text: str, is_error: bool, value=None, original_bytes: int = 0, size: int = 0
+    ):
+        self.text = text
+        self.is_error = is_error
+        self.value = value
+        self.original_bytes = original_bytes
+        self.size = size
+
+    def to_json(self) -> dict:
+        """Return the result of ``claw.tool.call`` (CKP 0.2.0, 9.3.2), the cut made explicit."""
+        result = {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
+        if self.original_bytes:
+            result["truncated"] = True
+            result["original_bytes"] = self.original_bytes
+        return result

@@ -99,7 +99,7 @@ def read(once, record):
     if len(payload) == 2:
         once.answer = payload[1]
     elif len(payload) == 4:
-        from clawlite.core.tools import Result
+        from clawlite.core.effect import Result
 
         once.answer = Result(payload[1], payload[2], None, payload[3])
     return once

@@ -20,7 +20,7 @@ class Once:
     is_long  bool, its arguments are too long to be kept as they are
     told     function(): tell who approved or denied it so, before its answer leaves; or None
     joined   numbers of the tasks of requests with its id that wait for its end, or None
-    answer   ``tools.Result`` or an error's JSON, when it is ENDED
+    answer   ``effect.Result`` or an error's JSON, when it is ENDED
     size     bytes of the answer
     due_ms   when it is forgotten, or None
     """
@@ -80,7 +80,7 @@ class Once:
         return self.outcome()
 
     def outcome(self):
-        """Return the ``tools.Result``, or raise the error."""
+        """Return the ``effect.Result``, or raise the error."""
         if self.state == ENDED and not isinstance(self.answer, dict):
             return self.answer
         from clawlite.core.idempotency_journal import error
@@ -89,7 +89,7 @@ class Once:
 
     def end(self, result, error):
         """Return what goes on record, (kind, id, payload), or None; *result* is
-        ``tools.Result``, or None when there is an *error*.
+        ``effect.Result``, or None when there is an *error*.
         """
         # ENDED: memory did not do for its answer
         if self.state == NEW or self.state == ENDED:

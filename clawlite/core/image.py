@@ -43,6 +43,7 @@ from clawlite.core.text import decode_utf8
     GUARD,
 ) = range(1, 14)
 MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS, NETWORK = range(14, 22)
+OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2  # the levels of an agent's autonomy
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = (
     1,
     2,

@@ -2,9 +2,8 @@
 ``clawlite inspect``.
 """
 
-from clawlite.core.image import ASKS, HAS_SIDE_EFFECTS
+from clawlite.core.image import ASKS, HAS_SIDE_EFFECTS, OBSERVER, SUPERVISED
 from clawlite.core.policy import ACTIONS, DENY
-from clawlite.core.tools import OBSERVER, SUPERVISED
 
 _WORDS = {
     "deny": "denied",

@@ -100,7 +100,7 @@ def find(image, name: str):
 
 
 def begun(image, name: str, arguments: dict, result):
-    """Return ``result(text, False)``, a ``tools.Result``: the instruction of the skill *name*
+    """Return ``result(text, False)``, a ``effect.Result``: the instruction of the skill *name*
     for *arguments*, and the skill.
     """
     skill = find(image, name)

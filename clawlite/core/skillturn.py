@@ -2,11 +2,11 @@
 with a history of its own.
 """
 
-from clawlite.core.effect import SAY
+from clawlite.core.effect import SAY, Result
 from clawlite.core.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.history import History
 from clawlite.core.skill import PREFIX, begun, find, skills, value_of
-from clawlite.core.tools import PERSON, Result, call
+from clawlite.core.tools import PERSON, call
 from clawlite.core.turn import turn
 
 

@@ -12,7 +12,7 @@
 """
 
 from clawlite.core import policy
-from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE
+from clawlite.core.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE, Result
 from clawlite.core.errors import (
     ClawError,
     InvalidParams,
@@ -22,44 +22,12 @@ from clawlite.core.errors import (
     SandboxDenied,
     ToolTimeout,
 )
-from clawlite.core.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, SKILL
+from clawlite.core.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, OBSERVER, SKILL, SUPERVISED
 from clawlite.core.schema import check
 
-OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2
 PERSON = "a person"  # no name of a channel begins so
 # bytes behind the cut that are looked at too: a secret may lie across it
 _BEYOND = 16384
-
-
-class Result:
-    """What a tool gave.
-
-    text            str, at most the tool's ``max_output`` bytes of UTF-8
-    is_error        bool, the tool ran and failed
-    value           what the handler returned, None after an error: reflex rules read its fields
-    original_bytes  int, bytes before the cut, or 0 when nothing was cut
-    size            int, bytes of the text, or 0 where nobody has counted them
-    skill           ``skill.Skill`` whose instruction this is, or None
-    """
-
-    skill = None
-
-    def __init__(
-        self, text: str, is_error: bool, value=None, original_bytes: int = 0, size: int = 0
-    ):
-        self.text = text
-        self.is_error = is_error
-        self.value = value
-        self.original_bytes = original_bytes
-        self.size = size
-
-    def to_json(self) -> dict:
-        """Return the result of ``claw.tool.call`` (CKP 0.2.0, 9.3.2), the cut made explicit."""
-        result = {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
-        if self.original_bytes:
-            result["truncated"] = True
-            result["original_bytes"] = self.original_bytes
-        return result
 
 
 def call(image, name: str, arguments, caller: str, override=None, once=None, within=None):

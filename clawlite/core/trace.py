@@ -1,11 +1,10 @@
 """Why a tool call ended as it did: for ``/trace``, of the calls that the agent keeps while it has a
 console, and for ``clawlite trace``, of those in its log."""
 
-from clawlite.core.image import HAS_SIDE_EFFECTS
+from clawlite.core.image import HAS_SIDE_EFFECTS, OBSERVER, SUPERVISED
 from clawlite.core.policy_preview import condition
 from clawlite.core.policy import ACTIONS, ALLOW, AUDIT, DENY, holds, paths_of
 from clawlite.core.render import call_text, canonical, whole
-from clawlite.core.tools import OBSERVER, SUPERVISED
 
 _WORDS = {
     "deny": "it is denied",

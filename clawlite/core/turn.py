@@ -44,7 +44,7 @@ class Message:
     calls   of an assistant: list of (id, tool name, raw); every id is one, and raw is what was sent
     id      of a tool: the id of the call that it answers
     tool    of a tool: its name
-    result  of a tool: ``tools.Result``, or the error that refused the call
+    result  of a tool: ``effect.Result``, or the error that refused the call
     """
 
     def __init__(

@@ -127,7 +127,7 @@ class Guard:
         return text, value
 
     def asked(self, tool: str, result, event: dict):
-        """A generator of effects that lets a model look at *result*, a ``tools.Result``, and
+        """A generator of effects that lets a model look at *result*, a ``effect.Result``, and
         changes its text as policies say.
 
         Raises ``PolicyDenied``: the tool has run, and what it gave is withheld.

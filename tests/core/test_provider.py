@@ -5,12 +5,12 @@ what a person reads.
 import transcripts
 
 from clawlite.core import effect as E
+from clawlite.core.effect import Result
 from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.history import History
 from clawlite.core.meter import Meter
 from clawlite.core.provider import CONSTANT, EXPONENTIAL, LINEAR
 from clawlite.core.provider_order import Chain
-from clawlite.core.tools import Result
 from clawlite.core.turn import Message
 
 PREFIX = b'{"model":"m","stream":false,"messages":[{"role":"system","content":"You are."}'

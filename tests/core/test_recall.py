@@ -2,7 +2,7 @@
 clocks, restarts.
 """
 
-from clawlite.core.effect import KEEP
+from clawlite.core.effect import KEEP, Result
 from clawlite.core.errors import (
     ApprovalDenied,
     ClawError,
@@ -27,7 +27,6 @@ from clawlite.core.idempotency_record import (
 )
 from clawlite.core.idempotent_request import Once
 from clawlite.core.image import IDEMPOTENT, READ_ONLY
-from clawlite.core.tools import Result
 
 NOW = 1800000000
 

@@ -1,5 +1,6 @@
 """Reflex rules: patterns, slots, branches, and honesty."""
 
+from clawlite.core.effect import Result
 from clawlite.core.errors import PolicyDenied
 from clawlite.core.reflex import (
     ANY,
@@ -13,7 +14,6 @@ from clawlite.core.reflex import (
     match,
     words,
 )
-from clawlite.core.tools import Result
 from clawlite.core.turn import Message
 
 

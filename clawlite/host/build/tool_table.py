@@ -12,9 +12,9 @@ from clawlite.core import image as layout
 from clawlite.core import profile as P
 from clawlite.core.defaults import sentence, undeclared
 from clawlite.core.errors import ImageError
+from clawlite.core.image import OBSERVER, SUPERVISED
 from clawlite.core.policy import ALLOW, APPROVE, DENY
 from clawlite.core.policy_preview import outlook
-from clawlite.core.tools import OBSERVER, SUPERVISED
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.documents import registry
 from clawlite.host.image import inspection

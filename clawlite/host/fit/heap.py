@@ -14,7 +14,7 @@ import warnings
 from clawlite.core import image as layout
 from clawlite.core import memories, policy
 from clawlite.core.idempotency import IDS
-from clawlite.core.tools import SUPERVISED
+from clawlite.core.image import SUPERVISED
 from clawlite.host.firmware import slot
 from clawlite.host.fit import stores
 

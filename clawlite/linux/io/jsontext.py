@@ -205,7 +205,7 @@ def dumps(obj) -> str:
 
 def answer(id, result) -> str:
     """Return what ``dumps`` gives for the answer of a tool call: *id* of its request, *result* a
-    ``tools.Result``.
+    ``effect.Result``.
     """
     if result.original_bytes:
         return dumps({"jsonrpc": "2.0", "id": id, "result": result.to_json()})

@@ -73,7 +73,7 @@ class Straight:
             self._shell.send(effect)
 
     def answer(self, id, result) -> bool:
-        """Answer a tool call with its ``tools.Result``; False when others come first, a record
+        """Answer a tool call with its ``effect.Result``; False when others come first, a record
         of it among them.
         """
         if self._effects or self._shell.audit:

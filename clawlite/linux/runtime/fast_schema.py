@@ -13,8 +13,7 @@ from math import nextafter
 
 from clawlite.core import policy
 from clawlite.core.errors import ImageError
-from clawlite.core.image import GENERATOR, HAS_SIDE_EFFECTS, IDEMPOTENT, READ_ONLY, SKILL
-from clawlite.core.tools import OBSERVER
+from clawlite.core.image import GENERATOR, HAS_SIDE_EFFECTS, IDEMPOTENT, OBSERVER, READ_ONLY, SKILL
 
 
 class _All:
