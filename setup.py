@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: the optional extensions, and the data that stands beside the
 package.
 
-1. Every ``clawlite/core/NAME.py`` with a ``NAME.pxd`` beside it is compiled, when Cython and a C
+1. Every ``clawlite/core/ROOM/NAME.py`` with a ``NAME.pxd`` beside it is compiled, when Cython and a C
    compiler are there. CLAWLITE_NO_EXT=1 compiles none; CLAWLITE_REQUIRE_EXT=1 asks for Cython and
    makes every failure fatal.
 2. ``boards/``, ``firmware-host/`` and what ``clawlite bench`` runs on a device (``benchmarks/``)
@@ -62,11 +62,11 @@ def extensions() -> list:
     flags = ["-O2", "-g0"] if os.name == "posix" else []
     found = [
         Extension(
-            "clawlite.core." + pxd.stem,
-            ["clawlite/core/%s.py" % pxd.stem],
+            "clawlite.core.%s.%s" % (pxd.parent.name, pxd.stem),
+            ["clawlite/core/%s/%s.py" % (pxd.parent.name, pxd.stem)],
             extra_compile_args=flags,
         )
-        for pxd in sorted((HERE / "clawlite/core").glob("*.pxd"))
+        for pxd in sorted((HERE / "clawlite/core").glob("*/*.pxd"))
         if pxd.with_suffix(".py").exists()
     ]
     # The C files go to build/, so that a checkout stays clean.

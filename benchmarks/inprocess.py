@@ -21,7 +21,8 @@ import types
 
 from timing import blocks
 
-from clawlite.core import cbor, policy
+from clawlite.core.formats import cbor
+from clawlite.core.policy import policy
 from clawlite.linux.files import files
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
@@ -226,8 +227,8 @@ def sandbox(image: str, rounds: int) -> dict:
 
 
 def netrules(rounds: int) -> dict:
-    from clawlite.core.netrules import decide_addresses, decide_host, parse_url
-    from clawlite.core.profile import Profile
+    from clawlite.core.image.profile import Profile
+    from clawlite.core.net.netrules import decide_addresses, decide_host, parse_url
 
     hosts = ["host-%d.example" % number for number in range(99)] + ["*.example.com"]
     rules = Profile(
@@ -249,7 +250,7 @@ def scan(image: str, rounds: int) -> dict:
     """64 KB of tool output: secrets of all kinds and three known ones in 30 forms each; orders
     of strangers; one audit record.
     """
-    from clawlite.core.image import Image
+    from clawlite.core.image.image import Image
     from clawlite.scan.guard import Guard
 
     with open(image, "rb") as file:

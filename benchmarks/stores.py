@@ -12,7 +12,7 @@ import random
 import sys
 import time
 
-from clawlite.core.memories import Store
+from clawlite.core.image.memories import Store
 from clawlite.linux.io.jsontext import dumps, loads
 
 ENTRIES, MANY, GROUP = 4000, 100000, 64

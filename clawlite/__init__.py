@@ -8,11 +8,15 @@ except ImportError:  # MicroPython: no environment, and no extensions
     environ = {}
 
 if environ.get("CLAWLITE_NO_EXT") == "1":
-    # Look for sources only in the core's folder, so that an extension that lies beside a source is
+    # Look for sources only in the core's rooms, so that an extension that lies beside a source is
     # not taken.
     import sys
     from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+    from os import scandir
 
     if isinstance(__spec__.loader, SourceFileLoader):
-        _core = __path__[0] + "/core"
-        sys.path_importer_cache[_core] = FileFinder(_core, (SourceFileLoader, SOURCE_SUFFIXES))
+        for _room in scandir(__path__[0] + "/core"):
+            if _room.is_dir():
+                sys.path_importer_cache[_room.path] = FileFinder(
+                    _room.path, (SourceFileLoader, SOURCE_SUFFIXES)
+                )

@@ -121,7 +121,7 @@ def _name_of(manifest: str) -> str:
     try:
         from clawlite.host.manifest.manifest import load
     except ImportError as e:
-        from clawlite.core.errors import ClawError
+        from clawlite.core.base.errors import ClawError
 
         raise ClawError(
             "there is no image here, and to read a manifest needs the host packages "
@@ -182,7 +182,7 @@ def _device(verb: str, args: list) -> int:
         return _missing(e)
     import os
 
-    from clawlite.core.errors import ClawError
+    from clawlite.core.base.errors import ClawError
 
     try:
         image, facts = build_facts(command.name, at_use)

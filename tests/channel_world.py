@@ -11,10 +11,10 @@ import time
 
 from agents import DEADLINE_S
 
-from clawlite.core import effect as E
-from clawlite.core.agent import Agent
-from clawlite.core.console import Console
-from clawlite.core.session import Session
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base import effect as E
+from clawlite.core.protocol.console import Console
+from clawlite.core.protocol.session import Session
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 from clawlite.linux.channels import channel

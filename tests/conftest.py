@@ -177,8 +177,10 @@ def pytest_configure(config):
     if lacks:
         raise pytest.UsageError("this machine cannot run the tests: " + "; ".join(lacks))
     if os.environ.get("CLAWLITE_REQUIRE_EXT") == "1":
-        for source in sorted((ROOT / "clawlite/core").glob("*.pxd")):
-            module = importlib.import_module("clawlite.core." + source.stem)
+        for source in sorted((ROOT / "clawlite/core").glob("*/*.pxd")):
+            module = importlib.import_module(
+                "clawlite.core.%s.%s" % (source.parent.name, source.stem)
+            )
             if module.__file__.endswith(".py"):
                 raise pytest.UsageError(
                     "CLAWLITE_REQUIRE_EXT=1, but %s is not compiled" % module.__file__

@@ -7,8 +7,8 @@ import time
 import pytest
 from net_servers import DEADLINE_S, head
 
-from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.core.profile import Profile
+from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.image.profile import Profile
 from clawlite.linux.tools.fetch import Fetcher
 
 

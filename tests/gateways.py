@@ -18,8 +18,8 @@ from pathlib import Path
 from agents import Agent, clawlite, eventually, linux
 from line_host import SEED, noisy
 
-from clawlite.core.frame import RECORD
-from clawlite.core.line import Line
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.line import Line
 from clawlite.host.build.build import build_beside
 from clawlite.host.firmware.board_files import board_files
 from clawlite.host.sim.sim import Sim

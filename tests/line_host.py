@@ -10,8 +10,8 @@ import time
 
 from agents import DEADLINE_S
 
-from clawlite.core.frame import RECORD
-from clawlite.core.line import UP, Line
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.line import UP, Line
 from clawlite.host.serial.line_text import TextBeside
 
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))

@@ -4,7 +4,7 @@ clock that is moved.
 
 import itertools
 
-from clawlite.core.memories import CONVERSATION, GLOBAL, HYBRID, NEVER, RECIPROCAL, Store
+from clawlite.core.image.memories import CONVERSATION, GLOBAL, HYBRID, NEVER, RECIPROCAL, Store
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database
 from clawlite.linux.memory.encryption import Boxes

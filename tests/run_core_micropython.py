@@ -36,9 +36,9 @@ def precompile(tree: Path) -> list:
     """
     jobs = [(ROOT / "clawlite/__init__.py", tree / "clawlite/__init__.mpy")]
     jobs += [
-        (p, tree / "clawlite" / part / (p.stem + ".mpy"))
+        (p, (tree / p.relative_to(ROOT)).with_suffix(".mpy"))
         for part in ("core", "scan")
-        for p in (ROOT / "clawlite" / part).glob("*.py")
+        for p in (ROOT / "clawlite" / part).rglob("*.py")
     ]
     jobs += [(p, tree / "board" / (p.stem + ".mpy")) for p in BOARD.glob("*.py")]
     for source, target in jobs:

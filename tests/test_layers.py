@@ -77,8 +77,7 @@ CORE = {"struct", "binascii", "hashlib", "collections.namedtuple"}
 CORE_FORBIDDEN_CALLS = {"print", "open", "input", "eval", "exec", "compile", "__import__"}
 # Names that are imported from one of these may be modules.
 PACKAGES = {"collections"} | {
-    ".".join(path.parent.relative_to(ROOT).parts)
-    for path in (ROOT / "clawlite").rglob("__init__.py")
+    ".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "clawlite").rglob("*.py")
 }
 # A room with more files than this has more than one subject.
 ROOM_FILES = 16
@@ -108,7 +107,7 @@ def imports(tree: ast.Module):
     def from_import(node, guarded, nested):
         module = "." * node.level + (node.module or "")
         if module in PACKAGES:
-            # "from clawlite.core import cbor" imports clawlite.core.cbor
+            # "from clawlite.core.formats import cbor" imports clawlite.core.formats.cbor
             for alias in node.names:
                 yield module + "." + alias.name, node.lineno, guarded, nested
         else:
@@ -290,6 +289,27 @@ def test_rooms_are_small_and_say_what_they_are(layer):
         assert len(files) <= ROOM_FILES or room.parent.name == "sandbox", room.relative_to(ROOT)
 
 
+def test_rooms_of_the_core_are_as_the_map_says():
+    """They have no ``__init__.py``, which would cost boards memory: docs/layout.md says it all."""
+    text = (ROOT / "docs/layout.md").read_text().partition("## Rooms of `clawlite/core`")[2]
+    told = {
+        room: (int(count), set(re.findall(r"\w+", imported.replace("no other room", ""))))
+        for room, count, imported in re.findall(
+            r"^\| `(\w+)` \| (\d+) \| [^|]*\| ([^|]*) \|$", text.partition("\n## ")[0], re.M
+        )
+    }
+    found = {}
+    for path in (ROOT / "clawlite/core").rglob("*.py"):
+        found.setdefault(path.parent.name, []).append(path)
+    assert [path.name for path in found.pop("core")] == ["__init__.py"]
+    arrows = {
+        room.rpartition(".")[2]: {o.rpartition(".")[2] for o in others}
+        for room, others in _rooms(_graph("core")).items()
+    }
+    assert told == {room: (len(files), arrows[room]) for room, files in found.items()}
+    assert max(map(len, found.values())) <= ROOM_FILES
+
+
 def test_board_profiles_are_short():
     profiles = sorted((ROOT / "boards").glob("*.toml"))
     assert profiles
@@ -353,17 +373,19 @@ def test_checker_refuses(layer, source):
         (
             "core",
             "import struct, binascii, hashlib\nfrom collections import namedtuple\nfrom "
-            "clawlite.core import cbor\nfrom clawlite.core.errors import CBORError",
+            "clawlite.core import cbor\nfrom clawlite.core.base.errors import CBORError",
         ),
         ("core", "def f(log):\n    log.print('x')"),
         (
             "scan",
-            "import hashlib\nfrom clawlite.core import cbor\nfrom clawlite.scan.leaks import find",
+            "import hashlib\nfrom clawlite.core.formats import cbor\nfrom clawlite.scan.leaks "
+            "import find",
         ),
         ("firmware", "from clawlite.scan.guard import Guard"),
         (
             "linux",
-            "import os, select, sqlite3\nfrom clawlite.core import cbor\nfrom clawlite.linux.io "
+            "import os, select, sqlite3\nfrom clawlite.core.formats import cbor\nfrom "
+            "clawlite.linux.io "
             "import jsontext",
         ),
         ("linux", "try:\n    import msgspec\nexcept ImportError:\n    msgspec = None"),
@@ -377,7 +399,7 @@ def test_checker_refuses(layer, source):
             "import sys\nfrom clawlite import __version__\ndef f():\n    from clawlite.linux "
             "import loop",
         ),
-        ("firmware", "import machine, time\nimport console\nfrom clawlite.core import turn"),
+        ("firmware", "import machine, time\nimport console\nfrom clawlite.core.turns import turn"),
     ],
 )
 def test_checker_takes(layer, source):

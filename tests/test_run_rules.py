@@ -141,12 +141,12 @@ def test_new_files_in_the_checkout_fail_when_all_are_required(tmp_path):
 
 def test_a_core_that_is_not_compiled_stops_the_run_that_requires_it(tmp_path):
     core = tmp_path / "clawlite/core"
-    core.mkdir(parents=True)
+    (core / "line").mkdir(parents=True)
     for path in (
         core / "../__init__.py",
         core / "__init__.py",
-        core / "frame.py",
-        core / "frame.pxd",
+        core / "line/frame.py",
+        core / "line/frame.pxd",
     ):
         path.touch()
     (tmp_path / "tests").mkdir()

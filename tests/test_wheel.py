@@ -90,7 +90,7 @@ def test_wheel_is_pure_and_holds_what_is_not_python(wheel):
     for pattern in (
         "clawlite/_data/boards/",
         "clawlite/_data/firmware-host/micropython/",
-        "clawlite/core/cbor.pxd",
+        "clawlite/core/formats/cbor.pxd",
     ):
         assert [n for n in names if n.startswith(pattern)], pattern
     # The package, its metadata, and nothing else at the top of site-packages.
@@ -155,16 +155,16 @@ def test_core_needs_neither_site_nor_any_package(installed, tmp_path):
     """
     site = _run(installed, "-c", "import clawlite; print(clawlite.__path__[0])", cwd=tmp_path)
     code = (
-        "import sys; sys.path.append(%r); import clawlite, pkgutil, importlib, clawlite.core "
+        "import sys; sys.path.append(%r); import clawlite, pathlib, pkgutil, importlib, clawlite.core "
         "as core\n"
-        "names = [m.name for m in pkgutil.iter_modules(core.__path__)]\n"
+        "rooms = [str(p) for p in pathlib.Path(core.__path__[0]).iterdir() if p.is_dir()]\n"
+        "names = [r.rpartition('/')[2] + '.' + m.name for r in rooms\n"
+        "         for m in pkgutil.iter_modules([r])]\n"
         "[importlib.import_module('clawlite.core.' + n) for n in names]\n"
         "print(len(names), 'site' in sys.modules)" % str(Path(site).parent)
     )
     count, has_site = _run(installed, "-I", "-S", "-c", code, cwd=tmp_path).split()
-    assert int(count) == len(
-        [p for p in (ROOT / "clawlite/core").glob("*.py") if p.stem != "__init__"]
-    )
+    assert int(count) == len(list((ROOT / "clawlite/core").glob("*/*.py"))) > 70
     assert has_site == "False"
 
 
@@ -259,9 +259,9 @@ def test_import_of_the_package_costs_nothing(installed, tmp_path):
 def test_without_a_compiler_the_build_is_pure_unless_extensions_are_required(source, tmp_path):
     pytest.importorskip("Cython")
     shutil.copytree(source, tmp_path / "tree")
-    for pxd in (tmp_path / "tree/clawlite/core").glob("*.pxd"):
+    for pxd in (tmp_path / "tree/clawlite/core").glob("*/*.pxd"):
         pxd.unlink()  # one extension is enough, and quick
-    (tmp_path / "tree/clawlite/core/errors.pxd").touch()
+    (tmp_path / "tree/clawlite/core/base/errors.pxd").touch()
     command = [sys.executable, "-c", BUILD, "wheel", tmp_path]
     _run(*command, cwd=tmp_path / "tree", CC="/no/such/compiler")
     (found,) = tmp_path.glob("*.whl")
@@ -278,12 +278,12 @@ def test_data_of_a_checkout():
 
 def test_no_ext_takes_the_source_although_an_extension_lies_beside_it(tmp_path):
     """An extension that cannot even be loaded shows which file the import took."""
-    core = tmp_path / "clawlite/core"
+    core = tmp_path / "clawlite/core/base"
     core.mkdir(parents=True)
-    for name in ("__init__.py", "core/__init__.py", "core/errors.py"):
+    for name in ("__init__.py", "core/__init__.py", "core/base/errors.py"):
         (tmp_path / "clawlite" / name).write_bytes((ROOT / "clawlite" / name).read_bytes())
     (core / "errors.abi3.so").write_bytes(b"not an extension")
-    command = [sys.executable, "-c", "import clawlite.core.errors as e; print(e.__file__)"]
+    command = [sys.executable, "-c", "import clawlite.core.base.errors as e; print(e.__file__)"]
     assert _run(*command, cwd=tmp_path, CLAWLITE_NO_EXT="1") == str(core / "errors.py")
     with pytest.raises(AssertionError, match="errors.abi3.so"):
         _run(*command, cwd=tmp_path)

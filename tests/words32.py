@@ -16,7 +16,7 @@ from pathlib import Path
 
 from run_core_micropython import ROOT, command
 
-from clawlite.core import image as layout
+from clawlite.core.image import image as layout
 from clawlite.host.build.build import build_beside
 from clawlite.host.firmware import board_files, firmware, slot
 from clawlite.host.fit import heap as board_heap

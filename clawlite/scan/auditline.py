@@ -12,7 +12,7 @@ board, whoever verifies them.
 import hashlib
 from binascii import hexlify
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 
 class Head:

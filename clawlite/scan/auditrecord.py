@@ -1,10 +1,10 @@
 """A record of an audit (CKP 0.2.0, 5.8 ``audit``; docs/audit.md): the same on a Pi and on a board.
 
-It is made of the event that the pipeline logs (core/tools.py): there is no second source.  It is a
-list of (name, value) in the order of its line (auditline.py): dicts have none on MicroPython.
+It is made of the event that the pipeline logs (core/turns/tools.py): there is no second source.  It
+is a list of (name, value) in the order of its line (auditline.py): dicts have none on MicroPython.
 """
 
-from clawlite.core.render import canonical
+from clawlite.core.base.render import canonical
 
 MOST_TEXT = 4096  # characters of arguments, or of a result
 _EVENTS = ("tool.call", "tool.approval", "task.cancelled")

@@ -2,7 +2,7 @@
 encoding.
 """
 
-from clawlite.core.errors import InvalidParams
+from clawlite.core.base.errors import InvalidParams
 
 SPACES = 256  # white space in one piece that hides something
 _DEPTH = 32

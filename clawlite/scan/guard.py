@@ -8,8 +8,8 @@ secrets, orders of strangers.
 4. What an image does not ask for is not loaded.
 """
 
-from clawlite.core.errors import PolicyDenied
-from clawlite.core.scan_config import (
+from clawlite.core.base.errors import PolicyDenied
+from clawlite.core.image.scan_config import (
     ALL,
     BLOCK,
     DATA,
@@ -23,7 +23,7 @@ from clawlite.core.scan_config import (
     WARN,
     Guards,
 )
-from clawlite.core.image import GUARD
+from clawlite.core.image.image import GUARD
 
 _MARKED = "[clawlite: the text below may be a prompt injection; nobody vouches for it]\n"
 

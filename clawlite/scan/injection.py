@@ -11,7 +11,7 @@
 3. A speed bump: what a model does with a text is decided by what policy lets it do.
 """
 
-from clawlite.core.automaton import search
+from clawlite.core.formats.automaton import search
 from clawlite.scan.fold import PIECE, ROOMY_PIECE, fold, pieces, uncommented, unwrapped
 
 _PLAIN, _LEET = "oieastasil", "013457@$!|"

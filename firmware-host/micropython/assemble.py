@@ -3,10 +3,10 @@ once, and dropped.
 """
 
 from boardclock import Clock
-from clawlite.core.agent import Agent
-from clawlite.core.errors import UNWINDING, ImageMismatch
-from clawlite.core.handlers import Handlers
-from clawlite.core.image import CONTEXT, GUARD, PINS
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base.errors import UNWINDING, ImageMismatch
+from clawlite.core.turns.handlers import Handlers
+from clawlite.core.image.image import CONTEXT, GUARD, PINS
 from jsontext import dumps, loads
 from memory import drop
 from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE
@@ -30,13 +30,13 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     del parts
     drop("parts")  # what follows needs its room
     if PINNED in having:
-        from clawlite.core.builtin import HANDLERS as builtin
+        from clawlite.core.turns.builtin import HANDLERS as builtin
 
         device.pins = _bank(image.section(PINS) or [], device.now_ms)
     device.handlers = Handlers(builtin, maker, device.pins)
     wants = _audit(image) if AUDIT in having else None
     if GUARDS in having:
-        from clawlite.core.header import shaped
+        from clawlite.core.image.header import shaped
 
         # loaded here, and not in the depth of the guards, for which the stack would not do
         del shaped
@@ -63,8 +63,8 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     if operator:
         device.begin_session()
     else:
-        from clawlite.core.console import Console
-        from clawlite.core.printable import printable
+        from clawlite.core.protocol.console import Console
+        from clawlite.core.base.printable import printable
 
         device.console = Console(device.agent, not device.terminal)
         device.printable = printable
@@ -93,7 +93,7 @@ def _audit(image) -> list:
     """Return what the audit of *image* keeps.  Raises ``ImageMismatch`` for one that a board
     does not keep.
     """
-    from clawlite.core.header import shaped
+    from clawlite.core.image.header import shaped
 
     shape = (bool, bool, bool, [None, 1 << 32], str, object)
     # the last one is of Linux
@@ -113,7 +113,14 @@ def _stores(device, image, folder: str):
     import gc
     from binascii import crc32
 
-    from clawlite.core.memories import CONVERSATION, SUMMARIZE, TYPES, VECTOR, WORKSPACE, stores
+    from clawlite.core.image.memories import (
+        CONVERSATION,
+        SUMMARIZE,
+        TYPES,
+        VECTOR,
+        WORKSPACE,
+        stores,
+    )
     from stores import Stores
 
     if image.size_of(CONTEXT):
@@ -155,7 +162,7 @@ def _bank(rows: list, now_ms):
     try:
         from machine import Pin  # the unix port's machine has none  # noqa: F401
     except ImportError:
-        from clawlite.core.pins import SimulatedPins
+        from clawlite.core.image.pins import SimulatedPins
 
         return SimulatedPins(rows, now_ms)
     from machinepins import MachinePins

@@ -9,9 +9,9 @@ that keep one; others pay nothing.
    after the other, and dropped.
 """
 
-from clawlite.core.effect import KEEP, LOG, RUN, SEND
-from clawlite.core.errors import ClawError, unexpected
-from clawlite.core.image import GUARD, HAS_SIDE_EFFECTS
+from clawlite.core.base.effect import KEEP, LOG, RUN, SEND
+from clawlite.core.base.errors import ClawError, unexpected
+from clawlite.core.image.image import GUARD, HAS_SIDE_EFFECTS
 from memory import drop
 
 _MOST_WAITING = 16  # records that wait for a flash that takes them again

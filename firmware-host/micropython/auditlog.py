@@ -49,7 +49,7 @@ def append(folder: str, text: str, kept_s, now):
 
 
 def _is_over(path: str, before_s: int) -> bool:
-    from clawlite.core.clock import iso8601
+    from clawlite.core.base.clock import iso8601
 
     return begun(path)[2] < iso8601(before_s)
 

@@ -2,8 +2,8 @@
 has it.  Loaded for a record, and dropped.
 """
 
-from clawlite.core.clock import iso8601
-from clawlite.core.effect import LOG
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.effect import LOG
 from clawlite.scan.auditrecord import begins, record
 from jsontext import dumps
 

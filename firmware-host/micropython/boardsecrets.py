@@ -2,7 +2,7 @@
 
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 _MOST = 8192  # bytes
 

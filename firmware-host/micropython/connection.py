@@ -12,7 +12,7 @@ import select
 import socket
 from errno import EINPROGRESS
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 _PIECE = 512  # bytes that are received, and read from flash, at once
 _LOOK_UP_MS = 500

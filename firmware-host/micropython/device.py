@@ -1,7 +1,7 @@
 """The shell around the core on MicroPython: one loop over stdin, stdout and the clock
 (select.poll).
 
-It carries effects out (clawlite/core/effect.py) and decides nothing;
+It carries effects out (clawlite/core/base/effect.py) and decides nothing;
 clawlite/linux/runtime/shell.py is its like on Linux. What an image does not need is not loaded: the
 console for an operator's line, the operator's session for a person's, pins, the log; nor the
 reliable line (reliable.py) before a host says hello."""
@@ -11,9 +11,9 @@ import os
 import sys
 import time
 
-from clawlite.core import effect as E
-from clawlite.core.frame import TEXT, TOO_LONG
-from clawlite.core.text import decode_utf8
+from clawlite.core.base import effect as E
+from clawlite.core.line.frame import TEXT, TOO_LONG
+from clawlite.core.base.text import decode_utf8
 from jsontext import loads
 from memory import drop
 from shedding import overcome, shed
@@ -53,12 +53,12 @@ class Device:
 
     def __init__(self, image, maker: dict, folder: str, operator: bool):
         if operator:  # what is largest comes first, while there is room
-            from clawlite.core.session import Session as first
+            from clawlite.core.protocol.session import Session as first
         else:
-            from clawlite.core.console import Console as first
+            from clawlite.core.protocol.console import Console as first
         # beside a provider it is a stage of a turn (memory.py)
         if "http" not in image.requires and "https" not in image.requires:
-            from clawlite.core.tools import call
+            from clawlite.core.turns.tools import call
 
             first = call  # noqa: F841
         from assemble import assemble
@@ -67,7 +67,7 @@ class Device:
 
     def begin_session(self):
         """Make the operator's session."""
-        from clawlite.core.session import Session
+        from clawlite.core.protocol.session import Session
 
         self.session = Session(self.agent, loads)
         epoch = self.epoch_s()
@@ -413,7 +413,7 @@ class Device:
         """
         # the journal's code is not loaded for nothing
         if "calls.journal" not in os.listdir(self.folder):
-            from clawlite.core.idempotency import nothing
+            from clawlite.core.idempotency.idempotency import nothing
 
             return nothing(key)
         from journal import kept
@@ -431,7 +431,7 @@ class Device:
                 self.take_early(self.stdio.read())
 
     def keep(self, event: dict):
-        from clawlite.core.clock import iso8601
+        from clawlite.core.base.clock import iso8601
 
         epoch = self.epoch_s()
         event["timestamp"] = "unset" if epoch is None else iso8601(epoch)

@@ -4,7 +4,7 @@ comes.
 Loaded for images that require ``guard``.  Secrets are read when a text is looked at first, and
 again for no other."""
 
-from clawlite.core.effect import WRITE
+from clawlite.core.base.effect import WRITE
 from clawlite.scan.guard import Guard
 from clawlite.scan.redact_stream import Held
 

@@ -1,5 +1,5 @@
-"""What calls and approvals leave behind (clawlite/core/idempotency_record.py), beside the image;
-loaded for one record and dropped.
+"""What calls and approvals leave behind (clawlite/core/idempotency/idempotency_record.py), beside
+the image; loaded for one record and dropped.
 
     calls.journal   the newest records, at most _NEWEST bytes
     calls.older     those before them
@@ -18,8 +18,17 @@ loaded for one record and dropped.
 import os
 import sys
 
-from clawlite.core.errors import ClawError
-from clawlite.core.idempotency_record import BEGIN, END, WAIT, age_s, last_of, line, parse, still
+from clawlite.core.base.errors import ClawError
+from clawlite.core.idempotency.idempotency_record import (
+    BEGIN,
+    END,
+    WAIT,
+    age_s,
+    last_of,
+    line,
+    parse,
+    still,
+)
 from jsontext import dumps, loads
 
 _NEWEST = 500  # bytes; littlefs keeps up to 512 of blocks of 4 KB in the folder
@@ -46,7 +55,7 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
 
 def recover(agent, folder: str, now, says: bool):
     """Tell of the approvals that waited when the last run ended; at the start."""
-    from clawlite.core.approval import restarted
+    from clawlite.core.policy.approval import restarted
 
     try:
         _mend(folder)
@@ -64,7 +73,7 @@ def kept(folder: str, now, key):
     """Return the bounds and what is on record, or what is on record of *key*
     (``recall.Recall``).
     """
-    from clawlite.core.idempotency import BYTES, FREE, IDS
+    from clawlite.core.idempotency.idempotency import BYTES, FREE, IDS
 
     found = []
     try:

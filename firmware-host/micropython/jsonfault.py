@@ -2,7 +2,7 @@
 before.
 """
 
-from clawlite.core.errors import ParseError
+from clawlite.core.base.errors import ParseError
 
 # Of the numbers in the module that refuses: expected, and found where that is not the byte itself
 _WORDS = (

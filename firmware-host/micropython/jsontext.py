@@ -13,8 +13,8 @@
 
 import json
 
-from clawlite.core.dialect import const
-from clawlite.core.text import decode_utf8
+from clawlite.core.base.dialect import const
+from clawlite.core.base.text import decode_utf8
 
 _MAX_DEPTH = const(32)  # arrays and objects open at once
 _MAX_NUMBER = const(40)  # characters of a number

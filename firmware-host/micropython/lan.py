@@ -15,9 +15,9 @@ Loaded for images that require ``lan``.
 from binascii import hexlify
 
 from boardsecrets import secret
-from clawlite.core.errors import ClawError
-from clawlite.core.frame import RECORD, TOO_LONG, Framer
-from clawlite.core.image import NETWORK
+from clawlite.core.base.errors import ClawError
+from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
+from clawlite.core.image.image import NETWORK
 from connection import Connection
 from jsontext import dumps, loads
 from memory import drop
@@ -36,7 +36,7 @@ class Lan(Uplink):
     """
 
     def __init__(self, device, names):
-        from clawlite.core.header import shaped
+        from clawlite.core.image.header import shaped
 
         super().__init__(device.agent, device.stdio, device.now_ms)
         self._device, self._names = device, names
@@ -182,7 +182,7 @@ class Lan(Uplink):
         done, found = secret(self._device.folder, "GATEWAY_TOKEN")
         if not done:
             raise found
-        from clawlite.core.image_signature import sign
+        from clawlite.core.image.image_signature import sign
 
         name, _, token = found.partition(":")
         mac = sign(lambda at, size: nonce[at : at + size], len(nonce), token.encode())

@@ -6,8 +6,8 @@ function by function."""
 
 import gc
 
-from clawlite.core.errors import ImageMismatch
-from clawlite.core.image import NETWORK, Image
+from clawlite.core.base.errors import ImageMismatch
+from clawlite.core.image.image import NETWORK, Image
 from parts import compare
 
 _BEGINS = ("def ", "class ", "@")
@@ -41,7 +41,7 @@ def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     """
     image = Image(read, size)
     if seal:
-        from clawlite.core.image_signature import check
+        from clawlite.core.image.image_signature import check
 
         check(read, size, image.seal_at, key)
     image.require(ABILITIES, "this board")

@@ -7,7 +7,7 @@ line that cannot be written is an ERROR of the agent (CKP 0.2.0, section 8).
 
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 _LIMIT = 16384
 

@@ -9,7 +9,7 @@ import select
 import socket
 import struct
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from stdio import chance
 
 _AGAIN_MS = 2000

@@ -1,5 +1,5 @@
-"""Real pins, through MicroPython's ``machine``: the contract of core/pins.py where a board has
-pins.
+"""Real pins, through MicroPython's ``machine``: the contract of core/image/pins.py where a board
+has pins.
 
 1. An output is off when the bank is made, before anything of the agent runs, and again whenever
    ``off`` is called.
@@ -9,11 +9,11 @@ pins.
 
 import machine
 
-from clawlite.core.errors import ImageMismatch, SandboxDenied
-from clawlite.core.pins import ADC, FULL, INPUT, OUTPUT, PULL_UP, PWM
+from clawlite.core.base.errors import ImageMismatch, SandboxDenied
+from clawlite.core.image.pins import ADC, FULL, INPUT, OUTPUT, PULL_UP, PWM
 
 _HERTZ = 1000
-# core/pins.py has it too; importing it would load the simulated bank
+# core/image/pins.py has it too; importing it would load the simulated bank
 _KINDS = ("adc", "input", "output", "pwm", "input", "input")
 
 

@@ -52,7 +52,7 @@ def attempt(*arguments) -> tuple:
     ``open_device``.
     """
     try:
-        from clawlite.core.errors import ClawError
+        from clawlite.core.base.errors import ClawError
     except MemoryError as e:
         return None, "clawlite does not fit into this board's memory: %s" % e
     try:

@@ -38,10 +38,10 @@ def drop(names: str = ""):
     # as long a text is not made where memory is short
     names = " %s " % names if names else _OCCASIONAL
     for full in list(sys.modules):
-        name = full[len(_PACKAGE) :] if full.startswith(_PACKAGE) else full
+        package, _, name = full.rpartition(".") if full.startswith(_PACKAGE) else ("", "", full)
         if " %s " % name in names:
             sys.modules.pop(full, None)  # an import that failed may have left it there twice
-            package = sys.modules.get(_PACKAGE[:-1])
+            package = sys.modules.get(package)
             if package and hasattr(package, name):
                 delattr(package, name)
     if len(sys.modules) < before:

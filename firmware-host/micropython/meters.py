@@ -5,8 +5,8 @@ Loaded for images that declare limits, or whose providers are remote.
 
 import os
 
-from clawlite.core.errors import ClawError
-from clawlite.core.ledger import CALLS, Ledger, add
+from clawlite.core.base.errors import ClawError
+from clawlite.core.policy.ledger import CALLS, Ledger, add
 from jsontext import dumps, loads
 
 _MAX = 4096  # bytes of the file
@@ -25,7 +25,7 @@ class Meters:
         self._spent = self._read()
         info = agent.image.agent
         if "http" in agent.image.requires or "https" in agent.image.requires:
-            from clawlite.core.meter import Meter
+            from clawlite.core.policy.meter import Meter
 
             meter = Meter(clock, self.stored, info.tokens_per_hour, info.cost_per_day, info.rates)
         else:

@@ -4,9 +4,9 @@ Loaded for images that require ``http`` or ``https``.  Nothing waits (connection
 comes in pieces, between everything else."""
 
 from boardsecrets import secret
-from clawlite.core import effect as E
-from clawlite.core.errors import ClawError, ProviderError
-from clawlite.core.image import WIRE
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.image.image import WIRE
 from connection import Connection
 from memory import drop
 

@@ -17,9 +17,9 @@ import sys
 from binascii import crc32
 
 from appendlog import read, rewrite, start, walk
-from clawlite.core.conversation import store_of
-from clawlite.core.errors import ClawError, InvalidParams
-from clawlite.core.memories import stores
+from clawlite.core.memory.conversation import store_of
+from clawlite.core.base.errors import ClawError, InvalidParams
+from clawlite.core.image.memories import stores
 from storelog import ENTRIES, HEAD, HEAD_BYTES, bounded, records
 from storewrite import OLD, as_text, put
 

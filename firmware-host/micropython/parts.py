@@ -7,8 +7,8 @@ slot says in its file ``parts`` what it has.
    and dropped.
 """
 
-from clawlite.core.errors import ImageError, ImageMismatch
-from clawlite.core.image import GUARD, NETWORK, SKILLS
+from clawlite.core.base.errors import ImageError, ImageMismatch
+from clawlite.core.image.image import GUARD, NETWORK, SKILLS
 
 NAMES = (
     "reflex replay openai anthropic oauth2 remote gateway lan limits tls pins log guard leaks "
@@ -69,7 +69,9 @@ def parts(image) -> set:
             found.add(TLS)
         if image.size_of(SKILLS):
             found.add(SKILLED)
-        for number in image.agent.providers:  # as in core/provider_order.py, core/provider.py
+        for number in (
+            image.agent.providers
+        ):  # as in core/providers/provider_order.py, core/providers/provider.py
             if number < 2:
                 found.add(max(number, 0))
             elif GATEWAY not in found:

@@ -1,5 +1,5 @@
-"""The reliable line as the console's wire (clawlite/core/line.py): loaded when a host says hello,
-dropped when its session is over.
+"""The reliable line as the console's wire (clawlite/core/line/line.py): loaded when a host says
+hello, dropped when its session is over.
 
 1. Records alone go in frames; what is for people is written as it is, and what a person types comes
    in a record: ``claw.console.line``, params {"text": ...}.
@@ -7,15 +7,15 @@ dropped when its session is over.
    between, end the session: the host is gone, and a person types into the bare line.  Pieces of
    damaged frames come between others.
 3. On a UART noise forges Ctrl-C: in a session one ends a turn, and three in a row leave the program
-   (clawlite/core/linestop.py).
+   (clawlite/core/line/linestop.py).
 """
 
 import struct
 import sys
 
-from clawlite.core.errors import ClawError
-from clawlite.core.frame import RECORD, TEXT, TOO_LONG
-from clawlite.core.line import DOWN, UNSURE, UP, Line
+from clawlite.core.base.errors import ClawError
+from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG
+from clawlite.core.line.line import DOWN, UNSURE, UP, Line
 from jsontext import dumps, loads
 from stdio import chance
 
@@ -102,7 +102,7 @@ class Reliable:
     def _heed(self, key: int):
         """Let the port's own Ctrl-C be this byte, -1: none."""
         from micropython import kbd_intr
-        from clawlite.core.linestop import Stop
+        from clawlite.core.line.linestop import Stop
 
         kbd_intr(key)
         self._stop = Stop() if key < 0 else None

@@ -4,7 +4,7 @@ dropped.
 
 import os
 
-from clawlite.core.image import GUARD
+from clawlite.core.image.image import GUARD
 
 _SECRET = 8192  # bytes at most
 

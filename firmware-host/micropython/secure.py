@@ -7,9 +7,9 @@ import gc
 
 from tls import CERT_REQUIRED, PROTOCOL_TLS_CLIENT, SSLContext
 
-from clawlite.core.errors import ProviderError
-from clawlite.core.header import shaped
-from clawlite.core.image import NETWORK
+from clawlite.core.base.errors import ProviderError
+from clawlite.core.image.header import shaped
+from clawlite.core.image.image import NETWORK
 
 
 def wrapper(image, epoch_s):

@@ -10,7 +10,7 @@ runs.  Loaded once, and dropped."""
 
 import time
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from jsontext import loads
 
 ASKS = {"jsonrpc": "2.0", "method": "claw.clock"}

@@ -7,7 +7,7 @@ loaded (shortage.py)."""
 import gc
 import sys
 
-from clawlite.core import effect as E
+from clawlite.core.base import effect as E
 from memory import REMOTE, drop, stage
 
 _PLACES = 128  # of sys.modules, at most

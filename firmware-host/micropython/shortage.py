@@ -8,9 +8,9 @@ on (docs/adr/0073).
    answer becomes an error, a text is dropped.
 """
 
-from clawlite.core import effect as E
-from clawlite.core.errors import InternalError, ToolTimeout
-from clawlite.core.frame import RECORD
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import InternalError, ToolTimeout
+from clawlite.core.line.frame import RECORD
 
 
 def recover(device):

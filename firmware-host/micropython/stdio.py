@@ -2,8 +2,8 @@
 and records.
 
 1. stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.
-2. The wire is plain (clawlite/core/frame.py) until a frame comes: then reliable.py has it, for as
-   long as a host wants it.
+2. The wire is plain (clawlite/core/line/frame.py) until a frame comes: then reliable.py has it, for
+   as long as a host wants it.
 """
 
 import os
@@ -12,7 +12,7 @@ import struct
 import sys
 import time
 
-from clawlite.core.frame import TEXT, TOO_LONG, Framer
+from clawlite.core.line.frame import TEXT, TOO_LONG, Framer
 from jsontext import dumps
 from memory import drop
 

@@ -22,8 +22,8 @@ from array import array
 from binascii import crc32
 
 from appendlog import MAX_PAYLOAD, rewrite, start, walk
-from clawlite.core.errors import StoreError
-from clawlite.core.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, stores
+from clawlite.core.base.errors import StoreError
+from clawlite.core.image.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, stores
 from memory import drop
 from stores import Place
 

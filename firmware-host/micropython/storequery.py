@@ -8,9 +8,9 @@
 3. An answer is bounded by what a board can say at once; ``truncated`` says that there is more.
 """
 
-from clawlite.core.clock import iso8601
-from clawlite.core.errors import InvalidParams
-from clawlite.core.memories import KEY_VALUE
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.image.memories import KEY_VALUE
 from storelog import expire, head, place_of, positions, raw, read, tag_of
 
 MAX_WORDS = 12  # of a question

@@ -4,12 +4,12 @@ entry stands.
 What stays in memory is this: six bytes an entry, and the parts.  What works on it is loaded for one
 request and dropped: storelog.py, storewrite.py, storequery.py.  A fault of the flash is the outcome
 of the request that meets it; the next one reads the log again. The console's conversation is
-entries as others are (core/conversation.py): a turn that has its answer is in flash before the next
-prompt."""
+entries as others are (core/memory/conversation.py): a turn that has its answer is in flash before
+the next prompt."""
 
 from array import array
 
-from clawlite.core.errors import ClawError, ParseError, QueryFailed, StoreError, unexpected
+from clawlite.core.base.errors import ClawError, ParseError, QueryFailed, StoreError, unexpected
 
 _CAUSES = {
     28: ("the flash is full", "make room in it"),
@@ -61,11 +61,11 @@ class Stores:
 
     def methods(self):
         """Return the operator's methods (memory_methods.py)."""
-        from clawlite.core.header import shaped
+        from clawlite.core.image.header import shaped
 
         # loaded here, and not in the depth of what reads the section
         del shaped
-        from clawlite.core.memory_methods import Memories
+        from clawlite.core.memory.memory_methods import Memories
 
         return Memories(self.agent)
 
@@ -75,21 +75,21 @@ class Stores:
         """
         if not history.is_restored:
             history.is_restored = True
-            from clawlite.core.conversation import restore
+            from clawlite.core.memory.conversation import restore
 
             yield from restore(self._place(), history, self.agent.keep_bytes)
             del restore
         history.is_kept = True
         clean = yield from work
-        from clawlite.core.conversation import keep
+        from clawlite.core.memory.conversation import keep
 
         yield from keep(self._place(), history)
         return clean
 
     def _place(self) -> tuple:
         """Return (store, part) of the console's conversation."""
-        from clawlite.core.conversation import store_of
-        from clawlite.core.memories import stores
+        from clawlite.core.memory.conversation import store_of
+        from clawlite.core.image.memories import stores
         from memory import drop
 
         place = store_of(stores(self.agent.image), self.agent.image.agent.identity)

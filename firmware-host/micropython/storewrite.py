@@ -7,8 +7,8 @@ import struct
 from binascii import crc32, unhexlify
 
 from appendlog import MAX_PAYLOAD, append
-from clawlite.core.errors import InvalidParams, StoreError
-from clawlite.core.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE
+from clawlite.core.base.errors import InvalidParams, StoreError
+from clawlite.core.image.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE
 from storelog import (
     CUT,
     ENTRIES,

@@ -11,8 +11,8 @@ Loaded for images that require ``gateway``.
 
 from binascii import hexlify
 
-from clawlite.core import effect as E
-from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from jsontext import loads
 from stdio import chance
 

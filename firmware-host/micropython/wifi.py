@@ -14,7 +14,7 @@ import socket
 import struct
 
 import network
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from jsontext import loads
 from network import STA_IF, WLAN
 from stdio import chance

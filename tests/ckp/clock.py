@@ -9,12 +9,12 @@ import json
 from ckp import expect
 from ckp.process import INITIALIZE, World
 
-from clawlite.core import effect as E
-from clawlite.core.agent import Agent
-from clawlite.core.image import CHANNELS, MEMORY
-from clawlite.core.memory_methods import Memories
-from clawlite.core.meter import Meter
-from clawlite.core.session import Session
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base import effect as E
+from clawlite.core.image.image import CHANNELS, MEMORY
+from clawlite.core.memory.memory_methods import Memories
+from clawlite.core.policy.meter import Meter
+from clawlite.core.protocol.session import Session
 from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps, loads

@@ -3,10 +3,11 @@
 import copy
 import json
 
-from clawlite.core import effect as E
-from clawlite.core import tools, uri
-from clawlite.core.errors import ClawError
-from clawlite.core.image import Image
+from clawlite.core.base import effect as E
+from clawlite.core.base import uri
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import Image
+from clawlite.core.turns import tools
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest

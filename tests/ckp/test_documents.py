@@ -8,7 +8,7 @@ import json
 import pytest
 from ckp.static import MINIMAL
 
-from clawlite.core.image import SUPERVISED
+from clawlite.core.image.image import SUPERVISED
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest

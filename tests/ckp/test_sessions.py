@@ -9,7 +9,7 @@ from ckp import manifests, static, wire
 from ckp.clock import Clockwork
 from ckp.process import World
 
-from clawlite.core import errors
+from clawlite.core.base import errors
 
 CODES = {
     -32700,

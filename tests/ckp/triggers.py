@@ -9,7 +9,7 @@ from ckp import expect, manifests
 from ckp.clock import Clockwork
 from ckp.process import World
 
-from clawlite.core.errors import ProviderError
+from clawlite.core.base.errors import ProviderError
 
 STEP_MS = 1000
 # As in turns.py: the case's runs take their time there, and no quota of the fixture's ends them.

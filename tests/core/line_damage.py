@@ -2,7 +2,7 @@
 others can be told one by one.
 
 1. A frame that was written is whole when all of its bytes arrived, with nothing between them; 0x03
-   counts for nothing where the reader takes it out (core/linestop.py).
+   counts for nothing where the reader takes it out (core/line/linestop.py).
 2. What a reader believes must be frames that were written, in their order, and each whole one must
    be among them.
 """
@@ -11,8 +11,8 @@ import json
 
 from line_wire import Bench, Dice, End, Way
 
-from clawlite.core.line import Line
-from clawlite.core.lineframe import decode
+from clawlite.core.line.line import Line
+from clawlite.core.line.lineframe import decode
 
 SIZES = (1, 20, 59, 60, 61, 200, 1000, 8000)
 LIMIT, BACKLOG = 8192, 32768

@@ -1,12 +1,12 @@
-"""Two ends of core/line.py on a simulated UART: bytes at a baud rate, noise, a ring that drops what
-does not fit.
+"""Two ends of core/line/line.py on a simulated UART: bytes at a baud rate, noise, a ring that drops
+what does not fit.
 
 Everything is a function of the seed, on every runtime.
 """
 
-from clawlite.core.frame import RECORD
-from clawlite.core.line import DOWN, UNSURE, UP, Line
-from clawlite.core.linestop import Stop
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.line import DOWN, UNSURE, UP, Line
+from clawlite.core.line.linestop import Stop
 
 
 class Dice:

@@ -4,7 +4,7 @@ MicroPython, there on littlefs in memory.
 
 import sys
 
-from clawlite.core.memories import CONVERSATION, FTS, GLOBAL, NEVER, RECIPROCAL, Store
+from clawlite.core.image.memories import CONVERSATION, FTS, GLOBAL, NEVER, RECIPROCAL, Store
 
 IS_BOARD = sys.implementation.name == "micropython"
 
@@ -102,8 +102,8 @@ class Kept:
         """Return a turn's *work* in the console's conversation, as the shell does it."""
         if IS_BOARD:
             return self.stores.lasting(work, history, once)
-        from clawlite.core.conversation import store_of
-        from clawlite.core.memories import stores
+        from clawlite.core.image.memories import stores
+        from clawlite.core.memory.conversation import store_of
         from clawlite.linux.memory.conversation import lasting
 
         image = self._agent.image

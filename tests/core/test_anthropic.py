@@ -23,9 +23,9 @@ from wire_samples import (
     refused,
 )
 
-from clawlite.core.anthropic import Codec
-from clawlite.core.errors import PolicyDenied
-from clawlite.core.wire import MAX_ARGUMENTS, MAX_CALLS
+from clawlite.core.base.errors import PolicyDenied
+from clawlite.core.providers.anthropic import Codec
+from clawlite.core.providers.wire import MAX_ARGUMENTS, MAX_CALLS
 
 CODEC = Codec(jsontext.loads, jsontext.dumps)
 STOP = (b"message_stop", b"")

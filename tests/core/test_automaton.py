@@ -4,8 +4,8 @@ tests/host/schema/test_automata.py makes them again and compares.
 
 import binascii
 
-from clawlite.core.automaton import search, validate
-from clawlite.core.errors import ImageError
+from clawlite.core.base.errors import ImageError
+from clawlite.core.formats.automaton import search, validate
 
 # pattern, dollar, table, texts that match, texts that do not
 VECTORS = [

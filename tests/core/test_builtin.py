@@ -1,10 +1,10 @@
 """The tools of the registry that work on pins, on every runtime."""
 
-from clawlite.core.builtin import HANDLERS
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.handlers import Handlers
-from clawlite.core.image import BUILTIN, GENERATOR, HAS_BOARD
-from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.image.image import BUILTIN, GENERATOR, HAS_BOARD
+from clawlite.core.image.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
+from clawlite.core.turns.builtin import HANDLERS
+from clawlite.core.turns.handlers import Handlers
 
 PINS = [
     ["soil", 26, ADC, 14000, None, 0],

@@ -4,9 +4,9 @@ encoder.py goes along.
 
 from binascii import unhexlify
 
-from clawlite.core import cbor
-from clawlite.core.encoder import encode
-from clawlite.core.errors import CBORError
+from clawlite.core.base.errors import CBORError
+from clawlite.core.formats import cbor
+from clawlite.core.formats.encoder import encode
 
 # (hex, value): mostly RFC 8949, appendix A
 GOOD = (

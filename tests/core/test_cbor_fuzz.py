@@ -7,10 +7,10 @@ see the same)."""
 from json_vectors import VECTORS
 from test_json import CODECS, same
 
-from clawlite.core import cbor
-from clawlite.core.encoder import encode
-from clawlite.core.errors import CBORError, ParseError
-from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
+from clawlite.core.base.errors import CBORError, ParseError
+from clawlite.core.formats import cbor
+from clawlite.core.formats.encoder import encode
+from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG, Framer
 
 RECORDS = (
     [

@@ -4,8 +4,8 @@ runtime.
 
 import transcripts
 
-from clawlite.core.image import HAS_SIDE_EFFECTS
-from clawlite.core.trace import trace
+from clawlite.core.image.image import HAS_SIDE_EFFECTS
+from clawlite.core.policy.trace import trace
 
 CALL = (
     '{"jsonrpc":"2.0","id":%d,"method":"claw.tool.call","params":{"name":"water","arguments":{"seconds":%d},'

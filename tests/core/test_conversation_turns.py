@@ -1,11 +1,17 @@
 """What of a store becomes a conversation again, and what of a turn is stored."""
 
-from clawlite.core.conversation import MAX_MESSAGES, keep, restore, store_of
-from clawlite.core.effect import REMEMBER, TELL, Result
-from clawlite.core.errors import InvalidParams, StoreError
-from clawlite.core.history import History
-from clawlite.core.memories import CONVERSATION, KEY_VALUE, PER_CHANNEL, PER_IDENTITY, TRUNCATE
-from clawlite.core.turn import Message
+from clawlite.core.base.effect import REMEMBER, TELL, Result
+from clawlite.core.base.errors import InvalidParams, StoreError
+from clawlite.core.image.memories import (
+    CONVERSATION,
+    KEY_VALUE,
+    PER_CHANNEL,
+    PER_IDENTITY,
+    TRUNCATE,
+)
+from clawlite.core.memory.conversation import MAX_MESSAGES, keep, restore, store_of
+from clawlite.core.turns.history import History
+from clawlite.core.turns.turn import Message
 
 
 class Store:

@@ -2,9 +2,9 @@
 
 from test_text import GOOD
 
-from clawlite.core import cbor
-from clawlite.core.encoder import encode
-from clawlite.core.errors import CBORError
+from clawlite.core.base.errors import CBORError
+from clawlite.core.formats import cbor
+from clawlite.core.formats.encoder import encode
 
 
 def test_encode_depth_one_below_at_and_above():

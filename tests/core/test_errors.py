@@ -1,6 +1,6 @@
 """An error says the same wherever it is shown."""
 
-from clawlite.core.errors import ClawError, Passing
+from clawlite.core.base.errors import ClawError, Passing
 
 
 def test_the_text_of_an_error_is_its_message():

@@ -1,6 +1,6 @@
 """core/frame: people and programs share one line."""
 
-from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
+from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG, Framer
 
 
 def events(framer) -> list:

@@ -1,10 +1,10 @@
 """core/gateway: what a device makes of what a gateway sends."""
 
-from clawlite.core.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, WRITE
-from clawlite.core.errors import ProviderError
-from clawlite.core.gateway import Distant
-from clawlite.core.history import History
-from clawlite.core.turn import Message
+from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, WRITE
+from clawlite.core.base.errors import ProviderError
+from clawlite.core.providers.gateway import Distant
+from clawlite.core.turns.history import History
+from clawlite.core.turns.turn import Message
 
 try:
     from jsontext import loads

@@ -1,8 +1,8 @@
 """Handlers: plain functions, generators in steps, timeouts that end the work."""
 
-from clawlite.core.errors import SandboxDenied, ToolTimeout
-from clawlite.core.handlers import Handlers
-from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
+from clawlite.core.base.errors import SandboxDenied, ToolTimeout
+from clawlite.core.image.image import GENERATOR, HAS_BOARD, MAKER
+from clawlite.core.turns.handlers import Handlers
 
 
 class Tool:

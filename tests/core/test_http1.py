@@ -12,7 +12,7 @@ from wire_samples import (
     merged,
 )
 
-from clawlite.core.http1 import MAX_FIELDS, MAX_HEAD, Response, request
+from clawlite.core.net.http1 import MAX_FIELDS, MAX_HEAD, Response, request
 
 
 def run(data: bytes, close: bool = True) -> list:

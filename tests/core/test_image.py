@@ -5,10 +5,11 @@ from binascii import crc32
 
 import transcripts
 
-from clawlite.core import encoder, image_signature
-from clawlite.core.errors import ImageError, ImageMismatch
-from clawlite.core.header import FORMAT, MAX_HEAD
-from clawlite.core.image import Image
+from clawlite.core.base.errors import ImageError, ImageMismatch
+from clawlite.core.formats import encoder
+from clawlite.core.image import image_signature
+from clawlite.core.image.header import FORMAT, MAX_HEAD
+from clawlite.core.image.image import Image
 
 
 def data_of(name):

@@ -1,4 +1,4 @@
-from clawlite.core.instant import from_iso8601
+from clawlite.core.base.instant import from_iso8601
 
 
 def test_dates_and_times_are_read():

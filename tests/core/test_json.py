@@ -7,7 +7,7 @@ import sys
 
 from json_vectors import VECTORS
 
-from clawlite.core.errors import ParseError
+from clawlite.core.base.errors import ParseError
 
 try:
     import jsontext as board

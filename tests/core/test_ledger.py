@@ -2,8 +2,8 @@
 clocks that jump.
 """
 
-from clawlite.core import ledger
-from clawlite.core.ledger import CALLS, DAY, Ledger, add
+from clawlite.core.policy import ledger
+from clawlite.core.policy.ledger import CALLS, DAY, Ledger, add
 
 EPOCH = 1800000000
 

@@ -2,11 +2,11 @@
 
 import transcripts
 
-from clawlite.core import lifecycle, recovery
-from clawlite.core.agent import Agent
-from clawlite.core.effect import CANCEL, EXIT, LOG, RUN
-from clawlite.core.errors import ClawError, InternalError
-from clawlite.core.tools import call
+from clawlite.core.agent import lifecycle, recovery
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base.effect import CANCEL, EXIT, LOG, RUN
+from clawlite.core.base.errors import ClawError, InternalError
+from clawlite.core.turns.tools import call
 
 WAYS = {
     "INIT": ["STARTING"],

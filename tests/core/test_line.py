@@ -2,10 +2,10 @@
 noise.
 """
 
-from clawlite.core.errors import ClawError
-from clawlite.core.frame import RECORD, TEXT, TOO_LONG
-from clawlite.core.line import DOWN, UNSURE, UP, Line
-from clawlite.core.lineframe import (
+from clawlite.core.base.errors import ClawError
+from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG
+from clawlite.core.line.line import DOWN, UNSURE, UP, Line
+from clawlite.core.line.lineframe import (
     ACK,
     COST,
     CUT,
@@ -23,9 +23,9 @@ from clawlite.core.lineframe import (
     greeted,
     greeting,
 )
-from clawlite.core.linereceive import RESERVE, Receiver
-from clawlite.core.linesend import MAX_FLIGHT, Sender
-from clawlite.core.linestop import WITHIN_MS, Stop
+from clawlite.core.line.linereceive import RESERVE, Receiver
+from clawlite.core.line.linesend import MAX_FLIGHT, Sender
+from clawlite.core.line.linestop import WITHIN_MS, Stop
 
 HOST, BOARD = 0x1001, 0x2002  # nonces; the host's hello adds one to its own
 SEED = 0x1002 ^ 0x2002

@@ -5,8 +5,8 @@ tests/soak has the long version.
 from line_wire import Bench, Dice, break_and_mend, converse, record
 from test_line import pair, told, written
 
-from clawlite.core.frame import RECORD
-from clawlite.core.lineframe import COST
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.lineframe import COST
 
 OPTIONS = {"plain": False, "limit": 2048, "backlog": 4096}
 

@@ -1,8 +1,8 @@
 """The methods of memory: what is checked, and what the shell is asked."""
 
-from clawlite.core.effect import ASK, REMEMBER
-from clawlite.core.errors import ClawError, InvalidParams
-from clawlite.core.memories import (
+from clawlite.core.base.effect import ASK, REMEMBER
+from clawlite.core.base.errors import ClawError, InvalidParams
+from clawlite.core.image.memories import (
     CHECKPOINT,
     CONVERSATION,
     FTS,
@@ -19,7 +19,7 @@ from clawlite.core.memories import (
     WINDOW,
     WORKSPACE,
 )
-from clawlite.core.memory_methods import Memories, compact
+from clawlite.core.memory.memory_methods import Memories, compact
 
 ID = "C1A00000-0000-4000-8000-000000000001"
 CONTEXT = {"request_id": ID}

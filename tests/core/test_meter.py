@@ -2,11 +2,11 @@
 that jump.
 """
 
-from clawlite.core.errors import QuotaExceeded
-from clawlite.core.history import History
-from clawlite.core.ledger import add
-from clawlite.core.meter import MAX_TOKENS, Meter
-from clawlite.core.turn import Message
+from clawlite.core.base.errors import QuotaExceeded
+from clawlite.core.policy.ledger import add
+from clawlite.core.policy.meter import MAX_TOKENS, Meter
+from clawlite.core.turns.history import History
+from clawlite.core.turns.turn import Message
 
 DAY = 86400
 

@@ -2,9 +2,9 @@
 is no public address.
 """
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.netaddress import address_of, is_loopback, is_public
-from clawlite.core.netrules import (
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net.netaddress import address_of, is_loopback, is_public
+from clawlite.core.net.netrules import (
     MAX_HOST,
     MAX_URL,
     allowed,

@@ -5,11 +5,11 @@ one is asked for.
 import transcripts
 from test_provider import Image, World, meter_of, ok, row
 
-from clawlite.core import effect as E
-from clawlite.core.history import History
-from clawlite.core.oauth2 import encoded
-from clawlite.core.provider_order import Chain
-from clawlite.core.turn import Message
+from clawlite.core.base import effect as E
+from clawlite.core.net.oauth2 import encoded
+from clawlite.core.providers.provider_order import Chain
+from clawlite.core.turns.history import History
+from clawlite.core.turns.turn import Message
 
 SERVER = [False, "t", 80, "/token", "me", ""]
 

@@ -23,8 +23,8 @@ from wire_samples import (
     refused,
 )
 
-from clawlite.core.openai import Codec
-from clawlite.core.wire import MAX_ARGUMENTS, MAX_CALLS, MAX_TEXT
+from clawlite.core.providers.openai import Codec
+from clawlite.core.providers.wire import MAX_ARGUMENTS, MAX_CALLS, MAX_TEXT
 
 CODEC = Codec(jsontext.loads, jsontext.dumps)
 CALLS = [

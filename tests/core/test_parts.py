@@ -1,19 +1,19 @@
 """Small parts of the core: versions, ids, time, text for people, pins, the lifecycle, errors."""
 
-from clawlite.core import rpc
-from clawlite.core.calls import is_uuid
-from clawlite.core.clock import iso8601
-from clawlite.core.errors import (
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.errors import (
     ClawError,
     InvalidParams,
     InvalidRequest,
     SandboxDenied,
     VersionError,
 )
-from clawlite.core.handshake import negotiate, parse_version
-from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
-from clawlite.core.printable import printable
-from clawlite.core.render import call_text, canonical, quote
+from clawlite.core.base.printable import printable
+from clawlite.core.base.render import call_text, canonical, quote
+from clawlite.core.image.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
+from clawlite.core.protocol import rpc
+from clawlite.core.protocol.calls import is_uuid
+from clawlite.core.protocol.handshake import negotiate, parse_version
 
 
 def raised(kind, function, *args):

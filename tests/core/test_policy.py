@@ -2,7 +2,7 @@
 components.
 """
 
-from clawlite.core.policy import (
+from clawlite.core.policy.policy import (
     ALLOW,
     APPROVE,
     AUDIT,

@@ -4,14 +4,14 @@ what a person reads.
 
 import transcripts
 
-from clawlite.core import effect as E
-from clawlite.core.effect import Result
-from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
-from clawlite.core.history import History
-from clawlite.core.meter import Meter
-from clawlite.core.provider import CONSTANT, EXPONENTIAL, LINEAR
-from clawlite.core.provider_order import Chain
-from clawlite.core.turn import Message
+from clawlite.core.base import effect as E
+from clawlite.core.base.effect import Result
+from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
+from clawlite.core.policy.meter import Meter
+from clawlite.core.providers.provider import CONSTANT, EXPONENTIAL, LINEAR
+from clawlite.core.providers.provider_order import Chain
+from clawlite.core.turns.history import History
+from clawlite.core.turns.turn import Message
 
 PREFIX = b'{"model":"m","stream":false,"messages":[{"role":"system","content":"You are."}'
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"

@@ -2,8 +2,8 @@
 clocks, restarts.
 """
 
-from clawlite.core.effect import KEEP, Result
-from clawlite.core.errors import (
+from clawlite.core.base.effect import KEEP, Result
+from clawlite.core.base.errors import (
     ApprovalDenied,
     ClawError,
     InternalError,
@@ -12,9 +12,9 @@ from clawlite.core.errors import (
     PolicyDenied,
     ToolTimeout,
 )
-from clawlite.core.idempotency import KEPT_MS, Recall
-from clawlite.core.idempotency_journal import fingerprint
-from clawlite.core.idempotency_record import (
+from clawlite.core.idempotency.idempotency import KEPT_MS, Recall
+from clawlite.core.idempotency.idempotency_journal import fingerprint
+from clawlite.core.idempotency.idempotency_record import (
     BEGIN,
     END,
     GONE,
@@ -25,8 +25,8 @@ from clawlite.core.idempotency_record import (
     parse,
     still,
 )
-from clawlite.core.idempotent_request import Once
-from clawlite.core.image import IDEMPOTENT, READ_ONLY
+from clawlite.core.idempotency.idempotent_request import Once
+from clawlite.core.image.image import IDEMPOTENT, READ_ONLY
 
 NOW = 1800000000
 

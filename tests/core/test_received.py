@@ -4,8 +4,8 @@
 
 import transcripts
 
-from clawlite.core.agent import Agent
-from clawlite.core.effect import CLOSE, RECEIVE
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base.effect import CLOSE, RECEIVE
 
 
 def reading(pieces: int, got: list):

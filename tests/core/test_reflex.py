@@ -1,8 +1,8 @@
 """Reflex rules: patterns, slots, branches, and honesty."""
 
-from clawlite.core.effect import Result
-from clawlite.core.errors import PolicyDenied
-from clawlite.core.reflex import (
+from clawlite.core.base.effect import Result
+from clawlite.core.base.errors import PolicyDenied
+from clawlite.core.providers.reflex import (
     ANY,
     FAILED,
     INT,
@@ -14,7 +14,7 @@ from clawlite.core.reflex import (
     match,
     words,
 )
-from clawlite.core.turn import Message
+from clawlite.core.turns.turn import Message
 
 
 def fits(pattern, text):

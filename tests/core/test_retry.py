@@ -1,8 +1,14 @@
 """Tools that are tried again (CKP 0.2.0, 5.4): what is, how often, and after how long."""
 
-from clawlite.core import retry
-from clawlite.core.effect import LOG, RUN, SLEEP
-from clawlite.core.errors import ClawError, InvalidParams, ProviderError, SandboxDenied, ToolTimeout
+from clawlite.core.base.effect import LOG, RUN, SLEEP
+from clawlite.core.base.errors import (
+    ClawError,
+    InvalidParams,
+    ProviderError,
+    SandboxDenied,
+    ToolTimeout,
+)
+from clawlite.core.turns import retry
 
 
 class Tool:

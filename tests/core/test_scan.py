@@ -6,10 +6,10 @@ import sys
 
 import transcripts
 
-from clawlite.core import effect as E
-from clawlite.core.errors import InvalidParams
-from clawlite.core.image import GUARD
-from clawlite.core.scan_config import Guards
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.image.image import GUARD
+from clawlite.core.image.scan_config import Guards
 from clawlite.scan.checks import SPACES, check
 from clawlite.scan.fold import PIECE as _PIECE
 from clawlite.scan.fold import ROOMY_PIECE, decoded, fold, pieces, uncommented, unwrapped

@@ -7,9 +7,9 @@ import sys
 
 from schema_vectors import PROGRAMS, TABLES
 
-from clawlite.core.errors import ImageError
-from clawlite.core.schema import MAX_STEPS, check
-from clawlite.core.schemarare import MAX_NESTED
+from clawlite.core.base.errors import ImageError
+from clawlite.core.formats.schema import MAX_STEPS, check
+from clawlite.core.formats.schemarare import MAX_NESTED
 
 ANY, STRING, INTEGER, OBJECT, ARRAY = 127, 1, 4, 16, 32
 
@@ -152,14 +152,13 @@ def test_a_damaged_automaton_is_an_error_and_no_answer():
 
 
 def test_what_only_messages_need_is_loaded_for_them_and_can_be_dropped():
-    import clawlite.core
-
-    names = ("violation", "jsonvalue")
+    names = ("clawlite.core.formats.violation", "clawlite.core.base.jsonvalue")
     program = [OBJECT, 0, [1, 0, 0, "a", [INTEGER, 13, 1]]]
     for _ in range(2):
         assert check(program, {"a": 0}, automata) == "at arguments.a: expected at least 1, got 0"
         for name in names:
-            del sys.modules["clawlite.core." + name]
-            delattr(clawlite.core, name)
+            del sys.modules[name]
+            package, _, short = name.rpartition(".")
+            delattr(sys.modules[package], short)
         assert check(program, {"a": 1}, automata) is None
-        assert not [name for name in names if "clawlite.core." + name in sys.modules]
+        assert not [name for name in names if name in sys.modules]

@@ -10,7 +10,7 @@ from wire_samples import (
     refused,
 )
 
-from clawlite.core.sse import LIMIT, Events
+from clawlite.core.net.sse import LIMIT, Events
 
 # The examples of the standard, 9.2.6.
 EXAMPLES = (

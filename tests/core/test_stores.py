@@ -2,8 +2,8 @@
 
 from store_world import World, record
 
-from clawlite.core.errors import InvalidParams
-from clawlite.core.memories import CHECKPOINT, KEY_VALUE, NEVER, SEMANTIC, TRUNCATE, WINDOW
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.image.memories import CHECKPOINT, KEY_VALUE, NEVER, SEMANTIC, TRUNCATE, WINDOW
 
 MINUTE = 60000
 

@@ -1,6 +1,6 @@
 """core/text: what is UTF-8 and what is not is the same on every runtime (RFC 3629)."""
 
-from clawlite.core.text import decode_utf8
+from clawlite.core.base.text import decode_utf8
 
 GOOD = (
     (b"", ""),

@@ -1,7 +1,7 @@
 """claw:// URIs: the grammar of CKP 0.2.0, 7, its cases, and its bounds."""
 
-from clawlite.core.errors import InvalidParams
-from clawlite.core.uri import KINDS, MAX_NAME, MAX_URI, URI, canonical, is_semver, parse
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.base.uri import KINDS, MAX_NAME, MAX_URI, URI, canonical, is_semver, parse
 
 
 def refused(uri, alias=False):

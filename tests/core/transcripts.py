@@ -7,16 +7,16 @@ JSON, text byte for byte."""
 
 import sys
 
-from clawlite.core import effect as E
-from clawlite.core.agent import Agent
-from clawlite.core.builtin import HANDLERS
-from clawlite.core.console import Console
-from clawlite.core.frame import TOO_LONG, Framer
-from clawlite.core.handlers import Handlers
-from clawlite.core.image import GUARD, MEMORY, PINS, Image
-from clawlite.core.memory_methods import Memories
-from clawlite.core.pins import SimulatedPins
-from clawlite.core.session import Session
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base import effect as E
+from clawlite.core.image.image import GUARD, MEMORY, PINS, Image
+from clawlite.core.image.pins import SimulatedPins
+from clawlite.core.line.frame import TOO_LONG, Framer
+from clawlite.core.memory.memory_methods import Memories
+from clawlite.core.protocol.console import Console
+from clawlite.core.protocol.session import Session
+from clawlite.core.turns.builtin import HANDLERS
+from clawlite.core.turns.handlers import Handlers
 
 FOLDER = (__file__.rpartition("/")[0] or ".") + "/../golden/"
 

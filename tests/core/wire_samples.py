@@ -4,7 +4,7 @@ heads, errors.
 
 import sys
 
-from clawlite.core.errors import ProviderError
+from clawlite.core.base.errors import ProviderError
 
 if sys.implementation.name == "micropython":
     import jsontext

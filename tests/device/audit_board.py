@@ -20,8 +20,8 @@ import auditmend
 import vfs
 from ram_disk import Disk, states
 
-from clawlite.core.effect import LOG
-from clawlite.core.errors import ClawError
+from clawlite.core.base.effect import LOG
+from clawlite.core.base.errors import ClawError
 from clawlite.scan.auditline import beginning, digest
 
 FOLDER = "/disk/audit-a"

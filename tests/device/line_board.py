@@ -9,9 +9,9 @@ import select
 import sys
 import time
 
-from clawlite.core.frame import RECORD
-from clawlite.core.line import Line
-from clawlite.core.linestop import Stop
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.line import Line
+from clawlite.core.line.linestop import Stop
 
 
 def read(poll) -> bytes:

@@ -28,8 +28,8 @@ from jsontext import dumps, loads
 from ram_disk import Disk, states
 from stores import Stores
 
-from clawlite.core.errors import StoreError
-from clawlite.core.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE, WINDOW, Store
+from clawlite.core.base.errors import StoreError
+from clawlite.core.image.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE, WINDOW, Store
 
 _BLOCK = 512
 _ID = "c1a00000-0000-4000-8000-%012d"

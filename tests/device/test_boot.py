@@ -10,7 +10,7 @@ import pytest
 from agents import Agent
 from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder
 from clawlite.host.flash.plan import plan

@@ -13,7 +13,7 @@ SABOTAGE = '''
 
 def sabotage() -> str:
     """Break the session of the agent that runs this, once."""
-    from clawlite.core.session import Session
+    from clawlite.core.protocol.session import Session
     tick = Session.tick
 
     def broken(self, now_ms):

@@ -11,7 +11,7 @@ from agents import Agent, board
 from gateways import project
 from line_host import Host
 
-from clawlite.core.frame import RECORD
+from clawlite.core.line.frame import RECORD
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from agents import INITIALIZE, Agent, board, tool_call
 from line_host import SEED, Host
 
-from clawlite.core.frame import RECORD
-from clawlite.core.line import DOWN, UP
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.line import DOWN, UP
 from clawlite.host.build.build import build_beside
 
 CLAW = """claw: "0.3.0"

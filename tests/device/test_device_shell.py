@@ -448,7 +448,7 @@ def test_tools_py_must_be_the_one_that_was_built(device, flash, change, said):
 
 
 def test_an_image_that_needs_more_is_refused_by_name(device, images, flash):
-    from clawlite.core.image import Image
+    from clawlite.core.image.image import Image
     from clawlite.host.image import image_file
 
     data = images["bench"].read_bytes()

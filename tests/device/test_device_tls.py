@@ -15,7 +15,7 @@ from agents import BOARD, INITIALIZE, ROOT, Agent, board
 from asking_boards import made
 from llm_server import Server, calls, say
 
-from clawlite.core import image as layout
+from clawlite.core.image import image as layout
 
 HERE = Path(__file__).parent
 KEY = "k-canary-7f3a"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from clawlite.core.frame import RECORD
-from clawlite.core.line import DOWN, UNSURE, UP, Line
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.line import DOWN, UNSURE, UP, Line
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))

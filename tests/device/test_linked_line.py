@@ -12,11 +12,11 @@ from clawlite.host.firmware import firmware
 HEAP = 15360  # bytes: the five modules and one end, on the 64-bit unix port
 
 SCRIPT = """import gc
-from clawlite.core.frame import RECORD, Framer
+from clawlite.core.line.frame import RECORD, Framer
 gc.collect()
 before = gc.mem_alloc()
-from clawlite.core.line import UP, Line
-from clawlite.core.linestop import Stop
+from clawlite.core.line.line import UP, Line
+from clawlite.core.line.linestop import Stop
 line, stop = Line(7, 260), Stop()
 gc.collect()
 print(gc.mem_alloc() - before)

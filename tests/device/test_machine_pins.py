@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from agents import BOARD, ROOT, Agent, board, eventually, tool_call
 
-from clawlite.core import pins
+from clawlite.core.image import pins
 from clawlite.host.build.build import build_beside
 
 MODULES = Path(__file__).parent / "modules"

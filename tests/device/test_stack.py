@@ -11,8 +11,8 @@ import pytest
 import slot_board
 from sims import Client, simulated
 
-from clawlite.core.cbor import MAX_DEPTH
-from clawlite.core.errors import ClawError, unexpected
+from clawlite.core.base.errors import ClawError, unexpected
+from clawlite.core.formats.cbor import MAX_DEPTH
 from clawlite.host.bench import heap
 from clawlite.host.build import build
 from clawlite.host.fit import stack
@@ -50,7 +50,7 @@ for left in map(int, sys.argv[1:]):
 DECODE = """
 import micropython
 import sys
-from clawlite.core.cbor import decode
+from clawlite.core.formats.cbor import decode
 def below(left):
     return below(left) if 80000 - micropython.stack_use() > left else decode(data)
 with open(sys.argv[1], "rb") as file:

@@ -14,7 +14,7 @@ import pytest
 from agents import BOARD, DEADLINE_S, ROOT, board, eventually, make_bench
 
 SCRIPT = r"""
-from clawlite.core.frame import RECORD
+from clawlite.core.line.frame import RECORD
 from stdio import Stdio
 
 class Input:

@@ -4,12 +4,12 @@ thread around it.
 
 from providers.project import KEY, build
 
-from clawlite.core import effect as E
-from clawlite.core.agent import Agent
-from clawlite.core.console import Console
-from clawlite.core.errors import ProviderError
-from clawlite.core.meter import Meter
-from clawlite.core.session import Session
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ProviderError
+from clawlite.core.policy.meter import Meter
+from clawlite.core.protocol.console import Console
+from clawlite.core.protocol.session import Session
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps, loads
 

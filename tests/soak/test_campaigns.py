@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from mutations import flipped
 
-from clawlite.core import cbor
-from clawlite.core.errors import CBORError, ParseError
-from clawlite.core.frame import Framer
-from clawlite.core.image import Image
+from clawlite.core.base.errors import CBORError, ParseError
+from clawlite.core.formats import cbor
+from clawlite.core.image.image import Image
+from clawlite.core.line.frame import Framer
 from clawlite.linux.io import jsontext
 
 pytestmark = pytest.mark.soak

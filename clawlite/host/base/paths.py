@@ -2,12 +2,12 @@
 means no file that its maker could mean.
 
 A path is one file, or one folder and all below it; from the root, or below /workspace.  ``//``,
-``.`` and a slash at the end mean nothing (core/policy.py).  CKP knows no ``..``, no home, no
+``.`` and a slash at the end mean nothing (core/policy/policy.py).  CKP knows no ``..``, no home, no
 variables and no patterns in paths (5.7, 5.8): a rule that is never met protects nothing."""
 
 import re
 
-from clawlite.core.policy import normalise
+from clawlite.core.policy.policy import normalise
 from clawlite.host.base.problems import quoted
 
 MOST = 256  # paths of one list: each is a mount, or a rule, of each call

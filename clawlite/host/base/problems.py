@@ -11,7 +11,7 @@ import difflib
 import errno
 import re
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 # a hostile file can hold 100,000 mistakes; nobody reads past the first screens
 MAX_SHOWN = 100

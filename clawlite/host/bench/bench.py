@@ -12,7 +12,7 @@ import json
 import sys
 import tempfile
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean
 from clawlite.host.bench.run import Bench
 

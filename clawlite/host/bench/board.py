@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
 from clawlite.host.bench import agent
 from clawlite.host.bench import heap as bench_heap

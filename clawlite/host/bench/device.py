@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base import data
 from clawlite.host.bench import bench
 from clawlite.host.bench.run import Bench

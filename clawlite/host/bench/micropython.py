@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import spawn
 from clawlite.host.firmware import firmware, slot

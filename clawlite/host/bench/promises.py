@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 
 def boards(bench):

@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.bench.serve import BARE, IDLE, Peer
 
 # the targets of the project: above `python3 -I -S -c pass`, same run

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 KEYS = (
     "suite",

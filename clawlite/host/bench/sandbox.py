@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import spawn
 from clawlite.host.bench.serve import Peer

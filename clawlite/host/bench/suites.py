@@ -9,9 +9,9 @@ import sys
 import time
 import types
 
-from clawlite.core import image as layout
-from clawlite.core.errors import ClawError
-from clawlite.core.header import MAGIC
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image import image as layout
+from clawlite.core.image.header import MAGIC
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.bench.run import spawn
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.bench.run import spawn
 
 TRIGGER_US = 1000  # the target of the project: 1,000 a second

@@ -5,7 +5,7 @@ those of this package.
 import os
 import re
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.data import boards_dir
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, unwritten
 from clawlite.host.boards import profile as board_profile

@@ -3,9 +3,9 @@
 import contextlib
 import os
 
-from clawlite.core.errors import ClawError
-from clawlite.core.header import MAGIC
-from clawlite.core.image_signature import LEAST_KEY
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.header import MAGIC
+from clawlite.core.image.image_signature import LEAST_KEY
 from clawlite.host.base.problems import unwritten
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler

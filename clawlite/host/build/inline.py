@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 
-from clawlite.core.errors import ClawError, ImageMismatch
+from clawlite.core.base.errors import ClawError, ImageMismatch
 
 FILE = "manifest.json"
 

@@ -7,14 +7,14 @@ remote providers are sent; else there is none to show."""
 
 import json
 
-from clawlite.core import header
-from clawlite.core import image as layout
-from clawlite.core import profile as P
-from clawlite.core.defaults import sentence, undeclared
-from clawlite.core.errors import ImageError
-from clawlite.core.image import OBSERVER, SUPERVISED
-from clawlite.core.policy import ALLOW, APPROVE, DENY
-from clawlite.core.policy_preview import outlook
+from clawlite.core.base.errors import ImageError
+from clawlite.core.image import header
+from clawlite.core.image import image as layout
+from clawlite.core.image import profile as P
+from clawlite.core.image.defaults import sentence, undeclared
+from clawlite.core.image.image import OBSERVER, SUPERVISED
+from clawlite.core.policy.policy import ALLOW, APPROVE, DENY
+from clawlite.core.policy.policy_preview import outlook
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.documents import registry
 from clawlite.host.image import inspection

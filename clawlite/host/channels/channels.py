@@ -7,9 +7,9 @@ sense, a block that the type has no use for, and a feature that it has not, is a
 promise what nothing keeps.  3. A remote channel says who may speak to it: the default is an
 allowlist with nobody on it, so a channel without ``access_control`` would hear nobody."""
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.netaddress import address_of, is_loopback
-from clawlite.core.netrules import parse_url
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.channels import cron_fields, queues
 from clawlite.host.channels.channel_settings import zone_problem

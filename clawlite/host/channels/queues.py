@@ -10,7 +10,7 @@ linux/channels/mqtt.py reads.
 
 import urllib.parse
 
-from clawlite.core.netaddress import address_of, is_loopback
+from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.host.base.problems import did_you_mean, quoted
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}

@@ -9,7 +9,7 @@ import types
 import click
 
 from clawlite import __version__
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.cli import boards as cli_boards
 from clawlite.host.cli import provision, records, ui
 from clawlite.host.cli.gateway import gateway

@@ -5,7 +5,7 @@ needs the compiler's."""
 
 import argparse
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 VERBS = ("inspect", "tools", "conformance", "bench")
 MOST_ROUNDS = 1000

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import text as board_text
 from clawlite.host.image import inspection
@@ -28,7 +28,7 @@ def talk(text: str) -> None:
 
 
 def _harmless(text: str) -> str:
-    from clawlite.core.printable import printable
+    from clawlite.core.base.printable import printable
 
     return printable(text.encode("utf-8", "backslashreplace")).decode()
 

@@ -11,10 +11,10 @@ import hashlib
 import inspect
 
 from clawlite import __version__
-from clawlite.core import image as layout
-from clawlite.core.builtin import HANDLERS
-from clawlite.core.pins import KINDS as PIN_KINDS
-from clawlite.core.pins import PULL_DOWN, PULL_UP
+from clawlite.core.image import image as layout
+from clawlite.core.image.pins import KINDS as PIN_KINDS
+from clawlite.core.image.pins import PULL_DOWN, PULL_UP
+from clawlite.core.turns.builtin import HANDLERS
 from clawlite.host.channels import channels
 from clawlite.host.documents import registry
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES, encode, table, write
@@ -264,8 +264,8 @@ def _timeout_ms(manifest, tool) -> int:
 
 
 def _retry(manifest, tool) -> list | None:
-    """Return [attempts, backoff] (core/retry.py), None for one attempt.  Only what may run twice
-    is run again (5.4).
+    """Return [attempts, backoff] (core/turns/retry.py), None for one attempt.  Only what may run
+    twice is run again (5.4).
     """
     retry, hints = tool.spec.retry, tool.spec.annotations or {}
     if retry is None:

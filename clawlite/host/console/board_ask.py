@@ -3,7 +3,7 @@
 An empty line goes first: what comes back tells an agent from a REPL, which must not be sent a
 person's sentence."""
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.console.line import is_uart
 from clawlite.host.console.log import ConsoleLog
 from clawlite.host.console.screens import MAX_LINE, Plain

@@ -11,7 +11,7 @@ import contextlib
 import os
 import tempfile
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.flash import flash
 
 STATE, AUDIT, HEAD = "/state", "audit-", "audit.head"

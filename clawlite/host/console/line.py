@@ -8,9 +8,9 @@ import json
 import os
 import time
 
-from clawlite.core.errors import ClawError
-from clawlite.core.frame import RECORD
-from clawlite.core.line import DOWN, UP, Line
+from clawlite.core.base.errors import ClawError
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.line import DOWN, UP, Line
 from clawlite.host.boards import boards
 from clawlite.host.console.text import MAX_RECORD
 from clawlite.host.serial.line_text import TextBeside

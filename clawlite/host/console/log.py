@@ -11,7 +11,7 @@ import datetime
 import json
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 
 class ConsoleLog:

@@ -16,7 +16,7 @@ import json
 import re
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 SECRETS = "/state/secrets"
 WIFI = "/wifi.json"

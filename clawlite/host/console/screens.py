@@ -10,7 +10,7 @@ import select
 import sys
 import termios
 
-from clawlite.core.frame import RECORD, TEXT, TOO_LONG, Framer
+from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG, Framer
 
 LINE, KEY, LEAVE, END = "line", "key", "leave", "end"
 MAX_LINE = 8192  # bytes, as a board takes

@@ -9,7 +9,7 @@ import select
 import signal
 import time
 
-from clawlite.core.printable import printable
+from clawlite.core.base.printable import printable
 from clawlite.host.console.line import ReliableWire, asks_time, is_uart, the_time
 from clawlite.host.console.log import ConsoleLog
 from clawlite.host.console.screens import END, KEYS, LEAVE, LINE, open_screen

@@ -1,9 +1,9 @@
 """What a board writes, taken apart: lines and pieces of lines for people, records, and the prompt.
 No I/O.
 
-1. A record is 0x1E, JSON, LF where a line begins (core/frame.py); everything else is text.
-2. Text is made harmless (core/printable.py), and a long line is handed on as it comes: a model's
-   answer streams.
+1. A record is 0x1E, JSON, LF where a line begins (core/line/frame.py); everything else is text.
+2. Text is made harmless (core/base/printable.py), and a long line is handed on as it comes: a
+   model's answer streams.
 3. What stands at the end without LF and is, as a whole line, one of the known prompts says that the
    board waits for a line. Other short lines without their end are held back until more comes, or
    ``flush``: they may be prompts that nobody knows.
@@ -13,7 +13,7 @@ No I/O.
 
 from codecs import utf_8_decode
 
-from clawlite.core.printable import printable
+from clawlite.core.base.printable import printable
 
 PROMPTS = ("> ", "[y/N] ", ">>> ", "... ")  # of agents, of their questions, and of MicroPython
 TEXT, PROMPT, RECORD = "text", "prompt", "record"

@@ -8,8 +8,8 @@
 
 import dataclasses
 
-from clawlite.core import uri as claw_uri
-from clawlite.core.errors import InvalidParams
+from clawlite.core.base import uri as claw_uri
+from clawlite.core.base.errors import InvalidParams
 from clawlite.host.base.document import Place
 from clawlite.host.base.problems import Problems, did_you_mean, quoted, shown
 from clawlite.host.documents import registries, registry

@@ -15,8 +15,8 @@ in between is wrong.
 
 import tomllib
 
-from clawlite.core import uri as claw_uri
-from clawlite.core.errors import ClawError, InvalidParams
+from clawlite.core.base import uri as claw_uri
+from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import Document
 from clawlite.host.base.problems import ManifestErrors, one_of, quoted

@@ -15,8 +15,8 @@ import ast
 import hashlib
 import os
 
-from clawlite.core.errors import ImageMismatch
-from clawlite.core.image import Image
+from clawlite.core.base.errors import ImageMismatch
+from clawlite.core.image.image import Image
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.base.programs import program
 from clawlite.host.firmware import firmware, foreign_names, slot

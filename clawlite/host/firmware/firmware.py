@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 
 import clawlite.core
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import cache, foreign_names
 from clawlite.host.firmware.link import Linker, LinkError
@@ -222,8 +222,9 @@ NOT_ON_BOARDS = ("__init__", "defaults", "dialect", "encoder", "netaddress", "ne
 def sources() -> dict[str, pathlib.Path]:
     """Return {module: path of its source} of what goes on a board."""
     core = pathlib.Path(clawlite.core.__file__).parent
-    folders = (core, core.parent / "scan", firmware_dir() / "micropython")
-    found = {path.stem: path for folder in folders for path in sorted(folder.glob("*.py"))}
+    folders = core.glob("*/*.py"), (core.parent / "scan").glob("*.py")
+    parts = *folders, (firmware_dir() / "micropython").glob("*.py")
+    found = {path.stem: path for part in parts for path in sorted(part, key=lambda p: p.stem)}
     return {name: path for name, path in found.items() if name not in NOT_ON_BOARDS}
 
 

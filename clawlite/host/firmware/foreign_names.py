@@ -21,7 +21,7 @@ import io
 import json
 import pathlib
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 _TYPES = (
     str,

@@ -21,7 +21,7 @@ import builtins
 import copy
 import pathlib
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.shorten import Shortener, passed_by_name
 
 # bytes: such a text is a name for MicroPython (mpy-cross); one without any is to be filled in later
@@ -38,7 +38,7 @@ class LinkError(ClawError):
 class Module:
     """One source module: its tree, what it defines, and what its names mean elsewhere.
 
-    name     as it is imported, without ``clawlite.core.`` or ``clawlite.scan.``
+    name     as it is imported, without its packages
     defined  {top-level name}
     numbers  {name in capitals: int, or a text that MicroPython keeps once}
     """
@@ -181,7 +181,10 @@ def _all_in(node: ast.Assign, numbers: dict) -> bool:
 
 
 def _plain(name: str) -> str:
-    return name[len(PREFIXES[0]) :] if name.startswith(PREFIXES) else name
+    """Return a module's own name: clawlite.core.ROOM.NAME and clawlite.scan.NAME are NAME on boards."""
+    if name.startswith("clawlite.core."):
+        return name.removeprefix("clawlite.core.").partition(".")[2]
+    return name.removeprefix("clawlite.scan.")
 
 
 class _Rewriter(ast.NodeTransformer):

@@ -24,7 +24,7 @@ forgets the occasional modules; but not one with classes that somebody asks for 
 import ast
 import builtins
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.rename import FOREIGN
 
 

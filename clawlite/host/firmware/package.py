@@ -22,7 +22,7 @@ import shutil
 import tempfile
 
 from clawlite import __version__
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import unwritten
 from clawlite.host.firmware import firmware
 from clawlite.host.firmware.board_files import SLOT, runtime_files

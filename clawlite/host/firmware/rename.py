@@ -19,7 +19,7 @@ firmware has already (``IN_FIRMWARE``), then ``_1``, ``_2``, ...
 import ast
 import itertools
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware import foreign_names
 from clawlite.host.firmware.foreign_names import BY_STRING
 

@@ -11,10 +11,11 @@ import json
 import pathlib
 import warnings
 
-from clawlite.core import image as layout
-from clawlite.core import memories, policy
-from clawlite.core.idempotency import IDS
-from clawlite.core.image import SUPERVISED
+from clawlite.core.idempotency.idempotency import IDS
+from clawlite.core.image import image as layout
+from clawlite.core.image import memories
+from clawlite.core.image.image import SUPERVISED
+from clawlite.core.policy import policy
 from clawlite.host.firmware import slot
 from clawlite.host.fit import stores
 
@@ -168,7 +169,8 @@ def held(data: bytes, tools_py: str, bits: int, profile=None) -> int:
 
 def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     """Return the bytes of heap with which its users' work is done: what is held, room for what a
-    turn makes and leaves, and the requests that are remembered (core/idempotency.py)."""
+    turn makes and leaves, and the requests that are remembered
+    (core/idempotency/idempotency.py)."""
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     loaded = slot.parts(image)
     room = _ROOM + (0 if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM)

@@ -9,7 +9,7 @@
         difference.
 """
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 FRAME, BOARD_FRAME = 400, 256  # bytes of a plain call: 64-bit unix port, RP2040; both measured
 RESERVE_PERCENT = 25  # of a board's stack stay free: another compiler makes other frames

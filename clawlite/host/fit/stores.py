@@ -5,7 +5,7 @@ A board keeps its stores, the console's conversation among them, in one append-o
 (firmware-host/micropython/stores.py), found by key, time and words.
 """
 
-from clawlite.core.memories import SUMMARIZE
+from clawlite.core.image.memories import SUMMARIZE
 from clawlite.host.memory import memories
 
 # of the console's conversation, where it names no number (storelog.py)

@@ -13,7 +13,7 @@ import contextlib
 import io
 import time
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.flash.plan import FOLDERS, RECORD, TOP, Look
 from clawlite.host.serial import ports
 

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
 from clawlite.host.boards import boards
 from clawlite.host.flash import firmware_file

@@ -10,7 +10,7 @@ import os
 import struct
 from dataclasses import dataclass
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 MAX_BYTES = 64 << 20
 _BLOCK = 512

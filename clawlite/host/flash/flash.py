@@ -6,9 +6,9 @@ import json
 import os
 import tempfile
 
-from clawlite.core import image_signature
-from clawlite.core.errors import ClawError
-from clawlite.core.image import Image
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image import image_signature
+from clawlite.core.image.image import Image
 from clawlite.host.boards import boards
 from clawlite.host.build import build
 from clawlite.host.firmware.board_files import SLOT, board_files

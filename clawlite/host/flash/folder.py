@@ -7,11 +7,11 @@ import os
 import shutil
 import zlib
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
 from clawlite.host.flash.plan import FOLDERS, RECORD, SLOTS, TOP, Look
 
-# bytes after the body of an image, unsigned and signed (core/image.py)
+# bytes after the body of an image, unsigned and signed (core/image/image.py)
 _SEALS = (40, 73)
 
 

@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 import clawlite.core
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
 from clawlite.host.boards import boards
 from clawlite.host.build import build

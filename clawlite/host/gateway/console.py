@@ -9,7 +9,7 @@ import os
 import pty
 import tty
 
-from clawlite.core.frame import RECORD, TEXT, Framer
+from clawlite.core.line.frame import RECORD, TEXT, Framer
 from clawlite.host.console.line import typed
 from clawlite.host.sim import sim
 

@@ -14,12 +14,12 @@ import asyncio
 import json
 import time
 
-from clawlite.core.errors import ClawError, InvalidRequest, ProviderError
-from clawlite.core.history import History
-from clawlite.core.ledger import add
-from clawlite.core.meter import Meter
-from clawlite.core.provider import Provider
-from clawlite.core.turn import Message
+from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
+from clawlite.core.policy.ledger import add
+from clawlite.core.policy.meter import Meter
+from clawlite.core.providers.provider import Provider
+from clawlite.core.turns.history import History
+from clawlite.core.turns.turn import Message
 from clawlite.host.console.line import the_time
 from clawlite.host.gateway.job import Job, Services, dumped, shown
 

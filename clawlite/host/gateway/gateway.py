@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 
-from clawlite.core.errors import ParseError
-from clawlite.core.printable import printable
+from clawlite.core.base.errors import ParseError
+from clawlite.core.base.printable import printable
 from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.job import dumped, shown

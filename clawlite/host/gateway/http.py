@@ -2,13 +2,13 @@
 
 The device names no host: it names a provider of its image, and the image says where that is.  Names
 are looked up here, and no answer leads anywhere else: redirects are not followed
-(core/exchange.py)."""
+(core/net/exchange.py)."""
 
 import asyncio
 import functools
 import ssl
 
-from clawlite.core.errors import ProviderError
+from clawlite.core.base.errors import ProviderError
 
 PIECE = 16384
 

@@ -17,9 +17,9 @@ import re
 import shlex
 import time
 
-from clawlite.core import image as layout
-from clawlite.core import image_signature
-from clawlite.core.errors import ClawError, ProviderError
+from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.image import image as layout
+from clawlite.core.image import image_signature
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 

@@ -7,10 +7,10 @@ and gets the rest."""
 import asyncio
 import json
 
-from clawlite.core import effect as E
-from clawlite.core.errors import ClawError, ProviderError, unexpected
-from clawlite.core.image import WIRE
-from clawlite.core.ledger import DAY_COST, DAY_TOKENS
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ClawError, ProviderError, unexpected
+from clawlite.core.image.image import WIRE
+from clawlite.core.policy.ledger import DAY_COST, DAY_TOKENS
 from clawlite.host.gateway.http import Connection
 
 PIECE = 512  # characters of text in one record

@@ -17,8 +17,8 @@ import os
 import re
 import ssl
 
-from clawlite.core.errors import ClawError
-from clawlite.core.frame import RECORD, Framer
+from clawlite.core.base.errors import ClawError
+from clawlite.core.line.frame import RECORD, Framer
 from clawlite.host.gateway.job import dumped
 
 MAX_STRANGERS = 256  # connections whose token is not known yet

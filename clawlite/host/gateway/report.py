@@ -4,8 +4,8 @@ import json
 import os
 import sqlite3
 
-from clawlite.core.clock import iso8601
-from clawlite.core.errors import ClawError
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.errors import ClawError
 from clawlite.host.gateway.gateway import folder
 
 

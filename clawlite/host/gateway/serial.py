@@ -11,9 +11,9 @@ import os
 import select
 import time
 
-from clawlite.core.errors import ClawError
-from clawlite.core.frame import RECORD
-from clawlite.core.line import DOWN, UP, Line
+from clawlite.core.base.errors import ClawError
+from clawlite.core.line.frame import RECORD
+from clawlite.core.line.line import DOWN, UP, Line
 from clawlite.host.gateway.console import Console
 from clawlite.host.serial.line_text import TextBeside
 from clawlite.host.serial.serial_line import BAUD, Gone, SerialLine

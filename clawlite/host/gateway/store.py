@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
 
 KEPT_ROWS = 10000  # of history and of audit, each; older ones go

@@ -1,4 +1,4 @@
-"""Write an image: the inverse of clawlite/core/image.py, whose docstring is the layout and
+"""Write an image: the inverse of clawlite/core/image/image.py, whose docstring is the layout and
 image.cddl the grammar.
 
 cbor2 writes it (deterministic, RFC 8949 4.2.1); the same sections give the same bytes on every
@@ -8,10 +8,10 @@ import hashlib
 import struct
 import zlib
 
-from clawlite.core import image as layout
-from clawlite.core.header import FORMAT, MAGIC
-from clawlite.core.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES, WIRE
-from clawlite.core.image_signature import sign
+from clawlite.core.image import image as layout
+from clawlite.core.image.header import FORMAT, MAGIC
+from clawlite.core.image.image import AUTOMATA, PROSE, PROVIDERS, RECORDS, RULES, WIRE
+from clawlite.core.image.image_signature import sign
 
 # sections that hold bytes of their own layout; the others are one CBOR item
 RAW = (RECORDS, RULES, AUTOMATA, PROSE, PROVIDERS, WIRE)

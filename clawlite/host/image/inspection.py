@@ -1,13 +1,13 @@
 """What an image holds, for people and for ``--json``."""
 
-from clawlite.core import header, image_signature, memories
-from clawlite.core import image as layout
-from clawlite.core.errors import ImageError
-from clawlite.core.policy import ACTIONS
-from clawlite.core.policy_preview import condition, outlook
-from clawlite.core.scan_config import Guards
-from clawlite.core.skill import PREFIX, SHAPE, Skill
-from clawlite.core.skill import skills as core_skills
+from clawlite.core.base.errors import ImageError
+from clawlite.core.image import header, image_signature, memories
+from clawlite.core.image import image as layout
+from clawlite.core.image.scan_config import Guards
+from clawlite.core.image.skill import PREFIX, SHAPE, Skill
+from clawlite.core.image.skill import skills as core_skills
+from clawlite.core.policy.policy import ACTIONS
+from clawlite.core.policy.policy_preview import condition, outlook
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES
 
 DEFAULT_SIZE_MB = 64  # of an audit, as linux/audit/audit.py has it

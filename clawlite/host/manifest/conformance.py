@@ -10,7 +10,7 @@ import json
 import pathlib
 
 from clawlite import __version__
-from clawlite.core.handshake import SUPPORTED
+from clawlite.core.protocol.handshake import SUPPORTED
 from clawlite.host.base.kinds import KINDS, UNBUILT
 
 LEVELS = (  # section 11: what a level requires

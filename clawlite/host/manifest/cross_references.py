@@ -8,8 +8,8 @@ come back?
 4. A kind of which some entry could not be read is not blamed for what is missing.
 """
 
-from clawlite.core import uri as claw_uri
-from clawlite.core.errors import InvalidParams
+from clawlite.core.base import uri as claw_uri
+from clawlite.core.base.errors import InvalidParams
 from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted
 from clawlite.host.documents.primitives import Raws
 from clawlite.host.models import KINDS

@@ -12,10 +12,10 @@ What is only odd is a warning: lint_warnings.py.
 
 import re
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.netaddress import address_of
-from clawlite.core.netrules import parse_host
-from clawlite.core.policy import normalise
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net.netaddress import address_of
+from clawlite.core.net.netrules import parse_host
+from clawlite.core.policy.policy import normalise
 from clawlite.host.base.paths import MOST, mistake
 from clawlite.host.base.problems import quoted
 from clawlite.scan.leaks import find as secrets_in

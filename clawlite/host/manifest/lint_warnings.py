@@ -12,9 +12,9 @@ warnings    a tool that no rule mentions, only one that is for every tool, or no
 
 import re
 
-from clawlite.core import profile
-from clawlite.core.netaddress import address_of, is_public
-from clawlite.core.policy import ACTIONS, is_within
+from clawlite.core.image import profile
+from clawlite.core.net.netaddress import address_of, is_public
+from clawlite.core.policy.policy import ACTIONS, is_within
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.policy import folding
 from clawlite.host.tools import sandbox_warnings, sandboxes, skills, world_models

@@ -6,7 +6,7 @@ entry goes when the thing is built.  An operator's agent (``serve`` over a manif
 the same where an answer at use can say it: methods of swarms answer -32601, built-in tools without
 what they need -32010."""
 
-from clawlite.core.profile import NONE
+from clawlite.core.image.profile import NONE
 from clawlite.host.base.kinds import UNBUILT
 from clawlite.host.boards import boards
 from clawlite.host.channels import channels

@@ -1,4 +1,4 @@
-"""The Memory of a manifest (CKP 0.2.0, 5.6) to the section of the image that core/memories.py
+"""The Memory of a manifest (CKP 0.2.0, 5.6) to the section of the image that core/image/memories.py
 reads.
 
 1. What this version keeps: conversation, semantic, key-value and checkpoint stores in SQLite,
@@ -8,9 +8,9 @@ reads.
    here.
 """
 
-from clawlite.core import memories
-from clawlite.core.memory_methods import MAX_NUMBERS
-from clawlite.core.policy import is_within, normalise
+from clawlite.core.image import memories
+from clawlite.core.memory.memory_methods import MAX_NUMBERS
+from clawlite.core.policy.policy import is_within, normalise
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.providers import provider_order, remotes
 from clawlite.host.tools import sandboxes

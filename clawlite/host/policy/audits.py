@@ -17,9 +17,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.netaddress import address_of, is_loopback
-from clawlite.core.netrules import parse_url
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Strict, Text
 

@@ -1,5 +1,5 @@
 """Fold ordered policy rules into one entry per tool (CKP 5.8; the entries are read by
-clawlite/core/policy.py).
+clawlite/core/policy/policy.py).
 
 For each tool, the rules that can never match it go, and the first that always matches ends its
 list: what is left needs the arguments, or is one rule.  Rules that no tool can reach are reported:
@@ -10,8 +10,8 @@ import dataclasses
 import decimal
 import fnmatch
 
-from clawlite.core.ledger import COST, TOKENS
-from clawlite.core.policy import ACTIONS, normalise, virtual
+from clawlite.core.policy.ledger import COST, TOKENS
+from clawlite.core.policy.policy import ACTIONS, normalise, virtual
 
 # arguments that path_within looks at, and *_path
 PATH_NAMES = ("path", "file", "directory", "dir", "folder")

@@ -1,5 +1,5 @@
 """What policies and the sandbox want looked at, to the section of the image that
-core/scan_config.py reads (CKP 0.2.0, 5.7, 5.8).
+core/image/scan_config.py reads (CKP 0.2.0, 5.7, 5.8).
 
 1. Several policies are one: of each field the strictest.  Blocks that switch themselves off say
    nothing; they do not switch off another's.
@@ -12,7 +12,7 @@ core/scan_config.py reads (CKP 0.2.0, 5.7, 5.8).
 import functools
 import operator
 
-from clawlite.core import scan_config as guard
+from clawlite.core.image import scan_config as guard
 from clawlite.host.policy import audits
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean, unwritten
 from clawlite.host.boards import boards
 from clawlite.host.projects import new_board

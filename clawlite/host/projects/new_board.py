@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.boards.profile import Profile, has, span
 from clawlite.host.fit.pins import able_to
 

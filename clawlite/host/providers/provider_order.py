@@ -7,8 +7,8 @@ hint for that is the highest; of equals, the one that is declared first.
 2. A limit that could not be kept (a provider whose price nobody knows) is refused here.
 """
 
-from clawlite.core.ledger import COST
-from clawlite.core.provider_order import RULES
+from clawlite.core.policy.ledger import COST
+from clawlite.core.providers.provider_order import RULES
 from clawlite.host.base.problems import did_you_mean, quoted
 from clawlite.host.image.image_file import encode, table
 from clawlite.host.policy import folding

@@ -1,5 +1,5 @@
 """Compile a reflex file (TOML, named by ``reflex`` in clawlite.toml) to the lists of
-clawlite/core/reflex.py.
+clawlite/core/providers/reflex.py.
 
     [[rule]]
     when = ["is the soil dry", "water [the] plants for {seconds:int} seconds"]
@@ -20,7 +20,17 @@ and as a whole argument is a slot or a field of the last result; ``{result}`` is
 import re
 import tomllib
 
-from clawlite.core.reflex import ANY, FAILED, INT, NUMBER, OPERATORS, OPTIONAL, TEXT, WORD, words
+from clawlite.core.providers.reflex import (
+    ANY,
+    FAILED,
+    INT,
+    NUMBER,
+    OPERATORS,
+    OPTIONAL,
+    TEXT,
+    WORD,
+    words,
+)
 from clawlite.host.base.problems import Problem, did_you_mean, quoted, shown
 from clawlite.host.base.toml_text import not_toml
 

@@ -2,8 +2,8 @@
 changes.
 
 What a device would only forward (model, tools with their schemas, the system prompt) is written as
-JSON here, once; the device adds the conversation (core/provider.py).  Tools that policy always
-denies are not offered to a model."""
+JSON here, once; the device adds the conversation (core/providers/provider.py).  Tools that policy
+always denies are not offered to a model."""
 
 import dataclasses
 import json
@@ -11,8 +11,8 @@ import urllib.parse
 
 from msgspec import structs
 
-from clawlite.core.oauth2 import encoded
-from clawlite.core.provider import (
+from clawlite.core.net.oauth2 import encoded
+from clawlite.core.providers.provider import (
     ANTHROPIC,
     BEARER,
     CONSTANT,
@@ -96,7 +96,7 @@ def _where(endpoint: str, path: str) -> list:
 
 
 def _oauth2(server) -> list:
-    """Return the record that ``core/oauth2.py`` reads, of a ``settings.OAuth2``."""
+    """Return the record that ``core/net/oauth2.py`` reads, of a ``settings.OAuth2``."""
     return [*_where(server.endpoint, ""), encoded(server.client_id), encoded(server.scope or "")]
 
 

@@ -1,5 +1,5 @@
 """Compile a transcript (JSON Lines, named by ``replay`` in clawlite.toml) to the lists of
-clawlite/core/replay.py.
+clawlite/core/providers/replay.py.
 
     {"user": "water the plants"}                                     begins a turn; "user" may be
     null: any text fits {"say": "", "call": [{"tool": "water", "arguments": {"seconds": 5}}]}

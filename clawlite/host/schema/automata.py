@@ -1,4 +1,4 @@
-"""Regular expressions to the tables of ``clawlite.core.automaton``.
+"""Regular expressions to the tables of ``clawlite.core.formats.automaton``.
 
 The standard library's own parser reads the pattern, ``automata_nfa`` turns its tree into states
 over UTF-8 bytes, ``automata_dfa`` makes them deterministic and small.
@@ -13,7 +13,7 @@ import re
 import warnings
 from re import _parser
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 MAX_LENGTH = 4096  # characters of a pattern
 # What the tree cannot say: where a construct that it holds begins.

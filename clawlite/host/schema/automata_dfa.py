@@ -25,7 +25,7 @@ _ACCEPT = 0  # deterministic state 0: matched, whatever follows
 
 def table(states) -> bytes:
     """Return the table of an unanchored search for *states*; layout in
-    ``clawlite.core.automaton``.
+    ``clawlite.core.formats.automaton``.
     """
     rows, final, start, cuts = _Subsets(states).determine()
     block = _minimise(rows, final)

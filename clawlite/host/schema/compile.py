@@ -1,4 +1,4 @@
-"""JSON Schema 2020-12 to the check programs of ``clawlite.core.schema``.
+"""JSON Schema 2020-12 to the check programs of ``clawlite.core.formats.schema``.
 
 Rules: 1. What a JSON value can be asked without a network is compiled; the rest is refused by name,
 with its path.

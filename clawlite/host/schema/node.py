@@ -1,5 +1,5 @@
-"""One schema object to one node of a check program; ``clawlite.core.schema`` has the table of
-operations.
+"""One schema object to one node of a check program; ``clawlite.core.formats.schema`` has the table
+of operations.
 """
 
 import difflib

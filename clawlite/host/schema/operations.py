@@ -1,4 +1,6 @@
-"""The numbers of check programs; ``clawlite.core.schema`` says what they mean, and runs them."""
+"""The numbers of check programs; ``clawlite.core.formats.schema`` says what they mean, and runs
+them.
+"""
 
 (
     OBJECT,

@@ -4,8 +4,8 @@ that survive CBOR.
 
 from decimal import Decimal
 
-from clawlite.core.errors import ClawError
-from clawlite.core.jsonvalue import show
+from clawlite.core.base.errors import ClawError
+from clawlite.core.base.jsonvalue import show
 
 _VALUE_DEPTH = 8  # arrays and objects within one value of `enum` or `const`
 _PLACES = 15  # decimal places of `multipleOf`: ten to this power is exact in a double

@@ -13,7 +13,7 @@ import os
 import time
 from pathlib import Path
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.holders import holders
 from clawlite.host.boards import boards
 from clawlite.host.sim import sim

@@ -6,7 +6,7 @@ import os
 import select
 import termios
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.serial import ports
 
 BAUD = 115200  # of a UART; USB and a pseudo-terminal have none

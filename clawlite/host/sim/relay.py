@@ -22,7 +22,7 @@ import subprocess
 import termios
 import time
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.holders import openings
 from clawlite.host.fit.stack import FUNCTIONS
 

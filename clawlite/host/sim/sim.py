@@ -16,7 +16,7 @@ import tempfile
 import threading
 import tty
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.programs import program
 from clawlite.host.boards import boards
 from clawlite.host.fit.stack import scaled

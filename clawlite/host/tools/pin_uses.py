@@ -5,13 +5,14 @@ clawlite.toml.
    module that is assigned once, is compared.
 2. ``board`` is the parameter of that name of a function, or of one around it, as long as the
    function assigns nothing to it.
-3. What is found would be refused on every call (core/pins.py), so it is a problem and no warning.
+3. What is found would be refused on every call (core/image/pins.py), so it is a problem and no
+   warning.
 """
 
 import ast
 import warnings
 
-from clawlite.core.pins import FULL
+from clawlite.core.image.pins import FULL
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted
 

@@ -4,8 +4,8 @@
 Each is valid, and each was the way in of an attack on an agent, or of a tool that took its machine
 down by accident."""
 
-from clawlite.core import defaults, profile
-from clawlite.core.policy import is_within
+from clawlite.core.image import defaults, profile
+from clawlite.core.policy.policy import is_within
 from clawlite.host.base.problems import quoted
 from clawlite.host.tools import sandboxes
 

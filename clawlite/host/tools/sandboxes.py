@@ -1,11 +1,11 @@
-"""The Sandbox of a manifest to the section of the image that core/profile.py reads.
+"""The Sandbox of a manifest to the section of the image that core/image/profile.py reads.
 
 No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): level process, every
 capability denied."""
 
-from clawlite.core import profile
-from clawlite.core.automaton import search
-from clawlite.core.policy import normalise
+from clawlite.core.formats.automaton import search
+from clawlite.core.image import profile
+from clawlite.core.policy.policy import normalise
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents import registry

@@ -1,8 +1,8 @@
 """What clawlite.toml says of web-search: the section [search]."""
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.netaddress import address_of, is_loopback
-from clawlite.core.netrules import parse_url
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Strict, Text
 

@@ -1,5 +1,5 @@
-"""The Skills of a manifest (CKP 0.2.0, 5.5) to the section of the image that core/skill.py reads
-(docs/skills.md).
+"""The Skills of a manifest (CKP 0.2.0, 5.5) to the section of the image that core/image/skill.py
+reads (docs/skills.md).
 
 1. A model begins a skill by a tool ``skill__NAME``, which only reads: rules of scope ``skill`` and
    ``all`` decide about it.
@@ -12,9 +12,9 @@
 import dataclasses
 import json
 
-from clawlite.core.image import COMPOSITE, SKILL
-from clawlite.core.profile import FULL
-from clawlite.core.skill import PREFIX
+from clawlite.core.image.image import COMPOSITE, SKILL
+from clawlite.core.image.profile import FULL
+from clawlite.core.image.skill import PREFIX
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents import registry
 from clawlite.host.models.tool import ToolSpec

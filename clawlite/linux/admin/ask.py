@@ -7,7 +7,7 @@ the message names the flag that answers it.
 import gc
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.io import signals
 from clawlite.linux.runtime.shell import now_ms
 

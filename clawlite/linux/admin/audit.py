@@ -4,10 +4,10 @@ library alone.
 
 import os
 
-from clawlite.core.errors import ClawError
-from clawlite.core.image import GUARD
-from clawlite.core.printable import printable
-from clawlite.core.scan_config import Guards
+from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import printable
+from clawlite.core.image.image import GUARD
+from clawlite.core.image.scan_config import Guards
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.audit.chain import Head, verify

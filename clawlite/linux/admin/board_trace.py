@@ -5,9 +5,9 @@ demands one, so its audit becomes one here.
 import os
 import struct
 
-from clawlite.core.errors import ClawError
-from clawlite.core.image import RULES
-from clawlite.core.policy import ACTIONS
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import RULES
+from clawlite.core.policy.policy import ACTIONS
 from clawlite.linux.audit.files import read
 from clawlite.linux.io.jsontext import dumps, loads
 

@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.files import files
 
 USAGE = {

@@ -4,9 +4,9 @@ alone.
 
 import os
 
-from clawlite.core.clock import iso8601
-from clawlite.core.errors import ClawError
-from clawlite.core.printable import printable
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import printable
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from datetime import datetime, timezone
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG
 
 PYTHON = (3, 11)

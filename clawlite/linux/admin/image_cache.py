@@ -17,8 +17,8 @@ import os
 import stat
 import sys
 
-from clawlite.core.errors import ClawError
-from clawlite.core.header import MAX_IMAGE
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.header import MAX_IMAGE
 from clawlite.linux.io.jsontext import dumps, loads
 
 FILE, FOLDER, PRESENT, PLAIN = "file", "folder", "present", "plain"  # kinds of facts

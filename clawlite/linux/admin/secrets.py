@@ -5,7 +5,7 @@ or a hidden prompt; none is ever shown.
 import os
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files

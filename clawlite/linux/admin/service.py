@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.admin import units
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.files import files

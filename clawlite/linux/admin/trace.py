@@ -7,12 +7,12 @@ was made with: over another image its numbers mean nothing."""
 
 import os
 
-from clawlite.core.calls import is_uuid
-from clawlite.core.errors import ClawError
-from clawlite.core.policy import ACTIONS
-from clawlite.core.policy_preview import condition
-from clawlite.core.printable import printable
-from clawlite.core.trace import told, why_not
+from clawlite.core.base.errors import ClawError
+from clawlite.core.base.printable import printable
+from clawlite.core.policy.policy import ACTIONS
+from clawlite.core.policy.policy_preview import condition
+from clawlite.core.policy.trace import told, why_not
+from clawlite.core.protocol.calls import is_uuid
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps, loads

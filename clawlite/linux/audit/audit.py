@@ -12,8 +12,8 @@ record, in a chain (chain.py).
 
 import time
 
-from clawlite.core.clock import iso8601
-from clawlite.core.errors import ClawError
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import mend, state_folder, tell
 from clawlite.scan.auditrecord import begins, record
 

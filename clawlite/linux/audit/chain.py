@@ -8,7 +8,7 @@ from the end, as long as the head is as it was; a head that was changed without 
 found without a note of an earlier head (``verify --anchor``): somebody who may write both made
 everything anew, or removed both."""
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.scan import auditline
 from clawlite.scan.auditline import Head, beginning, digest

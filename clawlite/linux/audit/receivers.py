@@ -12,7 +12,7 @@ import _socket
 import errno
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
 
 TIMEOUT_MS = 10000

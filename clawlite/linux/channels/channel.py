@@ -5,12 +5,12 @@ A source (cron.py, webhook.py, telegram.py, mqtt.py) has ``poll``, ``deadline``,
 ``close``; one to which the tool ``message`` may write has ``send`` too, and mqtt.py ``begins`` and
 ``recipient``."""
 
-from clawlite.core.effect import LOG, TELL
-from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied
-from clawlite.core.history import History
-from clawlite.core.image import SKILLS
-from clawlite.core.tools import PERSON
-from clawlite.core.turn import turn
+from clawlite.core.base.effect import LOG, TELL
+from clawlite.core.base.errors import ClawError, InvalidParams, PolicyDenied
+from clawlite.core.image.image import SKILLS
+from clawlite.core.turns.history import History
+from clawlite.core.turns.tools import PERSON
+from clawlite.core.turns.turn import turn
 from clawlite.linux.channels.access import ADMIN, OPEN, PAIRING, VIEWER, Access
 from clawlite.linux.channels.channel_turn import Heard, barred, calling, heard
 from clawlite.linux.channels.overlap import QUEUE, Overlap
@@ -301,7 +301,7 @@ class Channel:
         agent = self.agent
         chain, run = agent.chain(), barred(caller) if role == VIEWER else calling(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
-            from clawlite.core.skillturn import begin, typed
+            from clawlite.core.agent.skillturn import begin, typed
 
             asked = typed(agent.image, text)
             if asked and role == VIEWER:
@@ -339,7 +339,7 @@ class Channel:
 
     def announce(self, task, job: tuple):
         """Say to the admins, and to whoever asked, that *task* waits."""
-        from clawlite.core.approval import question
+        from clawlite.core.policy.approval import question
 
         asked = question(task.approval, self.now_ms(), "/show %d" % task.number)
         guard = self.agent.image.guard
@@ -370,7 +370,7 @@ class Channel:
         elif task is None or task.approval is None:
             said = "Nothing waits under that number."
         elif words[0] == "/show":
-            from clawlite.core.render import whole
+            from clawlite.core.base.render import whole
 
             said = "\n".join(whole(task.approval.tool.name, task.approval.arguments))
             guard = self.agent.image.guard

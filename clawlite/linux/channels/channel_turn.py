@@ -2,9 +2,9 @@
 bear that channel's name.
 """
 
-from clawlite.core.effect import APPROVE, ASK, LOG, OPEN, RUN, SAY, WRITE
-from clawlite.core.errors import PolicyDenied
-from clawlite.core.tools import call, known, refused
+from clawlite.core.base.effect import APPROVE, ASK, LOG, OPEN, RUN, SAY, WRITE
+from clawlite.core.base.errors import PolicyDenied
+from clawlite.core.turns.tools import call, known, refused
 
 # a tool, a connection to a provider, a skill: they may have consequences, or end the process
 ACTS = (RUN, OPEN, ASK)

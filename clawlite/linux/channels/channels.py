@@ -13,8 +13,8 @@ that it came by; only they approve.
    (docs/adr/0044).
 """
 
-from clawlite.core.errors import InvalidParams, PolicyDenied
-from clawlite.core.image import CHANNELS
+from clawlite.core.base.errors import InvalidParams, PolicyDenied
+from clawlite.core.image.image import CHANNELS
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.channels.channel import CLI, MAX_ACTOR, TRY_AGAIN_MS, Channel
 from clawlite.linux.channels.lock import ChannelLock

@@ -11,7 +11,7 @@ run, ``skip`` with none, ``all`` with one each, at most 100.
 
 from datetime import datetime, timezone
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.channels.schedule import Schedule
 
 SKIP, ONCE, ALL = range(3)

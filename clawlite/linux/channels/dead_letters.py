@@ -13,7 +13,7 @@ goes, and is told."""
 
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.channels.inbox import sync_names
 from clawlite.linux.files.files import is_sealed, sealed
 from clawlite.linux.io.jsontext import dumps, loads

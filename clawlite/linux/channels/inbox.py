@@ -26,7 +26,7 @@ import hashlib
 import os
 from collections import deque
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import (
     append_whole,
     is_sealed,

@@ -19,8 +19,8 @@ import sys
 import threading
 from collections import deque
 
-from clawlite.core.errors import ClawError
-from clawlite.core.text import decode_utf8
+from clawlite.core.base.errors import ClawError
+from clawlite.core.base.text import decode_utf8
 from clawlite.linux.channels.dead_letters import SUFFIX, DeadLetters
 from clawlite.linux.channels.inbox import MOST_TRIES, REMEMBERED, ROOM, Inbox, Item, digest_of
 from clawlite.linux.channels.overlap import QUEUE

@@ -6,7 +6,7 @@ Its CRC stands behind it (``files.sealed``); files of earlier versions have none
 
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import is_sealed, mend, sealed, tell, write_whole
 from clawlite.linux.io.jsontext import dumps, loads
 

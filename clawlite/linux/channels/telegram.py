@@ -11,8 +11,8 @@ has none, so what is taken gets a reaction."""
 
 from collections import deque
 
-from clawlite.core.errors import ClawError, ProviderError
-from clawlite.core.http1 import Response, request
+from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.net.http1 import Response, request
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores

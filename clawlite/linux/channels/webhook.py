@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import time
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.channels.seen import Seen
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.http_request import Refused, Request

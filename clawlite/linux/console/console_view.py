@@ -2,9 +2,9 @@
 
 import os
 
-from clawlite.core import effect as E
-from clawlite.core.errors import ProviderError
-from clawlite.core.printable import printable
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ProviderError
+from clawlite.core.base.printable import printable
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
 
 

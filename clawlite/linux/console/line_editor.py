@@ -16,7 +16,7 @@ kernel's editing is off.
 
 from _codecs import utf_8_decode
 
-from clawlite.core.frame import TEXT, TOO_LONG, Framer
+from clawlite.core.line.frame import TEXT, TOO_LONG, Framer
 from clawlite.linux.console.terminal_row import Row
 
 HISTORY = 500  # lines

@@ -26,7 +26,7 @@ _MIN_COLUMNS = 8
 
 
 class Terminal(Editor):
-    """Screen (screen.py) and framer (core/frame.py) in one.
+    """Screen (screen.py) and framer (core/line/frame.py) in one.
 
     wire   ``wire.Wire``
     limit  bytes that a line may have

@@ -1,8 +1,8 @@
 """What the file tools of a sandbox may reach: its mounts, its denied paths, and the names of hard
 links.
 
-1. The text of a path is normalised as policy does it (core/policy.py), so that both mean the same
-   file.  2. What counts is where
+1. The text of a path is normalised as policy does it (core/policy/policy.py), so that both mean the
+   same file.  2. What counts is where
 a path really leads (walk.py): the mount there, and the denied paths, by each name that mounts give
 them (mounts.py) and by identity (another case on a file system that ignores it).  3. Nothing but
 the mount table is remembered: a Scope is made for each call."""
@@ -10,9 +10,9 @@ the mount table is remembered: a Scope is made for each call."""
 import os
 import stat
 
-from clawlite.core import profile as P
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.policy import is_within, normalise
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.image import profile as P
+from clawlite.core.policy.policy import is_within, normalise
 from clawlite.linux.files import mounts, quota
 from clawlite.linux.files.path_walk import Found, Walk, shown
 

@@ -7,10 +7,10 @@ import errno
 import os
 from binascii import crc32
 
-from clawlite.core import image_signature
-from clawlite.core.errors import ClawError, ImageError
-from clawlite.core.header import MAGIC, MAX_IMAGE
-from clawlite.core.image import Image
+from clawlite.core.base.errors import ClawError, ImageError
+from clawlite.core.image import image_signature
+from clawlite.core.image.header import MAGIC, MAX_IMAGE
+from clawlite.core.image.image import Image
 
 KEPT = 4096  # decoded tools and rules that stay in memory: a Pi has room
 

@@ -10,7 +10,7 @@ is no change of the table."""
 import os
 import select
 
-from clawlite.core.policy import is_within
+from clawlite.core.policy.policy import is_within
 
 TABLE = "/proc/self/mountinfo"
 _MOST_READ = 65536

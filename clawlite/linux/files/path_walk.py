@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 
-from clawlite.core.errors import ClawError, SandboxDenied
+from clawlite.core.base.errors import ClawError, SandboxDenied
 
 MAX_STEPS = 1024  # components that one path may take, those of links on its way too
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

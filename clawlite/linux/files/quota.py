@@ -4,7 +4,7 @@ does.
 
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 # folders in one another that are looked into; each is an open descriptor
 MAX_DEPTH = 64

@@ -5,8 +5,8 @@ them.
 import os
 import stat
 
-from clawlite.core.image import MEMORY
-from clawlite.core.policy import is_within, normalise, virtual
+from clawlite.core.image.image import MEMORY
+from clawlite.core.policy.policy import is_within, normalise, virtual
 
 # the user and group of files that tools may write, where the agent runs as root
 NOBODY = 65534
@@ -26,7 +26,7 @@ def folder(profile, state: str, image=None) -> str:
     state = os.path.abspath(state)
     mount = None
     if profile is not None:
-        from clawlite.core.profile import workspace_mount
+        from clawlite.core.image.profile import workspace_mount
 
         mount = workspace_mount(profile.files, profile.mounts)
     if mount is None:
@@ -50,7 +50,7 @@ def _shared(image):
     """Return the first workspace store that all identities and channels share, or None."""
     if image is None or not image.size_of(MEMORY):
         return None
-    from clawlite.core.memories import GLOBAL, WORKSPACE, stores
+    from clawlite.core.image.memories import GLOBAL, WORKSPACE, stores
 
     return next(
         (store for store in stores(image) if store.type == WORKSPACE and store.scope == GLOBAL),

@@ -9,8 +9,8 @@ import fcntl
 import os
 import time
 
-from clawlite.core.errors import ClawError, ImageMismatch
-from clawlite.core.pins import FULL
+from clawlite.core.base.errors import ClawError, ImageMismatch
+from clawlite.core.image.pins import FULL
 
 PERIOD_NS = 1000000  # 1 kHz, as on a board
 _CHANNELS = {12: 0, 13: 1, 18: 0, 19: 1}

@@ -8,7 +8,7 @@ import fcntl
 import os
 import struct
 
-from clawlite.core.errors import ClawError, SandboxDenied
+from clawlite.core.base.errors import ClawError, SandboxDenied
 
 I2C_RDWR = 0x0707
 I2C_M_RD = 1

@@ -10,11 +10,11 @@ i2c-transfer, spi-transfer and one-wire-read.
 
 import _thread
 
-from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.core.header import shaped
+from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.image.header import shaped
 
 I2C, SPI, ONE_WIRE = range(3)  # host/tools/buses.py, KINDS
-SHAPE = (str, 3, 256, 256, 4, 1 << 30, [128], [str], [None, bytes])  # core/header.py
+SHAPE = (str, 3, 256, 256, 4, 1 << 30, [128], [str], [None, bytes])  # core/image/header.py
 _KINDS = ("i2c", "spi", "one-wire")
 _POLL_MS = 2
 _MODEL = "/proc/device-tree/model"

@@ -12,7 +12,7 @@ import fcntl
 import os
 import struct
 
-from clawlite.core.errors import ClawError, ImageMismatch
+from clawlite.core.base.errors import ClawError, ImageMismatch
 
 CHIPINFO = 0x8044B401  # GPIO_GET_CHIPINFO_IOCTL
 LINEINFO = 0xC100B405  # GPIO_V2_GET_LINEINFO_IOCTL

@@ -2,11 +2,11 @@
 has, those of buses where an image declares some, and ``message``, which goes by the agent's own
 channels."""
 
-from clawlite.core.builtin import HANDLERS
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.handlers import Handlers
-from clawlite.core.image import LOCAL, PINS
-from clawlite.core.pins import SimulatedPins
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.image.image import LOCAL, PINS
+from clawlite.core.image.pins import SimulatedPins
+from clawlite.core.turns.builtin import HANDLERS
+from clawlite.core.turns.handlers import Handlers
 from clawlite.linux.io.stdio import now_ms
 
 

@@ -10,9 +10,18 @@ outputs safe.
 
 import sys
 
-from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.core.handlers import Handlers
-from clawlite.core.pins import ADC, FULL, KINDS, OUTPUT, PULL_DOWN, PULL_UP, PWM, SimulatedPins
+from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.image.pins import (
+    ADC,
+    FULL,
+    KINDS,
+    OUTPUT,
+    PULL_DOWN,
+    PULL_UP,
+    PWM,
+    SimulatedPins,
+)
+from clawlite.core.turns.handlers import Handlers
 
 
 def bank_of(rows: list, now_ms):
@@ -23,7 +32,7 @@ def bank_of(rows: list, now_ms):
 
 
 class Pins:
-    """Real pins: the contract of core/pins.py.
+    """Real pins: the contract of core/image/pins.py.
 
     rows    as for ``SimulatedPins``; how a pin is simulated is of no use here
     kernel  ``gpio.Kernel``

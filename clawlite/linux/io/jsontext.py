@@ -12,7 +12,7 @@
 4. Describing an error costs more than finding it: only then is ``json.decoder`` imported.
 """
 
-from clawlite.core.errors import ParseError
+from clawlite.core.base.errors import ParseError
 
 MAX_DEPTH = 32  # arrays and objects open at once
 MAX_NUMBER = 40  # characters of a number

@@ -14,7 +14,7 @@ try:
 except ImportError:
     import signal
 
-from clawlite.core import handlers
+from clawlite.core.turns import handlers
 
 # What has come: read by all, written here.
 state = {

@@ -11,7 +11,7 @@ import stat
 import sys
 from time import monotonic_ns
 
-from clawlite.core.frame import Framer
+from clawlite.core.line.frame import Framer
 
 MAX_LINE = 1048576  # bytes of one record or line
 _PIECE = 4096

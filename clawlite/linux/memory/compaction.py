@@ -7,8 +7,8 @@ its commits.
     compact  strategy                      -> (entries before, entries after)
 """
 
-from clawlite.core.errors import StoreError
-from clawlite.core.memories import CONVERSATION, SEMANTIC, TRUNCATE
+from clawlite.core.base.errors import StoreError
+from clawlite.core.image.memories import CONVERSATION, SEMANTIC, TRUNCATE
 
 WINDOW = 1000  # entries that a compaction leaves where the store names no number
 SEARCHED = (CONVERSATION, SEMANTIC)

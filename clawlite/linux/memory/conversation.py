@@ -1,5 +1,5 @@
 """What comes around a turn on Linux: context files before it, and the console's conversation in its
-store (core/conversation.py).
+store (core/memory/conversation.py).
 
 Context files (Identity.context_files) are read when a turn begins: what memory-write wrote, the one
 in the workspace, where a tool may write it, else the maker's beside the image.  What is not there
@@ -7,10 +7,10 @@ is left out."""
 
 import os
 
-from clawlite.core.conversation import MAX_MESSAGES, keep, restore
-from clawlite.core.errors import ClawError
-from clawlite.core.memories import SUMMARIZE, ask
-from clawlite.core.turn import Message
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.memories import SUMMARIZE, ask
+from clawlite.core.memory.conversation import MAX_MESSAGES, keep, restore
+from clawlite.core.turns.turn import Message
 from clawlite.linux.memory.workspace_store import read_below
 
 MAX_FILE, MAX_FILES = 16384, 32768  # bytes that are read of a context file, and of all of them

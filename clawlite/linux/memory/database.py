@@ -23,7 +23,7 @@
 import os
 from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
 
-from clawlite.core.errors import QueryFailed, StoreError
+from clawlite.core.base.errors import QueryFailed, StoreError
 from clawlite.linux.files.files import FAULTY, mend, state_folder, tell_replaced
 
 FILE = "memory.db"

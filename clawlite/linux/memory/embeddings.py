@@ -5,7 +5,7 @@
     openai-compatible form
 
 1. A request is one of the provider's: its limits, its meter, its secret, its attempts, its
-   connection (core/provider.py).
+   connection (core/providers/provider.py).
 2. A provider that fails takes nothing from a store that is also searched by words: what it has to
    say is the answer's ``notice``, the entries have no vector, and words find them.  Of a store that
    is searched by vectors alone it is the request's error.
@@ -15,11 +15,11 @@
    is known all the same: only what the caller sent tells one from another.
 """
 
-from clawlite.core.effect import SLEEP, TELL
-from clawlite.core.errors import ClawError, ProviderError, QuotaExceeded
-from clawlite.core.exchange import exchange, head, refused, without
-from clawlite.core.memories import VECTOR, ask
-from clawlite.core.provider import KEY_HEADER, NONE, Provider
+from clawlite.core.base.effect import SLEEP, TELL
+from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
+from clawlite.core.image.memories import VECTOR, ask
+from clawlite.core.net.exchange import exchange, head, refused, without
+from clawlite.core.providers.provider import KEY_HEADER, NONE, Provider
 
 MAX_TEXTS = 64  # of one request to the provider
 # requests to a part that has all its vectors, until it is looked at again

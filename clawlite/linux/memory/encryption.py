@@ -22,7 +22,7 @@ import hmac
 import os
 from binascii import unhexlify
 
-from clawlite.core.errors import ClawError, StoreError
+from clawlite.core.base.errors import ClawError, StoreError
 
 MAX_OPENED = 5000  # entries of a place that a question looks at
 _NONCE = 12

@@ -1,7 +1,7 @@
 """What an entry of a request says, as all stores see it."""
 
-from clawlite.core.errors import InvalidParams
-from clawlite.core.render import canonical
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.base.render import canonical
 
 MAX_CONTENT = 262144  # bytes of one entry
 

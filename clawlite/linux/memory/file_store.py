@@ -8,9 +8,9 @@ jsonl.py.
 
 from binascii import crc32
 
-from clawlite.core.clock import iso8601
-from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
-from clawlite.core.memories import SUMMARIZE, TRUNCATE
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, unexpected
+from clawlite.core.image.memories import SUMMARIZE, TRUNCATE
 from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import REACH, SUMMARY_ENTRIES, SUMMARY_LEAST, WINDOW, notes
 from clawlite.linux.memory.database import failure

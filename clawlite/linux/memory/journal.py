@@ -22,9 +22,9 @@ import struct
 from binascii import crc32
 from errno import ENOSPC
 
-from clawlite.core.cbor import decode
-from clawlite.core.encoder import encode
-from clawlite.core.errors import CBORError
+from clawlite.core.base.errors import CBORError
+from clawlite.core.formats.cbor import decode
+from clawlite.core.formats.encoder import encode
 from clawlite.linux.memory.database import lasting_folder, sync_folder
 from clawlite.linux.memory.partitions import BITS
 

@@ -27,7 +27,7 @@ from binascii import crc32
 from errno import ENOSPC
 from stat import S_ISREG
 
-from clawlite.core.errors import ClawError, InvalidParams, StoreError
+from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
 from clawlite.linux.files.files import tell
 from clawlite.linux.memory.database import lasting_folder, sync_folder
 from clawlite.linux.memory.partitions import KEPT_MS

@@ -13,8 +13,8 @@ import _thread
 import os
 import time
 
-from clawlite.core.errors import StoreError, unexpected
-from clawlite.core.memories import WORKSPACE
+from clawlite.core.base.errors import StoreError, unexpected
+from clawlite.core.image.memories import WORKSPACE
 from clawlite.linux.files.files import state_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database, folder_of

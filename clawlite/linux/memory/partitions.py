@@ -11,8 +11,8 @@
    without a clock brings nothing back, and the first time that is set takes nothing away.
 """
 
-from clawlite.core.errors import StoreError
-from clawlite.core.memories import KEY_VALUE
+from clawlite.core.base.errors import StoreError
+from clawlite.core.image.memories import KEY_VALUE
 
 BITS = 40
 MAX_PLACES = 4096  # of one store

@@ -6,8 +6,8 @@ by stores.py.
                                           "first" the oldest of them
 """
 
-from clawlite.core.clock import iso8601
-from clawlite.core.memories import KEY_VALUE, WORKSPACE
+from clawlite.core.base.clock import iso8601
+from clawlite.core.image.memories import KEY_VALUE, WORKSPACE
 from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import SEARCHED
 

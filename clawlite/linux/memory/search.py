@@ -14,8 +14,8 @@ from math import hypot, log
 from operator import mul
 from unicodedata import combining, normalize
 
-from clawlite.core.errors import QueryFailed
-from clawlite.core.memories import FTS, LINEAR, VECTOR
+from clawlite.core.base.errors import QueryFailed
+from clawlite.core.image.memories import FTS, LINEAR, VECTOR
 from clawlite.linux.memory.encryption import MAX_OPENED
 
 MAX_WORDS = 12  # of a query

@@ -1,5 +1,5 @@
-"""What the memory does with a request (core/memories.py): the verbs, over one database, in one
-thread.
+"""What the memory does with a request (core/image/memories.py): the verbs, over one database, in
+one thread.
 
     store    (request_id or None, entries[, {place of an entry: its vector}]) -> {"stored", "ids"},
              and "is_full" when it should be compacted
@@ -18,8 +18,8 @@ thread.
 
 from binascii import crc32
 
-from clawlite.core.errors import ClawError, InvalidParams, StoreError, unexpected
-from clawlite.core.memories import CONVERSATION, KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
+from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, unexpected
+from clawlite.core.image.memories import CONVERSATION, KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
 from clawlite.linux.memory import search
 from clawlite.linux.memory.backfill import Lacking
 from clawlite.linux.memory.compaction import REACH, SEARCHED, WINDOW, Compaction

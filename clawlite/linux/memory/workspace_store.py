@@ -16,7 +16,7 @@ import os
 from errno import EINVAL
 from stat import S_ISREG
 
-from clawlite.core.errors import InvalidParams, StoreError
+from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.linux.files import quota
 from clawlite.linux.memory.database import lasting_folder
 

@@ -16,7 +16,7 @@ never blocks.
 import _thread
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.net.stream import Cancelled, Failure, Stream, checked
 
 UNREAD = 262144  # bytes of one connection that may wait to be polled

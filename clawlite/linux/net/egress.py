@@ -2,8 +2,8 @@
 under the same rules.
 
 1. The child is in a network of nothing but this socket; names are looked up and connections made
-   here, in the agent's network, by the functions that decide for ``web-fetch`` (core/netrules.py),
-   and only to addresses that were judged.
+   here, in the agent's network, by the functions that decide for ``web-fetch``
+   (core/net/netrules.py), and only to addresses that were judged.
 2. CONNECT (RFC 9110, 9.3.6) carries any protocol to any port of an allowed host; http takes one
    request per connection, whose Host is the URL's (RFC 9112, 3.2.2), so that an allowed server is
    not asked for another's pages.
@@ -17,8 +17,8 @@ import _thread
 import os
 import select
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.netrules import (
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net.netrules import (
     authority,
     decide_addresses,
     decide_host,

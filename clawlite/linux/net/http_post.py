@@ -6,9 +6,9 @@ import os
 import select
 import time
 
-from clawlite.core.errors import ClawError
-from clawlite.core.http1 import Response, request
-from clawlite.core.netrules import authority, parse_url
+from clawlite.core.base.errors import ClawError
+from clawlite.core.net.http1 import Response, request
+from clawlite.core.net.netrules import authority, parse_url
 from clawlite.linux.net.connections import Connections
 
 

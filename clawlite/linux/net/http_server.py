@@ -19,7 +19,7 @@ import select
 import socket
 from time import monotonic
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.net.http_request import Refused, Request, answer
 
 MOST = 64

@@ -14,12 +14,12 @@ import os
 import select
 import sys
 
-from clawlite.core.effect import SEND
-from clawlite.core.errors import ClawError, ImageError, InvalidRequest
-from clawlite.core.frame import TOO_LONG
-from clawlite.core.header import MAGIC, MAX_IMAGE
-from clawlite.core.lifecycle import INIT
-from clawlite.core.session import Session
+from clawlite.core.agent.lifecycle import INIT
+from clawlite.core.base.effect import SEND
+from clawlite.core.base.errors import ClawError, ImageError, InvalidRequest
+from clawlite.core.image.header import MAGIC, MAX_IMAGE
+from clawlite.core.line.frame import TOO_LONG
+from clawlite.core.protocol.session import Session
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads

@@ -6,11 +6,11 @@ while nothing stands before them.
 comes joins them, so that all of it comes in its order.  3. Lines are split all at once; what is not
 plain goes to the framer."""
 
-from clawlite.core.effect import KEEP, LOG
-from clawlite.core.errors import ClawError, unexpected
-from clawlite.core.image import HAS_SIDE_EFFECTS
-from clawlite.core.policy import ACTIONS
-from clawlite.core.tools import refused, result_of
+from clawlite.core.base.effect import KEEP, LOG
+from clawlite.core.base.errors import ClawError, unexpected
+from clawlite.core.image.image import HAS_SIDE_EFFECTS
+from clawlite.core.policy.policy import ACTIONS
+from clawlite.core.turns.tools import refused, result_of
 from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import answer
 from clawlite.linux.io.stdio import now_ms
@@ -138,7 +138,7 @@ class Straight:
             return None, self._now_ms
         # a turn may want its next tool before the loop sees the signal
         if state["terminated"]:
-            from clawlite.core.idempotency_journal import not_run
+            from clawlite.core.idempotency.idempotency_journal import not_run
 
             return (False, not_run("the agent is ending", "send it to the next one")), self._now_ms
         state["leave"], state["inside"] = self._leave, True  # as in signals.interruptible

@@ -1,8 +1,8 @@
 """Does an object of plain members fit its schema?  A proof in one loop, for the tools that are
 called most.
 
-1. ``fits`` says yes or nothing: what it cannot prove, ``clawlite.core.schema.check`` decides, and
-   says what is wrong.
+1. ``fits`` says yes or nothing: what it cannot prove, ``clawlite.core.formats.schema.check``
+   decides, and says what is wrong.
 2. Plain is a member of one type, with bounds or a list of strings at most; 1.0 as an integer is
    left to ``check``.
 3. A pattern is proven for texts of the bytes that leave its automaton where it starts, where that
@@ -11,9 +11,16 @@ called most.
 
 from math import nextafter
 
-from clawlite.core import policy
-from clawlite.core.errors import ImageError
-from clawlite.core.image import GENERATOR, HAS_SIDE_EFFECTS, IDEMPOTENT, OBSERVER, READ_ONLY, SKILL
+from clawlite.core.base.errors import ImageError
+from clawlite.core.image.image import (
+    GENERATOR,
+    HAS_SIDE_EFFECTS,
+    IDEMPOTENT,
+    OBSERVER,
+    READ_ONLY,
+    SKILL,
+)
+from clawlite.core.policy import policy
 
 
 class _All:
@@ -25,7 +32,7 @@ class _All:
 
 _TYPES = {1: (str,), 2: (bool,), 4: (int,), 12: (int, float), 64: (type(None),), 127: _All()}
 _LENGTH, _NUMBER, _CHOICE = 1, 2, 3
-# operation of core/schema.py -> what it bounds
+# operation of core/formats/schema.py -> what it bounds
 _BOUNDS = {
     11: (_LENGTH, 0),
     12: (_LENGTH, 1),
@@ -67,8 +74,8 @@ def settled(image, tool) -> bool:
 
 
 def proof(program, automata):
-    """Return function(dict) -> bool, True only when the value fits *program* (core/schema.py); None
-    where there is none.
+    """Return function(dict) -> bool, True only when the value fits *program*
+    (core/formats/schema.py); None where there is none.
 
     automata  function(index) -> table, ``Image.automaton``
     """
@@ -120,7 +127,7 @@ def _row(node, automata):
 
 def _harmless(automata, index: int):
     """Return the bytes that leave automaton *index* in the state it starts in
-    (core/automaton.py), or None where that is no match.
+    (core/formats/automaton.py), or None where that is no match.
     """
     try:
         table = automata(index)

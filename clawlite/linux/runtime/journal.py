@@ -1,5 +1,5 @@
-"""What calls and approvals leave behind (core/idempotency_record.py): ``calls.journal`` in the
-agent's state folder, append-only.
+"""What calls and approvals leave behind (core/idempotency/idempotency_record.py): ``calls.journal``
+in the agent's state folder, append-only.
 
 1. Kill-safe: a record is one write(2), and what write has returned for survives ``kill -9``.  Not
    power-safe: nothing is synced.
@@ -17,8 +17,8 @@ import fcntl
 import os
 import time
 
-from clawlite.core.errors import ClawError
-from clawlite.core.idempotency_record import (
+from clawlite.core.base.errors import ClawError
+from clawlite.core.idempotency.idempotency_record import (
     BEGIN,
     END,
     KEPT_S,

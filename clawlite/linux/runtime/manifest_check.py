@@ -10,7 +10,7 @@
 Source  CKP 0.2.0, 6; claw.schema.json 0.3.0.
 """
 
-from clawlite.core.errors import ImageError
+from clawlite.core.base.errors import ImageError
 from clawlite.linux.io.jsontext import dumps
 
 _TOP = ("claw", "kind", "metadata", "spec")

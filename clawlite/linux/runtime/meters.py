@@ -10,9 +10,9 @@ import fcntl
 import os
 import time
 
-from clawlite.core.errors import ClawError
-from clawlite.core.image import PROVIDERS
-from clawlite.core.ledger import CALLS, Ledger, add
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import PROVIDERS
+from clawlite.core.policy.ledger import CALLS, Ledger, add
 from clawlite.linux.files.files import state_folder, write_whole
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -20,7 +20,7 @@ MAX_FILE = 65536
 
 
 def meter(agent, now_ms):
-    """Return the meter of *agent* (core/ledger.py), made when it is first asked for.
+    """Return the meter of *agent* (core/policy/ledger.py), made when it is first asked for.
 
     now_ms  function -> monotonic ms
     """
@@ -41,7 +41,7 @@ class _Meters:
             return now_ms(), int(time.time())
 
         if agent.image.size_of(PROVIDERS):
-            from clawlite.core.meter import Meter
+            from clawlite.core.policy.meter import Meter
 
             meter = Meter(
                 clock,
@@ -98,7 +98,7 @@ class Counted:
         return self._spent
 
     def add(self, entries: list) -> bool:
-        """Add *entries* (core/ledger.py); return False when a limit does not admit them."""
+        """Add *entries* (core/policy/ledger.py); return False when a limit does not admit them."""
         if self._broken:
             return add(self._spent, entries)
         lock = counted = None

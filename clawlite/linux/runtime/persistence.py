@@ -3,7 +3,7 @@ when there is something in it, and the memory, which is loaded when it is first 
 
 import os
 
-from clawlite.core.image import CONTEXT, MEMORY
+from clawlite.core.image.image import CONTEXT, MEMORY
 from clawlite.linux.files.files import state_folder
 
 MAX_IDS = 4096  # calls of an operator that are remembered
@@ -34,7 +34,7 @@ class Kept:
         console.
         """
         if self._exists():
-            from clawlite.core.approval import restarted
+            from clawlite.core.policy.approval import restarted
 
             restarted(self._agent, self._open().waiting(), says)
 
@@ -54,7 +54,7 @@ class Kept:
     def memories(self):
         """Return the methods of the agent's stores (memory_methods.py)."""
         if self._memories is None:
-            from clawlite.core.memory_methods import Memories
+            from clawlite.core.memory.memory_methods import Memories
 
             self._memories = Memories(self._agent, self._embed)
         return self._memories
@@ -72,7 +72,7 @@ class Kept:
 
         channel  NAME/ACTOR of a channel, whose conversation it is; "" for the console's
         """
-        from clawlite.core.conversation import store_of
+        from clawlite.core.memory.conversation import store_of
         from clawlite.linux.memory.conversation import lasting, preface
 
         image = self._agent.image

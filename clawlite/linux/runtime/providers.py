@@ -3,9 +3,9 @@
 Loaded for images that require ``http`` or ``https`` alone.
 """
 
-from clawlite.core import effect as E
-from clawlite.core.errors import ClawError, ProviderError
-from clawlite.core.image import NETWORK, WIRE
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.image.image import NETWORK, WIRE
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.runtime.meters import meter
 

@@ -4,7 +4,7 @@
 
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
 
 

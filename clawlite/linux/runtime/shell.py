@@ -1,7 +1,7 @@
 """The shell around the core on Linux: one loop over stdio, signals and the clock.
 
-It carries effects out (core/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one the
-program; SIGTERM, SIGHUP and the end of input end it in order.  An operator's calls have
+It carries effects out (core/base/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one
+the program; SIGTERM, SIGHUP and the end of input end it in order.  An operator's calls have
 ``LEAVE_MS`` then, and each is answered.  However it ends, every handler under way is closed (pump
 off, valve shut)."""
 
@@ -9,13 +9,13 @@ import gc
 import os
 import time
 
-from clawlite.core import effect as E
-from clawlite.core.agent import Agent
-from clawlite.core.clock import iso8601
-from clawlite.core.frame import TEXT, TOO_LONG
-from clawlite.core.image import CHANNELS, GUARD, LOCAL, PROVIDERS, TELEMETRY
-from clawlite.core.session import Session
-from clawlite.core.text import decode_utf8
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base import effect as E
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.text import decode_utf8
+from clawlite.core.image.image import CHANNELS, GUARD, LOCAL, PROVIDERS, TELEMETRY
+from clawlite.core.line.frame import TEXT, TOO_LONG
+from clawlite.core.protocol.session import Session
 from clawlite.linux.console.screen import Screen
 from clawlite.linux.files import workspace
 from clawlite.linux.files.files import Log, state_folder
@@ -100,7 +100,7 @@ class Shell:
         self.answer_only = False
         self.console = self.people = self.channels = None
         if not operator:
-            from clawlite.core.console import Console
+            from clawlite.core.protocol.console import Console
             from clawlite.linux.console.console_view import People
 
             self.console = Console(self.agent, not self.terminal)
@@ -161,7 +161,7 @@ class Shell:
 
     def isolate(self):
         """Load what runs tools elsewhere than in this process."""
-        from clawlite.core.profile import profile_of
+        from clawlite.core.image.profile import profile_of
         from clawlite.linux.tools.dispatch import Work
 
         image = self.agent.image

@@ -13,10 +13,10 @@ section 8; docs/adr/0013).
 import os
 import sys
 
-from clawlite.core.effect import LOG
-from clawlite.core.errors import ClawError
-from clawlite.core.image import MEMORY, WORLDS
-from clawlite.core.lifecycle import ERROR, INIT, STOPPED
+from clawlite.core.agent.lifecycle import ERROR, INIT, STOPPED
+from clawlite.core.base.effect import LOG
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import MEMORY, WORLDS
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.tools import user_tools
 
@@ -62,7 +62,7 @@ class Starting:
         if self._needs_mqtt:
             check_mqtt()
         if self._remembers:
-            from clawlite.core.memories import stores
+            from clawlite.core.image.memories import stores
             from clawlite.linux.memory.database import check_folder, folder_of
 
             name = self._shell.agent.image.agent.name

@@ -14,7 +14,7 @@ import marshal
 import os
 import sys
 
-from clawlite.core.errors import ParseError
+from clawlite.core.base.errors import ParseError
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import namespaces, probe, seccomp, spawn, supervisor, syscalls
 from clawlite.linux.sandbox.plan import PATH

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 
-from clawlite.core.errors import ClawError, SandboxDenied
+from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import landlock, limits, namespaces, seccomp, syscalls
 from clawlite.linux.sandbox import plan as plans

@@ -20,7 +20,7 @@ import os
 import select
 import sys
 
-from clawlite.core.errors import (
+from clawlite.core.base.errors import (
     ClawError,
     Denied,
     InvalidParams,
@@ -30,7 +30,7 @@ from clawlite.core.errors import (
     SandboxDenied,
     ToolTimeout,
 )
-from clawlite.core.handlers import question
+from clawlite.core.turns.handlers import question
 from clawlite.linux.files.workspace import NOBODY
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import now_ms as clock
@@ -523,7 +523,7 @@ class Engine:
 
 
 def _not_run(message: str, hint: str):
-    from clawlite.core.idempotency_journal import not_run
+    from clawlite.core.idempotency.idempotency_journal import not_run
 
     return not_run(message, hint)
 

@@ -9,7 +9,7 @@ nobody else's to read."""
 import marshal
 import sys
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 
 class Command:

@@ -5,7 +5,7 @@ and what one call costs.
 import select
 from time import monotonic_ns
 
-from clawlite.core.profile import PROCESS, Profile
+from clawlite.core.image.profile import PROCESS, Profile
 from clawlite.linux.sandbox.jobs import Command
 from clawlite.linux.sandbox.limits import KEEPERS, OPEN_FILES
 

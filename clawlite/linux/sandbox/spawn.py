@@ -8,7 +8,7 @@ import os
 import select
 import sys
 
-from clawlite.core.errors import SandboxDenied
+from clawlite.core.base.errors import SandboxDenied
 from clawlite.linux.sandbox.plan import PATH, python_folders
 
 CLOSE_MS = 3000

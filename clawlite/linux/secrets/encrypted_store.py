@@ -15,7 +15,7 @@ import binascii
 import os
 import stat
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 
 MAGIC = b"clawlite aes-256-gcm 1\n"
 VARIABLE = "CLAWLITE_SECRETS_KEY_FILE"

@@ -15,8 +15,8 @@ write.
 import os
 import stat
 
-from clawlite.core.errors import ClawError
-from clawlite.core.text import decode_utf8
+from clawlite.core.base.errors import ClawError
+from clawlite.core.base.text import decode_utf8
 from clawlite.linux.files.files import state_folder, write_whole
 from clawlite.linux.secrets import encrypted_store
 

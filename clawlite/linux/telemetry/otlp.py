@@ -6,7 +6,7 @@ in /v1/traces, /v1/logs or /v1/metrics, and each kind goes to its own beside it.
 
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.telemetry.event import BOUNDS_MS, shown
 

@@ -11,10 +11,10 @@ redacted, and metrics.
 
 import time
 
-from clawlite.core import effect as E
-from clawlite.core.clock import iso8601
-from clawlite.core.image import TELEMETRY
-from clawlite.core.render import canonical
+from clawlite.core.base import effect as E
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.render import canonical
+from clawlite.core.image.image import TELEMETRY
 from clawlite.linux.telemetry.event import BOUNDS_MS
 
 PLACEHOLDER = "[REDACTED]"
@@ -45,13 +45,13 @@ _FIELDS = {
     ),
     "lifecycle.transition": ("from", "to", "duration_ms"),
 }
-# core/header.py
+# core/image/header.py
 _SHAPE = ([(5, str, str, -(1 << 32), -(1 << 32))], [str], [str], float, bool, bool)
 
 
 def telemetry_of(agent, now_ms):
     """Return the ``Telemetry`` that the image of *agent* declares.  Raises ``ImageError``."""
-    from clawlite.core.header import shaped
+    from clawlite.core.image.header import shaped
 
     return Telemetry(shaped(agent.image.section(TELEMETRY), _SHAPE, "the telemetry"), agent, now_ms)
 
@@ -114,7 +114,7 @@ class Telemetry:
         return tapped
 
     def watch(self, meter):
-        """Count the tokens that *meter* (core/meter.py) is told of."""
+        """Count the tokens that *meter* (core/policy/meter.py) is told of."""
         spend = meter.spend
 
         def told(provider, read: int, written: int) -> list:

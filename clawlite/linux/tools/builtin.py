@@ -13,8 +13,8 @@ A command that ends with another code than 0 is a result that says so; what a ru
 
 import os
 
-from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.core.profile import DENY, NONE, UNRESTRICTED
+from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.image.profile import DENY, NONE, UNRESTRICTED
 
 FILES = ("read-file", "write-file", "edit-file", "list-directory")
 SHELLS = ("exec-shell", "spawn")
@@ -128,7 +128,7 @@ class Builtins:
         argv = command_of(name, arguments, self._profile, self._automaton)
         if name == "spawn":
             if len(self._spawned) >= MAX_SPAWNED:
-                from clawlite.core.idempotency_journal import not_run
+                from clawlite.core.idempotency.idempotency_journal import not_run
 
                 raise not_run(
                     "%d programs run already; wait until one of them has ended" % MAX_SPAWNED,

@@ -1,24 +1,24 @@
 """Where tools run on Linux: in this process, in the sandbox, or on a connection (docs/adr/0018).
 
-    functions of tools.py     level none: here (core/handlers.py); level process: a child of the
-                              sandbox for each call
+    functions of tools.py     level none: here (core/turns/handlers.py); level process: a child of
+                              the sandbox for each call
     files, shells, memory     builtin.py says which of both
     web                       on a connection of this process, under the sandbox's network rules
                               (fetch.py)
     pins, buses, message      here, on every level: they are this program's own code, and touch
                               nothing but what is declared
 
-It speaks as core/handlers.py does, so that the shell knows one of them.
+It speaks as core/turns/handlers.py does, so that the shell knows one of them.
 """
 
 import os
 
-from clawlite.core.defaults import undeclared
-from clawlite.core.errors import ClawError
-from clawlite.core.header import shaped
-from clawlite.core.image import GENERATOR, HAS_BOARD, MAKER
-from clawlite.core.policy import paths_of
-from clawlite.core.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.defaults import undeclared
+from clawlite.core.image.header import shaped
+from clawlite.core.image.image import GENERATOR, HAS_BOARD, MAKER
+from clawlite.core.image.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
+from clawlite.core.policy.policy import paths_of
 from clawlite.linux.files.workspace import hidden, make, store_behind
 from clawlite.linux.hardware import buses
 from clawlite.linux.secrets.credentials import Credentials
@@ -26,7 +26,7 @@ from clawlite.linux.secrets.credentials import Credentials
 PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
 WEB = ("web-fetch", "web-search")
-# core/header.py
+# core/image/header.py
 _LOCAL = (
     [str],
     [str],
@@ -212,7 +212,7 @@ class Work:
 
     def poll(self, now_ms: int) -> list:
         """Step what is due; return [(task, outcome), ...] of what has ended, or asks
-        (core/handlers.py).
+        (core/turns/handlers.py).
         """
         ended = self._handlers.poll(now_ms) if self._handlers.is_busy else []
         if self._jobs:

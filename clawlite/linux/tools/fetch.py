@@ -1,8 +1,8 @@
 """``web-fetch`` and ``web-search``: requests of tools, under the network rules of a sandbox, beside
 the loop.
 
-1. Each hop is decided from the start (core/netrules.py): its URL, its host, every address, and that
-   address is connected to.
+1. Each hop is decided from the start (core/net/netrules.py): its URL, its host, every address, and
+   that address is connected to.
 2. When scheme, host or port change, only headers that mean nothing to the server's trust go along;
    credentials that the runtime adds never come back, not even when a redirect leads home again.
 3. The runtime's credentials go to exactly their host, over https or to this machine.
@@ -10,10 +10,16 @@ the loop.
    ``SandboxDenied``.
 """
 
-from clawlite.core.errors import ClawError, InvalidParams, ProviderError, SandboxDenied, ToolTimeout
-from clawlite.core.http1 import Response, request
-from clawlite.core.netaddress import address_of, is_loopback
-from clawlite.core.netrules import authority, decide_addresses, decide_host, parse_url, refusal
+from clawlite.core.base.errors import (
+    ClawError,
+    InvalidParams,
+    ProviderError,
+    SandboxDenied,
+    ToolTimeout,
+)
+from clawlite.core.net.http1 import Response, request
+from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.core.net.netrules import authority, decide_addresses, decide_host, parse_url, refusal
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.tools import fetch_page, fetch_search
 
@@ -124,7 +130,7 @@ class Fetcher:
         limit = min(MAX_BODY, profile.max_output_bytes or MAX_BODY)
         try:
             if len(self._running) >= MAX_AT_ONCE:
-                from clawlite.core.idempotency_journal import not_run
+                from clawlite.core.idempotency.idempotency_journal import not_run
 
                 raise not_run(
                     "%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE),

@@ -3,8 +3,8 @@
 A result is a few lines of the answer's head, a blank line, and the text.  What is no text is
 refused, never shown broken."""
 
-from clawlite.core.errors import ClawError
-from clawlite.core.netrules import authority
+from clawlite.core.base.errors import ClawError
+from clawlite.core.net.netrules import authority
 
 _TOLD = (
     "content-type",

@@ -5,8 +5,8 @@ SearXNG (``/search?format=json&q={query}``) and the usual search services are un
 objects, each with a title, a URL and a text.
 """
 
-from clawlite.core.errors import ClawError, ParseError
-from clawlite.core.netrules import parse_url
+from clawlite.core.base.errors import ClawError, ParseError
+from clawlite.core.net.netrules import parse_url
 from clawlite.linux.io.jsontext import loads
 
 MAX_ANSWER = 2097152  # bytes

@@ -10,8 +10,8 @@ child and in the agent (level none)."""
 import os
 import stat
 
-from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.core.text import decode_utf8
+from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.base.text import decode_utf8
 from clawlite.linux.files import mounts
 from clawlite.linux.files.file_scope import Scope
 from clawlite.linux.files.path_walk import read_only, shown

@@ -12,8 +12,8 @@ request for each piece of what a tool returned.
 
 import os
 
-from clawlite.core.effect import ASK
-from clawlite.core.scan_config import DATA, ORDERS, UNCLEAR
+from clawlite.core.base.effect import ASK
+from clawlite.core.image.scan_config import DATA, ORDERS, UNCLEAR
 
 LEAST = 8  # characters: shorter texts give no orders
 PIECE, MOST_PIECES = 12000, 6  # characters of one request, and requests of one text

@@ -7,8 +7,8 @@ one write under a lock; replacing is a rename."""
 import fcntl
 import os
 
-from clawlite.core.errors import ClawError
-from clawlite.core.text import decode_utf8
+from clawlite.core.base.errors import ClawError
+from clawlite.core.base.text import decode_utf8
 
 FILE = "MEMORY.md"
 MAX_MEMORY = 1048576  # bytes of the file

@@ -3,14 +3,14 @@
 
 The kernel keeps the function inside whatever it is told; but a call whose arguments already say
 that it cannot work is refused by name, -32010, before anything runs.  Arguments are known by their
-names, as policies know them: paths (core/policy.py, ``path_within``), ``url`` and ``*_url``,
+names, as policies know them: paths (core/policy/policy.py, ``path_within``), ``url`` and ``*_url``,
 ``command``."""
 
-from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.core.image import READ_ONLY
-from clawlite.core.netrules import decide_host, parse_url
-from clawlite.core.policy import normalise, virtual
-from clawlite.core.profile import DENY, UNRESTRICTED
+from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.image.image import READ_ONLY
+from clawlite.core.image.profile import DENY, UNRESTRICTED
+from clawlite.core.net.netrules import decide_host, parse_url
+from clawlite.core.policy.policy import normalise, virtual
 
 
 def check(

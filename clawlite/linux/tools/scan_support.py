@@ -9,7 +9,7 @@ model to ask.
 
 import os
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.secrets import secrets
 from clawlite.scan.guard import Guard
 

@@ -17,8 +17,8 @@ Each step passes the text once and grows it by a constant at most: the time is l
 import re
 from posixpath import normpath
 
-from clawlite.core.automaton import search
-from clawlite.core.errors import SandboxDenied
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.formats.automaton import search
 
 _MAX_DEPTH = 3  # texts for a shell in texts for a shell
 # In words, characters that are data are others, of private use, until a shell gets the word.

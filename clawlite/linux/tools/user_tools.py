@@ -5,7 +5,7 @@ runs is what was checked."""
 
 import os
 
-from clawlite.core.errors import ImageMismatch
+from clawlite.core.base.errors import ImageMismatch
 from clawlite.linux.io import signals
 
 

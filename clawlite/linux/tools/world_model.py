@@ -12,13 +12,13 @@ takes it (docs/skills.md).
 
 import os
 
-from clawlite.core.effect import ASK, LOG, TELL
-from clawlite.core.errors import ClawError, PolicyDenied
-from clawlite.core.header import shaped
-from clawlite.core.image import HAS_SIDE_EFFECTS, WORLDS
-from clawlite.core.render import canonical
-from clawlite.core.skill import value_of
-from clawlite.core.tools import call
+from clawlite.core.base.effect import ASK, LOG, TELL
+from clawlite.core.base.errors import ClawError, PolicyDenied
+from clawlite.core.base.render import canonical
+from clawlite.core.image.header import shaped
+from clawlite.core.image.image import HAS_SIDE_EFFECTS, WORLDS
+from clawlite.core.image.skill import value_of
+from clawlite.core.turns.tools import call
 from clawlite.linux.io.jsontext import loads
 from clawlite.linux.io.stdio import now_ms
 

@@ -12,7 +12,7 @@ import brokers
 import pytest
 from run_core_micropython import command
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.bench import agent, bench, board, run, serve
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -13,7 +13,7 @@ from agents import clawlite
 from sims import needs_micropython, needs_mpy_cross
 from ssh_server import Server, needs_sshd
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.bench import bench, device
 from clawlite.host.bench import run as bench_run
 from clawlite.host.image import inspection

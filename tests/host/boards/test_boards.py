@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from agents import clawlite
 
-from clawlite.core import image as layout
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image import image as layout
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.boards import profile as board_profile

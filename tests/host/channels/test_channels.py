@@ -3,7 +3,7 @@
 import pytest
 from channel_world import project
 
-from clawlite.core.image import CHANNELS
+from clawlite.core.image.image import CHANNELS
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler

@@ -10,7 +10,7 @@ import pytest
 from agents import Agent, clawlite, eventually, linux, without_root_rights
 from providers.project import nobody
 
-from clawlite.core.image import Image
+from clawlite.core.image.image import Image
 
 FILES = [
     "claw.yaml",

@@ -8,7 +8,7 @@ import pytest
 from agents import clawlite
 from record_clauses import table, text
 
-from clawlite.core.image import Image
+from clawlite.core.image.image import Image
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import conformance, manifest
 

@@ -39,7 +39,7 @@ def image(tmp_path_factory):
 
 
 def identity(image) -> str:
-    from clawlite.core.image import Image
+    from clawlite.core.image.image import Image
 
     data = open(image, "rb").read()
     return Image(lambda offset, length: data[offset : offset + length], len(data)).id

@@ -9,7 +9,7 @@ import pytest
 from agents import clawlite
 from sims import named
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.console import provision
 from clawlite.host.flash.folder import Folder
 

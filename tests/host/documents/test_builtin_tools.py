@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from clawlite.core import image as layout
-from clawlite.core.automaton import search
-from clawlite.core.image import Image
-from clawlite.core.profile import Profile
-from clawlite.core.schema import check
+from clawlite.core.formats.automaton import search
+from clawlite.core.formats.schema import check
+from clawlite.core.image import image as layout
+from clawlite.core.image.image import Image
+from clawlite.core.image.profile import Profile
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.documents import registry

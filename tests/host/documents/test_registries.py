@@ -11,7 +11,7 @@ import tomllib
 import pytest
 import trustme
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
 from clawlite.host.documents import lock, registries

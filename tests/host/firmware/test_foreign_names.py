@@ -8,7 +8,7 @@ import re
 import board_apis
 import pytest
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.boards import boards
 from clawlite.host.firmware import firmware, foreign_names, rename, slot
 

@@ -28,7 +28,7 @@ def test_imports_within_a_unit_go(tmp_path):
     linked = link(
         tmp_path,
         a="def double(x):\n    return 2 * x\n",
-        b="from clawlite.core.a import double\n\n\ndef four(x):\n    return double(double(x))\n",
+        b="from clawlite.core.room.a import double\n\n\ndef four(x):\n    return double(double(x))\n",
     )
     assert "import" not in linked["all"] and run(linked["all"])["four"](3) == 12
 
@@ -37,7 +37,7 @@ def test_a_module_used_by_its_name_becomes_its_names(tmp_path):
     linked = link(
         tmp_path,
         a="LIMIT = 3\n\n\ndef f(x):\n    return x + LIMIT\n",
-        b="from clawlite.core import a\n\n\ndef g(x):\n    return a.f(x) * a.LIMIT\n",
+        b="from clawlite.core.room import a\n\n\ndef g(x):\n    return a.f(x) * a.LIMIT\n",
     )
     assert run(linked["all"])["g"](1) == 12
 
@@ -46,7 +46,7 @@ def test_two_modules_may_share_a_name(tmp_path):
     linked = link(
         tmp_path,
         a="_SIZE = [1]\n\n\ndef check(x):\n    return x + _SIZE[0]\n",
-        b="from clawlite.core import a\n_SIZE = [10]\n\n\ndef check(x):\n    return "
+        b="from clawlite.core.room import a\n_SIZE = [10]\n\n\ndef check(x):\n    return "
         "a.check(x) + _SIZE[0]\n",
     )
     space = run(linked["all"])
@@ -56,9 +56,9 @@ def test_two_modules_may_share_a_name(tmp_path):
 def test_numbers_in_capitals_are_written_out(tmp_path):
     linked = link(
         tmp_path,
-        a="from clawlite.core.dialect import const\n_BIG = const(1 << 4)\n"
+        a="from clawlite.core.base.dialect import const\n_BIG = const(1 << 4)\n"
         "LOW, HIGH = const(0), const(1)\nDEEP = _BIG + HIGH\n",
-        b="from clawlite.core.a import DEEP, HIGH\n\n\ndef f():\n    return [HIGH, DEEP]\n",
+        b="from clawlite.core.room.a import DEEP, HIGH\n\n\ndef f():\n    return [HIGH, DEEP]\n",
     )
     assert linked["all"].replace(" ", "").replace("\n", "") == "deff():return[1,17]"
 
@@ -104,7 +104,7 @@ def test_a_local_name_does_not_hide_what_stood_behind_a_module(tmp_path):
     linked = link(
         tmp_path,
         a="def error(x):\n    return 'a' + x\n",
-        b="from clawlite.core import a\n\n\ndef f(error):\n    def g():\n        return "
+        b="from clawlite.core.room import a\n\n\ndef f(error):\n    def g():\n        return "
         "a.error(error)\n    return g()\n",
     )
     assert run(linked["all"])["f"]("b") == "ab"
@@ -125,7 +125,7 @@ def test_a_module_outside_the_units_imports_from_them(tmp_path):
         {"all": ["a", "b"]},
         a="def f():\n    return 1\n",
         b="def f():\n    return 2\n",
-        alone="from clawlite.core.a import f\nfrom clawlite.core.b import f as g\n",
+        alone="from clawlite.core.room.a import f\nfrom clawlite.core.room.b import f as g\n",
     )
     assert linked["alone"] == "from all import f\nfrom all import b_f as g"
 
@@ -134,9 +134,9 @@ def test_an_import_inside_a_function_stays_one(tmp_path):
     linked = link(
         tmp_path,
         {"all": ["a"]},
-        a="def f():\n    from clawlite.core.late import g\n   "
+        a="def f():\n    from clawlite.core.room.late import g\n   "
         " return g()\n\n\n"
-        "def h():\n    from clawlite.core import late\n    return late.g()\n",
+        "def h():\n    from clawlite.core.room import late\n    return late.g()\n",
         late="def g():\n    return 1\n",
     )
     assert "    from late import g" in linked["all"] and "    import late" in linked["all"]
@@ -145,9 +145,9 @@ def test_an_import_inside_a_function_stays_one(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "from clawlite.core import a\nx = [a]\n",
-        "import clawlite.core.a\n",
-        "from clawlite.core.dialect import const\nx = const('a')\n",
+        "from clawlite.core.room import a\nx = [a]\n",
+        "import clawlite.core.room.a\n",
+        "from clawlite.core.base.dialect import const\nx = const('a')\n",
     ],
 )
 def test_what_is_not_understood_is_refused(tmp_path, text):
@@ -161,7 +161,7 @@ def test_a_name_behind_a_module_of_another_unit_is_refused(tmp_path):
             tmp_path,
             {"one": ["a"], "two": ["b"]},
             a="def f():\n    return 1\n",
-            b="from clawlite.core import a\n\n\ndef g():\n    return a.f()\n",
+            b="from clawlite.core.room import a\n\n\ndef g():\n    return a.f()\n",
         )
 
 

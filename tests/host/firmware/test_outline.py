@@ -11,7 +11,7 @@ from clawlite.host.firmware.outline import RareError, split
 
 WORK = """
 import binascii
-from clawlite.core.words import shout
+from clawlite.core.room.words import shout
 SIZE = [3]
 
 
@@ -57,7 +57,7 @@ def shout(text):
     return text.upper()
 """
 OTHER = """
-from clawlite.core.work import Oddity, check, odd
+from clawlite.core.room.work import Oddity, check, odd
 
 
 def tries(number):
@@ -68,7 +68,7 @@ def tries(number):
 
 
 def both(number):
-    from clawlite.core.work import helper
+    from clawlite.core.room.work import helper
     return odd(number), helper(number)
 """
 
@@ -185,11 +185,11 @@ def test_the_init_of_a_class_goes_when_every_place_that_names_it_calls_it(
         {"making": {"work": "Pump.__init__"}},
         renamed=False,
         other="""
-from clawlite.core.work import Pump as Made
+from clawlite.core.room.work import Pump as Made
 
 
 def pumps():
-    from clawlite.core.work import Pump
+    from clawlite.core.room.work import Pump
     return Made(1), Pump(2, parts=3), [Pump(number) for number in (4,)]
 """,
         work="""
@@ -250,7 +250,7 @@ def test_a_function_hides_no_name_of_another_module(tmp_path, monkeypatch):
         {"seldom": {"one": "f", "two": "g"}},
         one="KEY = ['one']\n\n\ndef f():\n    return KEY\n\n\ndef ask():\n    return f()\n",
         two="KEY = ['two']\n\n\ndef g():\n    return KEY\n\n\ndef ask():\n    return g()\n",
-        other="from clawlite.core.one import ask\nfrom clawlite.core.two import ask as asks\n",
+        other="from clawlite.core.room.one import ask\nfrom clawlite.core.room.two import ask as asks\n",
     )
     import other
 

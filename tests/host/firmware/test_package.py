@@ -16,7 +16,7 @@ from run_core_micropython import command
 from sims import needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware import firmware
 from clawlite.host.firmware import package as firmware_package
 from clawlite.host.firmware.board_files import board_files

@@ -8,7 +8,7 @@ import types
 import pytest
 from run_core_micropython import command
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.rename import IN_FIRMWARE, rename
 
 

@@ -7,8 +7,9 @@ import ast
 import pytest
 from sims import needs_mpy_cross
 
-from clawlite.core import gateway, ledger
-from clawlite.core import image as layout
+from clawlite.core.image import image as layout
+from clawlite.core.policy import ledger
+from clawlite.core.providers import gateway
 from clawlite.host.boards import boards
 from clawlite.host.build.build import build_beside
 from clawlite.host.firmware import firmware, slot
@@ -185,7 +186,7 @@ class Damaged:
 
 
 def test_a_damaged_section_is_an_error_of_the_image():
-    from clawlite.core.errors import ImageError
+    from clawlite.core.base.errors import ImageError
 
     with pytest.raises(ImageError):
         slot.parts(Damaged())

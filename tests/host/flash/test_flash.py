@@ -21,7 +21,7 @@ from run_core_micropython import BOARD, command
 from sims import Client, needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.flash import board as flash_board
 from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder, is_whole

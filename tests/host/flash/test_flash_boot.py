@@ -10,7 +10,7 @@ from agents import clawlite, eventually
 from sims import needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
 from clawlite.host.flash import flash

@@ -11,7 +11,7 @@ from agents import clawlite
 from sims import needs_micropython
 from ssh_server import command
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.boards import boards
 from clawlite.host.flash import firmware as flash_firmware
 from clawlite.host.flash import firmware_file

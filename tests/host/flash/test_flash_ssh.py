@@ -11,7 +11,7 @@ from agents import clawlite
 from slot_board import TOOLS, project
 from ssh_server import Server, command, needs_sshd
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.flash import flash, ssh
 
 pytestmark = needs_sshd
@@ -281,7 +281,7 @@ def test_the_runtime_is_the_package_without_its_host_part():
     assert {
         "clawlite/__main__.py",
         "clawlite/command.py",
-        "clawlite/core/agent.py",
+        "clawlite/core/agent/agent.py",
         "clawlite/linux/runtime/shell.py",
     } <= names
     assert not [name for name in names if "/host/" in name or not name.endswith(".py")]

@@ -14,7 +14,7 @@ import trustme
 from gateways import KEY, Peer, project
 from llm_server import FAULTS, Server, calls, say
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.gateway import device, http, lan
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway import store as gateway_store

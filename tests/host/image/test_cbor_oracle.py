@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawlite.core import cbor
-from clawlite.core.encoder import encode
-from clawlite.core.errors import CBORError
+from clawlite.core.base.errors import CBORError
+from clawlite.core.formats import cbor
+from clawlite.core.formats.encoder import encode
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 NARROW = st.one_of(

@@ -9,8 +9,8 @@ import cbor2
 import pytest
 from cddl_verifier import validate
 
-from clawlite.core import header
-from clawlite.core import image as layout
+from clawlite.core.image import header
+from clawlite.core.image import image as layout
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 

@@ -12,9 +12,9 @@ import cbor2
 import pytest
 from agents import Agent, clawlite, linux
 
-from clawlite.core import image as layout
-from clawlite.core.errors import ClawError, ImageError, ImageMismatch
-from clawlite.core.image import Image
+from clawlite.core.base.errors import ClawError, ImageError, ImageMismatch
+from clawlite.core.image import image as layout
+from clawlite.core.image.image import Image
 from clawlite.host.build import build
 from clawlite.host.image import image_file, inspection
 from clawlite.linux.files import files

@@ -22,9 +22,9 @@ import cbor2
 import pytest
 from mutations import flipped, reshape
 
-from clawlite.core import cbor
-from clawlite.core import image as layout
-from clawlite.core.errors import ImageError
+from clawlite.core.base.errors import ImageError
+from clawlite.core.formats import cbor
+from clawlite.core.image import image as layout
 from clawlite.host.cli import standalone
 from clawlite.host.compiler import compiler
 from clawlite.host.image.image_file import RAW, table, write

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from mutations import mutated, referring, reshaped
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base import yaml_text
 from clawlite.host.boards import boards
 from clawlite.host.build import check

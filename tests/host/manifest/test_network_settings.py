@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from clawlite.core.image import LOCAL, SANDBOX, Image
-from clawlite.core.profile import Profile
+from clawlite.core.image.image import LOCAL, SANDBOX, Image
+from clawlite.core.image.profile import Profile
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_errors, lint_warnings, manifest

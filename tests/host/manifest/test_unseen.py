@@ -6,7 +6,7 @@ import unicodedata
 
 from agents import clawlite
 
-from clawlite.core.escapes import escaped
+from clawlite.core.base.escapes import escaped
 from clawlite.host.projects.new import new
 
 

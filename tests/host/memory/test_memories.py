@@ -7,9 +7,9 @@ import pytest
 from agents import clawlite
 from cddl_verifier import validate
 
-from clawlite.core import memories
-from clawlite.core.errors import ImageError
-from clawlite.core.image import CONTEXT, MEMORY, Image
+from clawlite.core.base.errors import ImageError
+from clawlite.core.image import memories
+from clawlite.core.image.image import CONTEXT, MEMORY, Image
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler

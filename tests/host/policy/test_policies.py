@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from clawlite.core import effect as E
-from clawlite.core import tools as pipeline
-from clawlite.core.agent import Agent
-from clawlite.core.errors import ClawError
-from clawlite.core.image import Image
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import Image
+from clawlite.core.turns import tools as pipeline
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_warnings, manifest

@@ -6,7 +6,17 @@ import types
 
 import pytest
 
-from clawlite.core.scan_config import BLOCK, INPUT, MARK, NOTE, OUTPUT, REDACT, STOP, WARN, Guards
+from clawlite.core.image.scan_config import (
+    BLOCK,
+    INPUT,
+    MARK,
+    NOTE,
+    OUTPUT,
+    REDACT,
+    STOP,
+    WARN,
+    Guards,
+)
 from clawlite.host.policy import scan_config
 from clawlite.host.policy.scan_config import KINDS
 

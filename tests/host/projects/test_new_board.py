@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.boards import boards
 from clawlite.host.build import build
 from clawlite.host.build.check import check

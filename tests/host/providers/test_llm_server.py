@@ -14,10 +14,10 @@ import openai
 import pytest
 from llm_server import FAULTS, HTML, MODEL, PATHS, Server, calls, error, say
 
-from clawlite.core import anthropic as anthropic_codec
-from clawlite.core import http1
-from clawlite.core import openai as openai_codec
-from clawlite.core.errors import ProviderError
+from clawlite.core.base.errors import ProviderError
+from clawlite.core.net import http1
+from clawlite.core.providers import anthropic as anthropic_codec
+from clawlite.core.providers import openai as openai_codec
 from clawlite.linux.io import jsontext
 
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from clawlite.core.image import Image
+from clawlite.core.image.image import Image
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_warnings, manifest

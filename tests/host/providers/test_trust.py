@@ -8,7 +8,7 @@ import pytest
 import trustme
 from asking_boards import made
 
-from clawlite.core import image as layout
+from clawlite.core.image import image as layout
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build
 from clawlite.host.providers import trust

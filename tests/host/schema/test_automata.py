@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawlite.core.automaton import search, validate
+from clawlite.core.formats.automaton import search, validate
 from clawlite.host.schema.automata import MAX_LENGTH, PatternError, compile_pattern
 
 CORE = Path(__file__).parents[2] / "core"

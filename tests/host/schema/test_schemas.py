@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clawlite.core import cbor
-from clawlite.core.encoder import encode
-from clawlite.core.schema import check
+from clawlite.core.formats import cbor
+from clawlite.core.formats.encoder import encode
+from clawlite.core.formats.schema import check
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.host.schema.compile import compile_schema
 from clawlite.host.schema.values import SchemaError, height

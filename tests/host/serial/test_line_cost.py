@@ -13,10 +13,10 @@ sys.path.insert(0, str(ROOT / "tests" / "core"))
 
 from line_wire import Bench  # noqa: E402
 
-from clawlite.core.frame import RECORD  # noqa: E402
-from clawlite.core.line import UP as UP_EVENT  # noqa: E402
-from clawlite.core.line import Line
-from clawlite.core.lineframe import ACK, encode  # noqa: E402
+from clawlite.core.line.frame import RECORD  # noqa: E402
+from clawlite.core.line.line import UP as UP_EVENT  # noqa: E402
+from clawlite.core.line.line import Line
+from clawlite.core.line.lineframe import ACK, encode  # noqa: E402
 
 HOST_WINDOW = 4096
 DOWN, UP = 0, 1  # to the board, to the host

@@ -9,7 +9,7 @@ import pytest
 from agents import Agent, clawlite, eventually, linux
 from sims import Client, mpremote, needs_micropython, simulated
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.base import programs
 from clawlite.host.sim.sim import Sim, registry, running
 

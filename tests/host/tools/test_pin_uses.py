@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.image.pins import ADC, INPUT, OUTPUT, PWM, SimulatedPins
 from clawlite.host.base.problems import ManifestErrors, Problems
 from clawlite.host.manifest import manifest
 from clawlite.host.manifest.settings import Pin

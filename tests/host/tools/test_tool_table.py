@@ -8,8 +8,8 @@ import pytest
 from agents import clawlite
 from run_core_micropython import ROOT
 
-from clawlite.core.defaults import DEFAULTS
-from clawlite.core.errors import ImageError
+from clawlite.core.base.errors import ImageError
+from clawlite.core.image.defaults import DEFAULTS
 from clawlite.host.base import yaml_text
 from clawlite.host.build import tool_table
 from clawlite.host.documents import registry

@@ -223,7 +223,7 @@ def test_a_hit_loads_nothing_of_the_compiler(project):
     first, loaded = serve()
     assert {"msgspec", "yaml"} <= loaded
     again, loaded = serve()
-    assert again == first and "clawlite.core.session" in loaded
+    assert again == first and "clawlite.core.protocol.session" in loaded
     roots = {".".join(name.split(".")[:2]) for name in loaded}
     assert not roots & {"msgspec", "yaml", "jsonschema", "clawlite.host"}
     edited("tools.py", '"two"', '"2"')(project)

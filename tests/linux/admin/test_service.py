@@ -20,7 +20,7 @@ from agents import DEADLINE_S, ROOT, Agent, clawlite, environment, linux
 from slot_board import TOOLS, project
 from ssh_server import command
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.host.compiler import compiler
 from clawlite.linux.admin import service, units
 from clawlite.linux.runtime import systemd

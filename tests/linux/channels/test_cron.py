@@ -7,7 +7,7 @@ import os
 import pytest
 from channel_world import EPOCH_S, World
 
-from clawlite.core.errors import ClawError
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.channels.cron import BACK_S, zone_of
 
 

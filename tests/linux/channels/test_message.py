@@ -9,7 +9,7 @@ import pytest
 from agents import Agent, environment, linux
 from channel_world import Source, World, project
 
-from clawlite.core.errors import ClawError, InvalidParams, PolicyDenied
+from clawlite.core.base.errors import ClawError, InvalidParams, PolicyDenied
 from clawlite.host.compiler import compiler
 from clawlite.linux.channels import channel
 

@@ -14,7 +14,7 @@ from agents import Agent, eventually, linux
 from brokers import Broker, Peer
 from channel_world import World, project
 
-from clawlite.core.errors import PolicyDenied
+from clawlite.core.base.errors import PolicyDenied
 from clawlite.host.compiler import compiler
 from clawlite.linux.channels.dead_letters import DeadLetters
 

@@ -17,10 +17,10 @@ import pytest
 from agents import INITIALIZE
 from channel_world import Source
 
-from clawlite.core import effect as E
-from clawlite.core.agent import Agent
-from clawlite.core.clock import iso8601
-from clawlite.core.session import Session
+from clawlite.core.agent.agent import Agent
+from clawlite.core.base import effect as E
+from clawlite.core.base.clock import iso8601
+from clawlite.core.protocol.session import Session
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
 from clawlite.linux.channels import channel

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clawlite.core.frame import RECORD, TEXT, TOO_LONG
+from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG
 from clawlite.linux.console.line_editor import HISTORY, REMEMBERED, Editor
 from clawlite.linux.console.terminal_row import cells, plain
 

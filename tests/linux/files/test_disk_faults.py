@@ -16,9 +16,9 @@ import pytest
 from faults import KINDS, Faults
 from memory_world import World, store
 
-from clawlite.core.errors import ClawError
-from clawlite.core.idempotency_record import END
-from clawlite.core.memories import GLOBAL
+from clawlite.core.base.errors import ClawError
+from clawlite.core.idempotency.idempotency_record import END
+from clawlite.core.image.memories import GLOBAL
 from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
 from clawlite.linux.audit.chain import line, verify

@@ -12,7 +12,7 @@ from memory_operator import Operator
 from memory_world import World as MemoryWorld
 from memory_world import store
 
-from clawlite.core.memories import WORKSPACE
+from clawlite.core.image.memories import WORKSPACE
 from clawlite.linux.files import quota
 from clawlite.linux.files.workspace import hand_over
 from clawlite.linux.memory.workspace_store import MAX_FILE

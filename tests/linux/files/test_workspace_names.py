@@ -2,7 +2,7 @@
 
 from sandboxes import profile
 
-from clawlite.core.profile import FULL
+from clawlite.core.image.profile import FULL
 from clawlite.linux.files.mounts import Table
 from clawlite.linux.files.workspace import hidden
 

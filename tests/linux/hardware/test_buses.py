@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from agents import UUID, Agent, clawlite, linux
 
-from clawlite.core.errors import ClawError, SandboxDenied
+from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.linux.hardware import bus_io
 from clawlite.linux.hardware.buses import Buses, is_raspberry_pi
 

@@ -13,10 +13,10 @@ import types
 
 import pytest
 
-from clawlite.core.builtin import HANDLERS
-from clawlite.core.errors import ClawError, ImageMismatch, SandboxDenied
-from clawlite.core.image import BUILTIN, GENERATOR, HAS_BOARD, MAKER
-from clawlite.core.pins import ADC, INPUT, OUTPUT, PULL_DOWN, PULL_UP, PWM, SimulatedPins
+from clawlite.core.base.errors import ClawError, ImageMismatch, SandboxDenied
+from clawlite.core.image.image import BUILTIN, GENERATOR, HAS_BOARD, MAKER
+from clawlite.core.image.pins import ADC, INPUT, OUTPUT, PULL_DOWN, PULL_UP, PWM, SimulatedPins
+from clawlite.core.turns.builtin import HANDLERS
 from clawlite.linux.hardware import analog, buses, gpio
 from clawlite.linux.hardware.pins import PinHandlers, Pins, bank_of
 

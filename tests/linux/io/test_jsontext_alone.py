@@ -12,7 +12,7 @@ SCRIPT = """
 import sys
 sys.path[:0] = [{root!r}, {core!r}]
 from clawlite.linux.io import jsontext
-from clawlite.core.errors import ParseError
+from clawlite.core.base.errors import ParseError
 assert "json" not in sys.modules and "re" not in sys.modules, "importing it is what this module is there to avoid"
 assert jsontext.loads(b'[1]') == [1] and "json" not in sys.modules
 import json_vectors

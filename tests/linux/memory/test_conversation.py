@@ -11,8 +11,8 @@ from memory_operator import Operator
 from memory_world import store
 from providers.project import KEY, WAYS, World, provider, texts
 
-from clawlite.core.history import History
-from clawlite.core.memories import SUMMARIZE
+from clawlite.core.image.memories import SUMMARIZE
+from clawlite.core.turns.history import History
 from clawlite.linux.memory.conversation import lasting, preface
 
 TALK = {"name": "talk", "type": "conversation"}

@@ -14,8 +14,8 @@ from memory_operator import Operator
 from memory_world import World, store
 from run_core_micropython import ROOT
 
-from clawlite.core.errors import ClawError, ProviderError
-from clawlite.core.memories import SEMANTIC, VECTOR
+from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.image.memories import SEMANTIC, VECTOR
 from clawlite.linux.memory import search as memory_search
 from clawlite.linux.memory.embeddings import _vectors_of
 
@@ -411,7 +411,7 @@ def test_no_more_vectors_are_compared_than_is_said(tmp_path, monkeypatch, more, 
 COMPARE = """import json, sys
 sys.path[:0] = sys.argv[2:]
 from memory_world import World, store
-from clawlite.core.memories import SEMANTIC
+from clawlite.core.image.memories import SEMANTIC
 world, one = World(sys.argv[1]), store(type=SEMANTIC)
 for n in range(50):
     world.put(one, str(n), vector=[1.0, n % 7 - 3, n / 10])

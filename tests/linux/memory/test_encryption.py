@@ -12,8 +12,8 @@ from memory_operator import Operator
 from memory_world import World, store
 from run_core_micropython import ROOT
 
-from clawlite.core.errors import StoreError
-from clawlite.core.memories import CHECKPOINT, KEY_VALUE, LINEAR, SEMANTIC, SUMMARIZE
+from clawlite.core.base.errors import StoreError
+from clawlite.core.image.memories import CHECKPOINT, KEY_VALUE, LINEAR, SEMANTIC, SUMMARIZE
 
 WORDS = ("heirloom", "watering-plan", "thursday", "greenhouse", "42.5")
 

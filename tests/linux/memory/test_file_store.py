@@ -7,8 +7,8 @@ import os
 import pytest
 from memory_world import World, store
 
-from clawlite.core.errors import ClawError, InvalidParams, StoreError
-from clawlite.core.memories import SUMMARIZE, TRUNCATE, WINDOW
+from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
+from clawlite.core.image.memories import SUMMARIZE, TRUNCATE, WINDOW
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory import file_store, jsonl
 

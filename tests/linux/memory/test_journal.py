@@ -7,8 +7,8 @@ import os
 import pytest
 from memory_world import World, store
 
-from clawlite.core.errors import StoreError
-from clawlite.core.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, SEMANTIC, SUMMARIZE
+from clawlite.core.base.errors import StoreError
+from clawlite.core.image.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, SEMANTIC, SUMMARIZE
 from clawlite.linux.memory import journal
 from clawlite.linux.memory.stores import Stores
 

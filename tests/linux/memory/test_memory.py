@@ -17,7 +17,7 @@ from memory_operator import Operator
 from memory_world import store
 from run_core_micropython import ROOT
 
-from clawlite.core.errors import StoreError
+from clawlite.core.base.errors import StoreError
 from clawlite.linux.memory import memory as module
 from clawlite.linux.memory.database import FILE, Database
 from clawlite.linux.memory.memory import Memory
@@ -154,7 +154,7 @@ def test_an_agent_that_is_not_asked_loads_no_database(image, home):
     assert (
         done.returncode == 0
         and done.stderr.decode()
-        == "clawlite.core.memories clawlite.linux.memory clawlite.linux.memory.database"
+        == "clawlite.core.image.memories clawlite.linux.memory clawlite.linux.memory.database"
     )
 
 

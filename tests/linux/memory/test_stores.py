@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 from memory_world import World, store
 
-from clawlite.core.errors import InvalidParams, StoreError
-from clawlite.core.memories import (
+from clawlite.core.base.errors import InvalidParams, StoreError
+from clawlite.core.image.memories import (
     CHECKPOINT,
     CONVERSATION,
     FTS,

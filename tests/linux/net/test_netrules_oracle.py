@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clawlite.core import netaddress, netrules
-from clawlite.core.errors import SandboxDenied
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net import netaddress, netrules
 
 # What is stricter here than ``is_global``, whose lists change from one Python to the next.
 STRICTER = [

@@ -75,7 +75,9 @@ def test_8_init_until_a_manifest_comes(vacant, tmp_path):
         }
         assert agent.is_serving()
         # the compiler never was in here
-        assert "clawlite.core.agent" in agent.errors() and "clawlite.host" not in agent.errors()
+        assert (
+            "clawlite.core.agent.agent" in agent.errors() and "clawlite.host" not in agent.errors()
+        )
         agent.end()
         assert agent.wait() == 0
     assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == []

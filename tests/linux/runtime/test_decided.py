@@ -10,8 +10,8 @@ import signal
 import pytest
 from agents import UUID, Agent, linux, tool_call
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.profile import Profile
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.image.profile import Profile
 from clawlite.host.build.build import build_beside
 from clawlite.linux.files.workspace import Decided
 from clawlite.linux.tools.file_tools import run
@@ -262,7 +262,7 @@ def test_where_the_root_of_a_rule_leads_is_not_what_a_call_opens(tmp_path):
     class Tool:
         name = "t"
 
-    from clawlite.core.tools import _real
+    from clawlite.core.turns.tools import _real
 
     for opens in (True, False):
         effect = _real(Tool, ["/workspace/door"], opens).send(None)

@@ -19,7 +19,7 @@ SABOTAGE = '''
 
 def sabotage() -> str:
     """Break the session of the agent that runs this, once."""
-    from clawlite.core.session import Session
+    from clawlite.core.protocol.session import Session
     deadline = Session.deadline
 
     def broken(self):

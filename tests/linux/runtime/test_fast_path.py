@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from clawlite.core.frame import Framer
-from clawlite.core.session import Session
+from clawlite.core.line.frame import Framer
+from clawlite.core.protocol.session import Session
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest

@@ -6,9 +6,9 @@ from random import Random
 
 from schema_vectors import PROGRAMS, TABLES
 
-from clawlite.core.automaton import search
-from clawlite.core.errors import ImageError
-from clawlite.core.schema import check
+from clawlite.core.base.errors import ImageError
+from clawlite.core.formats.automaton import search
+from clawlite.core.formats.schema import check
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.runtime.fast_schema import proof
 

@@ -9,9 +9,9 @@ import pytest
 from agents import UUID, Agent, clawlite, linux
 from secret_samples import samples
 
-from clawlite.core import tools
-from clawlite.core.errors import InvalidParams, PolicyDenied
-from clawlite.core.scan_config import BLOCK, INPUT, MARK, NOTE, OUTPUT, REDACT, STOP, WARN
+from clawlite.core.base.errors import InvalidParams, PolicyDenied
+from clawlite.core.image.scan_config import BLOCK, INPUT, MARK, NOTE, OUTPUT, REDACT, STOP, WARN
+from clawlite.core.turns import tools
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.tools.scan_support import known

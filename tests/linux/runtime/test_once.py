@@ -445,7 +445,7 @@ def test_without_a_journal_nothing_runs_that_may_not_run_twice(world):
 
 
 def test_the_journal_stays_small(world, monkeypatch):
-    from clawlite.core.idempotency_record import BEGIN, END
+    from clawlite.core.idempotency.idempotency_record import BEGIN, END
     from clawlite.linux.runtime import journal
 
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
@@ -466,7 +466,7 @@ def test_the_journal_stays_small(world, monkeypatch):
 
 @pytest.mark.parametrize("jump", [-(10**8), -1000, 0, 1000, 10**8])
 def test_in_one_boot_the_clock_may_jump(world, monkeypatch, jump):
-    from clawlite.core.idempotency_record import END
+    from clawlite.core.idempotency.idempotency_record import END
     from clawlite.linux.runtime import journal
 
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
@@ -487,7 +487,7 @@ def test_in_one_boot_the_clock_may_jump(world, monkeypatch, jump):
     "jump, kept", [(-(10**9), True), (-1000, True), (200, True), (1000, False)]
 )
 def test_after_another_boot_a_clock_that_went_back_forgets_nothing(world, monkeypatch, jump, kept):
-    from clawlite.core.idempotency_record import END
+    from clawlite.core.idempotency.idempotency_record import END
     from clawlite.linux.runtime import journal
 
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))

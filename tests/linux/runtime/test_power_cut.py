@@ -13,7 +13,7 @@ from agents import UUID, clawlite, eventually, linux
 from memory_operator import Operator
 from memory_world import World, store
 
-from clawlite.core.memories import WORKSPACE
+from clawlite.core.image.memories import WORKSPACE
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("strace"), reason="no strace here (apt-get install strace)"

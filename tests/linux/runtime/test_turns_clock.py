@@ -11,8 +11,8 @@ from llm_server import ANSWERS, MODEL
 from providers.clockwork import Clockwork
 from providers.project import provider
 
-from clawlite.core.history import History
-from clawlite.core.turn import turn
+from clawlite.core.turns.history import History
+from clawlite.core.turns.turn import turn
 from clawlite.linux.io.jsontext import dumps
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"

@@ -12,7 +12,7 @@ import time
 import pytest
 from sandboxes import WAIT_S, Player, profile
 
-from clawlite.core.errors import ClawError, InvalidParams, InvalidRequest, ToolTimeout
+from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest, ToolTimeout
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE, Engine
 from clawlite.linux.sandbox.jobs import Builtin, Command, Function
@@ -324,11 +324,11 @@ def test_finally_runs_when_the_time_is_over(player):
 
 def test_a_builtin_is_a_function_of_clawlite(player):
     uri = "claw://local/tool/x"
-    assert player.run(profile(), Builtin("clawlite.core.uri", "parse", {"uri": uri})) == (
+    assert player.run(profile(), Builtin("clawlite.core.base.uri", "parse", {"uri": uri})) == (
         True,
         ["local", "tool", None, "x", None],
     )
-    good, error = player.run(profile(), Builtin("clawlite.core.uri", "parse", {"uri": "x"}))
+    good, error = player.run(profile(), Builtin("clawlite.core.base.uri", "parse", {"uri": "x"}))
     assert not good and type(error) is InvalidParams
     with pytest.raises(ValueError):
         Builtin("os", "system", {})

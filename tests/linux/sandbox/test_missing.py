@@ -8,7 +8,7 @@ import pytest
 from sandbox_places import host
 from sandboxes import Player, profile
 
-from clawlite.core.errors import SandboxDenied
+from clawlite.core.base.errors import SandboxDenied
 from clawlite.linux.sandbox.engine import Engine
 from clawlite.linux.sandbox.jobs import Command
 

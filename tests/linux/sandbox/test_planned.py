@@ -9,8 +9,8 @@ import os
 import pytest
 from sandboxes import profile
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.profile import FULL
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.image.profile import FULL
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.jobs import Builtin, Command
 from clawlite.linux.sandbox.plan_cache import Planned, _is_at
@@ -38,7 +38,7 @@ def test_it_is_what_a_new_one_would_be_and_is_made_once(planned):
         (profile(), JOB),
         (profile(network=1, memory_mb=64, denied=["/etc/shadow"]), JOB),
         (profile(files=FULL, timeout_ms=5), JOB),
-        (profile(), Builtin("clawlite.core.uri", "parse", {})),
+        (profile(), Builtin("clawlite.core.base.uri", "parse", {})),
     ):
         fd = planned.memory(one, job)
         assert _said(fd) == _fresh(planned, one, job)

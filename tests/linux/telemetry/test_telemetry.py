@@ -14,10 +14,10 @@ from agents import Agent, clawlite, eventually, linux, tool_call
 from llm_server import Server, calls, say
 from providers.project import World, provider
 
-from clawlite.core import effect as E
-from clawlite.core.agent import Agent as Core
-from clawlite.core.errors import StoreError
-from clawlite.core.image import Image
+from clawlite.core.agent.agent import Agent as Core
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import StoreError
+from clawlite.core.image.image import Image
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build.build import build_beside
 from clawlite.host.compiler import compiler

@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from clawlite.core import profile as P
-from clawlite.core.effect import Result
-from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.core.profile import Profile
-from clawlite.core.tools import result_of
+from clawlite.core.base.effect import Result
+from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.image import profile as P
+from clawlite.core.image.profile import Profile
+from clawlite.core.turns.tools import result_of
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.files import workspace
 from clawlite.linux.sandbox import landlock, plan

@@ -12,9 +12,9 @@ import subprocess
 import pytest
 from mounted import own_table
 
-from clawlite.core import profile as P
-from clawlite.core.errors import ClawError, SandboxDenied
-from clawlite.core.profile import Profile
+from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.core.image import profile as P
+from clawlite.core.image.profile import Profile
 from clawlite.linux.files import file_scope, mounts, path_walk
 from clawlite.linux.files.mounts import Table
 from clawlite.linux.tools import file_tools

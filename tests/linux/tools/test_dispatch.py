@@ -7,7 +7,7 @@ import time
 import pytest
 from agents import Agent, eventually, linux, tool_call
 
-from clawlite.core.defaults import DEFAULTS
+from clawlite.core.image.defaults import DEFAULTS
 from clawlite.host.build.build import build_beside
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE
 from clawlite.linux.sandbox.jobs import modules_of

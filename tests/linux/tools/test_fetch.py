@@ -11,7 +11,7 @@ from fetching import loop, page, rules, site  # noqa: F401
 from net_servers import DEADLINE_S, Gate, closed_port, nothing_left, serving, tls  # noqa: F401
 from own_network import OTHER, PUBLIC, PUBLIC6, inside, names  # noqa: F401
 
-from clawlite.core.errors import ClawError, InvalidParams, ToolTimeout
+from clawlite.core.base.errors import ClawError, InvalidParams, ToolTimeout
 from clawlite.linux.tools import fetch as module
 from clawlite.linux.tools.fetch import MAX_HEADER_BYTES, MAX_HEADERS
 

@@ -9,7 +9,7 @@ from fetching import loop, page, rules, site  # noqa: F401
 from net_servers import nothing_left, serving, tls  # noqa: F401
 from own_network import PUBLIC, inside, names  # noqa: F401
 
-from clawlite.core.errors import ClawError, SandboxDenied
+from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.linux.tools.fetch_page import joined
 from clawlite.linux.tools.fetch_search import MAX_ANSWER, Search
 

@@ -8,8 +8,8 @@ import pytest
 from llm_server import FAULTS, Server, calls, say
 from providers.project import World, provider
 
-from clawlite.core.effect import ASK
-from clawlite.core.errors import ProviderError
+from clawlite.core.base.effect import ASK
+from clawlite.core.base.errors import ProviderError
 from clawlite.host.policy.injections import LITERALS, SENTENCES, WORDS
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.tools import injection_check

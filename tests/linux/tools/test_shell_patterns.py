@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shell_disguises import HONEST, SEEN, UNSEEN
 
-from clawlite.core.errors import SandboxDenied
-from clawlite.core.profile import Profile
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.image.profile import Profile
 from clawlite.host.schema.automata import compile_pattern
 from clawlite.linux.tools import shell_patterns
 from clawlite.linux.tools.builtin import command_of

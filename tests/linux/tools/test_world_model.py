@@ -11,7 +11,7 @@ from cddl_verifier import validate
 from llm_server import Server, calls, say
 from providers.project import TOOLS, World, provider, texts
 
-from clawlite.core import image as layout
+from clawlite.core.image import image as layout
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler

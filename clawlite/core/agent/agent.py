@@ -1,0 +1,389 @@
+"""The agent: tasks, approvals and the lifecycle, without I/O.
+
+A task is a generator (a turn, or one tool call) and whoever waits for its end.  The agent drives it
+from effect to effect; what needs the world goes to the shell's queue (core/base/effect.py), what
+needs a person waits as an approval.
+
+    shell                                   agent
+    start(now)                              INIT -> STARTING -> READY
+    next_effect() ... done(task, outcome)   until the queue is empty
+    tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
+"""
+
+from clawlite.core.base.effect import (
+    APPROVE,
+    ASK,
+    CANCEL,
+    CLOSE,
+    JOIN,
+    KEEP,
+    LOG,
+    OPEN,
+    RECEIVE,
+    REMEMBER,
+    RESOLVE,
+    RESUME,
+    RUN,
+    SECRET,
+    SLEEP,
+    STORE,
+)
+from clawlite.core.base.errors import (
+    ClawError,
+    InvalidRequest,
+    ProviderError,
+    ToolTimeout,
+    unexpected,
+)
+from clawlite.core.agent.lifecycle import READY, Lifecycle
+from clawlite.core.agent.task import Task
+
+
+class Agent:
+    """One agent.
+
+    image      ``image.Image``
+    max_tasks  int, how many turns and calls may be under way at once
+    """
+
+    def __init__(self, image, now_ms: int, max_tasks: int = 64):
+        self.image = image
+        self.effects = []
+        # function(effect) for LOG, SEND and KEEP of an end: a shell may carry them out at once,
+        # while nothing waits
+        self.emit = self.effects.append
+        self.tasks = {}
+        self.lifecycle = Lifecycle(self, now_ms)
+        self.waiting = []  # tasks with an approval, in the order in which they asked
+        # function(task, now_ms): another approval waits first now; task is None when none does
+        self.on_wait = None
+        # the last 8 (tool.call event, how its approval was answered), where a console keeps them
+        self.calls = None
+        # function(): a shell that reaches remote providers sets these three, before the first turn:
+        self.prepare = None
+        self.codecs = None  # (loads, dumps)
+        # a gateway asks the remote providers for this device (core/providers/gateway.py)
+        self.is_behind = False
+        self.meter = None  # meter.Meter
+        self.recall = None  # recall.Recall, from the operator's first tool call on
+        # function(): the stores' methods, by a shell that has some; its second is function(work,
+        # history, once) -> a turn's
+        self.memories = None
+        self.lasting = None  # work that goes on with what was said in earlier sessions
+        # function(), function(key) for it: what is on record, by a shell that keeps records
+        self.kept = None
+        # of a conversation, and of one answer in it: what remote providers see again
+        self.keep_bytes = 0
+        # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
+        self.run = None
+        self.channels = None  # linux/channels/channels.py, by a shell whose image declares some
+        # function(manifest, is_free) -> bool, by a shell that checks what claw.initialize brings;
+        # True: the manifest's agent takes over, which it may only where *is_free* is true
+        self.adopt = None
+        # A list, by a shell with little stack: (task, value, error) of tasks that ``drive`` carries
+        # on from its loop.  An error of RECEIVE says that the value is of a connection: it is
+        # dropped when the task waits for none any more.
+        self.later = None
+        # functions, each returns a line of /status, by a shell that has more to say
+        self.conditions = ()
+        self.max_tasks = max_tasks
+        self._last = 0
+        self.providers = None  # chain.Chain, once it is asked for
+
+    def chain(self):
+        """Return the ``chain.Chain`` of this agent's providers, made when it is first asked for."""
+        if self.providers is None:
+            if self.prepare:
+                self.prepare()
+            from clawlite.core.providers.provider_order import Chain
+
+            self.providers = Chain(
+                self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind
+            )
+        return self.providers
+
+    # -- lifecycle
+
+    def start(self, now_ms: int):
+        """Go to READY from INIT or STOPPED."""
+        self.lifecycle.start(now_ms)
+
+    def stop(self, timeout_ms: int, stopped, now_ms: int):
+        """Take no more work, drain what is under way for at most *timeout_ms*, then call
+        ``stopped(drained, now_ms)``.
+        """
+        self.lifecycle.stop(timeout_ms, stopped, now_ms)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.lifecycle.state == READY
+
+    def begin(self, generator, ended, now_ms: int, budget_ms=None, once=None) -> int:
+        """Start a task; return its number.
+
+        budget_ms  after so long it is ended; the time that it waits for a person does not count
+        Raises ``InvalidRequest`` when too many are under way.
+        """
+        if len(self.tasks) >= self.max_tasks:
+            self.catch_up(now_ms)  # some may end at once
+        if len(self.tasks) >= self.max_tasks:
+            generator.close()
+            raise InvalidRequest(
+                "%d calls are under way already" % self.max_tasks, "wait for one to end"
+            )
+        self._last = number = self._last + 1
+        task = self.tasks[number] = Task(number, generator, ended, once)
+        if budget_ms is not None:
+            task.due_ms = now_ms + budget_ms
+        self._advance(task, None, None, now_ms)
+        return number
+
+    def done(self, number: int, outcome: tuple, now_ms: int):
+        """Hand in the outcome of a RUN or RESOLVE effect; one for a task that was cancelled is
+        dropped.
+        """
+        task = self.tasks.get(number)
+        if task is not None:
+            # its handler was ended while a provider was asked for it
+            if task.child and not outcome[0]:
+                child, task.child = task.child, None
+                self.cancel(child, outcome[1], now_ms)
+                outcome = outcome + (None,)
+            self._advance(task, outcome, None, now_ms)
+
+    def received(self, number: int, outcome: tuple, now_ms: int):
+        """Hand in what the connection of a task received; dropped when the task does not wait
+        for it any more.
+        """
+        task = self.tasks.get(number)
+        if task is not None and task.receives:
+            if self.later is None:
+                self._advance(task, outcome, None, now_ms)
+            # still receives: more may come before the loop carries it on
+            else:
+                task.wake_ms = None
+                self.later.append((task, outcome, RECEIVE))
+
+    def cancel(self, number: int, error, now_ms: int):
+        """End a task with *error*, whatever it waits for; its handler is ended too."""
+        task = self.tasks.get(number)
+        if task is not None:
+            child, task.child = task.child, None
+            if child is not None:
+                self.cancel(child, error, now_ms)
+            task.close()
+            self.effects.append((CANCEL, number))
+            self.effects.append(
+                (LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message})
+            )
+            self._end(task, None, error, now_ms)
+
+    def _advance(self, task, value, error, now_ms: int):
+        if task.wake_ms is not None or task.tool is not None:
+            task.tool = task.wake_ms = None
+            task.receives = False
+        if self.later is not None:
+            self.later.append((task, value, error))
+        else:
+            self.drive(task, value, error, now_ms)
+
+    def catch_up(self, now_ms: int):
+        """Carry on at once what was left to the shell's loop."""
+        while self.later:
+            self.drive(*self.later.pop(0), now_ms)
+
+    def afterwards(self, ended, now_ms: int):
+        """Call ``ended(None, None, now_ms)`` when what was left to the shell's loop until now
+        has been carried on: there, and not from here.
+        """
+        if not self.later:
+            ended(None, None, now_ms)
+            return
+        # a task of no steps; it is not one of ``max_tasks`` that was asked for
+        self._last = number = self._last + 1
+        task = self.tasks[number] = Task(number, (None for _ in ()), ended)
+        self.later.append((task, None, None))
+
+    def drive(self, task, value, error, now_ms: int):
+        """Hand *value* or *error* to *task*, and carry it on to what it waits for next; nothing,
+        when it has been ended.
+        """
+        if task.number not in self.tasks or error == RECEIVE and not task.receives:
+            return
+        if error == RECEIVE:
+            task.receives, task.wake_ms, error = False, None, None
+        try:
+            while True:
+                try:
+                    effect = task.generator.throw(error) if error else task.generator.send(value)
+                    value = error = None
+                except BaseException as e:
+                    if not task.outer:
+                        raise
+                    task.generator = task.outer.pop()
+                    value, error = (e.value, None) if isinstance(e, StopIteration) else (None, e)
+                    continue
+                # a board's: what is ``yield from`` elsewhere (host/firmware/firmware.py)
+                if type(effect) is not tuple:
+                    task.outer = task.outer or []
+                    task.outer.append(task.generator)
+                    task.generator = effect
+                    continue
+                kind = effect[0]
+                if kind == LOG:
+                    if effect[1]["event"] == "tool.call":
+                        self._called(task, effect[1], now_ms)
+                    self.emit(effect)
+                    continue
+                if kind == RUN:
+                    task.tool = task.began = effect[1].name
+                    run = (
+                        task.number,
+                        effect[1],
+                        effect[2],
+                        now_ms + effect[1].timeout_ms if effect[1].timeout_ms else None,
+                    )
+                    if task.ran_ms is None:
+                        task.ran_ms = now_ms
+                    if self.run is None or self.effects:  # what was before it comes first
+                        self.effects.append((RUN,) + run)
+                        return
+                    value, now_ms = self.run(*run)
+                    if value is None:
+                        return
+                    task.tool = None
+                    continue
+                if kind == APPROVE:
+                    from clawlite.core.policy.approval import wait
+
+                    wait(self, task, effect[1], now_ms)
+                    return self._ask(now_ms)
+                if kind == RECEIVE or kind == SLEEP or kind == JOIN:
+                    return _rest(task, effect, now_ms)
+                if kind == ASK:
+                    from clawlite.core.agent.child import begin
+
+                    return begin(self, task, effect[1], effect[2], now_ms)
+                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, OPEN, CLOSE):
+                    effect = (kind, task.number) + effect[1:]
+                self.effects.append(effect)
+                if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER):
+                    return
+        except StopIteration as e:
+            self._end(task, e.value, None, now_ms)
+        except Exception as e:
+            self._end(task, None, e if isinstance(e, ClawError) else unexpected(e), now_ms)
+
+    def _called(self, task, event: dict, now_ms: int):
+        """Add to the *event* of a call that has ended how long it took, and keep it where a
+        console asks for the last ones.
+        """
+        if task.ran_ms is not None:
+            event["duration_ms"] = now_ms - task.ran_ms
+            task.ran_ms = None
+        if self.calls is not None:
+            self.calls = self.calls[-7:] + [(event, task.answer)]
+            task.answer = None
+
+    def _end(self, task, value, error, now_ms: int):
+        if task.number in self.tasks:
+            if task.approval is not None:
+                self._forget(task, now_ms)
+            del self.tasks[task.number]
+            try:
+                task.ended(value, error, now_ms)
+            except MemoryError:  # once more, when there is room
+                self.tasks[task.number] = task
+                raise
+            self.lifecycle.drained(now_ms)
+            if self.on_wait:
+                self._ask(now_ms)
+
+    # -- approvals
+
+    def _ask(self, now_ms: int):
+        if self.on_wait:
+            self.on_wait(self.waiting[0] if self.waiting else None, now_ms)
+
+    def _forget(self, task, now_ms: int):
+        if task.approval is not None:
+            from clawlite.core.policy.approval import forget
+
+            forget(self, task, now_ms)
+
+    def answer(self, task, approved: bool, reason: str, now_ms: int):
+        """Answer the approval of *task*: it runs, or ends with ``ApprovalDenied`` (-32013)."""
+        self._person_said(task, "approved" if approved else "denied", reason, now_ms)
+
+    def _person_said(self, task, how: str, reason: str, now_ms: int):
+        from clawlite.core.policy import approval as ending
+
+        approval = task.approval
+        self._forget(task, now_ms)
+        task.answer = how
+        event, error = ending.ended(approval, how, reason)
+        self.effects.append((LOG, event))
+        self._advance(task, how, error, now_ms)
+        self._ask(now_ms)
+
+    def tick(self, now_ms: int):
+        """Do what time asks for."""
+        due_ms = self.deadline()
+        if due_ms is not None and now_ms >= due_ms:
+            self._late(now_ms)
+
+    def _late(self, now_ms: int):
+        for task in list(self.waiting):
+            if task.approval is not None and now_ms >= task.approval.due_ms:
+                self._person_said(task, "expired", "", now_ms)
+        for number in sorted(self.tasks):
+            task = self.tasks.get(number)
+            if (
+                task is not None
+                and task.due_ms is not None
+                and task.approval is None
+                and now_ms >= task.due_ms
+            ):
+                hint = "ask for less at once"
+                if task.receives:  # five words may start an answer without end
+                    hint = (
+                        "the model did not come to an end; use another, or a lower "
+                        "tokens_per_request"
+                    )
+                self.cancel(
+                    number, ToolTimeout("the turn was ended: it used up its time", hint), now_ms
+                )
+            elif task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
+                wake = task.wake
+                # made when it is needed: no board pays for an error that does not happen
+                if not isinstance(wake, tuple):
+                    wake = False, ProviderError("it said nothing for %d s" % wake)
+                self._advance(task, wake, None, now_ms)
+        self.lifecycle.tick(now_ms)
+
+    def deadline(self):
+        """Return the monotonic time of the next ``tick`` that matters, or None."""
+        first = self.lifecycle.deadline()
+        for task in self.waiting:
+            if first is None or task.approval.due_ms < first:
+                first = task.approval.due_ms
+        for number in self.tasks:
+            task = self.tasks[number]
+            for at in (task.wake_ms, task.due_ms if task.approval is None else None):
+                if at is not None and (first is None or at < first):
+                    first = at
+        return first
+
+    def next_effect(self):
+        """Return the oldest effect that the shell has not taken, or None."""
+        return self.effects.pop(0) if self.effects else None
+
+
+def _rest(task, effect: tuple, now_ms: int):
+    """Let *task* wait for bytes, for a time or for another task."""
+    if effect[0] == JOIN:
+        effect[1].append(task.number)
+    else:
+        task.receives = effect[0] == RECEIVE
+        task.wake_ms = now_ms + effect[1]
+        task.wake = (True, None) if effect[0] == SLEEP else effect[1] // 1000

@@ -1,0 +1,38 @@
+"""A task that another one waits for: a provider's answer to what a handler asks, or the turn of
+a composite tool.
+"""
+
+
+def begin(agent, task, what, more, now_ms: int):
+    """Begin the child of *task* for its effect ``(ASK, what, more)``; the task goes on with its
+    outcome.
+
+    The turn of a composite tool has the tool's ``timeout_ms``, else a turn's, but no more than the
+    task has left; what waits for a person in it does not count.
+    """
+    due_ms, budget_ms = task.due_ms, None
+    if isinstance(what, str):
+        work = agent.chain().text(what, more)
+    else:
+        from clawlite.core.agent.skillturn import alone
+
+        work = alone(agent, what, more)
+        budget_ms = what.timeout_ms or agent.image.agent.turn_ms
+        if due_ms is not None:
+            budget_ms = max(1, min(budget_ms, due_ms - now_ms))
+            task.due_ms = None
+    own = []  # the child, once it has begun
+
+    def ended(value, error, at_ms):
+        if task.child is None:  # it was cancelled
+            return
+        task.child = None
+        if budget_ms is not None and due_ms is not None:
+            task.due_ms = due_ms + (own[0].due_ms - now_ms - budget_ms if own else 0)
+        agent.done(task.number, (False, error) if error else (True, value), at_ms)
+
+    task.child = 0
+    number = agent.begin(work, ended, now_ms, budget_ms)
+    if task.child is not None:
+        task.child = number
+        own.append(agent.tasks[number])

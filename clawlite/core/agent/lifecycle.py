@@ -1,0 +1,139 @@
+"""The agent's lifecycle (CKP 0.2.0, section 8).
+
+    INIT -> STARTING -> READY -> STOPPING -> STOPPED        STOPPED -> STARTING: a new session on
+                                                            the same line
+    STARTING, READY -> ERROR -> STARTING                    another attempt, after a pause
+                                                            (core/agent/recovery.py)
+                       ERROR -> STOPPING                    the breaker, or an operator who has seen
+                                                            enough
+
+The table is data; anything else is our bug.  Each change is an event for the log.
+"""
+
+from clawlite.core.base.effect import LOG
+from clawlite.core.base.errors import InternalError, InvalidRequest
+
+INIT, STARTING, READY, STOPPING, STOPPED, ERROR = (
+    "INIT",
+    "STARTING",
+    "READY",
+    "STOPPING",
+    "STOPPED",
+    "ERROR",
+)
+
+
+class Lifecycle:
+    """One state, and what a change of it brings with it.
+
+    agent       ``agent.Agent``
+    state       one of the six names
+    since_ms    int, the monotonic time of the last change
+    starting    function() or None: what STARTING does in a shell; what it raises is an ERROR
+    on_failure  function(error, pause_ms) or None: told of each ERROR; pause_ms is None when no
+                attempt follows
+    recovery    ``recovery.Recovery``, once something has failed
+    """
+
+    def __init__(self, agent, now_ms: int):
+        self._agent = agent
+        self.state = INIT
+        self.since_ms = now_ms
+        self.starting = None
+        self.on_failure = None
+        self.recovery = None
+        self._drain = None  # [due_ms, function(drained, now_ms)]
+
+    def to(self, state: str, now_ms: int, details: dict = None):
+        """Change to *state* and log it, with the milliseconds spent in the old one.  Raises
+        ``InternalError``.
+        """
+        ways = {
+            INIT: (STARTING,),
+            STARTING: (READY, ERROR),
+            READY: (STOPPING, ERROR),
+            STOPPING: (STOPPED,),
+            STOPPED: (STARTING,),
+            # here: a board that has begun keeps no table of how
+            ERROR: (STARTING, STOPPING),
+        }
+        old = self.state
+        if state not in ways[old]:
+            raise InternalError(
+                "lifecycle: no way from %s to %s" % (old, state), "this is a bug in clawlite"
+            )
+        event = {
+            "claw": "0.3.0",
+            "event": "lifecycle.transition",
+            "agent": self._agent.image.agent.name,
+            "from": old,
+            "to": state,
+            "duration_ms": now_ms - self.since_ms,
+        }
+        if details:
+            event["details"] = details
+        self.state = state
+        self.since_ms = now_ms
+        self._agent.effects.append((LOG, event))
+
+    def start(self, now_ms: int):
+        """Go to READY from INIT, STOPPED or ERROR; to ERROR when ``starting`` fails."""
+        self.to(STARTING, now_ms)
+        try:
+            if self.starting:
+                self.starting()
+        except Exception as e:
+            self.fail(e, now_ms)
+            return
+        self.to(READY, now_ms)
+
+    def fail(self, error, now_ms: int):
+        """Go to ERROR, from where recovery is tried; *error*: any exception.  Nothing is left under
+        way.
+
+        Where it drains, the time for that is over; in ERROR and where it has stopped this changes
+        nothing."""
+        if self._drain:
+            self._drain[0] = now_ms
+            self.drained(now_ms)
+        if self.state != READY and self.state != STARTING:
+            return
+        if self.recovery is None:
+            from clawlite.core.agent.recovery import Recovery
+
+            self.recovery = Recovery(self._agent)
+        self.recovery.failed(error, now_ms)
+
+    def stop(self, timeout_ms: int, stopped, now_ms: int):
+        """Take no more work, drain what is under way for at most *timeout_ms*, then call
+        ``stopped(drained, now_ms)``.
+        """
+        self.to(STOPPING, now_ms)
+        self._drain = [now_ms + timeout_ms, stopped]
+        self.drained(now_ms)
+
+    def drained(self, now_ms: int):
+        """While STOPPING: go to STOPPED when nothing is under way, or the time to drain is over."""
+        tasks = self._agent.tasks
+        if self._drain and (not tasks or now_ms >= self._drain[0]):
+            stopped = self._drain[1]
+            drained = not tasks
+            self._drain = None
+            for number in sorted(tasks):
+                self._agent.cancel(
+                    number, InvalidRequest("the agent stopped before this call ended"), now_ms
+                )
+            self.to(STOPPED, now_ms)
+            stopped(drained, now_ms)
+
+    def tick(self, now_ms: int):
+        """Do what time asks for."""
+        self.drained(now_ms)
+        if self.state == ERROR and now_ms >= self.recovery.due_ms:
+            self.start(now_ms)
+
+    def deadline(self):
+        """Return the monotonic time of the next ``tick`` that matters, or None."""
+        if self._drain:
+            return self._drain[0]
+        return self.recovery.due_ms if self.state == ERROR else None

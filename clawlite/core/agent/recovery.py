@@ -1,0 +1,80 @@
+"""ERROR, and the ways out of it (CKP 0.2.0, section 8): bounded attempts with pauses, and a
+breaker.
+
+1. What puts an agent into ERROR is in docs/adr/0013: its start fails, its shell's loop meets what
+   nobody expected, or the log that its policies demand cannot be written.  A provider that is away
+   is none of these: the next one is asked.
+2. Nothing goes on meanwhile: what was under way is ended, its handlers closed, its callers told.
+3. The fifth failure within ten minutes opens the breaker: STOPPING, STOPPED, and the process ends
+   with 1.
+Loaded when something has failed.
+"""
+
+from clawlite.core.base.effect import EXIT
+from clawlite.core.base.errors import ClawError, InternalError, InvalidRequest, unexpected
+
+# after the first failure of a window, the second, ...; one more is one too many
+PAUSES_MS = (1000, 2000, 4000, 8000)
+WINDOW_MS = 600000
+_ERROR = "ERROR"  # lifecycle.py loads this module, not the other way round
+
+
+class Recovery:
+    """What has failed lately.
+
+    error   ``ClawError``, why the agent is in ERROR
+    due_ms  monotonic time of the next attempt
+    """
+
+    def __init__(self, agent):
+        self._agent = agent
+        self._failed_at = []
+        self.error = None
+        self.due_ms = 0
+
+    def failed(self, error, now_ms: int):
+        """Go to ERROR, and to STOPPED when it is one failure too many."""
+        life = self._agent.lifecycle
+        self.error = error = error if isinstance(error, ClawError) else unexpected(error)
+        self._failed_at = [at for at in self._failed_at if now_ms - at < WINDOW_MS] + [now_ms]
+        failures = len(self._failed_at)
+        pause_ms = PAUSES_MS[failures - 1] if failures <= len(PAUSES_MS) else None
+        life.to(
+            _ERROR,
+            now_ms,
+            {"error": error.message, "failures": failures, "attempt_in_ms": pause_ms},
+        )
+        self._end_all(now_ms)
+        if life.on_failure:
+            life.on_failure(error, pause_ms)
+        if pause_ms is None:
+            life.stop(0, _stopped, now_ms)
+            self._agent.effects.append((EXIT, 1))
+        else:
+            self.due_ms = now_ms + pause_ms
+
+    def _end_all(self, now_ms: int):
+        tasks = self._agent.tasks
+        ended = InternalError(
+            "the agent failed before this call ended: %s" % self.error.message,
+            "ask claw.status, and call again when it is READY",
+        )
+        for number in sorted(tasks):
+            try:
+                self._agent.cancel(number, ended, now_ms)
+            # the failure may lie just there; this one is gone all the same
+            except Exception:
+                tasks.pop(number, None)
+
+    def refusal(self, method: str, now_ms: int):
+        """Return the error of a request that comes meanwhile."""
+        wait_ms = max(0, self.due_ms - now_ms)
+        return InvalidRequest(
+            "%s: the agent is %s: %s" % (method, _ERROR, self.error.message),
+            self.error.hint or "ask claw.status, and send this again when it is READY",
+            {"state": _ERROR, "attempt_in_ms": wait_ms},
+        )
+
+
+def _stopped(drained: bool, now_ms: int):
+    """The process ends: nobody waits for this."""

@@ -1,0 +1,72 @@
+"""Turns that a skill begins (CKP 0.2.0, 5.5): of a person's ``/NAME``, and of a composite tool,
+with a history of its own.
+"""
+
+from clawlite.core.base.effect import SAY, Result
+from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
+from clawlite.core.turns.history import History
+from clawlite.core.image.skill import PREFIX, begun, find, skills, value_of
+from clawlite.core.turns.tools import PERSON, call
+from clawlite.core.turns.turn import turn
+
+
+def typed(image, text: str):
+    """Return (``Skill``, its input as text) of a person's line that begins with "/"; None when no
+    skill is meant.
+
+    Raises ``InvalidParams`` for ``/skill`` with a name that is none.
+    """
+    name, _, rest = text[1:].partition(" ")
+    explicit = name == "skill"
+    if explicit:
+        name, _, rest = rest.strip().partition(" ")
+    skill = find(image, name)
+    if skill is None and explicit:
+        raise InvalidParams(
+            "there is no skill %s" % name[:60] if name else "expected /skill NAME",
+            "this agent has: %s" % (", ".join([row[0] for row in skills(image)]) or "none"),
+        )
+    return None if skill is None else (skill, rest.strip())
+
+
+def begin(image, asked: tuple, chain, history, run=None, person: str = PERSON):
+    """Begin a turn with a person's skill: a generator of effects that returns what ``turn`` does.
+
+    asked   what ``typed`` returned
+    run     runs the calls of the turn (``turn``)
+    person  PERSON, and who that is where several speak
+    """
+    skill, text = asked
+    result = yield from call(image, PREFIX + skill.name, skill.given(text, chain.loads), person)
+    return (yield from turn(image, result.text, chain, history, run, skill))
+
+
+def alone(agent, tool, arguments: dict):
+    """The turn of a composite *tool*, of which nothing is shown: a generator of effects.
+
+    Returns its last text, or the JSON in it where a schema asks for JSON.
+    """
+    image, chain, history = agent.image, agent.chain(), History(0)
+    result = begun(image, tool.handler[1], arguments, Result)
+    history.is_nested = True
+    work = turn(image, result.text, chain, history, None, result.skill)
+    try:
+        effect = work.send(None)
+        while True:
+            try:
+                value = None if effect[0] == SAY else (yield effect)
+            except ClawError as e:  # a person said no
+                effect = work.throw(e)
+            else:
+                effect = work.send(value)
+    except StopIteration:
+        pass
+    finally:
+        work.close()
+    text = history.turn[-1].text
+    if result.skill.output is None and tool.output is None:
+        return text
+    try:
+        return value_of(text, chain.loads)
+    except ParseError as e:
+        raise ClawError("its skill was to end with JSON: " + e.message)

@@ -1,0 +1,26 @@
+"""Text for a person's terminal, without what would drive it or hide in it.
+
+What a model says must not move a cursor, forge a record of the operator's (U+001E, RFC 7464) or
+disguise a question."""
+
+# DEL, and the first bytes of all that escapes.py writes out.
+_LEADS = b"\x7f\xc2\xcd\xd8\xdb\xdc\xe0\xe1\xe2\xe3\xef\xf0\xf3"
+
+
+def printable(data: bytes) -> bytes:
+    """Return the UTF-8 text *data* with what cannot be seen written out: ``\\x1b``, ``\\u202e``,
+    ``\\U000e0041``.
+
+    That is control characters but line feed and tab, marks of direction, and characters without
+    ink.
+
+    Two invisible characters stay where they shape the emoji before them: U+200D and U+FE0F.
+    Cost    one step per byte; bytes, because MicroPython interns every character that a loop over
+            text sees
+    """
+    for b in data:
+        if b < 32 and b != 10 and b != 9 or b in _LEADS:
+            from clawlite.core.base.escapes import escaped
+
+            return escaped(data)
+    return data

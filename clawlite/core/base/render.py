@@ -1,0 +1,126 @@
+"""Values as text for people, the same bytes on every runtime.
+
+MicroPython's dicts have no order and its ``json`` cannot sort: this writes JSON with sorted keys.
+"""
+
+_ESCAPES = b'"\\\n\r\t'
+_DEPTH = 33
+# characters of a call: 15 rows of 80, which leaves room for why it is asked
+_SCREEN = 1200
+_LEAST = 60  # characters of one argument, however many there are
+
+
+def canonical(value, limit: int = 0) -> str:
+    """Return *value* as compact JSON, keys sorted, text raw; a value that JSON lacks as its type's
+    name in <>.
+
+    limit   int, characters that are kept before "..."; 0 keeps all
+    """
+    text = _write(value, 0)
+    return text[:limit] + "..." if limit and len(text) > limit else text
+
+
+def call_text(name: str, arguments: dict, by: str = "") -> str:
+    """Return ``name(key=value, ...)``, keys sorted, as a person may decide by it: nothing is
+    unseen.
+
+    A call that fits a screen is whole.  Of a longer one each argument that is longer than its share
+    is shown by its length and both ends; and so is the whole call, when it is still too long.
+
+    by  what shows all of a call that is cut: "/show"
+    """
+    said = _each(arguments)
+    text = "%s(%s)" % (name, ", ".join(said))
+    if len(text) <= _SCREEN:
+        return text
+    share = max(_LEAST, (_SCREEN - len(name)) // len(said) - 2)
+    said = [_ends(one, share, by) for one in said]
+    return _ends("%s(%s)" % (name, ", ".join(said)), 2 * _SCREEN, by)
+
+
+def whole(name: str, arguments: dict) -> list:
+    """Return all of a call, a line for each argument."""
+    head = "%s, with%s" % (name, ":" if arguments else " no argument")
+    return [head] + ["  " + one for one in _each(arguments)]
+
+
+def _each(arguments: dict) -> list:
+    """Return ``key=value`` of each argument, with what cannot be seen written out: runs of
+    blanks and ends of lines, too.
+    """
+    return [_visible("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)]
+
+
+def _key(key: str) -> str:
+    for c in '"=,() ':  # else a key could pass for an argument and its value
+        if c in key:
+            return quote(key)
+    return key
+
+
+def _visible(text: str) -> str:
+    data = text.encode("utf-8", "replace")
+    for b in data:
+        if b > 126 or b < 32 or b == 32 and b"    " in data:
+            from clawlite.core.base.escapes import escaped
+
+            return str(escaped(data, True), "utf-8").replace("\n", "\\n").replace("\t", "\\t")
+    return text
+
+
+def _ends(text: str, most: int, by: str) -> str:
+    """Return *text*, or both ends of one that is longer than *most* characters."""
+    if len(text) <= most:
+        return text
+    about = "%d characters in all%s" % (len(text), ", shown by " + by if by else "")
+    return "%s <... %s ...> %s" % (text[: most * 2 // 3], about, text[-(most // 3) :])
+
+
+def quote(text: str) -> str:
+    """Return *text* as a JSON string."""
+    # MicroPython interns every character that a loop over text sees, for good
+    data = text.encode()
+    if not data or min(data) >= 32 and not (b'"' in data or b"\\" in data or b"\x7f" in data):
+        return '"' + text + '"'
+    out = bytearray()
+    for b in data:
+        at = _ESCAPES.find(bytes((b,)))
+        if at >= 0:
+            out.append(92)
+            b = b'"\\nrt'[at]
+        elif b < 32 or b == 127:
+            out.extend(b"\\u%04x" % b)
+            continue
+        out.append(b)
+    return '"' + str(bytes(out), "utf-8") + '"'
+
+
+def _write(value, depth: int) -> str:
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return "%d" % value if -1e15 < value < 1e15 and value == int(value) else repr(value)
+    if depth >= _DEPTH:
+        return "..."
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ",".join(
+                [
+                    quote(str(key)) + ":" + _write(value[key], depth + 1)
+                    for key in sorted(value, key=str)
+                ]
+            )
+            + "}"
+        )
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join([_write(item, depth + 1) for item in value]) + "]"
+    return "<%s>" % type(value).__name__

@@ -1,0 +1,216 @@
+"""Does a JSON value fit a JSON Schema?  The host folded the schema into a check program; this
+module runs it.
+
+A *node* says what one value may be:
+
+    n >= 0                 mask of the kinds allowed: 1 string, 2 boolean, 4 integer (1.0 is one), 8
+                           number that is no integer, 16 object, 32 array, 64 null; 127 admits
+                           anything, 0 nothing
+    -n                     the node at index n of the table below
+    [mask, op, arg, ...]   a mask, then checks in the compiler's order, each for values of the kind
+                           that it is about
+
+    0 OBJECT       see members             12 MAX_LENGTH  code points
+    1 REQUIRED     [name, ...]              13 MINIMUM     number
+    2 KEYS         node of every name       14 MAXIMUM     number
+    3 MIN_MEMBERS  count                    15 ABOVE       number
+    4 MAX_MEMBERS  count                    16 BELOW       number
+    5 ITEMS        [rest, node 0, ...]      17 MULTIPLE    integer, or [integer, decimal places]
+    6 CONTAINS     [min, max or -1, node]   18 ENUM        [value, ...]
+    7 UNIQUE       1                        19 ALL         [node, ...]
+    8 MIN_ITEMS    count                    20 ANY         [node, ...]
+    9 MAX_ITEMS    count                    21 ONE         [node, ...]
+    10 MATCH       [automaton, what]        22 NOT         node
+    11 MIN_LENGTH  code points              23 IF          [node, then, else]
+
+A *program* is a node, or a table [None, node, node, ...] whose index 1 is where the check begins.
+
+Rules: 1. Programs come from the image and are trusted; values come from a model or a peer and are
+not.  2. The first violation is the same on every runtime: no order of a dict shows.  3. A check
+that would go too deep or take too long is a violation.  4. Inside, a violation is a list: an
+operation (or a word), its argument, what was found, then the path from the leaf upwards;
+``violation.py`` makes a sentence of it.  5. Few schemas need ``schemarare.py``, few values
+``violation.py``: both are imported when they are needed and held by nobody, so that a device can
+drop them again.
+Source  JSON Schema 2020-12; CKP 0.2.0, 5.4: arguments are checked before a tool runs.
+"""
+
+from clawlite.core.base.dialect import const
+
+MAX_DEPTH = 32  # nesting of a value, as in the JSON decoders
+# nodes with checks that one value may visit: `anyOf` within recursion is exponential
+MAX_STEPS = 50000
+
+_STRING = const(1)
+_INTEGER = const(4)
+_FRACTION = const(8)
+_OBJECT = const(16)
+_ARRAY = const(32)
+_ANYTHING = const(127)
+_KINDS = {str: 1, bool: 2, int: 4, float: 8, dict: 16, list: 32, type(None): 64}
+# op -> kinds
+_ABOUT = b"\x10\x10\x10\x10\x10\x20\x20\x20\x20\x20\x01\x01\x01\x0c\x0c\x0c\x0c\x0c\x7f\x7f\x7f\x7f\x7f\x7f"  # noqa: E501
+
+
+def check(program, value, automata, root: str = "arguments"):
+    """Return None when *value* fits, else the first violation as ``at PATH: expected ..., got
+    ...``.
+
+    program   as above
+    value     what a JSON decoder gives: None, bool, int, float, str, list, dict
+    automata  function(index) -> table bytes, see ``clawlite.core.formats.automaton``
+    root      the word that paths begin with
+    Raises ImageError for a damaged automaton, nothing for a value.
+    Cost      O(size of value) for schemas without alternatives; MAX_STEPS bounds the others.
+    """
+    table = None
+    if type(program) is list and program[0] is None:
+        table = program
+        program = program[1]
+    try:
+        problem = _Run(table, automata).node(program, value, 0)
+        if problem is None:
+            return None
+    # of ours: a word and a number; of the runtime: no stack left
+    except RuntimeError as stop:
+        problem = list(stop.args)
+    from clawlite.core.formats import violation
+
+    return violation.describe(root, problem)
+
+
+class _Run:
+    """One check under way: what it was given, what it has spent, and what it had to import.
+
+    Raises RuntimeError(word, limit), which ends the check, for what no node can settle.
+    """
+
+    def __init__(self, table, automata):
+        self.table = table
+        self.automata = automata
+        self.steps = 0
+        self.nested = 0
+        self.rare = None  # functions, as soon as a node has asked for them
+        self.search = None
+
+    def node(self, node, value, depth: int):
+        """Return the violation of *node* by *value*, which lies *depth* levels deep, or None."""
+        kind = _KINDS.get(type(value), 0)
+        # infinity and nan are none
+        if kind == _FRACTION and value - value == 0 and int(value) == value:
+            kind = _INTEGER
+        while type(node) is int:
+            if node >= 0:
+                return None if node & kind else ["kind", node, value]
+            node = self.table[-node]
+        if not node[0] & kind:
+            return ["kind", node[0], value]
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise RuntimeError("steps", MAX_STEPS)
+        if depth >= MAX_DEPTH and kind & (_OBJECT | _ARRAY):
+            raise RuntimeError("depth", MAX_DEPTH)
+        for at in range(1, len(node), 2):
+            op = node[at]
+            arg = node[at + 1]
+            if not _ABOUT[op] & kind:
+                continue
+            if (
+                10 < op < 17
+                or op == 18
+                and kind == _STRING
+                or op == 3
+                or op == 4
+                or op == 8
+                or op == 9
+            ):
+                if _holds(op, arg, value):
+                    continue
+                return [op, arg, value]
+            if op == 0:
+                problem = self.members(arg, value, depth)
+            elif op == 5:
+                problem = self.items(arg, value, depth)
+            elif op == 10:
+                problem = None if self.matches(arg[0], value) else [op, arg, value]
+            else:
+                problem = self.rest(op, arg, value, kind, depth)
+            if problem is not None:
+                return problem
+        return None
+
+    def members(self, arg, value, depth: int):
+        """Check the members of an object.
+
+        arg  [r, others, patterns, name, node, name, node, ...]: the first r names are required;
+             *others* is the node of members that neither a name nor a pattern covers; patterns are
+             0 or [automaton, node, automaton, node, ...]
+        """
+        found = 0
+        required = 3 + 2 * arg[0]
+        at = 3
+        while at < len(arg):
+            name = arg[at]
+            if name in value:
+                found += 1
+                problem = self.node(arg[at + 1], value[name], depth + 1)
+                if problem is not None:
+                    problem.append(name)
+                    return problem
+            elif at < required:
+                return [1, arg, value, name]
+            at += 2
+        if arg[2] == 0 and (found == len(value) or arg[1] == _ANYTHING):
+            return None
+        return self.rest(0, arg, value, _OBJECT, depth)
+
+    def items(self, arg, value, depth: int):
+        last = len(arg) - 1
+        if last == 0 and arg[0] == _ANYTHING:
+            return None
+        for at in range(len(value)):
+            problem = self.node(arg[at + 1 if at < last else 0], value[at], depth + 1)
+            if problem is not None:
+                problem.append(at)
+                return problem
+        return None
+
+    def rest(self, op: int, arg, value, kind: int, depth: int):
+        """Check what schemarare.py checks."""
+        if self.rare is None:
+            from clawlite.core.formats import schemarare
+
+            self.rare = schemarare.rare
+        return self.rare(self, op, arg, value, kind, depth)
+
+    def matches(self, index: int, text: str) -> bool:
+        """Return whether the automaton at *index* matches somewhere in *text*."""
+        if self.search is None:
+            from clawlite.core.formats import automaton
+
+            self.search = automaton.search
+        try:
+            data = text.encode()
+        except UnicodeError:  # neither a match nor its absence may let such text pass
+            raise RuntimeError("half", 0)
+        return self.search(self.automata(index), data)
+
+
+def _holds(op: int, arg, value) -> bool:
+    """Return whether a size, a number or a string among others is as *arg* demands.  nan fits
+    nothing.
+    """
+    if op == 18:
+        return value in arg
+    if op > 12:
+        return (
+            value >= arg
+            if op == 13
+            else value <= arg
+            if op == 14
+            else value > arg
+            if op == 15
+            else value < arg
+        )
+    size = len(value)
+    return size <= arg if op == 4 or op == 9 or op == 12 else size >= arg

@@ -1,0 +1,20 @@
+# Types for schemarare.py under Cython.
+cimport cython
+from clawlite.core.formats.schema cimport _Run
+
+cdef int _MAX_DEPTH
+
+@cython.locals(at=Py_ssize_t, found=Py_ssize_t)
+cpdef rare(_Run run, int op, arg, value, int kind, int depth)
+
+@cython.locals(at=Py_ssize_t, matched=bint)
+cdef _unnamed(_Run run, list arg, dict value, int depth)
+
+cdef _names(_Run run, int op, arg, dict value, int depth)
+
+cdef _combined(_Run run, int op, arg, value, int kind, int depth)
+
+@cython.locals(fitting=int, about=int)
+cdef _alternatives(_Run run, int op, list arg, value, int kind, int depth)
+
+cdef _key(value, int depth)

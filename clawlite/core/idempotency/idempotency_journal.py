@@ -1,0 +1,202 @@
+"""Requests that go on record, and what two of them with one id have in common: for calls that may
+not run twice, that a person answers, or that come again.  A module of its own, which a board loads
+for them and drops again."""
+
+import hashlib
+
+from clawlite.core.base.effect import KEEP
+from clawlite.core.base.errors import (
+    ClawError,
+    Denied,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    RequestError,
+    ToolTimeout,
+)
+from clawlite.core.idempotency.idempotency_record import (
+    BEGIN,
+    BEGUN,
+    END,
+    ENDED,
+    GONE,
+    KEPT_S,
+    LOST,
+    OPEN,
+)
+
+
+def begin(once):
+    """A generator of effects: put on record that the handler of *once* begins.
+
+    Returns None, or the request with its id that another process of this agent has begun meanwhile.
+    Raises ``InternalError`` when there is no record: nothing runs then.
+    """
+    recall = once.recall
+    recall.check_room()
+    once.state = BEGUN
+    recall.begun += 1
+    done, others = yield (KEEP, BEGIN, once.id, [fingerprint(once)])
+    theirs = None
+    if done:
+        for key, age_s, size in others:
+            if key == once.id:
+                recall.forget(once)
+            if key not in recall.known:
+                recall.hold(key, size, age_s * 1000)
+        theirs = recall.find(once.id)
+        if theirs is once:
+            theirs = None
+        if theirs is None:
+            return None
+    once.state = OPEN
+    recall.begun -= 1
+    if theirs is None:
+        raise InternalError(
+            "nothing runs that cannot be put on record: %s" % others,
+            "mend that where this agent keeps its state, and send it again",
+        )
+    compare(once, theirs)
+    return theirs
+
+
+def end(once, result, error):
+    """Return what goes on record of *once*, which has ended, or None: see ``Once.end``.
+
+    What ended before any gate said yes or no, as when the agent stops, did not run and is not
+    remembered; nor is what there was no room for just now, a limit of calls a minute among it: with
+    the same id it runs later."""
+    recall = once.recall
+    begun = once.state == BEGUN
+    if (
+        error
+        and error.data
+        and (error.data.get("ran") is False or isinstance(error, Denied) and "limit" in error.data)
+    ):
+        recall.forget(once)
+        recall.begun -= begun
+        return (GONE, once.id, None) if begun or once.waits else None
+    if error and not begun and isinstance(error, (RequestError, InternalError)):
+        recall.forget(once)
+        return (GONE, once.id, None) if once.waits else None
+    kept = [error.to_json()] if error else [result.text, result.is_error, result.original_bytes]
+    text = error.message if error else result.text
+    try:
+        once.size = len(text.encode())
+    except ValueError:  # half a surrogate pair, in an error's words
+        once.size = 3 * len(text)
+    once.answer = kept[0] if error else result
+    if result:
+        result.value = None
+    once.state = ENDED
+    if begun or once.waits and isinstance(error, Denied):
+        recall.forget(once)
+        recall.begun -= begun
+        recall.hold(once.id, once.size)
+        return (END, once.id, [fingerprint(once)] + kept)
+    if once.is_long:
+        fingerprint(once)
+    recall.ended(once)
+    return None
+
+
+def read(once, record):
+    """Give *once* what is on record of it: (kind, payload), or None when the record is lost."""
+    payload = record[1] if record else [""]
+    once.asked = payload[0]
+    once.state = LOST if len(payload) == 1 else ENDED
+    if len(payload) == 2:
+        once.answer = payload[1]
+    elif len(payload) == 4:
+        from clawlite.core.base.effect import Result
+
+        once.answer = Result(payload[1], payload[2], None, payload[3])
+    return once
+
+
+def error(once):
+    """Return the error that another request with the id of *once* gets."""
+    if once.state == LOST:
+        return ToolTimeout(
+            "the call %s began before, and its result is not known here: it may "
+            "have run, and is not run again" % once.id,
+            "see what it did, then call with a new id",
+            {"request_id": once.id},
+        )
+    if once.state != ENDED:
+        return InvalidRequest("the call %s ended before it ran" % once.id, "send it again")
+    found = ClawError(once.answer["message"], "", once.answer.get("data"))
+    found.code = once.answer["code"]
+    return found
+
+
+def not_run(message: str, hint: str):
+    """Return the error of a call that found no room, or no time: its handler never began, and
+    the same request may be sent again.
+    """
+    return InvalidRequest(message, hint, {"ran": False})
+
+
+def full(calls: int, most: int, size: int, most_bytes: int, wait_ms: int):
+    """Return the error of a call that could not be remembered: so many *calls* are, with *size*
+    bytes of answers; the oldest for *wait_ms* more.
+    """
+    seconds = -(-wait_ms // 1000)
+    return InvalidRequest(
+        "no room to remember another call that may not run twice: %d of %d "
+        "calls, %d of %d bytes of answers" % (calls, most, size, most_bytes),
+        "send it again in %d s; a call is remembered for %d s. Tools with "
+        "readOnlyHint or idempotentHint go on" % (seconds, KEPT_S),
+        {
+            "calls": calls,
+            "limit_calls": most,
+            "bytes": size,
+            "limit_bytes": most_bytes,
+            "retry_after_seconds": seconds,
+        },
+    )
+
+
+def compare(once, known):
+    """Raise ``InvalidParams`` when *known*, which has the id of *once*, was another call.  A
+    lost record says nothing about it.
+    """
+    if known.asked and fingerprint(known) != fingerprint(once):
+        raise InvalidParams(
+            "context.request_id: another call had this id within %d s" % KEPT_S,
+            "send a new id with a new call",
+        )
+
+
+def fingerprint(once) -> str:
+    """Return 32 hexadecimal digits that other parameters do not have.  Cost: a hash, the first
+    time.
+    """
+    if not isinstance(once.asked, str):
+        digest = hashlib.sha256()
+        _mix(digest.update, once.asked)
+        once.asked = digest.digest()[:16].hex()
+    return once.asked
+
+
+def _mix(update, value):
+    """Feed a JSON value to a digest, by its *update*, the same on every runtime; 1 and 1.0 are
+    the same number.
+    """
+    if isinstance(value, str):
+        data = value.encode()
+        update(b'"%d:' % len(data))
+        update(data)
+    elif isinstance(value, dict):
+        update(b"{%d" % len(value))
+        for key in sorted(value):
+            _mix(update, key)
+            _mix(update, value[key])
+    elif isinstance(value, list):
+        update(b"[%d" % len(value))
+        for item in value:
+            _mix(update, item)
+    else:
+        if isinstance(value, float) and value == int(value):
+            value = int(value)
+        update(b",%s" % repr(value).encode())

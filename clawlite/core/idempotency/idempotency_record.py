@@ -1,0 +1,91 @@
+"""Records of calls and approvals that outlive the process: their lines, and what all lines of a
+file come to.
+
+    crc(8 hex) kind when owner key JSON LF        the CRC-32 covers what follows it
+
+    WAIT   key waits for a person     [tool, arguments or null, id of the rule or null]
+    BEGIN  its handler begins         [fingerprint of the request]
+    END    it has ended               [fingerprint, text, is_error, original_bytes], or
+           [fingerprint, error];
+                                      [fingerprint]: the process ended first
+    GONE   it waits no more, and did not run          null
+
+    when   seconds since 1970, or since another beginning while the clock is unset: only differences
+           count
+    owner  number of the process that wrote it
+    key    the request_id of a call; of a turn's approval, something that no UUID is
+
+A request (core/idempotency/idempotent_request.py) is in one of these states:
+
+    NEW     its arguments have not passed
+    OPEN    it is known: another with its id waits for it
+    BEGUN   it is on record that its handler begins
+    ENDED   it has an answer: another with its id gets that
+    LOST    it began, and there is no record of its end: its process ended first, or is another
+
+A shell appends them when it carries KEEP effects out.  The last of a key counts.
+"""
+
+import binascii
+
+WAIT, BEGIN, END, GONE = 1, 2, 3, 4
+NEW, OPEN, BEGUN, ENDED, LOST = 0, 1, 2, 3, 4
+KEPT_S = 300  # so long a call is remembered after its end
+_SET_S = 1700000000  # a clock that shows less has not been set
+
+
+def line(kind: int, when: int, owner: int, key: str, text: str) -> bytes:
+    """Return one record as it stands in a file; *text* is JSON without line feeds."""
+    body = ("%d %d %d %s %s" % (kind, when, owner, key, text)).encode()
+    return _crc(body) + b" " + body + b"\n"
+
+
+def parse(data: bytes):
+    """Return (kind, when, owner, key, text) of a line without its end; None for a damaged one."""
+    body = bytes(data[9:])
+    if data[:9] != _crc(body) + b" ":
+        return None
+    kind, when, owner, key, text = body.split(b" ", 4)
+    return int(kind), int(when), int(owner), str(key, "utf-8"), str(text, "utf-8")
+
+
+def age_s(when: int, now: int) -> int:
+    """Return the seconds from *when* to *now*; 0 when the clock was not set at either, or has
+    gone back: nothing is forgotten early.
+    """
+    return 0 if when < _SET_S or now < when else now - when
+
+
+def last_of(lines) -> tuple:
+    """Return ({key: number of its last line}, how many lines are damaged), of *lines* without
+    their ends in the order of writing.
+    """
+    last, damaged, number = {}, 0, 0
+    for data in lines:
+        record = parse(data)
+        if record is None:
+            damaged += 1
+        else:
+            last[record[3]] = number
+        number += 1
+    return last, damaged
+
+
+def still(record: tuple, now: int, lives):
+    """Return the last *record* of a key as it counts *now*, its time not after that; None when it
+    counts no more.
+
+    lives  function(owner) -> bool, the process that wrote it lives: what others had begun ends now,
+           nobody knows how
+    """
+    kind, when, owner, key, text = record
+    age = age_s(when, now)
+    if kind == BEGIN and not lives(owner):
+        kind, age = END, 0
+    if kind == GONE or kind == END and age >= KEPT_S:
+        return None
+    return kind, now - age, owner, key, text
+
+
+def _crc(body: bytes) -> bytes:
+    return b"%08x" % (binascii.crc32(body) & 0xFFFFFFFF)

@@ -1,0 +1,313 @@
+"""The image: a compiled manifest, read in place.
+
+    item                         bytes that a seal covers
+    tag 55799 (RFC 8949 3.4.6)
+    array(6)
+      format       uint          1
+      head         bstr          [compiler, requires, sources, companions, directory]
+      body         bstr          the sections, one after the other, as the directory says
+      crc          bstr .size 4  CRC-32 of all before it                 checked at every load
+      digest       bstr .size 32 SHA-256 of all before it                checked when an image
+                   arrives
+      signature    bstr .size 32 HMAC-SHA256 of all before it, or null   checked where a device key
+                   is set
+
+1. A device never decodes the whole of it: the head, the agent and the tool index at load, one
+   record of bytes when its tool is called.  2. ``read(offset, length)`` is all that is asked of the
+   storage.
+3. Every offset is checked against its section; damage is an ``ImageError``, never another
+   exception.
+header.py reads what is read once; ``clawlite/host/image/image.cddl`` is the grammar;
+``clawlite/host/image/image_file.py`` writes it."""
+
+import struct
+from binascii import hexlify
+
+from clawlite.core.formats import cbor
+from clawlite.core.base.errors import ImageError, ImageMismatch
+from clawlite.core.base.text import decode_utf8
+
+(
+    AGENT,
+    TOOLS,
+    RECORDS,
+    RULES,
+    AUTOMATA,
+    PROSE,
+    REFLEX,
+    REPLAY,
+    PINS,
+    PROVIDERS,
+    WIRE,
+    SANDBOX,
+    GUARD,
+) = range(1, 14)
+MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS, NETWORK = range(14, 22)
+OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2  # the levels of an agent's autonomy
+READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = (
+    1,
+    2,
+    4,
+    8,
+    16,
+    32,
+    64,
+    128,
+)
+# what answers a tool: the registry, tools.py, a skill's instruction, a turn of a skill's own
+BUILTIN, MAKER, SKILL, COMPOSITE = range(4)
+
+
+class Tool:
+    """One decoded tool record.
+
+    name         str, the CKP name
+    flags        READ_ONLY .. ASKS, or'ed; ASKS: its skill has approval_required
+    category     str or None          label ``category``
+    schema       check program        see core/formats/schema.py
+    output       check program, or None
+    timeout_ms   int >= 1, or 0 for none
+    max_output   int, bytes of result text that are kept
+    handler      (BUILTIN | MAKER, name) or (SKILL | COMPOSITE, name of the skill)
+    paths        list of names of arguments that hold a path
+    policies     list of [policy name, entry]: what each policy says alone
+    bound        entry of ``policy_ref``, or None
+    about        (offset, length) of the description in PROSE
+    retry        [attempts, backoff] (core/turns/retry.py), or None
+    entry        what all policies say together, from the index
+    constant     bool, one rule decides, whatever the arguments
+
+    Two are set by a shell with room for them (``Image.prepare``):
+    fits         function(arguments) -> bool, True only when they fit ``schema``; where it is not,
+                 ``check`` decides
+    decision     ``policy.Decision`` of a constant tool
+    settled      bool, see linux/runtime/fast_schema.py
+    """
+
+    fits = decision = None
+    settled = False
+
+    def __init__(self, record: list, entry):
+        (
+            self.name,
+            self.flags,
+            self.category,
+            self.schema,
+            self.output,
+            self.timeout_ms,
+            self.max_output,
+            self.handler,
+            self.paths,
+            self.policies,
+            self.bound,
+            self.about,
+            self.retry,
+        ) = record
+        self.entry = entry
+        self.constant = isinstance(entry, int) and self.bound is None
+
+
+class AgentInfo:
+    """What the image says of its agent: decoded once, at load."""
+
+    def __init__(self, record: list):
+        (
+            self.name,
+            self.version,
+            self.identity,
+            self.autonomy,
+            self.level,
+            self.heartbeat_ms,
+            self.providers,
+            self.max_rounds,
+            self.max_message,
+            self.sandbox,
+            self.isolation,
+            self.personality,
+            self.prompt,
+            self.turn_ms,
+            self.tokens_per_hour,
+            self.cost_per_day,
+            self.calls_per_minute,
+            self.rates,
+        ) = record
+        # policy has limits that a meter is asked about
+        self.counts = self.calls_per_minute is not None or self.rates > 0
+
+
+class Image:
+    """An image behind ``read(offset, length) -> bytes``.
+
+    size     int, bytes of the whole file, at most 16 MiB
+    keep     how many decoded tools and rules stay in memory: 0 on a board, many on Linux
+    Raises ``ImageError``.  Cost: the head and two small sections decoded, the file read once for
+    its CRC."""
+
+    def __init__(self, read, size: int, keep: int = 0):
+        from clawlite.core.image.header import index, parse
+
+        self._read = read
+        self._keep = keep
+        self._tools = {}
+        self._rules = {}
+        # number -> the table, or True on a board, which reads it again
+        self._automata = {}
+        self.workspace = None  # the folder behind /workspace, where a shell has one
+        # function(image, tool) -> None, called once for each tool that is kept
+        self.prepare = None
+        head, self._where, self.seal_at = parse(read, size)
+        self.compiler, self.requires, self.sources, self.companions, _ = head
+        # of its manifest: the log tells with it whose rule numbers it has
+        self.id = str(hexlify(self.sources[:4]), "utf-8")
+        self.agent = AgentInfo(self.section(AGENT))
+        self.guard = None  # scan/guard.py, by a shell whose image has the section
+        self.worlds = None  # linux/tools/world_model.py, likewise; boards have none
+        # of the tools: twenty take 400 bytes, not 3 KB
+        self._index, self._rows = index(self.part(TOOLS, 0, self.size_of(TOOLS)))
+        self.has_tools = len(self._index) > 1
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return exactly *length* bytes; a short read is an ``ImageError``."""
+        data = self._read(offset, length)
+        if len(data) != length:
+            raise _cut(offset, length, len(data))
+        return data
+
+    def part(self, section: int, offset: int, length: int) -> bytes:
+        """Return *length* bytes at *offset* of a section, checked against its size."""
+        start, size = self._where.get(section, (0, 0))
+        if offset < 0 or length < 0 or offset > size or length > size - offset:
+            raise _outside(section, size, offset, length)
+        return self.read(start + offset, length)
+
+    def sections(self) -> list:
+        """Return the numbers of the sections that this image has, sorted."""
+        return sorted(self._where)
+
+    def size_of(self, section: int) -> int:
+        """Return the bytes of a section; 0 when the image has none."""
+        return self._where.get(section, (0, 0))[1]
+
+    def section(self, section: int) -> object:
+        """Return a whole section, decoded; those that header.py knows, of the shape they should
+        have; None when the image has none.
+        """
+        value = None
+        if section in self._where:
+            value = cbor.decode(self.part(section, 0, self._where[section][1]))
+        if section == AGENT or value is not None and section == PINS:
+            from clawlite.core.image.header import section_of
+
+            section_of(section, value)
+        return value
+
+    @property
+    def names(self) -> list:
+        """The names of the tools, in the manifest's order."""
+        return self._index[1:-1].split("\n") if self.has_tools else []
+
+    def row(self, name: str):
+        """Return the row of the tool *name* in the index, [name, offset, length, entry], or
+        None.
+        """
+        at = self._index.find("\n%s\n" % name)
+        if at < 0:
+            return None
+        at = 4 * self._index.count("\n", 0, at)
+        start, end = struct.unpack(">II", self._rows[at : at + 8])
+        row = cbor.decode(self.part(TOOLS, start, end - start))
+        # two names with a line's end between them are none
+        return row if row[0] == name else None
+
+    def _row(self, section: int, number: int) -> bytes:
+        """Return row *number* of a table: (rows + 1) big-endian u32 offsets, then the rows."""
+        start, end = struct.unpack(">II", self.part(section, 4 * number, 8))
+        return self.part(section, start, end - start)
+
+    def tool(self, name: str) -> Tool:
+        """Return the tool *name*, or None.  ``read_file`` and ``read-file`` name the same tool."""
+        tool = self._tools.get(name)
+        if tool is None:
+            row = self.row(name) or self.row(name.replace("_", "-"))
+            if row is None:
+                return None
+            name = row[0]
+            record = cbor.decode(self.part(RECORDS, row[1], row[2]))
+            # a board has no memory for this: there the call that stumbles over it fails alone
+            if self._keep:
+                from clawlite.core.image.header import TOOL, shaped
+
+                shaped(record, TOOL, "tool " + name)
+            tool = Tool(record, row[3])
+            if len(self._tools) < self._keep:
+                self._tools[name] = tool
+                if self.prepare:
+                    self.prepare(self, tool)
+        return tool
+
+    def rule(self, number: int) -> list:
+        """Return rule *number*: [id, action, reason, timeout_s, allow_on_timeout, root or None,
+        policy, rate or None].
+        """
+        rule = self._rules.get(number)
+        if rule is None:
+            rule = cbor.decode(self._row(RULES, number))
+            if self._keep:
+                from clawlite.core.image.header import RULE, shaped
+
+                shaped(rule, RULE, "rule %d" % number)
+            if len(self._rules) < self._keep:
+                self._rules[number] = rule
+        return rule
+
+    def provider(self, number: int) -> list:
+        """Return row *number* of the remote providers (core/providers/provider.py)."""
+        return cbor.decode(self._row(PROVIDERS, number))
+
+    def automaton(self, number: int) -> bytes:
+        """Return the table of automaton *number*, its bounds checked once
+        (core/formats/automaton.py).
+        """
+        table = self._automata.get(number)
+        if not isinstance(table, bytes):
+            known = table is not None
+            table = self._row(AUTOMATA, number)
+            if not known:
+                from clawlite.core.formats.automaton import validate
+
+                validate(table)
+                self._automata[number] = table if self._keep else True
+        return table
+
+    def prose(self, where: list) -> str:
+        """Return the text at [offset, length] of PROSE.  Raises ``ImageError``."""
+        try:
+            return decode_utf8(self.part(PROSE, where[0], where[1]))
+        except ValueError as e:
+            raise ImageError("image: the text at byte %d of section %d: %s" % (where[0], PROSE, e))
+
+    def missing(self, abilities) -> list:
+        """Return what the image requires and *abilities* lacks, in the image's order."""
+        return [name for name in self.requires if name not in abilities]
+
+    def require(self, abilities, device: str):
+        """Raise ``ImageMismatch`` when the image needs what *device* lacks."""
+        missing = self.missing(abilities)
+        if missing:
+            raise ImageMismatch(
+                "image: needs %s, which %s does not have" % (", ".join(missing), device),
+                "build it for this device, or run it on one that has it",
+            )
+
+
+def _cut(offset: int, length: int, got: int):
+    return ImageError(
+        "image: truncated: wanted %d bytes at offset %d, got %d" % (length, offset, got),
+        "the file is cut or damaged; build or flash it again",
+    )
+
+
+def _outside(section: int, size: int, offset: int, length: int):
+    return ImageError(
+        "image: section %d has %d bytes, wanted %d at offset %d" % (section, size, length, offset)
+    )

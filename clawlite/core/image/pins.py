@@ -1,0 +1,97 @@
+"""Pins by name, as ``clawlite.toml`` declares them: what a handler gets as ``board``.
+
+    board.read("soil")          adc: 0..65535 of full scale; input, output: 0 or 1
+    board.write("pump", 1)      output: 0 or 1; pwm: 0..65535 of full duty
+
+A pin that is not declared, or of another kind, is refused: a tool touches what the manifest names
+and nothing else. ``SimulatedPins`` is the bank for machines without pins.  Values come from the
+image; time is handed in.  Every bank has its methods; where MicroPython has pins it is
+firmware-host/micropython/machinepins.py."""
+
+from clawlite.core.base.errors import SandboxDenied
+
+ADC, INPUT, OUTPUT, PWM, PULL_UP, PULL_DOWN = range(6)  # the last two: inputs with a resistor
+KINDS = ("adc", "input", "output", "pwm", "input", "input")
+FULL = 65535
+
+
+class SimulatedPins:
+    """A bank of simulated pins.
+
+    pins   list of [name, pin, kind, start, raises, per_second] from the image's PINS section:
+           *start* is the first value, 0..65535; while this output is on it moves the value of
+           *raises* by *per_second*, clipped to 0..65535
+    clock  function -> monotonic ms
+    """
+
+    simulated = True
+
+    def __init__(self, pins: list, clock):
+        self._pins = {}
+        self.names = [row[0] for row in pins]
+        self._clock = clock
+        self._at = clock()
+        for name, pin, kind, start, raises, per_second in pins:
+            self._pins[name] = [start, kind, raises, per_second, pin]
+
+    def read(self, name: str) -> int:
+        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
+        not declared.
+        """
+        pin = self._pin(name)
+        self._move()
+        return pin[0]
+
+    def write(self, name: str, value: int):
+        """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
+        other pin or value.
+        """
+        pin = self._pin(name)
+        if pin[1] not in (OUTPUT, PWM):
+            raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, KINDS[pin[1]]))
+        limit = FULL if pin[1] == PWM else 1
+        value = int(value)
+        if not 0 <= value <= limit:
+            raise SandboxDenied("pin %s: expected 0 to %d, got %d" % (name, limit, value))
+        self._move()
+        pin[0] = value
+
+    def describe(self) -> list:
+        """Return [{name, pin, kind, value}, ...] in the image's order."""
+        self._move()
+        return [
+            {
+                "name": name,
+                "pin": self._pins[name][4],
+                "kind": KINDS[self._pins[name][1]],
+                "value": self._pins[name][0],
+            }
+            for name in self.names
+        ]
+
+    def off(self):
+        """Switch every output off: the safe state."""
+        self._move()
+        for pin in self._pins.values():
+            if pin[1] in (OUTPUT, PWM):
+                pin[0] = 0
+
+    def _pin(self, name: str) -> list:
+        pin = self._pins.get(name)
+        if pin is None:
+            raise SandboxDenied(
+                "no pin is called %s; declared: %s" % (name, ", ".join(self.names) or "none"),
+                "declare it in clawlite.toml under [[pins]]",
+            )
+        return pin
+
+    def _move(self):
+        """Let the outputs that are on do their work for the time that has passed."""
+        now = self._clock()
+        passed, self._at = now - self._at, now
+        for name in self.names:
+            value, _, raises, per_second, _ = self._pins[name]
+            if raises is not None and value and passed > 0:
+                target = self._pins[raises]
+                moved = target[0] + passed * per_second // 1000
+                target[0] = 0 if moved < 0 else FULL if moved > FULL else moved

@@ -1,0 +1,47 @@
+"""What policies and the sandbox want looked at, as the image has it (CKP 0.2.0, 5.7 and 5.8);
+clawlite/scan/guard.py looks.
+"""
+
+INPUT, OUTPUT = 1, 2  # where secrets are looked for, or'ed
+BLOCK, REDACT, WARN = 0, 1, 2  # what becomes of them
+# who looks for injections, or'ed: patterns; a model, at what they doubt; a model, at all
+PATTERN, DOUBTFUL, ALL = 1, 2, 4
+STOP, MARK, NOTE = 0, 1, 2  # what becomes of an injection: block-and-log, warn, log-only
+ORDERS, DATA, UNCLEAR = 0, 1, 2  # what a model says of a text
+_MANY = 1 << 32
+
+
+class Guards:
+    """The section GUARD.
+
+    injection   [STOP | MARK | NOTE, number of an automaton, [[letter, words], ...], literals,
+                PATTERN | DOUBTFUL | ALL], or None
+    leaks       [INPUT | OUTPUT, BLOCK | REDACT | WARN], or None
+    checks      [most bytes or None, NUL: bool, white space: bool, "utf-8" | "ascii"], or None
+    audit       [inputs: bool, outputs: bool, approvals: bool, seconds that records are kept or
+                None, "file" | "sqlite" | "webhook" | "syslog", [address, secret or ""] or None, and
+                where the maker says so the MiB that it may have on Linux, 0: no bound], or None
+    references  names of secrets that the manifest refers to
+    encrypted   bool, the store of secrets must be (aes-256-gcm)
+    Raises ``ImageError`` for a section of another shape.
+    """
+
+    def __init__(self, record: list):
+        audit = (bool, bool, bool, [None, _MANY], str, [None, (str, str)])
+        # here: a board forgets it, and the shape, when the section is read
+        from clawlite.core.image.header import shaped
+
+        self.injection, self.leaks, self.checks, self.audit, self.references, self.encrypted = (
+            shaped(
+                record,
+                (
+                    [None, (3, _MANY, [(str, str)], [str], 8)],
+                    [None, (4, 3)],
+                    [None, ([None, _MANY], bool, bool, str)],
+                    [None, audit, audit + (_MANY,)],
+                    [str],
+                    bool,
+                ),
+                "the section of guards",
+            )
+        )

@@ -1,0 +1,87 @@
+"""The receiving half of a reliable line: frames in order, and a record when it is whole
+(docs/line.md).
+"""
+
+from clawlite.core.base.dialect import const
+from clawlite.core.line.frame import RECORD, TOO_LONG
+from clawlite.core.line.lineframe import COST, MORE
+
+# bytes of a window for what is not acknowledged itself: four acknowledgements, or a hello
+RESERVE = const(44)
+# so many frames after noise are acknowledged at once: few are in flight then
+_CALM = const(16)
+# an acknowledgement waits so long for a frame that goes its way, or for more to acknowledge
+ACK_MS = const(60)
+
+
+class Receiver:
+    """Records on their way in.
+
+    window    bytes that this end can hold unread
+    fragment  bytes of a record in one frame to this end
+    limit     bytes of one record; a longer one is acknowledged, dropped and told
+    Public, to be read: ``expected`` (number of the next frame), ``ack_at`` (ms or None), ``nak``
+    (to be asked for again; the line sets it too, for what is no frame).
+    """
+
+    def __init__(self, window: int, fragment: int, limit: int):
+        self._allowed, self._fragment, self._limit = window - RESERVE, fragment, limit
+        self.begin()
+
+    def begin(self) -> None:
+        """Number anew, and forget what is not whole."""
+        self.expected = 0
+        self._gap = False  # told, and not yet filled
+        # what there is of the open record; bytes of it that are gone already
+        self._record, self._lost = bytearray(), 0
+        self._calm = _CALM  # frames since something was damaged or missing
+        self.answered()
+
+    def answered(self) -> None:
+        """Note that a frame left, and with it an acknowledgement."""
+        self.ack_at, self.nak = None, False
+        self._heard = 0  # bytes since then
+
+    def take(self, seq: int, kind: int, payload: bytes, now_ms: int) -> tuple:
+        """Return (RECORD, bytes), (TOO_LONG, digits), or None while a record is not whole.
+
+        seq      0..255
+        kind     DATA or MORE
+        payload  bytes whose checksum is right
+        """
+        ahead = (seq - self.expected) & 255
+        if ahead:
+            if ahead > 127:  # again: an acknowledgement was lost
+                self.ack_at = now_ms
+            elif not self._gap:
+                self._gap = self.nak = True
+            return None
+        self.expected += 1
+        self._heard += COST + len(payload)
+        self._calm = 0 if self._gap or self.nak else self._calm + 1
+        if (
+            self._calm < _CALM
+            or self._heard * 2 > self._allowed
+            or self._allowed - self._heard < COST + self._fragment
+        ):
+            self.ack_at = now_ms  # the peer may be waiting for it
+        elif self.ack_at is None or self.ack_at > now_ms:
+            self.ack_at = now_ms + ACK_MS  # when it falls silent
+        self._gap = self.nak = False
+        return self._joined(kind, payload)
+
+    def _joined(self, kind: int, payload: bytes) -> tuple:
+        try:
+            if self._lost or len(payload) > self._limit - len(self._record):
+                raise MemoryError
+            if self._record or kind == MORE:
+                self._record.extend(payload)
+            if kind != MORE:
+                payload = bytes(self._record) or payload
+        except MemoryError:  # a board's, or as if
+            self._lost += len(self._record) + len(payload)
+            self._record = bytearray()
+        if kind == MORE:
+            return None
+        lost, self._lost, self._record = self._lost, 0, bytearray()
+        return (TOO_LONG, b"%d" % lost) if lost else (RECORD, payload)

@@ -1,0 +1,130 @@
+"""The sending half of a reliable line: go-back-n within the peer's window (docs/line.md).
+
+1. What is in flight is never copied: two places in the waiting records, of the oldest frame that is
+   not acknowledged and of the next to be sent.  Going back moves the second to the first.
+2. Numbers grow without end here; the wire has their low 8 bits.  At most MAX_FLIGHT are in flight,
+   half of them, so that an acknowledgement that comes late is not taken for a new one.
+3. After a time-out one frame goes out: the peer may be busy, and its ring hold what was sent
+   before.  After going back half as many go out at once as before, for what follows a damaged frame
+   goes out in vain.  Each acknowledgement doubles that.
+"""
+
+from clawlite.core.base.dialect import const
+from clawlite.core.line.lineframe import COST, DATA, MORE
+
+MAX_FLIGHT = const(127)  # frames
+RESEND_MS, MAX_RESEND_MS = const(300), const(4000)  # without an answer; doubled each time
+
+
+class Sender:
+    """Records on their way.
+
+    baud    of the wire
+    window  of this end: so many bytes may come before an acknowledgement that the peer has written
+    Public, to be read: ``records`` that wait or are not acknowledged, ``since`` (ms, of the last
+    progress), ``resend_at`` (ms or None), ``resent`` (frames that went out again).
+    """
+
+    def __init__(self, baud: int, window: int):
+        self._baud, self._answer_ms = baud, window * 10000 // baud
+        self.resent = self._wire_at = 0  # ms: when all that was written has left
+        self.records = []  # the first may be acknowledged in part
+        self.begin(1, 0, 0)
+
+    def begin(self, fragment: int, allowed: int, now_ms: int) -> None:
+        """Number anew; what waits in ``records`` is sent from its start.
+
+        fragment  bytes of a record in one frame, >= 1
+        allowed   bytes that may be in flight
+        """
+        self._fragment, self._allowed = fragment, allowed
+        # the oldest frame that is not acknowledged; its place in the first record
+        self._base = self._base_at = 0
+        # the frame to send; its record, and its place there
+        self._next = self._index = self._at = 0
+        self._top = 0  # one more than the last that was ever sent
+        self._flight = 0  # bytes from _base to _next
+        # time-outs in a row; frames that may be in flight
+        self._tries, self._burst = 0, MAX_FLIGHT
+        # no going back before, for want of the same frame
+        self.since = self._back_at = now_ms
+        self.resend_at = None
+
+    def next_frame(self, now_ms: int) -> tuple:
+        """Return ``(number, kind, payload)`` of the frame to send now, or None."""
+        if self._index == len(self.records) or self._next - self._base >= self._burst:
+            return None
+        record = self.records[self._index]
+        payload = record[self._at : self._at + self._fragment]
+        size = len(payload)
+        if size + COST > self._allowed - self._flight:
+            return None
+        if self._top == self._base:
+            self.since = now_ms
+        self.resent += self._next < self._top
+        self._next += 1
+        self._top = max(self._top, self._next)
+        self._flight += size + COST
+        self._at += size
+        is_last = self._at == len(record)
+        if is_last:
+            self._index, self._at = self._index + 1, 0
+        self._wire_at = max(self._wire_at, now_ms) + (size + COST) * 10000 // self._baud + 1
+        self.wait(now_ms)
+        return self._next - 1, DATA if is_last else MORE, payload
+
+    def wait(self, now_ms: int) -> None:
+        """Start the clock: what is written now wants an answer."""
+        self.resend_at = (
+            max(self._wire_at, now_ms)
+            + self._answer_ms
+            + min(RESEND_MS << min(self._tries, 4), MAX_RESEND_MS)
+        )
+
+    def acknowledged(self, ack: int, now_ms: int) -> int:
+        """Drop what the peer has, *ack* being the low 8 bits of the number that it wants next;
+        return how many bytes of records.
+
+        One that was not sent is ignored.
+        """
+        gain = (ack - self._base) & 255
+        if not gain or gain > self._top - self._base:
+            return 0
+        freed = 0
+        for _ in range(gain):
+            size = min(self._fragment, len(self.records[0]) - self._base_at)
+            if self._next > self._base:
+                self._flight -= size + COST
+            else:  # it had gone back, in vain
+                self._next += 1
+                self._at += size
+            self._base += 1
+            self._base_at += size
+            if self._base_at == len(self.records[0]):
+                freed += len(self.records.pop(0))
+                self._base_at = 0
+                self._index, self._at = (self._index - 1, self._at) if self._index else (0, 0)
+        self._tries, self._burst = 0, min(self._burst + gain, MAX_FLIGHT)
+        self.since = self._back_at = now_ms
+        self.resend_at = None
+        if self._flight:
+            self.wait(now_ms)
+        return freed
+
+    def go_back(self, now_ms: int) -> None:
+        """The peer asks again for the oldest frame: once, while what was on its way then still
+        comes.
+        """
+        if self._flight and now_ms >= self._back_at:
+            self._back_at = max(self._wire_at, now_ms)
+            self._rewind((self._next - self._base + 1) // 2)
+
+    def time_out(self) -> None:
+        """No answer came."""
+        self._tries += 1
+        self._rewind(1)
+
+    def _rewind(self, burst: int) -> None:
+        self._burst = burst
+        self._next, self._index, self._at = self._base, 0, self._base_at
+        self._flight, self.resend_at = 0, None

@@ -1,0 +1,157 @@
+"""The console's conversation in a store of type conversation: it goes on after a restart, and the
+methods of 9.3.4 find what was said.
+
+1. The first such store of the manifest has it, in the part of the agent's identity or of the
+   console, as its scope says.
+2. A turn that has its answer is stored whole, at once; what a turn left undone is not.  An entry is
+   one message: {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id", "tool",
+   "failed".
+3. A memory that fails is said once, and the agent goes on talking.
+4. A shell puts both around a turn's work (linux/memory/conversation.py, stores.py of the firmware);
+   a board loads this at its two ends.
+"""
+
+from clawlite.core.base.effect import TELL, Result
+from clawlite.core.base.errors import ClawError, InvalidParams
+from clawlite.core.image.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY, ask
+from clawlite.core.turns.turn import Message
+
+MAX_MESSAGES = 400  # of the store, that are read to go on with
+# bytes that a message takes of what a provider sees again (history.py)
+_LEAST = 48
+
+
+def store_of(stores: list, identity: str, channel: str = ""):
+    """Return (store, part) of the console's conversation, or of NAME/ACTOR of a *channel*; None
+    when there is no store for it.
+
+    An actor's conversation is a part of its own whatever the scope: nobody else's is mixed into it.
+    """
+    for store in stores:
+        if store.type == CONVERSATION:
+            if channel or store.scope == PER_CHANNEL:
+                return store, "channel/" + (channel or "cli")
+            return store, "identity/" + identity if store.scope == PER_IDENTITY else ""
+    return None
+
+
+def restore(place: tuple, history, keep_bytes: int):
+    """A generator of effects that begins *history* with the newest turns that a provider sees
+    again.
+
+    place  what ``store_of`` returned;  keep_bytes  that *history* has: nothing is read for none
+    """
+    if keep_bytes:
+        try:
+            most = min(MAX_MESSAGES, keep_bytes // _LEAST)
+            history.restore(
+                _turns(
+                    (yield from ask("query", *place, ("time-range", None, most, None)))["entries"]
+                )
+            )
+        except ClawError as e:
+            yield _told(e, "what was said before is not known")
+
+
+def keep(place: tuple, history):
+    """A generator of effects that stores the turn that has ended; one that is too long for the
+    store without what its tools gave.
+
+    ``history.end``, which shows the end of the answer, comes as soon as the turn is stored or
+    cannot be, and before what compacts the store: a process that is killed then has shown nothing
+    that it does not remember."""
+    turn, end, history.end = history.turn, history.end, None
+    try:
+        try:
+            stored = yield from ask("store", *place, (None, [_entry(message) for message in turn]))
+        except InvalidParams:
+            stored = yield from ask("store", *place, (None, [_entry(turn[0]), _entry(turn[-1])]))
+        if end:
+            end = yield end
+        if stored.get("is_full"):
+            from clawlite.core.memory.memory_methods import compact
+
+            yield from compact(*place)
+    except ClawError as e:
+        if end:
+            yield end
+        if not history.is_told:
+            history.is_told = True
+            yield _told(e, "this is forgotten when the agent ends")
+
+
+def _told(error, what: str) -> tuple:
+    return TELL, "%s; %s.%s" % (
+        error.message.rstrip("."),
+        what,
+        " Next: %s." % error.hint if error.hint else "",
+    )
+
+
+def _entry(message) -> tuple:
+    """Return a message as an entry of a request: (key, content, metadata, vector)."""
+    content = {"role": message.role, "text": message.text}
+    if message.calls:
+        content["calls"] = [list(one) for one in message.calls]
+    if message.role == "tool":
+        content["id"], content["tool"] = message.id, message.tool
+        content["failed"] = isinstance(message.result, ClawError) or message.result.is_error
+    return None, content, None, None
+
+
+def _turns(entries: list) -> list:
+    """Return the whole turns in *entries*, each a list of messages; what an operator stored there
+    is no message, and is passed over.
+
+    A turn begins with a person's message, ends with an assistant's that asks for nothing, and has a
+    result for each call."""
+    turns, turn, open_calls = [], [], 0
+    for entry in entries:
+        content = entry["content"]
+        if isinstance(content, str) and entry.get("metadata", {}).get("summary_of"):
+            turns.append(
+                [
+                    Message("user", "What was said before, in short: " + content),
+                    Message("assistant", "I remember."),
+                ]
+            )
+            continue
+        message = _message(content)
+        if message is None:
+            continue
+        if message.role == "user":
+            turn, open_calls = [message], 0
+        elif turn:
+            turn.append(message)
+            open_calls += len(message.calls) - (message.role == "tool")
+            if message.role == "assistant" and not message.calls and not open_calls:
+                turns.append(turn)
+                turn = []
+    return turns
+
+
+def _message(content):
+    """Return the message in *content*, or None."""
+    if not isinstance(content, dict) or content.get("role") not in ("user", "assistant", "tool"):
+        return None
+    calls, texts = (
+        content.get("calls", []),
+        [content.get("text"), content.get("id", ""), content.get("tool", "")],
+    )
+    for call in calls if isinstance(calls, list) else (0,):
+        if not isinstance(call, list) or len(call) != 3:
+            return None
+        texts += call
+    for text in texts:
+        if not isinstance(text, str):
+            return None
+    role = content["role"]
+    result = Result("", content.get("failed") is True) if role == "tool" else None
+    return Message(
+        role,
+        texts[0],
+        [tuple(call) for call in calls] if role == "assistant" else (),
+        texts[1],
+        texts[2],
+        result,
+    )

@@ -1,0 +1,165 @@
+"""One HTTP exchange, as effects: connect and send, receive, close (RFC 9112).
+
+Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  Whatever ends an
+exchange closes its connection first.
+"""
+
+from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE
+from clawlite.core.base.errors import Passing, ProviderError
+from clawlite.core.net.http1 import Response, request
+
+CONNECT_MS = 10000
+SILENCE_MS = 60000  # without a byte, before or inside an answer
+MAX_REFUSAL = 65536  # bytes of an answer that is no 200: a person reads one line of it
+PASSING = (408, 425, 429, 500, 502, 503, 504, 529)  # statuses that another attempt may not meet
+
+
+def head(where: tuple, headers: list, size: int) -> bytes:
+    """Return the head of a POST with a body of *size* bytes.
+
+    where  (tls, host, port, target)
+    Raises ``ProviderError`` for a header that HTTP cannot carry: a key, most likely.
+    """
+    try:
+        return request("POST", where[3], hosted(where), headers, size)
+    except ValueError:
+        raise ProviderError("its key has characters that no header can carry")
+
+
+def hosted(where: tuple) -> str:
+    """Return the value of the header Host."""
+    tls, host, port, _ = where
+    host = "[%s]" % host if ":" in host else host
+    return host if port == (443 if tls else 80) else "%s:%d" % (host, port)
+
+
+def exchange(where: tuple, parts: list, most: int, begin, first_ms: int = SILENCE_MS, left=None):
+    """A generator of effects that returns (status, headers, body); body is None when a reader has
+    taken it.
+
+    where  (tls, host, port, target)
+    parts  as in the effect OPEN
+    most   bytes of a body that is kept
+    begin  function(status, headers) -> None: keep the body; or a reader: take(data) is a generator
+           of effects, true when it has all it wants, and at_end() says that no more comes
+    first_ms  for the first byte
+    left   function() -> milliseconds until the answer must be whole, or None: that takes as long as
+           it takes
+    Raises ``ProviderError``, ``Passing`` for what another attempt may not meet.
+    """
+    yield (OPEN, "https" if where[0] else "http", where[1], where[2], parts, CONNECT_MS)
+    parts = None  # sent: while an answer comes, a board needs their room
+    try:
+        # The first before the rest: until it has come, a board has no need of what reads it.
+        first = yield (RECEIVE, min(first_ms, left()) if left else first_ms)
+        if not first[0] and first[1].message.startswith("it said nothing"):
+            raise ProviderError(first[1].message)  # another attempt would take as long
+        answer = yield from _received(first, most, begin, left)
+    except Exception:  # also MemoryError: no connection outlives its exchange
+        yield (CLOSE,)
+        raise
+    yield (CLOSE,)
+    return answer
+
+
+def _received(outcome: tuple, most: int, begin, left):
+    response, reader, body = Response(), None, bytearray()
+    status, headers = 0, {}
+    while True:
+        done, data = outcome
+        if not done:
+            raise (ProviderError if data.message.startswith("certificate") else Passing)(
+                data.message
+            )
+        if data:
+            response.feed(data)
+        else:
+            response.at_end()
+        event = _event(response, data)
+        while event:
+            if event[0] == "head":
+                status, headers = event[1], event[2]
+                reader = begin(status, headers)
+                encoding = headers.get("content-encoding", "identity")
+                if encoding != "identity" and status == 200:
+                    raise ProviderError(
+                        "the answer is compressed (%s), which nobody asked for" % encoding[:40],
+                        "turn compression off at the server, or at the proxy before it",
+                    )
+                if status != 200 and most > MAX_REFUSAL:
+                    most = MAX_REFUSAL
+                length = headers.get("content-length", "")
+                if (
+                    reader is None
+                    and status == 200
+                    and length.isdigit()
+                    and len(length) < 16
+                    and int(length) > most
+                ):
+                    raise ProviderError("the answer is longer than %d bytes" % most)
+            elif event[0] == "end":
+                if reader:
+                    reader.at_end()
+                return status, headers, None if reader else bytes(body)
+            elif reader:
+                if (yield from reader.take(event[1])):
+                    return status, headers, None
+            elif len(body) + len(event[1]) <= most:
+                body.extend(event[1])
+            elif status == 200:
+                raise ProviderError("the answer is longer than %d bytes" % most)
+            else:
+                return status, headers, bytes(body)
+            event = _event(response, data)
+        if not data:
+            raise Passing("the connection was closed before the answer was whole")
+        outcome = yield (RECEIVE, min(SILENCE_MS, left()) if left else SILENCE_MS)
+
+
+def _event(response, data):
+    try:
+        return response.next_event()
+    except ProviderError as e:
+        if data:
+            raise
+        raise Passing(e.message)  # cut off: another attempt may not be
+
+
+def refused(status: int, headers: dict, message: str, now_s):
+    """Return the error for an answer that is no 200; ``Passing`` says how long Retry-After asks to
+    wait.
+
+    now_s  seconds since 1970, or None while the clock is unset
+    """
+    if 300 <= status < 400 and headers.get("location"):
+        return ProviderError(
+            "HTTP %d: it redirects to %s" % (status, headers["location"][:200]),
+            "if that is right, write it into the manifest's endpoint",
+        )
+    encoding = headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        message = "HTTP %d, with a compressed reason (%s)" % (status, encoding[:40])
+    if status not in PASSING:
+        return ProviderError(message)
+    e = Passing(message)
+    after = headers.get("retry-after", "")
+    if after.isdigit():
+        e.wait_ms = int(after[:9]) * 1000
+    elif after and now_s is not None:  # a date (RFC 9110, 10.2.3)
+        from clawlite.core.base.clock import from_http
+
+        at = from_http(after)
+        if at is not None:
+            e.wait_ms = (at - now_s) * 1000 if at > now_s else 0
+    return e
+
+
+def without(key: str, said):
+    """Return *said* (str or bytes) without the key: some servers repeat what they refuse."""
+    if not key:
+        return said
+    return (
+        said.replace(key, "[redacted]")
+        if isinstance(said, str)
+        else said.replace(key.encode(), b"[redacted]")
+    )

@@ -1,0 +1,84 @@
+"""Tokens by client credentials (RFC 6749, 4.4): asked for when one is needed, kept in memory until
+shortly before its end.
+
+Compiled (host/providers/remotes.py) to a row: [tls, host, port, target, client id, scope or ""],
+the last two percent-encoded."""
+
+from binascii import b2a_base64
+
+from clawlite.core.base.errors import ProviderError
+from clawlite.core.net.exchange import exchange, head, refused, without
+
+MAX_ANSWER = 16384  # bytes
+MAX_TOKEN = 8192
+LIFE_S = 300  # of a token that does not say how long it lasts
+_EARLY_S = 60  # so long before its end a token is not used any more
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+
+
+class Token:
+    """An access token.
+
+    value    str, of characters that a header can carry
+    ends_ms  monotonic ms
+    """
+
+    def __init__(self, value: str, ends_ms: int):
+        self.value = value
+        self._ends_ms = ends_ms
+
+    def lasts(self, now_ms: int) -> bool:
+        """Return whether it may be used now."""
+        return now_ms < self._ends_ms
+
+
+def token(row: list, secret: str, codec, meter):
+    """A generator of effects that returns a new ``Token``.
+
+    secret  of the client (RFC 6749, 2.3.1: it goes into the Authorization header, percent-encoded)
+    codec   reads JSON and errors; meter tells the time
+    Raises ``ProviderError``, ``Passing``; the secret is in none.
+    """
+    where = (row[0], row[1], row[2], row[3])
+    body = ("grant_type=client_credentials" + ("&scope=" + row[5] if row[5] else "")).encode()
+    pair = b2a_base64((row[4] + ":" + encoded(secret)).encode()).decode().strip()
+    headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Accept", "application/json"),
+        ("Authorization", "Basic " + pair),
+        ("User-Agent", "clawlite"),
+    ]
+    parts = [head(where, headers, len(body)), body]
+    try:
+        status, headers, body = yield from exchange(
+            where, parts, MAX_ANSWER, lambda status, headers: None
+        )
+        if status != 200:
+            raise refused(
+                status, headers, codec.error(status, without(secret, body)), meter.now_s()
+            )
+        answer = codec.parse(without(secret, body))
+    except ProviderError as e:
+        e.message = "no token from %s: %s" % (row[1], without(secret, e.message))
+        raise
+    value, life = answer.get("access_token"), answer.get("expires_in")
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value) <= MAX_TOKEN
+        or str(answer.get("token_type")).lower() != "bearer"
+    ):
+        raise ProviderError(
+            "no token from %s: expected access_token and token_type Bearer in its answer" % row[1]
+        )
+    if isinstance(life, str) and life.isdigit():  # some say the number as a string
+        life = int(life[:9])
+    if not isinstance(life, int) or life is True or life <= 0:
+        life = LIFE_S
+    return Token(
+        value, meter.now_ms() + (life - (_EARLY_S if life > 4 * _EARLY_S else life // 4)) * 1000
+    )
+
+
+def encoded(text: str) -> str:
+    """Return *text* percent-encoded: all but the unreserved characters of RFC 3986, 2.3."""
+    return "".join([chr(c) if c in _PLAIN else "%%%02X" % c for c in text.encode()])

@@ -1,0 +1,182 @@
+"""Approvals: how one begins to wait, and how it ends; loaded when there is one.
+
+Each is bound to its task, and so to one call of one caller, and is used up by its first answer.  It
+is on record while it waits (KEEP), so that a restart forgets none silently.
+"""
+
+from clawlite.core.base.effect import KEEP, LOG, TELL
+from clawlite.core.base.errors import ApprovalDenied, ApprovalTimeout
+from clawlite.core.image.image import ASKS
+from clawlite.core.idempotency.idempotency_record import GONE, WAIT
+
+# an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
+APPROVAL_S = 300
+
+
+class Approval:
+    """A call that waits for a person.
+
+    tool, arguments   what would run
+    rule              the rule that asks, or None when autonomy, a skill or a world model does
+    seen              (whether a world model asks, what it foresees), or None
+    timeout_s         int >= 1
+    allow             bool, what happens when nobody answers
+    """
+
+    asker = ""  # who asks, by a channel that is not the console
+    seen = None
+
+    def __init__(self, tool, arguments: dict, rule, seen=None):
+        self.tool = tool
+        self.arguments = arguments
+        self.rule = rule
+        if seen:
+            self.seen = seen
+        self.timeout_s = rule[3] or APPROVAL_S if rule else APPROVAL_S
+        self.allow = bool(rule and rule[4])
+        self.since_ms = self.due_ms = 0
+
+
+def wait(agent, task, approval, now_ms: int):
+    """Let *task* wait for a person.  A call without a request_id gets its task's number as key:
+    the shell makes that unique.
+    """
+    approval.since_ms = now_ms
+    approval.due_ms = now_ms + approval.timeout_s * 1000
+    task.approval = approval
+    agent.waiting.append(task)
+    if task.once:
+        task.once.waits = True
+    agent.effects.append(
+        (KEEP, 0, WAIT, _key(task), [approval.tool.name, approval.arguments, _rule_id(approval)])
+    )
+
+
+def forget(agent, task, now_ms: int):
+    """It waits no more.  Of a call with a request_id the next record says so: that it began, or
+    has ended.
+    """
+    approval = task.approval
+    agent.waiting.remove(task)
+    if task.due_ms is not None:
+        task.due_ms += now_ms - approval.since_ms
+    task.approval = None
+    if not task.once:
+        agent.effects.append((KEEP, 0, GONE, _key(task), None))
+
+
+def restarted(agent, records, says: bool):
+    """Tell, once, of the approvals that waited when the last process ended.
+
+    records  [(key, [tool, arguments, id of the rule]), ...]
+    says     whether a person reads a console; the log has it in any case
+    """
+    for key, (tool, arguments, rule_id) in records:
+        agent.effects.append(
+            (
+                LOG,
+                {
+                    "event": "tool.approval",
+                    "tool": tool,
+                    "arguments": arguments,
+                    "rule_id": rule_id,
+                    "answer": "restart",
+                },
+            )
+        )
+        if says:
+            from clawlite.core.base.render import call_text
+
+            called = tool + "(...)" if arguments is None else call_text(tool, arguments)
+            agent.effects.append(
+                (TELL, "%s waited for approval when this agent ended: it was not run." % called)
+            )
+        agent.effects.append((KEEP, 0, GONE, key, None))
+
+
+def ended(approval, how: str, reason: str) -> tuple:
+    """Return (the log event, the error of a call that does not run or None)."""
+    error = None
+    if how == "denied":
+        error = denied(approval, reason)
+    elif how == "expired" and not approval.allow:
+        error = expired(approval)
+    return event(approval, how), error
+
+
+def event(approval, how: str) -> dict:
+    """Return the log event.
+
+    approval  ``Approval``
+    how       "approved", "denied" or "expired"
+    """
+    return {
+        "event": "tool.approval",
+        "tool": approval.tool.name,
+        "arguments": approval.arguments,
+        "rule_id": _rule_id(approval),
+        "answer": how,
+    }
+
+
+def denied(approval, reason: str):
+    """Return the error of a call that somebody refused; *reason* may be empty."""
+    return ApprovalDenied(
+        "%s: not approved%s" % (approval.tool.name, ": " + reason if reason else ""),
+        "",
+        _about(approval),
+    )
+
+
+def expired(approval):
+    """Return the error of a call that nobody approved in time."""
+    return ApprovalTimeout(
+        "%s: nobody approved it within %d s" % (approval.tool.name, approval.timeout_s),
+        "",
+        _about(approval),
+    )
+
+
+def left_s(approval, now_ms: int) -> int:
+    """Return the seconds that are left to answer, rounded up."""
+    return max(0, approval.due_ms - now_ms + 999) // 1000
+
+
+def question(approval, now_ms: int, by: str = "/show") -> str:
+    """Return the lines that a person is asked with.
+
+    by  the command that shows all of a call that is longer than a screen
+    """
+    from clawlite.core.base.render import call_text
+
+    rule = approval.rule
+    if rule:
+        why = "rule %s asks first%s" % (rule[0], ": " + rule[2] if rule[2] else "")
+    elif approval.tool.flags & ASKS:
+        why = "its skill asks first (permissions.approval_required)"
+    elif approval.seen and approval.seen[0]:
+        why = approval.seen[1]
+    else:
+        why = "this agent is supervised and the tool has side effects"
+    if approval.seen and why != approval.seen[1]:
+        why += "; " + approval.seen[1]
+    if approval.asker:
+        why += "; %s asked for it" % approval.asker
+    return "Approve %s?\n  %s\n  (%d s, then %s)" % (
+        call_text(approval.tool.name, approval.arguments, by),
+        why,
+        left_s(approval, now_ms),
+        "allowed" if approval.allow else "denied",
+    )
+
+
+def _key(task) -> str:
+    return task.once.id if task.once else str(task.number)
+
+
+def _about(approval) -> dict:
+    return {"tool": approval.tool.name, "rule_id": _rule_id(approval)}
+
+
+def _rule_id(approval):
+    return approval.rule[0] if approval.rule else None

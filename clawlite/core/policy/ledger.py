@@ -1,0 +1,141 @@
+"""What an agent has used of its limits: days, hours, and the tool calls of the last minute (CKP
+0.2.0, 5.8).
+
+A shell keeps one dict {key: [when, amount, ...]} over restarts and shares it with other processes
+of the same agent: it does so with ``add`` when it carries a STORE effect out.
+
+1. Days and hours are those of UTC, one pair each; until the clock is set, and while it has gone
+   back, the last one goes on.
+2. The calls of the last minute (CALLS) have a pair for each moment: no minute, wherever it begins,
+   has more than the limit. Their time never goes back: it runs with the monotonic clock, and after
+   a restart goes on where it was, or later.
+3. A call that the limit refuses is not counted, or a loop of refused ones would never end it.
+"""
+
+from clawlite.core.base.effect import STORE
+from clawlite.core.base.errors import PolicyDenied
+
+DAY, HOUR = 86400, 3600
+CALLS, DAY_TOKENS, DAY_COST = ".calls", ".day", ".cost"  # no name of a provider has a dot
+TOKENS, COST = 1, 2  # bits of ``AgentInfo.rates``: what rules ask about
+_MINUTE_MS = 60000
+_SET_MS = 1700000000000  # a clock that shows less has not been set
+# calls a minute that are told apart by the ms; of more, those of one second stand together
+_EXACT = 60
+
+
+class Ledger:
+    """What one agent has used.
+
+    clock   function -> (monotonic ms, seconds since 1970 or None while the clock is unset)
+    stored  function -> the dict above, as it stands now
+    calls   the same for CALLS, where a shell keeps those elsewhere
+
+    add     function(entries) -> what the effect STORE gives for them; the shell sets it
+    """
+
+    def __init__(self, clock, stored, calls=None):
+        self._clock = clock
+        self._stored = stored
+        self._calls = calls or stored
+        self.add = None
+        self._ahead_ms = None  # of the calls' time before the monotonic clock
+        self._born_ms = clock()[0]
+        self._born_ms = clock()[0]
+
+    def now_ms(self) -> int:
+        return self._clock()[0]
+
+    def now_s(self):
+        """Return the seconds since 1970, or None."""
+        return self._clock()[1]
+
+    def used(self, key: str, seconds: int) -> int:
+        """Return what *key* has used in this period of so many *seconds*."""
+        period, amount = self._stored().get(key, (0, 0))
+        return amount if period == self.period(period, seconds) else 0
+
+    def period(self, last: int, seconds: int) -> int:
+        """Return the number of this period; the last known one while the clock is unset or has
+        gone back.
+        """
+        epoch = self.now_s()
+        period = last if epoch is None else epoch // seconds
+        return period if period > last else last
+
+    def today(self) -> tuple:
+        """Return (tokens, nano-dollars) that all providers have used today: what ``rate_limit``
+        of a rule asks about.
+        """
+        return self.used(DAY_TOKENS, DAY), self.used(DAY_COST, DAY)
+
+    def call(self, most: int) -> list:
+        """Return the entries that count one tool call, of at most *most* in any minute: ``add``
+        says whether it is admitted.
+        """
+        ms, epoch = self._clock()
+        last = (self._calls().get(CALLS) or (0, 0))[-2]
+        # a restart: time has gone on if a set clock says so, and it was set before it too
+        if self._ahead_ms is None:
+            now = last + ms - self._born_ms  # so far at least
+            free = not last or last > _SET_MS
+        else:
+            now = ms + self._ahead_ms
+            if now < last:  # another process counts, and its time is ahead
+                now = last
+            free = now - last > _MINUTE_MS + 1000  # nothing counts any more
+        if free and epoch is not None and epoch * 1000 > now:
+            now = epoch * 1000
+        self._ahead_ms = now - ms
+        return [[CALLS, now, most]]
+
+
+def admit(most: int, tool, event: dict):
+    """A generator of effects that counts a call of *tool*, of at most *most* in any minute.
+
+    event  the log event of the call
+    Raises ``PolicyDenied`` when the limit does not admit it, and where nobody counts.
+    """
+    done, admitted = yield (STORE, [[CALLS, 0, most]])
+    if not (done and admitted):
+        event["limit"] = "tool_calls_per_minute"
+        raise PolicyDenied(
+            "Policy denied: tool_calls_per_minute is %d, and %s would exceed it"
+            % (most, tool.name),
+            "call it later",
+            {"tool": tool.name, "action": "deny", "limit": "tool_calls_per_minute"},
+        )
+
+
+def add(stored: dict, entries: list) -> bool:
+    """Add *entries* to *stored*, in place; return False for a call that the limit does not admit:
+    nothing is counted then.
+
+    An amount of a period that is over counts for the last one.
+    """
+    for key, period, amount in entries:
+        if key == CALLS:
+            return _called(stored, period, amount)
+        last, used = stored.get(key, (0, 0))
+        stored[key] = [period, amount] if period > last else [last, used + amount]
+    return True
+
+
+def _called(stored: dict, now: int, most: int) -> bool:
+    times = stored.get(CALLS, [])
+    step = 1 if most <= _EXACT else 1000
+    window = _MINUTE_MS + step - 1
+    kept, count = [], 0
+    for at in range(0, len(times), 2):
+        if now - times[at] < window:
+            kept += times[at : at + 2]
+            count += times[at + 1]
+    if count >= most:
+        return False
+    now -= now % step
+    if kept and kept[-2] >= now:
+        kept[-1] += 1
+    else:
+        kept += [now, 1]
+    stored[CALLS] = kept
+    return True

@@ -1,0 +1,151 @@
+"""What providers have used, held against the limits of each (CKP 0.2.0, 5.2) and of all together
+(5.8, ``rate_limits``).
+
+Tokens are counted as the provider reports them, else as a quarter of the bytes; money in
+nano-dollars, by the price table. What is spent survives a restart (core/policy/ledger.py): the
+shell stores the entries that ``spend`` returns."""
+
+from clawlite.core.base.errors import QuotaExceeded
+from clawlite.core.policy.ledger import COST, DAY, DAY_COST, DAY_TOKENS, HOUR, TOKENS, Ledger
+
+MAX_TOKENS = 4096  # of an answer, unless a limit says less
+HOUR_TOKENS = ".tokens"  # of all providers; no name of one has a dot
+_MINUTE_MS = 60000
+_NANO = 1000000000
+
+
+class Meter(Ledger):
+    """The meters of one agent whose providers are remote.
+
+    clock, stored, calls   see ``ledger.Ledger``
+    per_hour               tokens of all providers, or None
+    cost                   nano-dollars of all providers in a day, or None
+    rates                  TOKENS, COST or both: rules ask what all providers have used in a day
+    """
+
+    def __init__(self, clock, stored, per_hour=None, cost=None, rates=0, calls=None):
+        super().__init__(clock, stored, calls)
+        self._per_hour = per_hour
+        self._cost = cost
+        self._rates = rates
+        self.tokens = [0, 0]  # read and written, of all providers since the agent began
+        # provider -> monotonic ms of its requests of the last minute
+        self._sent = {}
+        self._seed = clock()[0] & 0x3FFFFFFF
+
+    def jitter(self, most_ms: int) -> int:
+        """Return 0..most_ms, another one each time."""
+        self._seed = (self._seed * 1103515245 + 12345) & 0x3FFFFFFF
+        return self._seed % (most_ms + 1)
+
+    def pause(self, provider) -> int:
+        """Return the milliseconds until ``requests_per_minute`` of *provider* admits one more.
+
+        Raises ``QuotaExceeded`` when it never does.
+        """
+        if provider.per_minute is None:
+            return 0
+        if provider.per_minute < 1:
+            raise _exceeded(
+                provider.name, "requests_per_minute", "0", "any request exceeds it", 0, 0, 1
+            )
+        now = self.now_ms()
+        sent = self._sent.get(provider.name, [])
+        while sent and now - sent[0] >= _MINUTE_MS:
+            sent.pop(0)
+        if len(sent) < provider.per_minute:
+            return 0
+        return _MINUTE_MS - (now - sent[-provider.per_minute])
+
+    def sent(self, provider):
+        """Count a request to *provider*."""
+        if provider.per_minute is not None:
+            self._sent.setdefault(provider.name, []).append(self.now_ms())
+
+    def allowed(self, provider, asked: int, most=None) -> int:
+        """Return the tokens that an answer may have after a request of *asked* tokens.
+
+        most  so many must be admitted, and no more are wanted; None: at least one, and MAX_TOKENS
+              are
+        Raises ``QuotaExceeded`` (-32021) before a request that a limit does not admit.
+        """
+        allowed = MAX_TOKENS if most is None else most
+        least = 1 if most is None else most
+        for name, limit, used in (
+            ("tokens_per_day", provider.per_day, self.used(provider.name, DAY)),
+            ("tokens_per_request", provider.per_request, 0),
+            ("max_context_window", provider.window, 0),
+            ("tokens_per_hour", self._per_hour, self.used(HOUR_TOKENS, HOUR)),
+        ):
+            if limit is not None:
+                left = limit - used - asked
+                if left < least:
+                    raise _exceeded(
+                        provider.name,
+                        name,
+                        str(limit),
+                        "this request of some %d "
+                        "tokens would exceed it%s"
+                        % (asked, " (%d are used)" % used if used else ""),
+                        limit,
+                        used,
+                        asked + least,
+                    )
+                allowed = left if left < allowed else allowed
+        if self._cost is not None:
+            used = self.used(DAY_COST, DAY)
+            read, written = provider.prices
+            left = self._cost - used
+            price = asked * read + least * written
+            if price and left < price:
+                raise _exceeded(
+                    provider.name,
+                    "cost_per_day_usd",
+                    _dollars(self._cost),
+                    "this request of some %d tokens would exceed it (%s are spent)"
+                    % (asked, _dollars(used)),
+                    self._cost / _NANO,
+                    used / _NANO,
+                    price / _NANO,
+                )
+            most = (left - asked * read) // written if written else allowed
+            allowed = most if most < allowed else allowed
+        return allowed
+
+    def spend(self, provider, read: int, written: int) -> list:
+        """Return [[key, period, amount], ...] for ``ledger.add``: what an answer used of the limits
+        that there are.
+
+        read, written  tokens
+        """
+        self.tokens = [self.tokens[0] + read, self.tokens[1] + written]
+        used = []
+        if provider.per_day is not None:
+            used.append((provider.name, DAY, read + written))
+        if self._per_hour is not None:
+            used.append((HOUR_TOKENS, HOUR, read + written))
+        if self._rates & TOKENS:
+            used.append((DAY_TOKENS, DAY, read + written))
+        if self._cost is not None or self._rates & COST:
+            used.append((DAY_COST, DAY, read * provider.prices[0] + written * provider.prices[1]))
+        stored = self._stored()
+        return [
+            [key, self.period(stored.get(key, (0, 0))[0], seconds), amount]
+            for key, seconds, amount in used
+            if amount
+        ]
+
+
+def _exceeded(provider: str, name: str, limit: str, why: str, most, used, reserved):
+    """Return the error of a limit: it admits *most*, *used* are used, and the request reserves
+    *reserved*; tokens, dollars or requests.
+    """
+    return QuotaExceeded(
+        "provider %s: %s is %s, and %s" % (provider, name, limit, why),
+        "",
+        {"provider": provider, "limit": name, "max": most, "used": used, "reserved": reserved},
+    )
+
+
+def _dollars(nano: int) -> str:
+    return "%d.%02d" % (nano // _NANO, nano % _NANO // (_NANO // 100))

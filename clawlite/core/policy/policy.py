@@ -1,0 +1,206 @@
+"""Policy: which rule decides a call.
+
+The host folds the ordered rules (CKP 0.2.0, 5.8) into one *entry* per tool:
+
+    None          no rule can match: denied
+    n >= 0        rule n, whatever the arguments
+    [n, ...]      try these in order, the first whose condition holds decides; none: denied
+
+1. First match wins; no match is a denial (5.8 "Validation Rules", items 2 and 3).
+2. Several entries (all policies, the tool's ``policy_ref``, the request's ``context.policy``) give
+   the strictest of their decisions: an override can tighten, never loosen.
+3. The conditions are ``path_within``, and the ``rate_limit`` of a rule: the host refuses manifests
+   with any other.
+"""
+
+from clawlite.core.base.dialect import const
+from clawlite.core.base.errors import InvalidParams
+
+DENY, APPROVE, AUDIT, ALLOW = 0, 1, 2, 3  # strictest first: decisions are compared by number
+ACTIONS = ("deny", "require-approval", "audit-only", "allow")
+
+_ACTION = const(1)
+_ROOT = const(5)
+_RATE = const(7)
+
+
+class Decision:
+    """What was decided.
+
+    action   DENY .. ALLOW
+    rule     the deciding rule, see ``Image.rule``, or None when no rule matched
+    trace    list of [rule number, matched], as the log has it: what was looked at, in order
+    rests    True when it rests on where a path lies, and would be stricter elsewhere: links must be
+             resolved before it counts
+    """
+
+    def __init__(self, action: int, rule, trace: list, rests: bool):
+        self.action = action
+        self.rule = rule
+        self.trace = trace
+        self.rests = rests
+
+
+def decide(image, entry, paths, used=None, roots=None) -> Decision:
+    """Return the decision of one entry.
+
+    image    has ``rule(number)``
+    entry    as above
+    paths    list of normalised absolute paths of the call's arguments; None stands for one that has
+             no meaning
+    used     (tokens, nano-dollars) of all providers today, or None where nobody counts them
+    roots    {root of a rule: where its links lead}, of those that lead elsewhere, or None
+    Cost     a look-up plus the entry's own rules, whatever the number of rules.
+    """
+    if entry is None:
+        return Decision(DENY, None, [], False)
+    if isinstance(entry, int):
+        rule = image.rule(entry)
+        return Decision(rule[_ACTION], rule, [[entry, True]], False)
+    trace = []
+    passed = ALLOW  # the strictest action that a path alone kept from matching
+    for number in entry:
+        rule = image.rule(number)
+        root = rule[_ROOT]
+        if roots is not None:
+            root = roots.get(root, root)
+        action = rule[_ACTION]
+        matched = rule[_RATE] is None or applies(rule[_RATE], used, action)
+        if matched and root is not None and not holds(root, paths, action):
+            matched = False
+            if action < passed:
+                passed = action
+        trace.append([number, matched])
+        if matched:
+            return Decision(action, rule, trace, root is not None or passed < action)
+    return Decision(DENY, None, trace, False)
+
+
+def decide_all(image, entries: list, paths, used=None, roots=None) -> Decision:
+    """Return the strictest decision of *entries*; see ``decide``."""
+    return strictest([decide(image, entry, paths, used, roots) for entry in entries])
+
+
+def entry_of(tool, name: str):
+    """Return the entry of the policy *name* for *tool*.  Raises ``InvalidParams``."""
+    for known, entry in tool.policies:
+        if known == name:
+            return entry
+    raise InvalidParams(
+        "context.policy: unknown policy %s" % name[:60],
+        "this agent has: %s" % ", ".join([known for known, _ in tool.policies]),
+    )
+
+
+def roots_of(image, entries: list) -> list:
+    """Return the roots that the rules of *entries* name, without repeats, in their order; no
+    link leads from / or /workspace elsewhere.
+    """
+    found = []
+    for entry in entries:
+        if isinstance(entry, list):
+            for number in entry:
+                root = image.rule(number)[_ROOT]
+                if root is not None and root != "/" and root != "/workspace" and root not in found:
+                    found.append(root)
+    return found
+
+
+def strictest(decisions: list) -> Decision:
+    """Return the strictest of one or more decisions; the first of equals.  It rests on links
+    when any of them does.
+    """
+    winner = decisions[0]
+    rests = winner.rests
+    for decision in decisions:
+        if decision.action < winner.action:
+            winner = decision
+        rests = rests or decision.rests
+    winner.rests = rests
+    return winner
+
+
+def holds(root: str, paths: list, action: int) -> bool:
+    """Return whether ``path_within: root`` holds for a call's paths.
+
+    A permission needs every path inside; a denial needs one path inside, or one without meaning.  A
+    call without a path fulfils no ``path_within`` (nothing can be said of where it acts).
+    """
+    for path in paths:
+        inside = path is not None and is_within(path, root)
+        if action == DENY:
+            if inside or path is None:
+                return True
+        elif not inside:
+            return False
+    return action != DENY and len(paths) > 0
+
+
+def applies(rate: list, used, action: int) -> bool:
+    """Return whether a rule with a ``rate_limit`` is in force: a denial once a limit is used up, a
+    permission until then.
+
+    rate  [tokens or None, nano-dollars or None] of a day, of all providers
+    used  see ``decide``; where nobody counts, denials are in force and permissions are not
+    """
+    spent = used is None
+    if used is not None:
+        for at in range(2):
+            limit = rate[at]
+            if limit is not None and used[at] >= limit:
+                spent = True
+    return spent == (action == DENY)
+
+
+def is_within(path: str, root: str) -> bool:
+    """Return whether *path* is *root* or below it, by whole components; both normalised."""
+    return path == root or root == "/" or path.startswith(root + "/")
+
+
+def normalise(path, base: str = "/workspace"):
+    """Return *path* absolute, without ``.``, ``..``, doubled slashes or a trailing one; None when
+    it has no meaning.
+
+    path     what the caller gave: anything; a relative one is below *base*
+    ``..`` above the root stays at the root, as the kernel has it.  ``//etc`` is ``/etc``: POSIX
+    lets a leading ``//`` mean something else, and a library that keeps it slips past a rule about
+    ``/etc``."""
+    if not isinstance(path, str) or not path or "\0" in path or len(path) > 4096:
+        return None
+    if not path.startswith("/"):
+        path = base + "/" + path
+    kept = []
+    for part in path.split("/"):
+        if part == "..":
+            if kept:
+                kept.pop()
+        elif part and part != ".":
+            kept.append(part)
+    return "/" + "/".join(kept)
+
+
+def paths_of(names: list, arguments: dict, workspace=None) -> list:
+    """Return the normalised paths that a call's arguments hold, in the order of *names*; lists of
+    paths are opened.
+
+    workspace  absolute path of the folder behind /workspace, or None: what lies there is below
+               /workspace, by either name
+    """
+    found = []
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, list):
+            for item in value:
+                found.append(virtual(normalise(item), workspace))
+        elif value is not None:
+            found.append(virtual(normalise(value), workspace))
+    return found
+
+
+def virtual(path, workspace):
+    """Return the normalised *path* (or None) as policies name it: below /workspace when it lies
+    in the folder *workspace*.
+    """
+    if path is not None and workspace is not None and is_within(path, workspace):
+        return normalise(path[len(workspace) :].lstrip("/") or ".")
+    return path

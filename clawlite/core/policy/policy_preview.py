@@ -1,0 +1,62 @@
+"""What policy will say of a tool before any argument is known: for ``/tools``, ``/trace`` and
+``clawlite inspect``.
+"""
+
+from clawlite.core.image.image import ASKS, HAS_SIDE_EFFECTS, OBSERVER, SUPERVISED
+from clawlite.core.policy.policy import ACTIONS, DENY
+
+_WORDS = {
+    "deny": "denied",
+    "allow": "allowed",
+    "audit-only": "allowed and audited",
+    "require-approval": "asks first",
+}
+
+
+def outlook(image, tool) -> str:
+    """Return e.g. ``allowed (rule read)`` or ``depends: within /workspace allowed (rule ws),
+    else denied``.
+    """
+    if image.agent.autonomy == OBSERVER:
+        return "denied (this agent only observes)"
+    entries = [tool.entry] if tool.bound is None else [tool.entry, tool.bound[0]]
+    said = " and ".join([_entry(image, entry) for entry in entries])
+    if image.agent.autonomy == SUPERVISED and tool.flags & HAS_SIDE_EFFECTS and "allowed" in said:
+        said += ", asks first (supervised)"
+    elif tool.flags & ASKS and "allowed" in said:
+        said += ", asks first (its skill)"
+    return said
+
+
+def _entry(image, entry) -> str:
+    if entry is None:
+        return "denied (no rule allows it)"
+    parts = []
+    for number in [entry] if isinstance(entry, int) else entry:
+        rule = image.rule(number)
+        said = "%s (rule %s)" % (_WORDS[ACTIONS[rule[1]]], rule[0])
+        asked = condition(rule)
+        if not asked:
+            parts.append(said)
+            return ", else ".join(parts)
+        parts.append("%s %s" % (asked, said))
+    return ", else ".join(parts + ["denied"])
+
+
+def condition(rule: list) -> str:
+    """Return what *rule* asks beside what it matches: "within /workspace", "until 1000 tokens of
+    the day are used"; "" for nothing.
+    """
+    asked = ["within " + rule[5]] if rule[5] is not None else []
+    if rule[7] is not None:
+        tokens, nano = rule[7]
+        limits = ["%d tokens" % tokens] if tokens is not None else []
+        if nano is not None:
+            limits.append(
+                "%s dollars" % ("%d.%09d" % divmod(nano, 1000000000)).rstrip("0").rstrip(".")
+            )
+        asked.append(
+            "%s %s of the day are used"
+            % ("once" if rule[1] == DENY else "until", " or ".join(limits))
+        )
+    return " and ".join(asked)

@@ -1,0 +1,173 @@
+"""Why a tool call ended as it did: for ``/trace``, of the calls that the agent keeps while it has a
+console, and for ``clawlite trace``, of those in its log."""
+
+from clawlite.core.image.image import HAS_SIDE_EFFECTS, OBSERVER, SUPERVISED
+from clawlite.core.policy.policy_preview import condition
+from clawlite.core.policy.policy import ACTIONS, ALLOW, AUDIT, DENY, holds, paths_of
+from clawlite.core.base.render import call_text, canonical, whole
+
+_WORDS = {
+    "deny": "it is denied",
+    "allow": "it is allowed",
+    "audit-only": "it is allowed and audited",
+    "require-approval": "it asks first",
+}
+_ENDINGS = {-32012: "expired", -32013: "denied"}
+_ANSWERS = {
+    "approved": "the person approved",
+    "denied": "it was not approved",
+    "expired": "nobody answered in time",
+}
+
+
+def trace(agent, words: list) -> str:
+    """Return the lines about one of the last calls.
+
+    words  what follows the command: nothing for the last call, or its number counted from there,
+           "1" being the last
+    """
+    kept = agent.calls or []
+    number, wrong = _number(kept, "/trace", words)
+    if wrong:
+        return wrong
+    event, answer = kept[-number]
+    return told(agent.image, event, answer, "/show %d" % number)
+
+
+def show(agent, words: list) -> list:
+    """Return all of a call, a line for each argument.
+
+    words  what follows the command: nothing for the call that waits for an answer, or else the last
+           one; or a number as of ``trace``
+    """
+    if agent.waiting and not words:
+        approval = agent.waiting[0].approval
+        name, arguments = approval.tool.name, approval.arguments
+    else:
+        kept = agent.calls or []
+        number, wrong = _number(kept, "/show", words)
+        if wrong:
+            return [wrong]
+        name, arguments = kept[-number][0]["tool"], kept[-number][0]["arguments"]
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return ["%s with %s" % (canonical(name), canonical(arguments))]
+    return whole(name, arguments)
+
+
+def _number(kept: list, command: str, words: list) -> tuple:
+    """Return (which of the *kept* calls is meant, ""), or (0, why none is)."""
+    if not kept:
+        return 0, "No tool has been called yet."
+    number = words[0] if words else "1"
+    if (
+        len(words) > 1
+        or number.strip("0123456789")
+        or len(number) > 9
+        or not 1 <= int(number) <= len(kept)
+    ):
+        return 0, (
+            "Expected %s with a number from 1 (the last call) to %d, got %s."
+            % (command, len(kept), canonical(" ".join(words), 40))
+        )
+    return int(number), ""
+
+
+def told(image, event: dict, answer=None, by: str = "--json") -> str:
+    """Return the lines about one call.
+
+    event   its ``tool.call`` event
+    by      what shows all of a call that is longer than a screen
+    answer  how its approval was answered: "approved", "denied", "expired"; None: as the event says,
+            if it had one
+    """
+    answer = answer or event.get("approval") or _ENDINGS.get(event.get("code"))
+    arguments = event["arguments"]
+    called = (
+        call_text(event["tool"], arguments, by)
+        if isinstance(event["tool"], str) and isinstance(arguments, dict)
+        else "%s with %s" % (canonical(event["tool"], 60), canonical(arguments, 60))
+    )
+    lines = [
+        "%s  %s%s, called by the %s"
+        % (
+            called,
+            event["status"],
+            " (%d)" % event["code"] if "code" in event else "",
+            event["caller"],
+        )
+    ]
+    if "action" in event:
+        _rules(image, event, lines)
+        if "limit" in event:
+            lines.append(
+                "* limit: %s, and this call would exceed it: it is denied" % event["limit"]
+            )
+        elif answer or event["action"] in (ACTIONS[ALLOW], ACTIONS[AUDIT]):
+            _approval(image, event, answer, lines)
+    else:
+        lines.append(_before(image, event))
+    if event.get("attempts", 1) > 1:
+        lines.append("* retry: it was tried %d times" % event["attempts"])
+    return "\n  ".join(lines)
+
+
+def _rules(image, event: dict, lines: list):
+    """Add a line for each rule that was looked at; the last that matched decided."""
+    for number, matched in event["trace"]:
+        rule = image.rule(number)
+        head = "rule %s (policy %s%s)" % (
+            rule[0],
+            rule[6],
+            ", " + condition(rule) if condition(rule) else "",
+        )
+        if matched:
+            lines.append(
+                "* %s: matches, so %s%s"
+                % (head, _WORDS[event["action"]], ": " + rule[2] if rule[2] else "")
+            )
+        else:
+            lines.append("- %s: does not match, %s" % (head, why_not(image, event, rule)))
+    if event["rule_id"] is None:
+        lines.append(
+            "* no rule %s: it is denied" % ("matches" if event["trace"] else "can match this tool")
+        )
+
+
+def why_not(image, event: dict, rule: list) -> str:
+    """Return why a rule with a condition did not match a call."""
+    tool = image.tool(event["tool"])
+    if rule[7] is not None and (
+        rule[5] is None or holds(rule[5], paths_of(tool.paths, event["arguments"]), rule[1])
+    ):
+        return "the day is not used up" if rule[1] == DENY else "the day is used up"
+    return "none of its paths lies there" if rule[1] == DENY else "its paths do not all lie there"
+
+
+def _approval(image, event: dict, answer, lines: list):
+    tool = image.tool(event["tool"])
+    if event["action"] in (ACTIONS[ALLOW], ACTIONS[AUDIT]):
+        if image.agent.autonomy != SUPERVISED or tool is None or not tool.flags & HAS_SIDE_EFFECTS:
+            return
+        lines.append(
+            "* autonomy: this agent is supervised and the tool has side effects, so it asks first"
+        )
+    if answer:
+        allowed = answer == "expired" and event.get("code") != -32012
+        lines.append(
+            "* approval: %s%s"
+            % (_ANSWERS[answer], ", and the rule allows it then" if allowed else "")
+        )
+
+
+def _before(image, event: dict) -> str:
+    """Return why no rule decided on a call."""
+    tool = image.tool(event["tool"]) if isinstance(event["tool"], str) else None
+    if "again" in event:
+        return "* an earlier call had this request_id: this one got what that gave, and nothing ran"
+    if tool is None:
+        return "* this agent has no such tool; no rule was looked at"
+    if event["code"] == -32602:
+        return "* the call does not fit what the tool takes; no rule was looked at"
+    if image.agent.autonomy == OBSERVER:
+        return "* autonomy: this agent only observes, it runs no tools; no rule was looked at"
+    return "* where its path leads could not be found out, so no rule decided"

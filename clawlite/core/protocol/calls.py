@@ -1,0 +1,178 @@
+"""The operator's tool calls (CKP 0.2.0, 9.3.2): claw.tool.call, and claw.tool.approve and deny
+of those that wait for a person.
+"""
+
+from binascii import unhexlify
+
+from clawlite.core.protocol import rpc
+from clawlite.core.base.effect import KEEP
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.idempotency.idempotent_request import Once
+from clawlite.core.idempotency.idempotency import Recall, nothing
+from clawlite.core.protocol.rpc import field
+from clawlite.core.turns.tools import call
+
+# bytes of a record whose arguments are kept as they are; of longer ones, a fingerprint
+PLAIN = 1024
+
+
+class Call(Once):
+    """One claw.tool.call, and who is answered at its end.
+
+    reply_id  the id of its JSON-RPC request
+    reply     function(message)
+    answered  function(reply_id, result) -> bool, True when it has answered, or None
+    """
+
+    answered = None
+
+    def ended(self, value, error, now_ms: int):
+        """Answer it: what must be remembered goes on record first."""
+        self.recall.now_ms = now_ms
+        record = self.end(value, error)
+        if record is not None:
+            self.agent.emit((KEEP, 0) + record)
+        if self.told:
+            self.told()
+        # else it has been answered, and memory did not do for what comes after that
+        if error and self.reply:
+            self.reply(rpc.error(self.reply_id, error))
+        elif self.reply and not (self.answered and self.answered(self.reply_id, value)):
+            self.reply(rpc.result(self.reply_id, value.to_json()))
+        self.reply = None  # it is remembered for minutes; who asked is not
+        for number in self.joined or ():
+            self.agent.done(number, (True, None), now_ms)
+
+
+class Calls:
+    """The calls of one operator's line.
+
+    agent     ``agent.Agent``
+    alone     function(message), the *reply* of a call that is no part of a batch
+    short     see ``Session``
+    """
+
+    def __init__(self, agent, alone, short):
+        self.agent = agent
+        self._alone = alone
+        self._short = short
+        self.line_bytes = 0  # of the record that is being taken
+
+    def begin(self, id, params: dict, reply, now_ms: int):
+        """Begin ``claw.tool.call``; *reply* gets its answer, now or later."""
+        name, arguments, context = (
+            params.get("name"),
+            params.get("arguments"),
+            params.get("context"),
+        )
+        if not (
+            name
+            and isinstance(name, str)
+            and isinstance(arguments, dict)
+            and isinstance(context, dict)
+        ):
+            _refuse(params)
+        request_id, identity = context.get("request_id"), context.get("identity")
+        if not (
+            isinstance(request_id, str)
+            and identity
+            and isinstance(identity, str)
+            and is_uuid(request_id)
+        ):
+            _refuse(params)
+        agent = self.agent
+        image = agent.image
+        if identity != image.agent.identity:
+            raise InvalidParams(
+                "context.identity: unknown identity %s" % identity[:60],
+                "this agent has: %s" % image.agent.identity,
+            )
+        if "actor" in params and agent.channels:
+            agent.channels.permit(params["actor"], False)
+        policy = field(context, "policy", str, "context.", False) if "policy" in context else None
+        sandbox = context.get("sandbox")
+        if sandbox != image.agent.sandbox and "sandbox" in context:
+            field(context, "sandbox", str, "context.", False)
+            raise InvalidParams(
+                "context.sandbox: unknown sandbox %s" % sandbox[:60],
+                "this agent has: %s" % image.agent.sandbox,
+            )
+        request = Call(
+            self._recall(now_ms), request_id.lower(), [None, arguments, identity, policy, sandbox]
+        )
+        request.agent = agent
+        request.reply_id = id
+        request.reply = reply
+        if self.line_bytes > PLAIN:
+            request.is_long = True
+        if (
+            self._short is not None
+            and policy is None
+            and self._short.call(name, request, reply is self._alone, now_ms)
+        ):
+            return
+        request.number = agent.begin(
+            call(image, name, arguments, "operator", policy, request),
+            request.ended,
+            now_ms,
+            None,
+            request,
+        )
+
+    def _recall(self, now_ms: int) -> Recall:
+        agent = self.agent
+        if agent.recall is None:
+            agent.recall = Recall(agent.kept or nothing, now_ms)
+        agent.recall.now_ms = now_ms
+        return agent.recall
+
+    def answer(self, id, params: dict, approved: bool, reply, now_ms: int):
+        """Answer a pending call.  An id that is unknown, expired or used releases nothing, and
+        the reply says so.
+        """
+        if "actor" in params and self.agent.channels:
+            self.agent.channels.permit(params["actor"], True)
+        known = self._recall(now_ms).find(field(params, "request_id", str, "").lower())
+        reason = field(params, "reason", str, "", False)
+        task = self.agent.tasks.get(known.number) if known else None
+        # a composite tool: what it calls may wait, too
+        while task is not None and task.child:
+            task = self.agent.tasks.get(task.child)
+        if task is None or task.approval is None:
+            reply(rpc.result(id, {"acknowledged": False}))
+            return
+
+        def tell(*_):  # after it is on record, before the call's own answer
+            if known.told:
+                known.told = None
+                reply(rpc.result(id, {"acknowledged": True}))
+
+        known.told = tell
+        self.agent.answer(task, approved, reason or "", now_ms)
+        # what it comes to is on record before it is acknowledged
+        self.agent.afterwards(tell, now_ms)
+
+
+def _refuse(params: dict):
+    """Raise ``InvalidParams`` for the first of the required parameters that is not what it
+    should be.
+    """
+    field(params, "name", str, "")
+    field(params, "arguments", dict, "")
+    context = field(params, "context", dict, "")
+    request_id = field(context, "request_id", str, "context.")
+    if not is_uuid(request_id):
+        raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
+    field(context, "identity", str, "context.")
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether *text* is a UUID in its text form (RFC 9562, 4): 8-4-4-4-12 hexadecimal
+    digits.
+    """
+    if len(text) != 36 or not text[8] == text[13] == text[18] == text[23] == "-":
+        return False
+    try:
+        return len(unhexlify(text.replace("-", ""))) == 16
+    except ValueError:
+        return False

@@ -1,0 +1,163 @@
+"""The console's commands: what a person asks now and then, in a module of its own that a board
+drops afterwards.
+
+Each answers with lines and changes nothing; ``/quit`` is the console's own.
+"""
+
+from clawlite.core.image.image import SKILLS
+from clawlite.core.base.render import canonical
+
+HELP = """Type a message to the agent, or:
+  /tools    what it can do, and what its policy says before any argument is known
+  /skills   what it knows how to do step by step; /NAME begins one: /NAME text, or /NAME {"name": value}
+  /trace    its last tool call, and why policy decided so; /trace 2 the one before, and so on
+  /show     all of a call that waits for an answer, or of the last one; /show 2 the one before
+  /memory   what it remembers of this conversation
+  /status   its state and limits
+  /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""  # noqa: E501
+
+_OF_CHANNELS = """  /channels who may speak to it elsewhere
+  /pair CODE admit who was given this code"""
+
+
+def run(text: str, agent, history) -> list:
+    """Return what the command *text* says: list of str, each one or more lines.
+
+    text     begins with "/"
+    agent    ``agent.Agent``
+    history  ``history.History`` of the console, or None before its first turn
+    """
+    words = text.split()
+    name = words[0]
+    if name == "/help":
+        return [HELP, _OF_CHANNELS] if agent.channels else [HELP]
+    if name == "/tools":
+        return _tools(agent.image)
+    if name == "/skills" or name == "/skill":
+        # a board then has none of that code
+        return (
+            _skills(agent.image) if agent.image.size_of(SKILLS) else ["This agent has no skills."]
+        )
+    if name == "/trace":
+        from clawlite.core.policy.trace import trace
+
+        return [trace(agent, words[1:])]
+    if name == "/show":
+        from clawlite.core.policy.trace import show
+
+        return show(agent, words[1:])
+    if name == "/memory":
+        return _memory(agent, history)
+    if name == "/status":
+        about = agent.image.agent
+        return [
+            "%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
+            % (
+                agent.lifecycle.state,
+                about.level,
+                len(agent.image.names),
+                about.sandbox,
+                about.max_rounds,
+            ),
+            _providers(agent),
+        ] + [tell() for tell in agent.conditions]
+    said = agent.channels.command(words) if agent.channels else None
+    return said or [
+        "No command %s.%s /help lists them." % (canonical(name, 40), _near(name, agent))
+    ]
+
+
+def _providers(agent) -> str:
+    """Return who is asked, in order, and what they have used since the agent began."""
+    said = []
+    for number in agent.image.agent.providers:
+        if number > 1:
+            row = agent.image.provider(number - 2)
+            said.append("%s (%s at %s port %d)" % (row[0], row[6], row[3], row[4]))
+        else:
+            said.insert(
+                0 if number < 0 else len(said), "the rules" if number < 1 else "a recording"
+            )
+    text = "asks " + ", then ".join(said)
+    meter = agent.meter
+    return text + (
+        "; %d tokens read, %d written since it began" % tuple(meter.tokens) if meter else ""
+    )
+
+
+def _near(word: str, agent) -> str:
+    """Return " Did you mean /trace?" for a command or skill that one slip of a finger makes of
+    *word*, else "".
+    """
+    names = ["/" + name for name in "help tools skills trace show memory status quit".split()]
+    if agent.channels:
+        names += ["/channels", "/pair"]
+    if agent.image.size_of(SKILLS):
+        from clawlite.core.image.skill import Skill, skills
+
+        names += ["/" + Skill(row).name for row in skills(agent.image)]
+    word = word.lower()
+    for name in names:
+        at = 0
+        while at < len(word) and at < len(name) and word[at] == name[at]:
+            at += 1
+        rest, other = word[at:], name[at:]
+        swapped = rest[2:] == other[2:] and sorted(rest[:2]) == sorted(other[:2])
+        if swapped or rest in (other, other[1:]) or rest[1:] in (other, other[1:]):
+            return " Did you mean %s?" % name
+    return ""
+
+
+def _tools(image) -> list:
+    from clawlite.core.policy.policy_preview import outlook
+
+    said = []
+    for name in image.names:
+        tool = image.tool(name)
+        said.append("%-20s %s\n  %s" % (name, outlook(image, tool), image.prose(tool.about)))
+    return said or ["This agent has no tools."]
+
+
+def _skills(image) -> list:
+    from clawlite.core.image.skill import PREFIX, Skill, skills
+
+    said = []
+    for row in skills(image):
+        skill = Skill(row)
+        about = [
+            words % number
+            for words, number in zip(("%d tokens", "%d s", "%d tool calls"), skill.estimates)
+            if number is not None
+        ]
+        said.append(
+            "/%-19s %s\n  uses %s%s"
+            % (
+                skill.name,
+                image.prose(image.tool(PREFIX + skill.name).about),
+                ", ".join(skill.names),
+                "; about " + ", ".join(about) if about else "",
+            )
+        )
+    return said
+
+
+def _memory(agent, history) -> list:
+    """The declared stores, and the conversation, for providers that see it again."""
+    said = (
+        agent.memories().about()
+        if agent.memories
+        else ["This agent declares no memory: nothing that it is told survives the session."]
+    )
+    if not agent.keep_bytes:
+        return said + ["Its providers answer each message by itself: no earlier turn is kept."]
+    turns = size = 0
+    for message in history.context(0)[len(history.preface) :] if history else ():
+        turns += message.role == "user"
+        size += len(message.text.encode())
+        for _, called, raw in message.calls:
+            size += len(called) + len(raw.encode())
+    return said + [
+        "Its providers see this conversation again: %d turn%s, %d bytes of text; above "
+        "%d bytes the oldest are forgotten."
+        % (turns, "" if turns == 1 else "s", size, agent.keep_bytes)
+    ]

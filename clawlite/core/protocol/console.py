@@ -1,0 +1,284 @@
+"""The console: people's lines in, text out.
+
+1. Whatever a person types is text, also ``{``.  2. One turn at a time; lines that come meanwhile
+   wait their turn.
+3. While an approval waits, the next line answers it, unless it is a command: only ``y`` and ``yes``
+   approve, and on a
+terminal never a line that was typed before the question.  4. No line is lost silently.
+"""
+
+from clawlite.core.base.effect import EXIT, PROMPT, SAY, TELL
+from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
+from clawlite.core.image.image import SKILLS
+from clawlite.core.base.render import canonical
+from clawlite.core.turns.turn import turn
+
+MAX_WAITING = 32  # lines
+_ANSWERS = ("y", "yes", "n", "no", "")
+# a skill of such a name: /skill NAME
+_COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/quit")
+_DENIED = -32013, -32010  # codes of ``Denied``: its class is not in a board's memory
+_BEGINNING = 0  # a turn's number before it has one; tasks count from 1
+
+
+class Console:
+    """One person's console.
+
+    agent  ``agent.Agent``
+    ahead  bool, lines that were there before the question may answer it: True for a script on a
+           pipe
+    """
+
+    def __init__(self, agent, ahead: bool = False):
+        self.agent = agent
+        self._ahead = ahead
+        agent.on_wait = self._ask
+        agent.calls = []
+        self.clean = True  # False once a tool or a policy refused something in a turn
+        self.failed = False  # True once a turn ended with an error
+        self.interrupted = False  # True once Ctrl-C ended a turn
+        self.once = False  # leave after the first turn
+        self.on_turn = None  # function(messages of a turn), at its end
+        self._lines = []
+        self.history = None  # history.History, from the first turn on
+        # the turn that on_turn was told of last: one that is refused at once is none
+        self._told = None
+        self.turn = None  # number of the task, while one is under way
+        self._put = None  # the task whose question was put last
+        self._closing = False
+        self._left = False
+
+    def greet(self):
+        """Say that the agent is ready."""
+        agent = self.agent.image.agent
+        self._say(
+            "%s%s is ready. /help lists the commands."
+            % (agent.name, " " + agent.version if agent.version else "")
+        )
+        self._prompt()
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a turn is under way or lines wait."""
+        return self.turn is not None or len(self._lines) > 0
+
+    def line(self, text: str, now_ms: int, early: bool = False):
+        """Take one line that a person typed, at most the channel's ``max_message_length``
+        characters.
+
+        early  it was typed before the question that is open: it does not answer it
+        """
+        limit = self.agent.image.agent.max_message
+        if len(text) > limit:
+            self._say(
+                "That is %d characters; a message has at most %d. Nothing was done."
+                % (len(text), limit)
+            )
+            self._prompt()
+        elif self._asking() and not early:
+            self._answer(self._asking(), text, now_ms)
+        elif len(self._lines) >= MAX_WAITING:
+            self._say(
+                "%d lines wait already; this one was dropped: %s"
+                % (MAX_WAITING, canonical(text, 40))
+            )
+        else:
+            self._lines.append(text)
+            self._work(now_ms)
+
+    def too_long(self, size: int, limit: int):
+        """Say that the framer dropped a line."""
+        self._say("That line has %d bytes; at most %d fit. Nothing was done." % (size, limit))
+        self._prompt()
+
+    def not_text(self):
+        """Say that a line was no UTF-8."""
+        self._say("That line is not UTF-8 text. Nothing was done.")
+        self._prompt()
+
+    def interrupt(self, now_ms: int) -> bool:
+        """End the turn under way (Ctrl-C) and forget waiting lines; return False when there was
+        nothing to end.
+        """
+        dropped = len(self._lines)
+        self._lines = []
+        if self.turn is None:
+            return dropped > 0
+        self.interrupted = True
+        self.agent.cancel(self.turn, InvalidRequest("Interrupted"), now_ms)
+        return True
+
+    def close(self, now_ms: int):
+        """No more lines will come: finish what waits, deny what asks, then leave."""
+        self._closing = True
+        self._work(now_ms)
+
+    def go_on(self, error, now_ms: int, is_told: bool):
+        """Go on after memory was at an end.  *is_told*: who asked for what was dropped hears of
+        it already.
+        """
+        self._put = None
+        if self.turn is not None and self.turn not in self.agent.tasks:
+            self.turn, is_told = None, False
+        if not is_told:
+            self._ended(None, error, now_ms)
+        elif self._asking():
+            self._ask(self._asking(), now_ms)
+
+    def tell(self, text: str):
+        """Say what is no part of an answer."""
+        self.agent.effects.append((TELL, text))
+
+    def _say(self, text: str):
+        self.agent.effects.append((SAY, text))
+
+    def _prompt(self):
+        asking = self._asking()
+        if asking is not self._put and asking:
+            return  # its question comes next, with a prompt of its own
+        self._put = asking
+        if asking or not (self.once or self._closing):
+            self.agent.effects.append(
+                (PROMPT, "[y/N] " if asking else self.agent.image.agent.prompt)
+            )
+
+    def _asking(self):
+        return self.agent.waiting[0] if self.agent.waiting else None
+
+    def _work(self, now_ms: int):
+        while True:
+            task = self._asking()
+            if task and self._ahead and self._lines and self._lines[0].strip().lower() in _ANSWERS:
+                self._answer(task, self._lines.pop(0), now_ms)
+            elif task and self._closing:
+                self._answer(task, None, now_ms)
+            elif task or self.turn is not None:
+                return
+            elif self._lines:
+                self._take(self._lines.pop(0), now_ms)
+            else:
+                break
+        if (self._closing or self.once) and not self._left:
+            self._left = True
+            self.agent.effects.append((EXIT, 0))
+
+    def _take(self, text: str, now_ms: int):
+        text, asked = text.strip(), None
+        is_command = text.startswith("/")
+        if is_command:
+            try:
+                if self.agent.image.size_of(SKILLS) and text.split()[0] not in _COMMANDS:
+                    from clawlite.core.agent.skillturn import typed
+
+                    asked = typed(self.agent.image, text)
+                if text.split()[0] == "/quit":
+                    self._closing = True
+                elif not asked:
+                    from clawlite.core.protocol.commands import run
+
+                    for said in run(text, self.agent, self.history):
+                        self._say(said)
+            # an image may be damaged where few look: the session goes on
+            except Exception as e:
+                self._say(told(e))
+        if not text or is_command and not asked:
+            pass
+        elif not self.agent.is_ready:
+            self._say("The agent is %s." % self.agent.lifecycle.state)
+        else:
+            refusal = self.agent.channels.admit(now_ms) if self.agent.channels else ""
+            if not refusal:
+                self._begin(text, now_ms, asked)
+                return
+            self._say(refusal)
+        self._prompt()
+
+    def _begin(self, text: str, now_ms: int, asked=None):
+        self.turn = _BEGINNING
+        try:
+            agent = self.agent
+            chain = agent.chain()
+            if self.history is None:
+                from clawlite.core.turns.history import History
+
+                self.history = History(agent.keep_bytes)
+            if asked:
+                from clawlite.core.agent.skillturn import begin
+
+                work = begin(agent.image, asked, chain, self.history)
+            else:
+                work = turn(agent.image, text, chain, self.history)
+            if agent.lasting:
+                work = agent.lasting(work, self.history, self.once)
+            number = agent.begin(work, self._ended, now_ms, agent.image.agent.turn_ms)
+        except Exception as e:
+            self._ended(None, e, now_ms)
+            return
+        if self.turn is not None:  # a turn without tools has ended before begin returns
+            self.turn = number
+
+    def _ended(self, clean, error, now_ms: int):
+        beginning = self.turn == _BEGINNING
+        self.turn = None
+        if error:
+            if isinstance(error, ClawError) and _DENIED[0] <= error.code <= _DENIED[1]:
+                self.clean = False
+            else:
+                self.failed = True
+            self.tell(told(error))
+        elif not clean:
+            self.clean = False
+        if (
+            self.on_turn
+            and self.history
+            and self.history.turn
+            and self.history.turn is not self._told
+        ):
+            self._told = self.history.turn
+            self.on_turn(self._told)
+        self._prompt()
+        if not beginning:  # else the loop that began it goes on: no recursion per line
+            self._work(now_ms)
+
+    def _ask(self, task, now_ms: int):
+        """Put the question of *task*, which waits first now; None: the last one is answered,
+        perhaps not by this person.
+        """
+        if task is self._put or task is not self._asking():
+            return
+        self._put = task
+        if task:
+            from clawlite.core.policy.approval import question
+
+            self._say(question(task.approval, now_ms))
+        if task or self.turn is None:
+            self._prompt()
+            self._work(now_ms)
+
+    def _answer(self, task, line, now_ms: int):
+        said = "" if line is None else line.strip().lower()
+        if line is None or said in _ANSWERS[2:]:
+            self.agent.answer(
+                task,
+                False,
+                "nobody is at the console" if line is None else "the person said no",
+                now_ms,
+            )
+        elif said in _ANSWERS:
+            self.agent.answer(task, True, "", now_ms)
+        elif said.split()[0] in _COMMANDS[:-1]:  # a person looks before they answer
+            self._take(line, now_ms)
+        else:
+            from clawlite.core.policy.approval import left_s
+
+            self._say(
+                "Please answer y or n; the call waits (%d s left)." % left_s(task.approval, now_ms)
+            )
+            self._prompt()
+
+
+def told(error) -> str:
+    """Return an error as a person reads it: what, and what to do next."""
+    if not isinstance(error, ClawError):
+        error = unexpected(error)
+    return "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")

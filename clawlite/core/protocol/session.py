@@ -1,0 +1,291 @@
+"""The operator's session: CKP methods over JSON-RPC (CKP 0.2.0, 9.3).
+
+The agent's lifecycle and the session are two state machines: a board is READY for its console
+before any operator comes, and ``claw.initialize`` opens a session then.  After ``claw.shutdown``
+the line takes a new ``initialize``. Decisions (docs/adr/0006): checks in the order version, params,
+state; the image outranks the manifest in ``initialize``; a refused ``initialize`` leaves a running
+session as it was; ``status`` answers in every state, as soon as an ``initialize`` was answered;
+batches are answered as batches."""
+
+from clawlite.core.protocol import rpc
+from clawlite.core.protocol.calls import Calls
+from clawlite.core.base.effect import LOG, SEND
+from clawlite.core.base.errors import (
+    ClawError,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    unexpected,
+)
+from clawlite.core.image.image import MEMORY
+from clawlite.core.agent.lifecycle import ERROR, READY, STOPPED
+from clawlite.core.protocol.rpc import field
+
+DRAIN_MS = 5000  # claw.shutdown without timeout_ms
+
+
+class Session:
+    """One operator's line.
+
+    agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in
+             ``initialize`` (linux/runtime/bootstrap_session.py)
+    loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
+    short    what a shell does itself, quicker than by effects (linux/runtime/fast_path.py), or
+             None: call(name, ``calls.Call``, alone, now_ms) -> bool, True when it has run one to
+             its end; *alone*: it is no part of a batch
+    """
+
+    def __init__(self, agent, loads, short=None):
+        self.agent = agent
+        self._reply = self._send  # one bound method for all who wait
+        self._loads = loads
+        self._asked = False  # True once an initialize was answered, whatever the answer
+        self._opened_ms = None  # None until one succeeded
+        self._open = False
+        self._beat_ms = None
+        # (epoch seconds, at monotonic ms), None while the clock is unset
+        self._clock = None
+        self._calls = Calls(agent, self._reply, short)
+        # of what is being taken: its id, who answers it, the batch that it is in
+        self._id = self._to = self._open_batch = None
+
+    def set_clock(self, epoch_s: int, now_ms: int):
+        """Say what time it is: for the time stamps of heartbeats."""
+        self._clock = (epoch_s, now_ms)
+
+    def record(self, data: bytes, now_ms: int):
+        """Take one machine record: a request, a notification or a batch of them."""
+        self._id, self._to = None, self._reply
+        try:
+            message = self._loads(data)
+        except ClawError as e:
+            self._send(rpc.unreadable(e))
+            return
+        except Exception as e:  # no memory for it, where nobody unwinds
+            self._send(rpc.error(None, unexpected(e)))
+            return
+        self._calls.line_bytes = len(data)
+        if not isinstance(message, list):
+            self._one(message, self._reply, now_ms)
+        elif not message or len(message) > rpc.MAX_BATCH:
+            self._send(
+                rpc.error(
+                    None,
+                    InvalidRequest(
+                        "batch: expected 1 to %d requests, got %d" % (rpc.MAX_BATCH, len(message))
+                    ),
+                )
+            )
+        else:
+            self._batch(message, now_ms)
+
+    def too_long(self, size: int, limit: int):
+        """Answer a line that the framer dropped."""
+        self._send(
+            rpc.error(
+                None, InvalidRequest("record: expected at most %d bytes, got %d" % (limit, size))
+            )
+        )
+
+    def _batch(self, messages: list, now_ms: int):
+        batch = self._open_batch = rpc.Batch(len(messages), self._send)
+        # answers of a batch leave together, and nothing is done before initialize is answered
+        # (9.3.1)
+        opens = False
+        for message in messages:
+            opens = (
+                opens or isinstance(message, dict) and message.get("method") == "claw.initialize"
+            )
+        for message in messages:
+            if not self._one(message, batch.add, now_ms, opens):
+                batch.add(None)
+        self._open_batch = None
+
+    def _send(self, message):
+        self.agent.emit((SEND, message))
+        if isinstance(message, dict) and message.get("id") == self._id:
+            self._to = None
+
+    def excuse(self, error):
+        """Answer what was being taken when memory was at an end, unless it has been answered."""
+        batch, self._open_batch = self._open_batch, None
+        if batch:
+            batch.cut(rpc.error(None, error))
+        elif self._to:
+            self._send(rpc.error(self._id, error))
+
+    def _one(self, message, reply, now_ms: int, opens: bool = False) -> bool:
+        """Deal with one message; return whether *reply* gets an answer, now or later.  *opens*:
+        in its batch is an initialize.
+        """
+        try:
+            request = rpc.parse(message)
+            if request is None:
+                self._to = None
+                return False
+            id, method, params = request
+            self._id = id
+            if opens and method != "claw.initialize":
+                raise InvalidRequest(
+                    "%s: expected claw.initialize alone, got a batch with both" % method[:60],
+                    "send it after the answer",
+                )
+            value = self._call(id, method, params, reply, now_ms)
+        except Exception as e:
+            reply(rpc.error(rpc.id_of(message), e if isinstance(e, ClawError) else unexpected(e)))
+        else:
+            if value is not None:
+                reply(rpc.result(id, value))
+        return True
+
+    def _call(self, id, method: str, params, reply, now_ms: int):
+        """Return the result, or None when *reply* is called later."""
+        if (
+            method == "claw.tool.call"
+            and self._open
+            and self.agent.lifecycle.state == READY
+            and self.agent.image.has_tools
+            and isinstance(params, dict)
+        ):
+            return self._calls.begin(id, params, reply, now_ms)  # most of what comes, first
+        if method == "claw.initialize":
+            self._asked = True
+            if isinstance(params, dict):
+                return self._initialize(params, now_ms)
+        return self._other(id, method, params, reply, now_ms)
+
+    def _other(self, id, method: str, params, reply, now_ms: int):
+        if isinstance(params, list):
+            raise InvalidParams("params: expected an object, got an array")
+        if not self._asked:
+            raise InvalidRequest("expected claw.initialize first, got %s" % method[:60])
+        if method == "claw.status":
+            told = {
+                "state": self.agent.lifecycle.state,
+                "uptime_ms": 0 if self._opened_ms is None else now_ms - self._opened_ms,
+            }
+            if self.agent.conditions:
+                told["conditions"] = [tell() for tell in self.agent.conditions]
+            return told
+        if not self._serves(method):
+            raise self._not_found(method[:60])
+        if not self._open:
+            raise self._refusal(method, now_ms)
+        if method.startswith("claw.memory.") and self.agent.is_ready:
+            return self.agent.memories().begin(id, method, params, reply, now_ms)
+        if method == "claw.shutdown":
+            return self._shutdown(id, params, reply, now_ms)
+        if not self.agent.is_ready:
+            raise self._refusal(method, now_ms)
+        return self._calls.answer(id, params, method == "claw.tool.approve", reply, now_ms)
+
+    def _refusal(self, method: str, now_ms: int):
+        """Return the error of what this state does not take."""
+        state = self.agent.lifecycle.state
+        if state == ERROR:
+            return self.agent.lifecycle.recovery.refusal(method, now_ms)
+        if self.agent.is_ready:
+            return InvalidRequest("expected claw.initialize first, got %s" % method)
+        return InvalidRequest(
+            "%s: the agent is %s" % (method, state),
+            "send claw.initialize first" if state == STOPPED else "",
+        )
+
+    def _not_found(self, method: str):
+        if method == "claw.initialized" or method == "claw.heartbeat":
+            return InvalidRequest("%s is a notification" % method, "send it without an id")
+        known = method.startswith("claw.") and self.agent.image is not None
+        return MethodNotFound(
+            "unknown method %s" % method, "this agent is %s" % self._level() if known else ""
+        )
+
+    def _serves(self, method: str) -> bool:
+        """A method is answered when the image declares its primitive: tools need a tool, memory
+        a Memory.
+        """
+        if method in ("claw.tool.call", "claw.tool.approve", "claw.tool.deny"):
+            return self.agent.image is not None and self.agent.image.has_tools
+        if method in ("claw.memory.query", "claw.memory.store", "claw.memory.compact"):
+            return self.agent.image is not None and self.agent.image.size_of(MEMORY) > 0
+        return method == "claw.shutdown"
+
+    def _level(self) -> str:
+        return "level-%d" % self.agent.image.agent.level
+
+    def _initialize(self, params: dict, now_ms: int):
+        from clawlite.core.protocol.handshake import agree
+
+        image = self.agent.image
+        spoken, asked, event = agree(params, image and image.agent)
+        if self._open:
+            raise InvalidRequest(
+                "claw.initialize: this session is open already", "send claw.shutdown first"
+            )
+        stopped = self.agent.lifecycle.state == STOPPED
+        if self.agent.adopt and self.agent.adopt(params["manifest"], image is None or stopped):
+            return None  # the session of the agent that it brings answers
+        if stopped:
+            self.agent.start(now_ms)
+        if not self.agent.is_ready:
+            raise self._refusal("claw.initialize", now_ms)
+        agent = image.agent
+        self._open = True
+        self._opened_ms = now_ms
+        self._beat_ms = now_ms + agent.heartbeat_ms
+        event["agent"] = agent.name
+        self.agent.effects.append((LOG, event))
+        capabilities = {}
+        for group, is_here in (("tools", image.has_tools), ("memory", image.size_of(MEMORY) > 0)):
+            if is_here and (asked is None or group in asked):
+                capabilities[group] = {}
+        return {
+            "protocolVersion": spoken,
+            "agentInfo": {"name": agent.identity, "version": agent.version},
+            "conformanceLevel": self._level(),
+            "capabilities": capabilities,
+        }
+
+    def _shutdown(self, id, params: dict, reply, now_ms: int):
+        reason = field(params, "reason", str, "", False)
+        timeout_ms = field(params, "timeout_ms", int, "", False)
+        if timeout_ms is not None and not 0 <= timeout_ms <= 86400000:
+            raise InvalidParams("timeout_ms: expected 0 to 86400000, got %d" % timeout_ms)
+        self._open = False
+        self._beat_ms = None
+        self.agent.effects.append(
+            (LOG, {"event": "session.closed", "reason": (reason or "")[:200]})
+        )
+        self.agent.stop(
+            DRAIN_MS if timeout_ms is None else timeout_ms,
+            lambda drained, _: reply(rpc.result(id, {"drained": drained})),
+            now_ms,
+        )
+
+    def tick(self, now_ms: int):
+        """Send a heartbeat when one is due and the agent is READY (CKP 0.2.0, 9.3.1)."""
+        if self._beat_ms is not None and now_ms >= self._beat_ms:
+            interval = self.agent.image.agent.heartbeat_ms
+            self._beat_ms += interval * ((now_ms - self._beat_ms) // interval + 1)
+            if self.agent.is_ready:
+                self._beat(now_ms)
+
+    def _beat(self, now_ms: int):
+        from clawlite.core.base.clock import iso8601
+
+        clock = self._clock
+        self._send(
+            rpc.notification(
+                "claw.heartbeat",
+                {
+                    "state": self.agent.lifecycle.state,
+                    "uptime_ms": now_ms - self._opened_ms,
+                    "timestamp": "unset"
+                    if clock is None
+                    else iso8601(clock[0] + (now_ms - clock[1]) // 1000),
+                },
+            )
+        )
+
+    def deadline(self):
+        """Return the monotonic time of the next heartbeat, or None."""
+        return self._beat_ms

@@ -1,0 +1,128 @@
+"""The Anthropic-native wire: POST {endpoint}/messages, whole answers and streams of events.
+
+The system prompt is a field of its own: whoever prepares the request's other fields has put it
+there.
+Source  The Messages API reference: content blocks, streaming.
+"""
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.providers.wire import Codec as Shared, field, tokens
+
+_MESSAGE = '{"role":"%s","content":[%s]}'
+_STOPS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tools",
+    "refusal": "refused",
+}
+
+
+class Codec(Shared):
+    def messages(self, messages: list) -> list:
+        """Return the JSON texts of the wire's messages: user and assistant alternate, so all
+        results of a round are one.
+
+        Text of white space alone is left out (the API refuses it), and so is a message that holds
+        nothing else."""
+        texts = []
+        blocks = []
+        role = ""
+        for message in messages:
+            made = self._blocks(message)
+            wanted = "assistant" if message.role == "assistant" else "user"
+            if made and wanted != role:
+                if blocks:
+                    texts.append(_MESSAGE % (role, ",".join(blocks)))
+                blocks = []
+                role = wanted
+            blocks.extend(made)
+        if blocks:
+            texts.append(_MESSAGE % (role, ",".join(blocks)))
+        return texts
+
+    def _blocks(self, message) -> list:
+        if message.role == "tool":
+            failed = isinstance(message.result, ClawError) or message.result.is_error
+            return [
+                '{"type":"tool_result","tool_use_id":%s,"content":%s%s}'
+                % (
+                    self.dumps(message.id),
+                    self.dumps(message.text),
+                    ',"is_error":true' if failed else "",
+                )
+            ]
+        blocks = []
+        if message.text.strip():
+            blocks.append('{"type":"text","text":%s}' % self.dumps(message.text))
+        if message.role == "assistant":
+            for key, name, raw in message.calls:
+                # what the model wrote was no object; its result says so
+                if self.arguments(raw) is None:
+                    raw = "{}"
+                blocks.append(
+                    '{"type":"tool_use","id":%s,"name":%s,"input":%s}'
+                    % (self.dumps(key), self.dumps(name), raw)
+                )
+        return blocks
+
+    def add(self, stream, obj: dict, whole: bool) -> str:
+        """Put an answer, or one event of a stream, into *stream*; return its text."""
+        kind = field(obj, "type", str)
+        if whole or kind == "message_start":
+            message = obj if whole else field(obj, "message", dict) or {}
+            content = field(message, "content", list)
+            stream.has_begun = content is not None
+            stream.answer.model = field(message, "model", str)
+            self._end(stream, message, message)
+            return "".join([self._block(stream, i, content[i]) for i in range(len(content or ()))])
+        if kind == "content_block_start":
+            return self._block(stream, obj.get("index"), field(obj, "content_block", dict))
+        if kind == "content_block_delta":
+            delta = field(obj, "delta", dict)
+            kind = field(delta, "type", str)
+            if kind == "text_delta":
+                return stream.text(field(delta, "text", str))
+            if kind == "input_json_delta":
+                stream.call(obj.get("index"), None, None, field(delta, "partial_json", str))
+        elif kind == "message_delta":
+            self._end(stream, field(obj, "delta", dict), obj)
+        elif kind == "message_stop":
+            stream.is_done = True
+        return ""
+
+    def _block(self, stream, index, block) -> str:
+        kind = field(block, "type", str)
+        if kind == "tool_use":
+            given = field(block, "input", dict)
+            stream.call(
+                index,
+                field(block, "id", str),
+                field(block, "name", str),
+                self.dumps(given) if given else None,
+            )
+        return stream.text(field(block, "text", str)) if kind == "text" else ""
+
+    def _end(self, stream, part, holder: dict) -> None:
+        """Take the reason to stop from *part* and the numbers of tokens from *holder*: each
+        tells all so far, the last counts.
+        """
+        answer = stream.answer
+        reason = field(part, "stop_reason", str)
+        if reason:
+            answer.stop = _STOPS.get(reason, "other")
+        usage = field(holder, "usage", dict) or {}
+        if usage.get("input_tokens") is not None:
+            # what came from the provider's cache was read too
+            answer.input_tokens = sum(
+                [
+                    tokens(usage, name) or 0
+                    for name in (
+                        "input_tokens",
+                        "cache_creation_input_tokens",
+                        "cache_read_input_tokens",
+                    )
+                ]
+            )
+        if usage.get("output_tokens") is not None:
+            answer.output_tokens = tokens(usage, "output_tokens")

@@ -1,0 +1,370 @@
+"""A remote provider: one request and its attempts, as effects (CKP 0.2.0, 5.2).
+
+    limits -> credential -> exchange (core/net/exchange.py) -> answer     an attempt
+    a failure that may pass -> wait -> the next attempt               at most ``max_attempts``
+
+1. A failure says itself in one line: which provider, why, tried how often, what comes next.
+2. No attempt follows one whose tool calls were handed on.  3. Whatever an attempt has used is
+   counted, also when it broke off.
+"""
+
+from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, WRITE
+from clawlite.core.base.errors import Passing, ProviderError, QuotaExceeded
+from clawlite.core.net.exchange import exchange, head, refused, without
+from clawlite.core.policy.meter import MAX_TOKENS
+from clawlite.core.turns.turn import Reply
+
+OPENAI, ANTHROPIC = 2, 3
+NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
+EXPONENTIAL, LINEAR, CONSTANT = range(3)
+MAX_WAIT_MS = 60000  # a longer Retry-After goes to the next provider
+_PART = 256  # bytes of an answer that are kept in one piece
+# statuses that no other attempt changes, while the manifest and the key stay as they are
+_NEVER = (400, 401, 403, 404)
+# an answer's body has at most so many times the bytes that are kept of its text
+_KEPT_OF_BODY = 16
+
+
+class Provider:
+    """One row of the image's PROVIDERS.
+
+    name      str;  kind: OPENAI or ANTHROPIC
+    where     (tls bool, host str, port int, target str of the request line)
+    auth      NONE, BEARER, KEY_HEADER or OAUTH2; secret: the reference; oauth2: row of
+              core/net/oauth2.py, or None
+    per_*     limits, None where there is none;  window: tokens of a request and its answer
+    first_ms, whole_ms  for the first byte of an answer, and for all of it with all attempts
+    prices    nano-dollars for a token (in, out)
+    prefix    (offset, length) in WIRE: the body up to the first message of the conversation; bare:
+              the same without tools
+    keep      bytes of a streamed answer that the conversation remembers, about: more is shown and
+              forgotten
+    learn     function(token of oauth2), for who looks for secrets; or None
+    """
+
+    def __init__(self, row: list, loads, dumps, keep: int, learn=None):
+        (
+            self.name,
+            self.kind,
+            tls,
+            host,
+            port,
+            target,
+            self.model,
+            self.auth,
+            self.secret,
+            self.oauth2,
+            self.stream,
+            self.max_attempts,
+            self.backoff,
+            self.delay_ms,
+            self.per_day,
+            self.per_request,
+            self.per_minute,
+            self.window,
+            self.first_ms,
+            self.whole_ms,
+            self.prices,
+            self.prefix,
+            self.bare,
+        ) = row
+        self.where = (tls, host, port, target)
+        self.keep = keep
+        self._learn = learn
+        self._token = None  # oauth2.Token
+        self._told = False  # that another model answers
+        if self.kind == OPENAI:
+            from clawlite.core.providers.openai import Codec
+        else:
+            from clawlite.core.providers.anthropic import Codec
+        self.codec = Codec(loads, dumps)
+
+    def ask(self, history, meter, most=None):
+        """A generator of effects that returns a ``Reply``.
+
+        history  ``history.History``
+        meter    ``meter.Meter``
+        most     for a tool that asks: no tools are offered, and the answer may have so many tokens,
+                 all of which are admitted, or the request is refused; None: what is left
+        Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request
+        that a limit forbids."""
+        attempt = 1
+        due_ms = meter.now_ms() + self.whole_ms
+        while True:
+            try:
+                answer = yield from self._attempt(history, meter, most, due_ms)
+                return Reply(answer.text, answer.calls, answer.shown, answer.stop)
+            except QuotaExceeded:
+                raise
+            except ProviderError as e:
+                wait = self._wait(e, attempt, meter)
+                left = due_ms - meter.now_ms()
+                if left <= 0:
+                    e.message = "its answer was not whole after %d s" % (self.whole_ms // 1000)
+                    e.hint = "use a faster model, or a lower tokens_per_request"
+                if wait is not None and wait >= left:
+                    wait = None
+                asks = getattr(e, "wait_ms", None)
+                if wait is None and asks is not None and asks > MAX_WAIT_MS:
+                    e.message = "%s; it asks to wait %d s, and %d s are the most" % (
+                        e.message.rstrip("."),
+                        asks // 1000,
+                        MAX_WAIT_MS // 1000,
+                    )
+                said = "provider %s: %s (tried %d of %d" % (
+                    self.name,
+                    e.message,
+                    attempt,
+                    self.max_attempts,
+                )
+                if wait is None:
+                    e.message = said + ")"
+                    raise e
+            yield (TELL, "%s, again in %d.%d s)" % (said, wait // 1000, wait % 1000 // 100))
+            yield (SLEEP, wait)
+            attempt += 1
+
+    def _wait(self, e, attempt: int, meter):
+        """Return the milliseconds before the next attempt, None when there is none.
+
+        As ``Retry-After`` asks, or as declared and up to a quarter more, so that many do not come
+        at once."""
+        if not isinstance(e, Passing) or attempt >= self.max_attempts:
+            return None
+        if e.wait_ms is not None:
+            return e.wait_ms if e.wait_ms <= MAX_WAIT_MS else None
+        wait = self.delay_ms
+        if self.backoff == EXPONENTIAL:
+            wait <<= attempt - 1 if attempt < 12 else 11
+        elif self.backoff == LINEAR:
+            wait *= attempt
+        wait = MAX_WAIT_MS if wait > MAX_WAIT_MS else wait
+        return wait + meter.jitter(wait // 4)
+
+    def _attempt(self, history, meter, most, due_ms: int):
+        wait = meter.pause(self)
+        if wait:
+            yield (
+                TELL,
+                "provider %s: %d requests a minute are its limit, waiting %d s"
+                % (self.name, self.per_minute, wait // 1000 + 1),
+            )
+            yield (SLEEP, wait)
+        prefix = self.prefix if most is None else self.bare
+        body = self._fitting(history, prefix[1])
+        asked = (prefix[1] + len(body)) // 4
+        allowed = meter.allowed(self, asked, most)
+        last = self._token
+        key = yield from self._credential(meter)
+        meter.sent(self)
+        incoming = _Incoming(self, not history.is_nested)
+        left = lambda: max(1, due_ms - meter.now_ms())
+        try:
+            status, headers, body = yield from exchange(
+                self.where,
+                self._parts(key, prefix, body, allowed),
+                self.keep * _KEPT_OF_BODY,
+                incoming.begin,
+                self.first_ms if self.stream else self.whole_ms,
+                left,
+            )
+            if status == 401 and last is not None and self._token is last:
+                self._token = None  # withdrawn before its time: once more, with a new one
+                return (yield from self._attempt(history, meter, most, due_ms))
+            if status != 200:
+                e = refused(
+                    status, headers, self.codec.error(status, without(key, body)), meter.now_s()
+                )
+                if status in _NEVER:
+                    from clawlite.core.providers.misfit import explain
+
+                    yield from explain(self, e, status, key)
+                raise e
+            answer = incoming.answer or self.codec.whole(without(key, body))
+        except Exception as e:
+            # a board may need their room to count what was used
+            incoming.stream = incoming.answer = None
+            if incoming.is_shown and incoming.shown:
+                if not incoming.ends_line:
+                    yield (WRITE, "\n")
+                yield (WRITE, "", incoming.count + (not incoming.ends_line))
+            if incoming.is_answer:
+                yield from self._spend(meter, None, None, asked, incoming.shown)
+            if isinstance(e, ProviderError):
+                e.message = without(key, e.message)
+            raise
+        answer.shown = incoming.shown > 0
+        if incoming.is_shown and answer.shown and not incoming.ends_line:
+            yield (WRITE, "\n")
+        yield from self._spend(
+            meter,
+            answer.input_tokens,
+            answer.output_tokens,
+            asked,
+            incoming.shown or len(answer.text.encode()),
+        )
+        if answer.shown:  # now, when a board has dropped what read the answer
+            answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
+        if (
+            not self._told
+            and answer.model
+            and not (answer.model.startswith(self.model) or self.model.startswith(answer.model))
+        ):
+            self._told = True
+            yield (
+                TELL,
+                "provider %s: asked for the model %s, %s answers"
+                % (self.name, self.model, answer.model[:80]),
+            )
+        return answer
+
+    def _spend(self, meter, read, written, asked: int, size: int):
+        """Count what an answer has used: *read* and *written* tokens, where the provider tells,
+        else a quarter of the bytes.
+        """
+        entries = meter.spend(
+            self, asked if read is None else read, size // 4 if written is None else written
+        )
+        if entries:
+            yield (STORE, entries)
+
+    def _credential(self, meter):
+        """Return the key or the token of a request, "" when none is wanted; a generator of
+        effects.
+        """
+        if (
+            self.auth == NONE
+            or self.auth == OAUTH2
+            and self._token is not None
+            and self._token.lasts(meter.now_ms())
+        ):
+            return self._token.value if self.auth else ""
+        done, key = yield (SECRET, self.secret)
+        if not done:
+            e = ProviderError(key.message, key.hint)
+            e.never = True
+            raise e
+        if self.auth == OAUTH2:
+            from clawlite.core.net.oauth2 import token
+
+            self._token = yield from token(self.oauth2, key, self.codec, meter)
+            key = self._token.value
+            if self._learn:
+                self._learn(key)
+        return key
+
+    def _parts(self, key: str, prefix: list, body: bytes, allowed: int) -> list:
+        """Return the parts of a request (effect OPEN): what never changes is told by its place
+        in the image.
+        """
+        headers = [("Content-Type", "application/json")] + self.headers(key)
+        # behind the system message, which Anthropic keeps apart
+        first = b"," if self.kind == OPENAI else b""
+        end = b'],"max_tokens":%d}' % allowed
+        return [
+            head(self.where, headers, prefix[1] + len(first) + len(body) + len(end)),
+            prefix,
+            first,
+            body,
+            end,
+        ]
+
+    def headers(self, key: str) -> list:
+        """Return what every request of this provider says."""
+        headers = [
+            ("Accept", "text/event-stream" if self.stream else "application/json"),
+            ("Accept-Encoding", "identity"),
+            ("User-Agent", "clawlite"),
+        ]
+        if self.kind == ANTHROPIC:
+            headers.append(("anthropic-version", "2023-06-01"))
+        if self.auth == KEY_HEADER:
+            headers.append(("x-api-key" if self.kind == ANTHROPIC else "api-key", key))
+        elif self.auth != NONE:
+            headers.append(("Authorization", "Bearer " + key))
+        return headers
+
+    def _fitting(self, history, begun: int) -> bytes:
+        """Return the conversation's messages, and leave out as many of the oldest turns as the
+        limits of a request demand.
+
+        begun  bytes of the request before them
+        Of the limit a quarter, but not more than an answer may have, stays free for the answer.
+        """
+        limits = [limit for limit in (self.window, self.per_request) if limit is not None]
+        room = 0
+        if limits:
+            limit = min(limits)
+            room = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - begun)
+        fewer = 0
+        while True:
+            messages = history.context(room, fewer)
+            body = ",".join(self.codec.messages(messages)).encode()
+            if (
+                not room
+                or len(body) <= room
+                or len(messages) <= len(history.turn) + len(history.preface)
+            ):
+                return body
+            fewer += 1
+
+
+class _Incoming:
+    """An answer that comes: a stream is shown piece by piece, and part of it kept for the
+    conversation.
+
+    is_answer  bool, an answer has begun, and costs
+    answer     ``wire.Answer``, once a stream is whole
+    is_shown   bool, its text is shown as it comes
+    shown      bytes of its text that came, count: as characters; ends_line: with an end of line
+               behind them
+    """
+
+    def __init__(self, provider, is_shown: bool):
+        self._provider = provider
+        self.is_shown = is_shown
+        self.stream = None
+        self.is_answer = False
+        self.answer = None
+        # of _PART bytes or some more: a thousand small strings cost ten times their text, and one
+        # that grows moves
+        self.said = [bytearray()]
+        self._kept = self.shown = self.count = 0
+        self.ends_line = False
+
+    def begin(self, status: int, headers: dict):
+        self.is_answer = status == 200
+        if status == 200 and "event-stream" in headers.get("content-type", ""):
+            self.stream = self._provider.codec.stream()
+            return self
+        return None
+
+    def take(self, data: bytes):
+        self.stream.feed(data)
+        event = self.stream.next_event()
+        while event:
+            if event[0] == "end":
+                self.answer = event[1]
+                return True
+            text = event[1].encode()
+            if self._kept < self._provider.keep:
+                self._kept += len(text)
+                if len(self.said[-1]) >= _PART:
+                    self.said.append(bytearray())
+                self.said[-1].extend(text)
+            self.shown += len(text)
+            self.count += len(event[1])
+            self.ends_line = event[1].endswith("\n")
+            if self.is_shown:
+                yield (WRITE, event[1])
+            event = self.stream.next_event()
+        return False
+
+    def at_end(self):
+        """The connection ended before the API's own last event: the answer may be whole all the
+        same.
+        """
+        try:
+            self.answer = self.stream.at_end()
+        except ProviderError as e:
+            raise (Passing if self.stream.answer.stop is None else ProviderError)(e.message)

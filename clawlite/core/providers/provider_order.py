@@ -1,0 +1,142 @@
+"""The providers of an agent, asked in their order (CKP 0.2.0, 5.2: in array order, none skipped).
+
+``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS; -1 at its end:
+rules of reflex come before all providers, and hand on what none of them fits.
+"""
+
+from clawlite.core.base.effect import TELL
+from clawlite.core.base.errors import ProviderError, QuotaExceeded
+from clawlite.core.image.image import REFLEX, REPLAY
+
+
+class Chain:
+    """All providers of one agent.
+
+    image   ``image.Image``
+    codecs  (loads, dumps) of the shell, for remote providers
+    meter   ``meter.Meter``, or None when there is no remote provider
+    keep    bytes of an answer that the conversation remembers
+    is_behind  a gateway asks the remote ones
+    """
+
+    def __init__(self, image, codecs, meter, keep: int, is_behind: bool = False):
+        self._image = image
+        self._codecs = codecs
+        self.loads = codecs and codecs[0]
+        self._meter = meter
+        self._keep = keep
+        self._is_behind = is_behind
+        self.broken = False  # a provider that was asked cannot work as it is configured
+        # place -> (name, provider): one that is never reached is never loaded
+        self._made = {}
+
+    def ask(self, history):
+        """A generator of effects that returns the first ``turn.Reply`` that a provider gives to
+        *history*.
+
+        Raises ``ProviderError`` (-32020) when none is left; ``QuotaExceeded`` (-32021) when limits
+        alone were in the way."""
+        why, last, only_limits = [], None, True
+        count = len(self._image.agent.providers)
+        if self._image.agent.providers[-1] == RULES:
+            count -= 1
+            reply = self._by_rules(history)
+            if reply:
+                return reply
+        for place in range(history.answering, count):
+            name, provider = self._at(place)
+            try:
+                if history.is_nested and name in _BUILTIN:
+                    raise ProviderError("%s cannot follow the instruction of a skill" % name)
+                reply = (
+                    provider.reply(history.turn)
+                    if name in _BUILTIN
+                    else (yield from provider.ask(history, self._meter))
+                )
+                history.answering = place
+                return reply
+            except ProviderError as e:
+                why.append(e.message)
+                last = e
+                only_limits = only_limits and isinstance(e, QuotaExceeded)
+                self.broken = self.broken or e.never
+            if place + 1 < count and name not in _BUILTIN:
+                hint = " - " + last.hint if last.hint else ""
+                yield (TELL, "%s%s; next: %s" % (last.message, hint, self._at(place + 1)[0]))
+        if len(why) == 1:
+            raise last
+        raise (QuotaExceeded if only_limits else ProviderError)(
+            "no provider left: " + "; ".join(why), "", last.data
+        )
+
+    def _by_rules(self, history):
+        """Return the reply of the rules that come first, None where the turn is not theirs."""
+        turn, rules = history.turn, self._at(-1)[1]
+        if len(turn) == 1 and not history.is_nested and rules.fits(turn[0].text):
+            history.answering = RULES
+        return rules.reply(turn) if history.answering == RULES else None
+
+    def text(self, prompt: str, most):
+        """A generator of effects that returns what the first remote provider that can says to
+        *prompt*: for a tool, and shown to nobody.
+
+        most  tokens that the answer may have; a limit that does not admit them refuses the request.
+              Or (tokens, place of the only provider to ask)
+        Raises ``ProviderError``.
+        """
+        from clawlite.core.turns.history import History
+        from clawlite.core.turns.turn import Message
+
+        history = History(0)
+        history.is_nested = True
+        history.begin(Message("user", prompt))
+        last = ProviderError("this agent has no provider that a tool could ask")
+        places = range(len(self._image.agent.providers))
+        if isinstance(most, tuple):
+            most, places = most[0], most[1:]
+        for place in places:
+            name, provider = self._at(place)
+            if name not in _BUILTIN:
+                try:
+                    return (yield from provider.ask(history, self._meter, most)).text
+                except ProviderError as e:
+                    last = e
+        raise last
+
+    def _at(self, place: int) -> tuple:
+        if place not in self._made:
+            self._made[place] = _provider(
+                self._image.agent.providers[place],
+                self._image,
+                self._codecs,
+                self._keep,
+                self._is_behind,
+            )
+        return self._made[place]
+
+
+RULES = -1
+_BUILTIN = ("reflex", "replay")
+
+
+def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
+    """Return (its name, the provider)."""
+    if number <= 0:
+        from clawlite.core.providers.reflex import Reflex
+
+        return "reflex", Reflex(image.section(REFLEX) or [])
+    if number == 1:
+        from clawlite.core.providers.replay import Replay
+
+        return "replay", Replay(image.section(REPLAY))
+    if is_behind:
+        from clawlite.core.providers.gateway import Distant
+
+        name = image.provider(number - 2)[0]
+        return name, Distant(name, codecs[0], keep)
+    from clawlite.core.providers.provider import Provider
+
+    provider = Provider(
+        image.provider(number - 2), codecs[0], codecs[1], keep, image.guard and image.guard.learn
+    )
+    return provider.name, provider

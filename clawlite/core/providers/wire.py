@@ -1,0 +1,326 @@
+"""What the codecs of remote providers share: an answer, a stream that becomes one, and the checks
+of both.
+
+1. Whatever a provider sends is an ``Answer`` or a ``ProviderError`` with one sentence; no other
+   exception.
+2. A codec (core/providers/openai.py, core/providers/anthropic.py) says what one JSON object adds to
+   an answer; ``Stream`` keeps it.
+3. Fields that nobody asked for are ignored, a provider's hidden reasoning among them: it is not
+   kept and not shown.
+4. Bounds: 262,144 bytes of text in an answer, 16 calls, 65,536 bytes of arguments in each.
+"""
+
+from clawlite.core.base.errors import ParseError, Passing, ProviderError
+from clawlite.core.net.sse import Events
+from clawlite.core.base.text import decode_utf8
+
+MAX_TEXT = 262144
+MAX_CALLS = 16
+MAX_ARGUMENTS = 65536
+MAX_ERROR = 200  # characters of an error that a person reads
+_PASSING = (
+    "overloaded_error",
+    "rate_limit_error",
+    "api_error",
+    "timeout_error",
+    "server_error",
+    "rate_limit_exceeded",
+    429,
+    500,
+    502,
+    503,
+    529,
+)
+
+
+class Answer:
+    """What a provider said in one round.
+
+    text           str; "" when the text went out as events of a stream: it is never held here too
+    shown          bool, the text was shown piece by piece as it came
+    calls          list of (id, name, arguments, raw): arguments a dict, or None when raw (str) is
+                   no JSON object
+    stop           "stop", "length", "tools", "refused" or "other"
+    input_tokens, output_tokens   int, or None when not told
+    model          str, who answered, or None
+    """
+
+    def __init__(self):
+        self.text = ""
+        self.shown = False
+        self.calls = []
+        self.stop = None
+        self.input_tokens = None
+        self.output_tokens = None
+        self.model = None
+
+
+class Codec:
+    """The part of a codec that both APIs have.
+
+    loads, dumps   a runtime's jsontext
+    A subclass has ``messages(list of turn.Message) -> list of str``, and ``add(stream, obj, whole)
+    -> str``, which puts one JSON object into an answer and returns its text.
+    """
+
+    def __init__(self, loads, dumps):
+        self._loads = loads
+        self.dumps = dumps
+
+    def stream(self):
+        return Stream(self)
+
+    def whole(self, body: bytes) -> Answer:
+        """Return the answer in the body of a response that was no stream.  Raises
+        ``ProviderError``.
+        """
+        stream = Stream(self)
+        text = self.add(stream, self.parse(body), True)
+        stream.is_done = True
+        answer = stream.at_end()
+        answer.text = text
+        return answer
+
+    def parse(self, data: bytes) -> dict:
+        """Return the JSON object *data*.  Raises ``ProviderError``: also for one that reports an
+        error.
+        """
+        try:
+            obj = self._loads(data)
+        except ParseError as e:
+            start = data.strip()[:1]
+            raise ProviderError(
+                "the provider sent %s"
+                % (
+                    "nothing"
+                    if not start
+                    else "a page of HTML, expected JSON"
+                    if start == b"<"
+                    else "broken JSON: " + e.message
+                )
+            )
+        if not isinstance(obj, dict):
+            raise ProviderError("the provider sent %s, expected a JSON object" % type(obj).__name__)
+        error = obj.get("error")
+        if error:
+            kind = error.get("type") or error.get("code") if isinstance(error, dict) else None
+            raise (Passing if kind in _PASSING else ProviderError)(
+                "the provider reported: " + (_line(_said(obj)) or "an error without words")
+            )
+        return obj
+
+    def arguments(self, raw: str):
+        """Return the arguments *raw* of a call as a dict, or None when they are no JSON object."""
+        try:
+            value = self._loads(raw.encode())
+        except ParseError:
+            return None
+        return value if isinstance(value, dict) else None
+
+    def error(self, status: int, body: bytes) -> str:
+        """Return one line, at most 200 characters, for a person who got *status*; *body* is
+        anything, 65,536 bytes of it are read.
+        """
+        body = body[:65536]
+        text = ""
+        try:
+            text = _said(self._loads(body))
+        except ParseError:
+            pass
+        if not text:
+            try:
+                text = decode_utf8(body)
+            except ValueError:
+                text = str(bytes([c if c < 127 else 32 for c in body]), "utf-8")
+            if text.strip()[:1] == "<":
+                start = text.lower().find("<title>")
+                text = "a page of HTML " + (text[start + 7 :].split("<")[0] if start >= 0 else "")
+        return _line("HTTP %d: %s" % (status, _line(text) or "no reason given"))
+
+
+class Stream:
+    """An answer that comes in pieces: feed it the body, ask it for text, and at the end for the
+    answer.
+    """
+
+    def __init__(self, codec):
+        self.answer = Answer()
+        self.has_begun = False  # something of an answer was seen
+        self.is_done = False  # the API's own last event was seen
+        self._codec = codec
+        self._events = Events()
+        self._told = False  # that it is done
+        self._fed = False
+        self._left = MAX_TEXT
+        self._calls = []  # [index, id, name, raw], raw a bytearray that grows
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes of the body.  Raises ``ProviderError`` at once for a body that is no event
+        stream at all.
+        """
+        if not self._fed and data.strip():
+            self._fed = True
+            if data.strip()[0] in b"<{[":
+                raise ProviderError(
+                    "the provider sent %s, expected a stream of events"
+                    % ("a page of HTML" if data.strip()[0] == 60 else "JSON")
+                )
+        self._events.feed(data)
+
+    def next_event(self) -> tuple:
+        """Return ("text", str) or, once, ("end", Answer); None when more bytes are wanted or all
+        is told.
+        """
+        while not self.is_done:
+            event = self._events.next_event()
+            if event is None:
+                return None
+            data = event[1]
+            if data.strip() == "[DONE]":
+                self.is_done = True
+                break
+            text = self._codec.add(self, self._codec.parse(data.encode()), False)
+            if text:
+                return ("text", text)
+        if self._told:
+            return None
+        self._told = True
+        return ("end", self.at_end())
+
+    def at_end(self) -> Answer:
+        """Return the answer, now that no more bytes come.  Raises ``ProviderError`` when it
+        broke off before its end.
+        """
+        answer = self.answer
+        if not self.is_done and answer.stop is None:
+            raise ProviderError("the provider's answer broke off before its end")
+        if not self.has_begun:
+            raise ProviderError(
+                "the provider sent no message of the expected API", "check protocol and endpoint"
+            )
+        calls = self._calls
+        self._calls = []
+        for slot in calls:
+            raw = slot.pop()  # so that it is gone when its text is made
+            _, key, name = slot
+            if not name:
+                raise ProviderError("the provider called a tool without a name")
+            for other in answer.calls:
+                if key and other[0] == key:
+                    raise ProviderError("the provider gave two calls the id " + _line(key[:60]))
+            # An answer that was cut at its length has no arguments yet, not an empty object.
+            raw = "{}" if not raw and answer.stop != "length" else decode_utf8(raw)
+            answer.calls.append((key or "", name, self._codec.arguments(raw), raw))
+        if answer.stop is None:
+            answer.stop = "other"
+        elif calls and answer.stop == "stop":  # some servers do not tell the two apart
+            answer.stop = "tools"
+        return answer
+
+    def text(self, text) -> str:
+        """Count *text* (str or None) and return it."""
+        if not text:
+            return ""
+        self._left -= len(text.encode())
+        if self._left < 0:
+            raise ProviderError("the provider's answer has more than %d bytes of text" % MAX_TEXT)
+        return text
+
+    def call(self, index, key, name, raw) -> None:
+        """Take a call, or a piece of one.
+
+        index   anything that tells calls apart, or None; key, name, raw: str or None
+        The same key at the same index goes on with that call; without a key, the index alone does,
+        and without an index a piece without a name.  Some servers repeat the id, some give all
+        calls one index, some give no index or no id."""
+        found = None
+        for slot in self._calls:
+            if slot[0] == index and (slot[1] == key if key else index is not None or not name):
+                found = slot
+        if found is None:
+            if len(self._calls) >= MAX_CALLS:
+                raise ProviderError(
+                    "the provider asked for more than %d tool calls at once" % MAX_CALLS
+                )
+            found = [index, key, "", bytearray()]
+            self._calls.append(found)
+        found[2] = found[2] or name
+        found[3].extend((raw or "").encode())
+        if max(len(found[3]), len(key or ""), len(name or "")) > MAX_ARGUMENTS:
+            raise ProviderError(
+                "the provider called a tool with more than %d bytes of arguments" % MAX_ARGUMENTS
+            )
+
+
+def field(obj, name: str, kind):
+    """Return member *name* of the object *obj*: a value of type *kind*, or None when it is null or
+    missing.
+
+    Raises ``ProviderError`` for another type.
+    """
+    if not isinstance(obj, dict):
+        raise ProviderError(
+            "the provider's answer: expected an object that has %s, found %s"
+            % (name, type(obj).__name__)
+        )
+    value = obj.get(name)
+    if value is not None and (not isinstance(value, kind) or value is True or value is False):
+        raise ProviderError(
+            "the provider's answer: %s: expected %s, found %s"
+            % (name, kind.__name__, type(value).__name__)
+        )
+    return value
+
+
+def tokens(usage: dict, name: str):
+    """Return a number of tokens, or None when it is not told."""
+    value = field(usage, name, int)
+    if value is not None and not 0 <= value < 1 << 30:
+        raise ProviderError(
+            "the provider's answer: %s: expected a number of tokens, found another" % name
+        )
+    return value
+
+
+def _said(obj) -> str:
+    """Return the words in an error object: ``{"error": {"message": ...}}`` and what servers make of
+    it; "" without any.
+
+    ``error_description`` is what servers of tokens say (RFC 6749, 5.2).
+    """
+    for _ in range(4):
+        if isinstance(obj, list):
+            obj = obj[0] if obj else None
+        elif isinstance(obj, dict):
+            obj = (
+                obj.get("error_description")
+                or obj.get("error")
+                or obj.get("message")
+                or obj.get("detail")
+                or obj.get("msg")
+            )
+    return obj if isinstance(obj, str) else ""
+
+
+def _line(text: str) -> str:
+    """Return *text* as one line: at most 200 characters, none of them a control character or one
+    that turns the line's direction.
+    """
+    # MicroPython interns every character that a loop over text sees, for good
+    data = bytearray(text[: 4 * MAX_ERROR].encode())
+    for at in range(len(data)):
+        byte, two = data[at], data[at : at + 2]
+        if byte < 32 or byte == 127:
+            data[at] = 32
+        # U+0080 to U+00A0
+        elif byte == 0xC2 and two[1] <= 0xA0:
+            data[at : at + 2] = b"  "
+        elif (
+            two == b"\xe2\x80"
+            and 0xA8 <= data[at + 2] <= 0xAE
+            or two == b"\xe2\x81"
+            and 0xA6 <= data[at + 2] <= 0xA9
+        ):
+            # U+2028 to U+202E, U+2066 to U+2069
+            data[at : at + 3] = b"   "
+    return " ".join([word for word in str(bytes(data), "utf-8").split(" ") if word])[:MAX_ERROR]

@@ -1,0 +1,169 @@
+"""Handlers: the functions behind tools, run in this process (sandbox level ``none``).
+
+The only place that calls one.  A plain function runs to its end.  A generator works in steps: it
+yields the milliseconds to wait before the next one (None or 0: at once, after whatever else is
+due), so that the agent stays awake and a timeout can end the work: the generator is closed, which
+runs its ``finally`` blocks (pump off, valve shut). One that yields {"ask": text, "max_tokens": n}
+is sent what the agent's provider says to that. Whatever a maker's function raises is the outcome of
+its own call: Ctrl-C and ``sys.exit()`` too."""
+
+from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
+from clawlite.core.image.image import BUILTIN, GENERATOR, HAS_BOARD
+
+MAX_TOKENS = 1024  # of what a provider says to a handler that gives no number
+
+
+class Handlers:
+    """What runs here, and what is running.
+
+    builtin  dict of name -> function(board, arguments...), the registry's tools
+    maker    dict of name -> function, from tools.py
+    board    the pins (core/image/pins.py), handed to every handler that takes ``board``
+
+    interrupted  bool, True once Ctrl-C ended a handler; the shell sets it back
+    """
+
+    def __init__(self, builtin: dict, maker: dict, board):
+        self._of = (builtin, maker)
+        self._board = board
+        self.interrupted = False
+        # [task, generator, wake_ms (None: it waits for a provider), due_ms, tool name, outcome to
+        # go on with]
+        self._running = []
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something goes on here."""
+        return len(self._running) > 0
+
+    def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
+        """Start *tool*; return its outcome, or None when it goes on (see ``poll``)."""
+        kind, name = tool.handler
+        function = self._of[kind].get(name)
+        if function is None:
+            return False, SandboxDenied(
+                "%s: this device has no handler %s" % (tool.name, name),
+                "update the runtime" if kind == BUILTIN else "copy tools.py beside the image",
+            )
+        if tool.flags & HAS_BOARD:
+            arguments = dict(arguments)
+            arguments["board"] = self._board
+        try:
+            outcome = True, function(**arguments)
+        except BaseException as e:
+            outcome = self._failure(e)
+        if outcome[0] and tool.flags & GENERATOR:
+            self._running.append([task, outcome[1], now_ms, due_ms, tool.name, (True, None)])
+            return None
+        return outcome
+
+    def resume(self, task: int, outcome: tuple, now_ms: int):
+        """Go on with what asked a provider: *outcome* is (True, text) or (False, error)."""
+        for entry in self._running:
+            if entry[0] == task:
+                entry[2], entry[5] = now_ms, outcome
+
+    def poll(self, now_ms: int) -> list:
+        """Step what is due; return [(task, outcome), ...] of what has ended, or asks: (None, (text,
+        most tokens)).
+
+        Each is stepped once: a generator that never waits shares the loop, it does not own it.
+        """
+        return self._stepped(now_ms) if self._running else []
+
+    def _stepped(self, now_ms: int) -> list:
+        ended = []
+        for entry in list(self._running):
+            task, generator, wake_ms, due_ms, name, go_on = entry
+            if due_ms is not None and now_ms >= due_ms:
+                self._running.remove(entry)
+                end(generator)
+                ended.append(
+                    (
+                        task,
+                        (
+                            False,
+                            ToolTimeout(
+                                "%s: did not end in time and was ended" % name, "", {"tool": name}
+                            ),
+                        ),
+                    )
+                )
+            elif wake_ms is not None and now_ms >= wake_ms:
+                outcome = self._advance(generator, go_on)
+                entry[5] = (True, None)
+                if outcome[0] is None and isinstance(outcome[1], tuple):
+                    entry[2] = None
+                    ended.append((task, outcome))
+                elif outcome[0] is None:
+                    wait_ms = outcome[1]
+                    entry[2] = now_ms + (wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else 0)
+                else:
+                    self._running.remove(entry)
+                    ended.append((task, outcome))
+        return ended
+
+    def _advance(self, generator, go_on: tuple) -> tuple:
+        try:
+            said = generator.send(go_on[1]) if go_on[0] else generator.throw(go_on[1])
+            if isinstance(said, dict):
+                said = question(said)
+            return None, said
+        except StopIteration as e:
+            return True, e.value
+        except BaseException as e:
+            return self._failure(e)
+
+    def _failure(self, e) -> tuple:
+        """Return the outcome of what raised *e*: a maker's function may raise anything; its type
+        is half of the message.
+        """
+        if isinstance(e, KeyboardInterrupt):
+            self.interrupted = True
+        if not isinstance(e, ClawError):
+            e = ClawError("%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__)
+        return False, e
+
+    def cancel(self, task: int):
+        """End the work of *task*, if it has any here."""
+        for entry in list(self._running):
+            if entry[0] == task:
+                self._running.remove(entry)
+                end(entry[1])
+
+    def close(self):
+        """End all work."""
+        for entry in list(self._running):
+            self.cancel(entry[0])
+
+    def deadline(self):
+        """Return the monotonic time at which ``poll`` has something to do, or None."""
+        first = None
+        for entry in self._running:
+            wake_ms, due_ms = entry[2], entry[3]
+            at = wake_ms if due_ms is None or wake_ms is None or wake_ms < due_ms else due_ms
+            if at is not None and (first is None or at < first):
+                first = at
+        return first
+
+
+def question(said: dict) -> tuple:
+    """Return (text, most tokens) of what a handler asks; raises ``ClawError`` for anything else."""
+    text, most = said.get("ask"), said.get("max_tokens", MAX_TOKENS)
+    if (
+        not isinstance(text, str)
+        or not text
+        or not isinstance(most, int)
+        or most is True
+        or most < 1
+    ):
+        raise ClawError('it yielded a dict, expected {"ask": text, "max_tokens": number}')
+    return text, most
+
+
+def end(generator):
+    try:
+        generator.close()
+    # its own clean-up failed: the call has ended all the same, and the others have to end too
+    except BaseException:
+        pass

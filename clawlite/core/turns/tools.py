@@ -1,0 +1,324 @@
+"""The one pipeline: the only way to run a tool.
+
+    known? -> arguments fit? -> again? -> autonomy -> policy -> links resolved? -> approval? ->
+    handler -> output bound -> log
+
+1. ``call`` is a generator of effects; whoever drives it carries them out.  2. A gate that cannot
+   decide denies.
+3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever
+   the end, it is logged.
+5. A shell may go straight where every gate but those of arguments and id says yes for good
+   (linux/runtime/fast_schema.py, ``settled``: add a new gate there).
+"""
+
+from clawlite.core.policy import policy
+from clawlite.core.base.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE, Result
+from clawlite.core.base.errors import (
+    ClawError,
+    InvalidParams,
+    InvalidRequest,
+    PolicyDenied,
+    ProviderError,
+    SandboxDenied,
+    ToolTimeout,
+)
+from clawlite.core.image.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, OBSERVER, SKILL, SUPERVISED
+from clawlite.core.formats.schema import check
+
+PERSON = "a person"  # no name of a channel begins so
+# bytes behind the cut that are looked at too: a secret may lie across it
+_BEYOND = 16384
+
+
+def call(image, name: str, arguments, caller: str, override=None, once=None, within=None):
+    """Run one tool call; a generator of effects that returns a ``Result``.
+
+    name       str, as the caller wrote it
+    arguments  what the caller sent: anything
+    caller     "operator", "provider", a channel and who speaks there, or PERSON, and perhaps who,
+               for a skill that a person begins: their own word, which policy does not judge
+    override   name of a policy that may tighten, or None
+    once       ``once.Once`` of a request with an id, or None
+    within     ``skill.Skill`` that is under way: only what it names may be called; or None
+    Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``,
+    ``ApprovalDenied``,
+    ``ToolTimeout``.  Source  CKP 0.2.0, 5.1, 5.4, 5.8, 9.3.2.
+    """
+    event = {
+        "event": "tool.call",
+        "tool": name,
+        "caller": caller,
+        "arguments": arguments,
+        "image": image.id,
+    }
+    if once is not None:
+        event["request_id"] = once.id
+    try:
+        tool = known(image, name)
+        event["tool"] = name = tool.name
+        if within is not None and name not in within.names:
+            raise PolicyDenied(
+                "%s: the skill %s is under way, which uses only: %s"
+                % (name, within.name, ", ".join(within.names)),
+                "",
+                {"tool": name, "action": "deny", "skill": within.name},
+            )
+        result = yield from _gated(image, tool, arguments, override, event, once, within)
+    except ClawError as e:
+        refused(event, e)
+        yield (LOG, event)
+        raise
+    event["status"] = "error" if result.is_error else "ok"
+    yield (LOG, event)
+    return result
+
+
+def refused(event: dict, e):
+    """Put into *event* how a call ended that ``ClawError`` *e* ended."""
+    event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
+    event["code"] = e.code
+
+
+def known(image, name):
+    """Return the tool *name*; raises ``InvalidParams`` (-32602) for one that the image does not
+    have.
+    """
+    tool = image.tool(name) if isinstance(name, str) else None
+    if tool is None:
+        from clawlite.core.base.render import canonical
+
+        said = canonical(name)
+        # a stranger's words, and perhaps a secret that a model was talked into
+        if image.guard is not None:
+            said = image.guard.text(said)
+        raise InvalidParams(
+            "unknown tool %s" % (said[:40] + "..." if len(said) > 40 else said),
+            "this agent has: %s" % (", ".join(image.names) or "none"),
+        )
+    return tool
+
+
+def _gated(image, tool, arguments, override, event, once, within):
+    if not isinstance(arguments, dict):
+        from clawlite.core.base.render import canonical
+
+        raise InvalidParams(
+            "%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40))
+        )
+    if image.guard is not None:
+        arguments = event["arguments"] = image.guard.arguments(tool.name, arguments, event)
+    wrong = (
+        None
+        if tool.fits and tool.fits(arguments)
+        else check(tool.schema, arguments, image.automaton)
+    )
+    if wrong:
+        raise InvalidParams("%s: %s" % (tool.name, wrong), "", {"tool": tool.name})
+    if once is not None:
+        first = once.admit(tool)
+        if first is not None:
+            event["again"] = True
+            return (yield from first.again())
+    autonomy = image.agent.autonomy
+    if autonomy == OBSERVER:
+        raise PolicyDenied(
+            "%s: this agent only observes; it runs no tools" % tool.name,
+            "",
+            {"tool": tool.name, "action": "deny", "autonomy": "observer"},
+        )
+    if event["caller"].startswith(PERSON) and tool.handler[0] == SKILL:
+        decision = policy.Decision(policy.ALLOW, None, [], False)
+    elif tool.constant and override is None:
+        decision = tool.decision or policy.decide(image, tool.entry, [])
+    else:
+        decision = yield from _decide(image, tool, arguments, override)
+    rule = decision.rule
+    event["action"] = policy.ACTIONS[decision.action]
+    event["rule_id"] = rule[0] if rule else None
+    event["trace"] = decision.trace
+    action = decision.action
+    decision = None  # many calls may wait for a person
+    if action == policy.DENY:
+        raise _denied(tool, rule)
+    if image.agent.calls_per_minute is not None:
+        from clawlite.core.policy.ledger import admit
+
+        yield from admit(image.agent.calls_per_minute, tool, event)
+    # (whether a world model wants a person to look, what it foresees)
+    seen = None
+    if within is not None and image.worlds is not None:
+        seen = yield from image.worlds.look(within, tool, arguments)
+    if (
+        action == policy.APPROVE
+        or autonomy == SUPERVISED
+        and tool.flags & HAS_SIDE_EFFECTS
+        or tool.flags & ASKS
+        or seen
+        and seen[0]
+    ):
+        from clawlite.core.policy.approval import Approval
+
+        event["approval"] = yield (
+            APPROVE,
+            Approval(tool, arguments, rule if action == policy.APPROVE else None, seen),
+        )
+    if once is not None and once.is_kept(tool):
+        first = yield from once.begin()
+        if first is not None:
+            return first.outcome()
+    if tool.handler[0] == SKILL:
+        from clawlite.core.image.skill import begun
+
+        return begun(image, tool.handler[1], arguments, Result)
+    if tool.handler[0] == COMPOSITE:
+        outcome = yield (ASK, tool, arguments)
+    elif tool.retry is None:
+        outcome = yield (RUN, tool, arguments)
+        if outcome[0] is None:
+            outcome = yield from _asked(outcome)
+    else:
+        from clawlite.core.turns.retry import attempts
+
+        outcome = yield from attempts(_run, tool, arguments, event)
+    result = result_of(tool, outcome, image, event)
+    if image.guard is not None and image.guard.asks:
+        yield from image.guard.asked(tool.name, result, event)
+    return result
+
+
+def _run(tool, arguments):
+    return (yield from _asked((yield (RUN, tool, arguments))))
+
+
+def _asked(outcome):
+    """Return the outcome of a handler that asks the agent's provider before it goes on."""
+    while outcome[0] is None:
+        said = yield (ASK,) + outcome[1]
+        if len(said) > 2:  # there is nobody to go on with: its time was over first
+            return said[:2]
+        outcome = yield (RESUME, said)
+    return outcome
+
+
+def _decide(image, tool, arguments, override):
+    entries = [tool.entry]
+    if tool.bound is not None:
+        entries.append(tool.bound[0])
+    if override is not None:
+        entries.append(policy.entry_of(tool, override))
+    paths = policy.paths_of(tool.paths, arguments, image.workspace)
+    used = None
+    if image.agent.rates:  # some rule asks how much of the day is spent; None denies
+        done, used = yield (STORE, [])
+        used = used if done else None
+    decision = policy.decide_all(image, entries, paths, used)
+    if decision.rests and decision.action != policy.DENY:
+        # The text of the path allows it; where its links lead decides (a link out of the root is
+        # the oldest trick).  A root may be a link too: a rule about /var/run means /run as well.
+        # That can tighten, and never widens what the text of a root allows.
+        resolved = yield from _real(tool, paths, True)
+        named = policy.roots_of(image, entries)
+        roots = dict(zip(named, (yield from _real(tool, named, False))))
+        decision = policy.strictest(
+            [
+                decision,
+                policy.decide_all(image, entries, resolved, used),
+                policy.decide_all(image, entries, resolved, used, roots),
+            ]
+        )
+    return decision
+
+
+def _real(tool, paths: list, opens: bool):
+    """Return where the links of *paths* lead; a generator of effects.  *opens*: they are those
+    of the call.
+    """
+    found = []
+    for path in paths:
+        done, real = (True, None) if path is None else (yield (RESOLVE, path, opens))
+        if not done:
+            raise SandboxDenied(
+                "%s: the path %s cannot be resolved" % (tool.name, path), "", {"tool": tool.name}
+            )
+        found.append(real)
+    return found
+
+
+def _denied(tool, rule):
+    data = {"tool": tool.name, "action": "deny", "rule_id": rule[0] if rule else None}
+    if rule is None:
+        return PolicyDenied(
+            "Policy denied: no rule allows %s" % tool.name, "add a rule that matches it", data
+        )
+    return PolicyDenied(
+        "Policy denied: rule %s blocks %s%s"
+        % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""),
+        "",
+        data,
+    )
+
+
+def result_of(tool, outcome, image, event) -> Result:
+    """Return what a handler's *outcome* comes to.  Raises ``ToolTimeout``, ``ProviderError``,
+    ``SandboxDenied``.
+    """
+    done, value = outcome
+    if not done:
+        return _of_failure(image, tool, value, event)
+    if tool.output is not None:
+        wrong = check(tool.output, value, image.automaton, "result")
+        if wrong:
+            return _told(
+                image,
+                tool,
+                "%s returned what its output_schema does not allow: %s" % (tool.name, wrong),
+                event,
+            )
+    text, failed, part_of = value, False, 0
+    if type(value) is not str:
+        # a handler may say so, and how long the whole was of which it gives a part
+        failed = getattr(value, "is_error", False)
+        part_of = getattr(value, "original_bytes", 0)
+        if not isinstance(value, str):
+            from clawlite.core.base.render import canonical
+
+            text = canonical(value)
+    data = text.encode()
+    size = len(data)
+    if image.guard is not None:
+        text, value = image.guard.result(
+            tool.name,
+            _cut(data, tool.max_output + _BEYOND) if size > tool.max_output + _BEYOND else text,
+            value,
+            event,
+        )
+        data = text.encode()
+    if not part_of and size <= tool.max_output and len(data) <= tool.max_output:
+        return Result(text, failed, value, 0, len(data))
+    return Result(_cut(data, tool.max_output), failed, value, part_of or size)
+
+
+def _of_failure(image, tool, e, event: dict):
+    if isinstance(e, (ToolTimeout, ProviderError, SandboxDenied, InvalidParams, InvalidRequest)):
+        if isinstance(e, ToolTimeout) and (not e.data or "tool" not in e.data):
+            e.data = {"tool": tool.name}
+            e.message = tool.name + ": " + e.message
+        if isinstance(e, ToolTimeout) and tool.timeout_ms:
+            e.data["timeout_ms"] = tool.timeout_ms
+        raise e
+    return _told(image, tool, "%s failed: %s" % (tool.name, e), event)
+
+
+def _told(image, tool, text: str, event: dict):
+    """Return the result of a tool that failed: what it says may be anybody's words too."""
+    return Result(
+        image.guard.result(tool.name, text, None, event)[0] if image.guard is not None else text,
+        True,
+    )
+
+
+def _cut(data: bytes, end: int) -> str:
+    """Return the first *end* bytes of the text *data*, never cut inside a character."""
+    while 0 < end < len(data) and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return str(data[:end], "utf-8")

@@ -1,0 +1,175 @@
+"""The agent loop: one message of a person, to its final reply.
+
+    context -> providers (core/providers/provider_order.py) -> text and tool calls -> each call
+    through the one pipeline -> next round
+
+A generator of effects.  It ends with the provider's text, with a budget, or with an error that says
+why."""
+
+from clawlite.core.base.effect import SAY
+from clawlite.core.base.errors import (
+    ClawError,
+    Denied,
+    InvalidParams,
+    InvalidRequest,
+    ProviderError,
+)
+from clawlite.core.base.render import canonical
+from clawlite.core.turns.tools import call
+
+MAX_CALLS = 16  # tool calls in one round
+_ENDS = {
+    "length": "The answer ends here: it reached its greatest length.",
+    "refused": "The provider declined to answer.",
+}
+_NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+
+class Reply:
+    """What a provider says in one round.
+
+    text   str, may be empty
+    calls  list of (id, tool name, arguments, raw); empty ends the turn.  id and raw are what a
+           remote provider sent, "" from the others; arguments are None when raw is not JSON
+    shown  bool, the text has been shown already, piece by piece
+    stop   why a remote provider stopped (``wire.Answer``), "" from the others
+    """
+
+    def __init__(self, text: str, calls: list, shown: bool = False, stop: str = ""):
+        self.text = text
+        self.calls = calls
+        self.shown = shown
+        self.stop = stop
+
+
+class Message:
+    """One message of a conversation, as providers see it.
+
+    role    "user", "assistant" or "tool"
+    text    str
+    calls   of an assistant: list of (id, tool name, raw); every id is one, and raw is what was sent
+    id      of a tool: the id of the call that it answers
+    tool    of a tool: its name
+    result  of a tool: ``effect.Result``, or the error that refused the call
+    """
+
+    def __init__(
+        self, role: str, text: str, calls: list = (), id: str = "", tool: str = "", result=None
+    ):
+        self.role = role
+        self.text = text
+        self.calls = calls
+        self.id = id
+        self.tool = tool
+        self.result = result
+
+
+def turn(image, text: str, chain, history, run=None, skill=None):
+    """Run one turn; a generator of effects that returns True when no tool call was refused.
+
+    chain    ``chain.Chain``
+    history  ``history.History``; this turn is added to it
+    run      runs one tool call, as ``tools.call`` does, or None for that: a channel has its own,
+             with another caller
+    skill    ``skill.Skill`` that begins it: *text* is its instruction, whose input has been looked
+             at; or None
+    Raises ``ProviderError`` when no provider can go on, or the budget is used up.  Budget:
+    ``agent.max_rounds`` rounds, 16 calls in each."""
+    if image.guard is not None and skill is None:
+        text = image.guard.message(text)
+    history.begin(Message("user", text))
+    messages = history.turn
+    clean, within, again = True, skill, False
+    for _ in range(image.agent.max_rounds):
+        reply = yield from chain.ask(history)
+        end = (SAY, reply.text) if reply.text and not reply.shown else None
+        if end and (reply.calls or not history.is_kept or skill is not None):
+            end = yield end
+        if len(reply.calls) > MAX_CALLS:
+            raise ProviderError(
+                "the provider asked for %d tool calls at once, expected at most %d"
+                % (len(reply.calls), MAX_CALLS)
+            )
+        asked = [
+            (id or history.new_id(), _plain(name), raw or canonical(arguments))
+            for id, name, arguments, raw in reply.calls
+        ]
+        messages.append(Message("assistant", reply.text, asked))
+        if not asked:
+            if reply.stop in _ENDS or reply.stop and not reply.text:
+                if end:
+                    end = yield end
+                yield (SAY, _ENDS.get(reply.stop, "The provider said nothing."))
+            wrong = (
+                skill.misses(reply.text, image, chain.loads)
+                if skill is not None and skill.output is not None
+                else None
+            )
+            if wrong is None:
+                # a person reads the end of an answer when it is stored (conversation.keep)
+                history.end = end
+                return clean
+            if again:
+                raise ProviderError(
+                    "the answer is not what the output_schema of the skill %s "
+                    "allows: %s" % (skill.name, wrong)
+                )
+            again = True  # once: the person sees what it comes to
+            messages.append(
+                Message("user", "That does not fit: %s. Answer again, with the JSON alone." % wrong)
+            )
+            continue
+        done, within = yield from _answered(image, reply.calls, asked, messages, run, within)
+        clean = done and clean
+    raise ProviderError(
+        "the turn was ended after %d rounds without an answer" % image.agent.max_rounds,
+        "ask for less at once",
+    )
+
+
+def _answered(image, calls: list, asked: list, messages: list, run, within):
+    """Run *calls* and add their results to *messages*; a generator that returns (True when none was
+    refused, the skill that is under way).
+
+    However it ends, also closed by Ctrl-C, each call has a result: providers refuse a conversation
+    in which one lacks it."""
+    clean, answered = True, 0
+    try:
+        for _, name, arguments, raw in calls:
+            try:
+                if arguments is None:
+                    raise InvalidParams(
+                        "%s: the arguments are not a JSON object: %s"
+                        % (canonical(name, 40), canonical(raw, 80))
+                    )
+                result = yield from (run or call)(
+                    image, name, arguments, "provider", None, None, within
+                )
+                within = within or result.skill
+                said = result.text
+                if result.original_bytes:
+                    said += "\n[truncated: true, original_bytes: %d]" % result.original_bytes
+            except ClawError as e:
+                result = e
+                said = e.message
+                clean = clean and not isinstance(e, Denied)
+            messages.append(
+                Message("tool", said, (), asked[answered][0], asked[answered][1], result)
+            )
+            answered += 1
+    finally:
+        for id, name, _ in asked[answered:]:
+            ended = InvalidRequest("the turn was ended before this call gave a result")
+            messages.append(Message("tool", ended.message, (), id, name, ended))
+    return clean, within
+
+
+def _plain(name) -> str:
+    """Return a tool's name as providers take it back: for one that a model made up they would
+    refuse all that follows.
+    """
+    name = name if isinstance(name, str) else canonical(name, 40)
+    # Bytes: MicroPython interns every character that a loop over text sees, for good.
+    return str(
+        bytes([b if b in _NAME else 95 for b in name[:64].encode() if b & 0xC0 != 0x80]), "utf-8"
+    )
