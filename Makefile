@@ -149,7 +149,7 @@ test-ext: compiler
 	else echo skipped 1 "tests/core with Cython: no C compiler or no Python.h" | tee $(RESULTS)/ext; fi
 
 accel: $(STAMP)         ## build the package with its Cython extensions, in build/accel
-	@CLAWLITE_REQUIRE_EXT=1 $(BIN)/python setup.py -q build --build-lib build/accel --parallel 2
+	@rm -rf build/accel; CLAWLITE_REQUIRE_EXT=1 $(BIN)/python setup.py -q build --build-lib build/accel --parallel 2
 
 # Each run leaves lines "passed N", "failed N", "skipped N REASON"; a run that left none has crashed.
 report:
