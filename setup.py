@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say: the optional extensions, and the data that stands beside the
 package.
 
-1. Every ``clawlite/core/ROOM/NAME.py`` with a ``NAME.pxd`` beside it is compiled, when Cython and a C
-   compiler are there. CLAWLITE_NO_EXT=1 compiles none; CLAWLITE_REQUIRE_EXT=1 asks for Cython and
+1. Every ``clawlite/core/ROOM/NAME.py`` with a ``NAME.pxd`` beside it is compiled, when Cython and a
+   C compiler are there. CLAWLITE_NO_EXT=1 compiles none; CLAWLITE_REQUIRE_EXT=1 asks for Cython and
    makes every failure fatal.
 2. ``boards/``, ``firmware-host/`` and what ``clawlite bench`` runs on a device (``benchmarks/``)
    are copied to ``clawlite/_data/`` of the wheel; ``clawlite/host/base/data.py`` finds them.

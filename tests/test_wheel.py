@@ -155,7 +155,8 @@ def test_core_needs_neither_site_nor_any_package(installed, tmp_path):
     """
     site = _run(installed, "-c", "import clawlite; print(clawlite.__path__[0])", cwd=tmp_path)
     code = (
-        "import sys; sys.path.append(%r); import clawlite, pathlib, pkgutil, importlib, clawlite.core "
+        "import sys; sys.path.append(%r); import clawlite, pathlib, pkgutil, importlib, "
+        "clawlite.core "
         "as core\n"
         "rooms = [str(p) for p in pathlib.Path(core.__path__[0]).iterdir() if p.is_dir()]\n"
         "names = [r.rpartition('/')[2] + '.' + m.name for r in rooms\n"

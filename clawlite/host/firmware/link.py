@@ -181,7 +181,9 @@ def _all_in(node: ast.Assign, numbers: dict) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Return a module's own name: clawlite.core.ROOM.NAME and clawlite.scan.NAME are NAME on boards."""
+    """Return a module's own name: clawlite.core.ROOM.NAME and clawlite.scan.NAME are NAME on
+    boards.
+    """
     if name.startswith("clawlite.core."):
         return name.removeprefix("clawlite.core.").partition(".")[2]
     return name.removeprefix("clawlite.scan.")

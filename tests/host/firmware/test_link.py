@@ -28,7 +28,8 @@ def test_imports_within_a_unit_go(tmp_path):
     linked = link(
         tmp_path,
         a="def double(x):\n    return 2 * x\n",
-        b="from clawlite.core.room.a import double\n\n\ndef four(x):\n    return double(double(x))\n",
+        b="from clawlite.core.room.a import double\n\n\ndef four(x):\n    return "
+        "double(double(x))\n",
     )
     assert "import" not in linked["all"] and run(linked["all"])["four"](3) == 12
 

@@ -250,7 +250,8 @@ def test_a_function_hides_no_name_of_another_module(tmp_path, monkeypatch):
         {"seldom": {"one": "f", "two": "g"}},
         one="KEY = ['one']\n\n\ndef f():\n    return KEY\n\n\ndef ask():\n    return f()\n",
         two="KEY = ['two']\n\n\ndef g():\n    return KEY\n\n\ndef ask():\n    return g()\n",
-        other="from clawlite.core.room.one import ask\nfrom clawlite.core.room.two import ask as asks\n",
+        other="from clawlite.core.room.one import ask\nfrom clawlite.core.room.two import ask as "
+        "asks\n",
     )
     import other
 
