@@ -157,14 +157,23 @@ def test_power_that_goes_at_any_moment(micropython, tmp_path):
 def test_the_checker_bites(micropython, tmp_path):
     """A request that is written entry by entry is found out."""
     source = (BOARD / "storewrite.py").read_text()
-    before = "    _write(log, place, store, record, [("
+    before = """
+    _write(
+        log,
+        place,
+        store,
+        record,
+        [(place.last + 1 + i, at, tag_of(entries[i][0]), texts[i]) for i in range(len(texts))],
+    )
+"""
     assert before in source
-    source = (
-        source.replace(
-            before, "    for i in range(len(texts)):\n        _write(log, place, store, record, [("
-        )
-        .replace("texts[i]) for i in range(len(texts))])", "texts[i])])")
-        .replace("place.last + 1 + i, at", "place.last + 1, at")
+    source = source.replace(
+        before,
+        """
+    for i in range(len(texts)):
+        one = [(place.last + 1, at, tag_of(entries[i][0]), texts[i])]
+        _write(log, place, store, record, one)
+""",
     )
     (tmp_path / "storewrite.py").write_text(source)
     assert run(micropython, tmp_path, "power", tmp_path)["wrong"]

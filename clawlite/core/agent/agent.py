@@ -173,6 +173,9 @@ class Agent:
                 self.cancel(child, error, now_ms)
             task.close()
             self.effects.append((CANCEL, number))
+            if self.meter is not None and self.meter.owed:
+                self.effects.append((STORE, number, self.meter.owed))
+                self.meter.owed = []
             self.effects.append(
                 (LOG, {"event": "task.cancelled", "tool": task.tool, "reason": error.message})
             )

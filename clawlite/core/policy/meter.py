@@ -28,6 +28,7 @@ class Meter(Ledger):
         self._per_hour = per_hour
         self._cost = cost
         self._rates = rates
+        self.owed = []  # entries of answers that were cancelled, which nobody has stored yet
         self.tokens = [0, 0]  # read and written, of all providers since the agent began
         # provider -> monotonic ms of its requests of the last minute
         self._sent = {}
@@ -111,6 +112,10 @@ class Meter(Ledger):
             most = (left - asked * read) // written if written else allowed
             allowed = most if most < allowed else allowed
         return allowed
+
+    def owe(self, provider, read: int, written: int):
+        """Keep in ``owed`` what an answer used that was cancelled, and can yield no effect."""
+        self.owed = self.owed + self.spend(provider, read, written)
 
     def spend(self, provider, read: int, written: int) -> list:
         """Return [[key, period, amount], ...] for ``ledger.add``: what an answer used of the limits

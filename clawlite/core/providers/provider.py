@@ -21,6 +21,7 @@ MAX_WAIT_MS = 60000  # a longer Retry-After goes to the next provider
 _PART = 256  # bytes of an answer that are kept in one piece
 # statuses that no other attempt changes, while the manifest and the key stay as they are
 _NEVER = (400, 401, 403, 404)
+_MOMENT_MS = 100
 # an answer's body has at most so many times the bytes that are kept of its text
 _KEPT_OF_BODY = 16
 
@@ -158,7 +159,8 @@ class Provider:
         key = yield from self._credential(meter)
         meter.sent(self)
         incoming = _Incoming(self, not history.is_nested)
-        left = lambda: max(1, due_ms - meter.now_ms())
+        # Past the end by a moment: the loop that waits may have looked at its clock before us.
+        left = lambda: max(1, due_ms - meter.now_ms() + _MOMENT_MS)
         try:
             status, headers, body = yield from exchange(
                 self.where,
@@ -181,6 +183,10 @@ class Provider:
                     yield from explain(self, e, status, key)
                 raise e
             answer = incoming.answer or self.codec.whole(without(key, body))
+        except GeneratorExit:  # nobody waits for the answer any more, and it is paid for
+            if incoming.is_answer:
+                meter.owe(self, asked, incoming.shown // 4)
+            raise
         except Exception as e:
             # a board may need their room to count what was used
             incoming.stream = incoming.answer = None

@@ -61,6 +61,8 @@ class Line:
     def kill(self):
         """End the agent's process as a power cut would: no word to the broker, nothing written."""
         source = self.world.source("jobs")
+        # Until then it has no socket that could be cut.
+        self.world.until(source._client.is_connected)
         source._closed = True
         thread, source._client._reconnect_on_failure = source._client._thread, False
         source._client.socket().shutdown(socket.SHUT_RDWR)

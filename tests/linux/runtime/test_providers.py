@@ -587,8 +587,19 @@ def test_money_of_a_day_is_spent_by_the_price_table_and_lasts_over_a_restart(wor
         )
 
 
+def test_an_answer_that_was_ended_is_counted_too(world):
+    """It only repeated itself, so nobody waited for its end; its tokens are paid for."""
+    with Server([{"text": "x" * 4000}]) as server:
+        world.build(provider(server), rate_limits={"tokens_per_hour": 10**6})
+        code, _, said = world.ask("hello")
+        assert code == 1 and "it only repeated itself" in said
+        ((_, used),) = world.meters().values()
+        assert used > 400
+
+
 def test_what_broke_off_is_counted_too(world):
-    with Server([{"text": "x" * 4000, "end": "close"}, say("No.")]) as server:
+    text = " ".join(str(number) for number in range(1000))
+    with Server([{"text": text, "end": "close"}, say("No.")]) as server:
         world.build(provider(server), rate_limits={"tokens_per_hour": 10**6})
         assert world.ask("hello")[0] == 1
         ((hour, used),) = world.meters().values()
