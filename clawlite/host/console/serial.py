@@ -14,6 +14,7 @@ from clawlite.host.console.line import ReliableWire, asks_time, is_uart, the_tim
 from clawlite.host.console.log import ConsoleLog
 from clawlite.host.console.screens import END, KEYS, LEAVE, LINE, open_screen
 from clawlite.host.console.text import PROMPT, PROMPTS, RECORD, TEXT, BoardText
+from clawlite.host.firmware.functions import Tracebacks
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import BAUD, Gone, SerialLine
 
@@ -91,6 +92,7 @@ class SerialConsole:
             log,
         )
         self._text = BoardText(prompts)
+        self._tracebacks = Tracebacks()
         self._lines = []  # a script's, that wait for the board
         self._is_over = False  # no more of them will come
         self._waits = True  # for the board's prompt
@@ -181,7 +183,7 @@ class SerialConsole:
                 if _READY in self._ahead:
                     self._text.skip()
                     self._ahead = None
-            self._screen.show(shown)
+            self._screen.show(self._tracebacks.feed(shown))
         elif kind == PROMPT:
             self._ahead = None
             if shown == _AGENT and not self._is_plain and self._wire is None:

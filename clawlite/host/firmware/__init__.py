@@ -2,5 +2,5 @@
 pass).
 
 Imports: base, image.
-Used by: bench, cli, fit, flash.
+Used by: bench, cli, console, fit, flash.
 """

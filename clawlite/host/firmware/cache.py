@@ -69,11 +69,16 @@ def keep(key: str, files: dict) -> None:
         pass
 
 
-def _path(key: str) -> str:
+def folder() -> str:
+    """Return the folder of all that is kept for boards, there or not."""
     base = os.environ.get("CLAWLITE_CACHE")
     if not base:
         base = os.path.join(
             os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"),
             "clawlite",
         )
-    return os.path.join(base, "firmware", key + ".zip")
+    return os.path.join(base, "firmware")
+
+
+def _path(key: str) -> str:
+    return os.path.join(folder(), key + ".zip")

@@ -10,7 +10,7 @@ import subprocess
 import clawlite.core
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.data import firmware_dir
-from clawlite.host.firmware import cache, foreign_names
+from clawlite.host.firmware import cache, foreign_names, functions
 from clawlite.host.firmware.link import Linker, LinkError
 from clawlite.host.firmware.outline import RareError, split
 from clawlite.host.firmware.overlays import part
@@ -251,7 +251,8 @@ def _linked(more: tuple) -> tuple[dict[str, str], bytes, dict]:
     key = cache.key({**sources(), **more}, "linked", *more)
     found = cache.fetch(key)
     if found is None:
-        texts, sentences, asked = _link(more)
+        texts, sentences, asked, known = _link(more)
+        functions.keep(functions.build_of(texts), known)
         found = {
             "sentences": sentences,
             "uses": json.dumps(asked).encode(),
@@ -265,7 +266,7 @@ def _linked(more: tuple) -> tuple[dict[str, str], bytes, dict]:
     )
 
 
-def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
+def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     own = {**sources(), **more}
     if taken := sorted(set(own) & set(foreign_names.names_of())):
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
@@ -277,6 +278,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
         {name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES
     )
     trees = {name: ast.parse(text) for name, text in linker.link().items()}
+    functions.mark(trees, linker)
     split(
         trees,
         {
@@ -303,7 +305,8 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict]:
     _load_first(trees)
     asked = foreign_names.uses(trees)
     rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
-    return {name: ast.unparse(tree) for name, tree in trees.items()}, sentences, asked
+    texts = {name: ast.unparse(tree) for name, tree in trees.items()}
+    return texts, sentences, asked, functions.names(trees)
 
 
 class _Delegate(ast.NodeTransformer):
@@ -398,7 +401,9 @@ def _compiled(folder, mpy_cross: str, more: dict) -> dict[str, bytes]:
         source, target = os.path.join(folder, name + ".py"), os.path.join(folder, name + ".mpy")
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
-        compile_module(source, target, name, mpy_cross)
+        # a crash names its build once, in its outermost frame
+        shown = f"main-{functions.build_of(texts)}" if name == "main" else name
+        compile_module(source, target, shown, mpy_cross)
         os.remove(source)
         with open(target, "rb") as file:
             found[name + ".mpy"] = file.read()

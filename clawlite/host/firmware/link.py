@@ -44,7 +44,7 @@ class Module:
     """
 
     def __init__(self, name: str, path: pathlib.Path):
-        self.name = name
+        self.name, self.path = name, path
         self.tree = ast.parse(path.read_text(), str(path))
         self.defined, self.numbers = set(), {}
         for node in self.tree.body:

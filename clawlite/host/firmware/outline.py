@@ -203,7 +203,9 @@ def _stub(node, group: str, name: str):
     if node.args.vararg:
         arguments.append(ast.Starred(ast.Name(node.args.vararg.arg, ast.Load()), ast.Load()))
     call = ast.Return(ast.Call(_of_group(group, name), arguments, []))
-    return ast.fix_missing_locations(ast.FunctionDef(node.name, node.args, [call], []))
+    stub = ast.fix_missing_locations(ast.FunctionDef(node.name, node.args, [call], []))
+    stub.origin = getattr(node, "origin", None)
+    return stub
 
 
 def _bound(node) -> set:
@@ -380,7 +382,9 @@ def _group(trees: dict, homes: dict, group: str, members: list, callers: dict):
         brought[name] = ast.unparse(statement) if statement else ""
     for key, node in members:
         if key[1]:
+            origin = getattr(node, "origin", None)
             node = ast.FunctionDef(_new_name(key), node.args, node.body, [])
+            node.origin = origin  # for functions.py: what tracebacks call it
             node.of = key[:2]  # for rename.py: whose attributes it sets
         callers[key[0]].group = group
         node = callers[key[0]].visit(node)

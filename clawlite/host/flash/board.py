@@ -14,6 +14,7 @@ import io
 import time
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.firmware.functions import Tracebacks
 from clawlite.host.flash.plan import FOLDERS, RECORD, TOP, Look
 from clawlite.host.serial import ports
 
@@ -323,7 +324,8 @@ class Board:
         after = said.partition(_REBOOT)[2] or said
         before, is_ready, rest = after.partition(_READY)
         text = (
-            (before + is_ready + rest.partition(b"\n")[0])
+            Tracebacks()
+            .feed(before + is_ready + rest.partition(b"\n")[0])
             .decode("utf-8", "replace")
             .replace("\r", "")
             .strip()
