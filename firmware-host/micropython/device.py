@@ -24,6 +24,7 @@ _LEAVE_MS = 2000
 # apart
 _LONGEST_MS = 1 << 28
 _MOST_SHORT = 4  # rounds of the loop one after the other that memory did not do for
+_MOST_FAILURES = 8  # rounds one after the other that raised, each something new
 # bytes of a conversation: a remote provider sees that much of what was said before
 KEEP = 2048
 
@@ -88,7 +89,7 @@ class Device:
             drop()
             # sooner than when all is full: what lives then lies closer together
             gc.threshold(gc.mem_free() // 3)
-            error = None
+            error, failures = None, 0
             while self.code is None:
                 if ready and self.agent.is_ready:
                     ready()
@@ -103,14 +104,15 @@ class Device:
                     # of a board's stack a turn needs most: no call stands between this loop and it
                     # for nothing
                     self.step()
-                    self.short = 0
+                    self.short = failures = 0
                 except MemoryError:
                     self.short += 1
                     error = None
                     if self.short > _MOST_SHORT:  # nothing is left to get over it with
                         raise
                 except (Exception, KeyboardInterrupt) as e:
-                    if e is error:  # it cannot be got over
+                    failures += 1
+                    if e is error or failures > _MOST_FAILURES:  # it cannot be got over
                         raise
                     error = e
         except KeyboardInterrupt:  # another one at once

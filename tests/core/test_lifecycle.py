@@ -213,6 +213,27 @@ def test_8_a_failure_while_it_drains_ends_that():
     assert told == [False] and len(ended) == 1 and agent.lifecycle.state == "STOPPED"
 
 
+def test_8_what_cannot_be_ended_does_not_keep_an_agent_from_its_end():
+    """Else it would be STOPPING for ever, and its loop would have nothing to wait for."""
+
+    def stubborn(value, error, now_ms):
+        raise RuntimeError("maximum recursion depth exceeded")
+
+    for fails in (False, True):
+        agent = made()
+        agent.start(0)
+        told = []
+        under_way(agent, stubborn)
+        ended = under_way(agent)
+        agent.stop(100, lambda drained, now_ms: told.append(drained), 5)
+        if fails:
+            agent.lifecycle.fail(ValueError("x"), 50)
+        else:
+            agent.tick(105)
+        assert told == [False] and len(ended) == 1 and agent.tasks == {}
+        assert agent.lifecycle.state == "STOPPED" and agent.deadline() is None
+
+
 def test_8_an_operator_may_stop_an_agent_in_error_and_start_it_again():
     agent = made()
     agent.lifecycle.starting, calls = failing(1)

@@ -28,6 +28,19 @@ AUDIT = BENCH["claw.yaml"].replace(
 )
 
 
+STUBBORN = """
+
+def hold_on() -> str:
+    \"\"\"Let nothing that is under way be ended any more.\"\"\"
+    from clawlite.core.agent.agent import Agent
+
+    def cancel(self, number, error, now_ms):
+        raise RuntimeError("maximum recursion depth exceeded")
+    Agent.cancel = cancel
+    return "done"
+"""
+
+
 @pytest.fixture
 def serving(micropython, tmp_path):
     """Return a function that builds the bench agent with other files, and boots it."""
@@ -110,3 +123,14 @@ def test_8_a_log_that_a_policy_demands_and_that_cannot_be_written(serving, tmp_p
         "STARTING",
         "READY",
     ]
+
+
+def test_8_what_cannot_be_ended_does_not_keep_a_board_from_its_end(serving, tmp_path):
+    with serving({"tools.py": BENCH["tools.py"] + STUBBORN}) as agent:
+        agent.initialize()
+        agent.line(json.dumps(tool_call("pump", {"ms": 60000}, 5)))
+        eventually((tmp_path / "marks/pump-on").exists)
+        agent.line(json.dumps(tool_call("hold_on", number=6)))
+        agent.end()
+        assert agent.wait() == 0
+        assert (tmp_path / "marks/pump-off").exists() and "Traceback" not in agent.errors()

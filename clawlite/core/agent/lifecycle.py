@@ -120,9 +120,12 @@ class Lifecycle:
             drained = not tasks
             self._drain = None
             for number in sorted(tasks):
-                self._agent.cancel(
-                    number, InvalidRequest("the agent stopped before this call ended"), now_ms
-                )
+                try:
+                    self._agent.cancel(
+                        number, InvalidRequest("the agent stopped before this call ended"), now_ms
+                    )
+                except Exception:  # what cannot be ended must not keep the agent from its end
+                    tasks.pop(number, None)
             self.to(STOPPED, now_ms)
             stopped(drained, now_ms)
 
