@@ -14,6 +14,7 @@ from clawlite.core.base.errors import ClawError, unexpected
 from clawlite.core.image.image import GUARD, HAS_SIDE_EFFECTS
 from memory import drop
 
+_FULL = 28  # ENOSPC
 _MOST_WAITING = 16  # records that wait for a flash that takes them again
 _STEP = "audittext auditrecord clock secretvalues auditlog auditline auditmend"
 
@@ -95,7 +96,8 @@ class Auditing:
                     self._record(effect, True)
         except OSError as e:
             self._is_open = False
-            error = ClawError("the audit cannot be written: %s" % e, "make room for it")
+            hint = "make room for it" if e.args[0] == _FULL else "look at the flash"
+            error = ClawError("the audit cannot be written: %s" % e, hint)
         # of both: the loop lets go of what is under way, and comes back (shortage.py)
         except MemoryError:
             raise

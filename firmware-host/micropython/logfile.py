@@ -10,6 +10,7 @@ import os
 from clawlite.core.base.errors import ClawError
 
 _LIMIT = 16384
+_FULL = 28  # ENOSPC
 
 
 class Log:
@@ -49,7 +50,7 @@ class Log:
         return ClawError(
             "the log that a policy demands (audit-only) cannot be written: %s: %s"
             % (self._path, self._error),
-            "make room for it",
+            "make room for it" if self._error.args[0] == _FULL else "look at the flash",
         )
 
     def _flush(self):

@@ -338,6 +338,7 @@ def test_an_audit_that_cannot_be_written_lets_nothing_run(start, tmp_path):
         ), refused
         later = call(agent, 3, "show", {"text": "x"})
         assert "error" in later and "the audit cannot be written" in later["error"]["message"]
+        assert later["error"]["data"]["hint"] == "look at the flash"  # it has room
         (folder / "audit.jsonl").rmdir()
         (folder / "aside").rename(folder / "audit.jsonl")
         eventually(lambda: agent.call("claw.status")["result"]["state"] == "READY")

@@ -109,7 +109,9 @@ def test_8_a_log_that_a_policy_demands_and_that_cannot_be_written(serving, tmp_p
         agent.message()
         eventually(lambda: state(agent) == "ERROR")
         agent.line(json.dumps(tool_call("quick", number=3)))
-        assert "audit-only" in agent.message()["error"]["message"]
+        refused = agent.message()["error"]
+        assert "audit-only" in refused["message"]
+        assert refused["data"]["hint"] == "look at the flash"  # it has room
         assert agent.call("claw.initialize", INITIALIZE)["error"]["code"] == -32600
         log.rmdir()
         eventually(lambda: state(agent) == "READY")

@@ -123,6 +123,7 @@ class Store:
     async def _write(self, statement: str, values: tuple) -> None:
         try:
             await self._execute(statement, values)
+            self._is_broken = False  # the next fault is told again
         except sqlite3.Error as e:
             if not self._is_broken:
                 self._is_broken = True

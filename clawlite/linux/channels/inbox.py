@@ -29,6 +29,7 @@ from collections import deque
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import (
     append_whole,
+    aside,
     is_sealed,
     leads_to,
     sealed,
@@ -201,10 +202,10 @@ class Inbox:
 
     def _set_aside(self, data: bytes, damaged: int, count: int):
         """Keep the damaged file beside the new one, and say so."""
-        aside = self._path + ".damaged"
+        kept = aside(self._path)
         try:
             fd = os.open(
-                aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+                kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
             )
             with open(fd, "wb") as file:
                 file.write(data)
@@ -216,7 +217,7 @@ class Inbox:
             )
         tell(
             "the inbox %s was damaged: %d of %d lines are lost; %s has them as they were"
-            % (self._path, damaged, count, aside)
+            % (self._path, damaged, count, kept)
         )
         self._rewrite()
 

@@ -7,7 +7,7 @@ Its CRC stands behind it (``files.sealed``); files of earlier versions have none
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.files import is_sealed, mend, sealed, tell, write_whole
+from clawlite.linux.files.files import aside, is_sealed, mend, sealed, tell, write_whole
 from clawlite.linux.io.jsontext import dumps, loads
 
 _MOST = 262144  # bytes that are read
@@ -40,10 +40,11 @@ class State:
         if isinstance(data, dict):
             return data
         try:
-            os.replace(self._path, self._path + ".damaged")
+            kept = aside(self._path)
+            os.replace(self._path, kept)
             tell(
-                "the channel state %s was damaged and begins anew; %s.damaged has it as it was"
-                % (self._path, self._path)
+                "the channel state %s was damaged and begins anew; %s has it as it was"
+                % (self._path, kept)
             )
         except OSError as e:
             tell(

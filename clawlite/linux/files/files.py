@@ -117,6 +117,17 @@ def mend(e: OSError) -> str:
     return _MENDS.get(e.errno, "make room for it, or make its folder writable")
 
 
+def aside(path: str) -> str:
+    """Return the name under which the damaged file *path* is kept: one that no other has.
+
+    ``NAME.damaged``, then ``NAME.damaged.2`` to ``.8``; the last is overwritten, so the first
+    damage is never lost.
+    """
+    first = path + ".damaged"
+    names = [first] + ["%s.%d" % (first, number) for number in range(2, 9)]
+    return next((name for name in names if not os.path.lexists(name)), names[-1])
+
+
 def leads_to(path: str, fd: int) -> bool:
     """Return whether *path* still leads to the open file *fd*: nobody has removed or replaced
     it.

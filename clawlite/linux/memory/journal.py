@@ -25,6 +25,7 @@ from errno import ENOSPC
 from clawlite.core.base.errors import CBORError
 from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
+from clawlite.linux.files.files import aside
 from clawlite.linux.memory.database import lasting_folder, sync_folder
 from clawlite.linux.memory.partitions import BITS
 
@@ -138,12 +139,13 @@ class Journal:
             found.append(record)
             at += _HEAD.size + length
         if at < len(data):
-            with open(self.path + ".damaged", "wb") as file:
+            kept = aside(self.path)
+            with open(kept, "wb") as file:
                 file.write(data[at:])
             os.write(
                 2,
-                b"clawlite: %s: its last %d bytes are no whole record; they are in "
-                b"%s.damaged\n" % (os.fsencode(self.path), len(data) - at, os.fsencode(self.path)),
+                b"clawlite: %s: its last %d bytes are no whole record; they are in %s\n"
+                % (os.fsencode(self.path), len(data) - at, os.fsencode(kept)),
             )
         return found
 

@@ -28,7 +28,7 @@ from errno import ENOSPC
 from stat import S_ISREG
 
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
-from clawlite.linux.files.files import tell
+from clawlite.linux.files.files import aside, tell
 from clawlite.linux.memory.database import lasting_folder, sync_folder
 from clawlite.linux.memory.partitions import KEPT_MS
 
@@ -195,9 +195,9 @@ class Lines:
         """Keep the damaged file *data* beside the new one, and say so.  Raises ``StoreError``:
         it cannot be written.
         """
-        numbers, aside = self._damaged, self.path + ".damaged"
+        numbers, kept = self._damaged, aside(self.path)
         try:
-            with _fresh(aside) as file:
+            with _fresh(kept) as file:
                 file.write(data)
             self._replace(self.records)
         except OSError as e:
@@ -217,12 +217,12 @@ class Lines:
                     ", ".join(map(str, numbers[:10])),
                     " ..." * (len(numbers) > 10),
                 ),
-                aside,
+                kept,
             )
         )
 
     def _cut(self, size: int):
-        with _fresh(self.path + ".damaged") as file:
+        with _fresh(aside(self.path)) as file:
             file.write(os.pread(self._fd, self._torn, size))
         os.ftruncate(self._fd, size)
         self._torn = 0
@@ -268,8 +268,8 @@ class Lines:
         if torn and self._told != (status.st_ino, status.st_size):
             self._told = status.st_ino, status.st_size
             tell(
-                "the conversation %s has %d bytes at its end that are no whole line; %s.damaged "
-                "will have them" % (self.path, len(torn), self.path)
+                "the conversation %s has %d bytes at its end that are no whole line; %s "
+                "will have them" % (self.path, len(torn), aside(self.path))
             )
         return data
 

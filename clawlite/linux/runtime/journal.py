@@ -29,7 +29,7 @@ from clawlite.core.idempotency.idempotency_record import (
     parse,
     still,
 )
-from clawlite.linux.files.files import leads_to, state_folder, tell_replaced
+from clawlite.linux.files.files import aside, leads_to, state_folder, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 
 MAX_GROWTH = 1048576  # bytes, or as much again as there was, before it is written anew
@@ -253,10 +253,13 @@ class Journal:
             if record
         ]
         if damaged:
-            _set_aside(self._path)
+            kept = aside(self._path)
+            if os.path.lexists(kept):  # eight are kept already: this is the ninth
+                os.unlink(kept)
+            os.link(self._path, kept)
             self._say(
-                "was damaged: %d lines of %d are lost (%s.damaged)"
-                % (damaged, len(lines), os.path.basename(self._path)),
+                "was damaged: %d lines of %d are lost (%s)"
+                % (damaged, len(lines), os.path.basename(kept)),
                 True,
             )
         new = self._head() + b"".join([line(*record) for record in live])
@@ -301,14 +304,6 @@ def _whole(fd: int, at: int) -> bytes:
         at += len(part)
         part = os.pread(fd, MAX_GROWTH, at)
     return b"".join(parts)
-
-
-def _set_aside(path: str):
-    try:
-        os.unlink(path + ".damaged")
-    except FileNotFoundError:
-        pass
-    os.link(path, path + ".damaged")
 
 
 def _up_s() -> int:

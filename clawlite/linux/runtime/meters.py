@@ -13,7 +13,7 @@ import time
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import PROVIDERS
 from clawlite.core.policy.ledger import CALLS, Ledger, add
-from clawlite.linux.files.files import state_folder, write_whole
+from clawlite.linux.files.files import aside, state_folder, write_whole
 from clawlite.linux.io.jsontext import dumps, loads
 
 MAX_FILE = 65536
@@ -68,8 +68,8 @@ class _Meters:
 
 
 class Counted:
-    """One file of {key: [when, amount, ...]}.  What cannot be written is said once on stderr, and
-    counts until the process ends.
+    """One file of {key: [when, amount, ...]}.  While it cannot be written, which is said once on
+    stderr, this process counts in memory; the next count that can be written has all of that.
 
     lasting  True: it survives a power cut
     """
@@ -99,8 +99,6 @@ class Counted:
 
     def add(self, entries: list) -> bool:
         """Add *entries* (core/policy/ledger.py); return False when a limit does not admit them."""
-        if self._broken:
-            return add(self._spent, entries)
         lock = counted = None
         try:
             os.makedirs(self._folder, 0o700, exist_ok=True)
@@ -109,14 +107,16 @@ class Counted:
             counted = add(self.stored(), entries)
             if counted:
                 self._write(self._spent)
+                self._broken = False
         except OSError as e:
-            self._broken = True
-            os.write(
-                2,
-                (
-                    "clawlite: the meters %s cannot be written: %s\n" % (self._path, e.strerror)
-                ).encode(),
-            )
+            if not self._broken:
+                self._broken = True
+                os.write(
+                    2,
+                    (
+                        "clawlite: the meters %s cannot be written: %s\n" % (self._path, e.strerror)
+                    ).encode(),
+                )
             if counted is None:
                 counted = add(self._spent, entries)
         finally:
@@ -135,13 +135,13 @@ class Counted:
             if not isinstance(stored, dict):
                 raise ClawError("no object")
         except ClawError:
-            name = os.path.basename(self._path)
-            os.replace(self._path, self._path + ".damaged")
+            name = aside(self._path)
+            os.replace(self._path, name)
             os.write(
                 2,
                 (
                     "clawlite: the meters of this agent were damaged and start anew "
-                    "(%s.damaged)\n" % name
+                    "(%s)\n" % os.path.basename(name)
                 ).encode(),
             )
             return {}

@@ -224,6 +224,7 @@ def test_each_flipped_bit_is_told_and_the_file_is_set_aside(tmp_path, capfd):
         assert len(texts(again)) < 3 and set(texts(again)) <= {"one", "two", "three"}
         assert "was damaged" in capfd.readouterr().err
         assert (tmp_path / "jobs.queue.damaged").read_bytes() == data
+        (tmp_path / "jobs.queue.damaged").unlink()
         assert texts(opened(tmp_path)) == texts(again) and not capfd.readouterr().err, (
             "it is told once"
         )

@@ -32,11 +32,13 @@ def test_each_flipped_bit_is_told_and_the_file_is_set_aside(tmp_path, capfd):
         assert State(str(tmp_path), "jobs").data == {}, at
         assert "was damaged and begins anew" in capfd.readouterr().err, at
         assert (tmp_path / "jobs.json.damaged").read_bytes() == changed and not os.path.exists(path)
+        (tmp_path / "jobs.json.damaged").unlink()
 
 
 def test_a_file_that_cannot_be_set_aside_is_told(tmp_path, capfd):
     (tmp_path / "jobs.json").write_text("{")
-    (tmp_path / "jobs.json.damaged").mkdir()
+    for end in ("", *(".%d" % number for number in range(2, 9))):
+        (tmp_path / ("jobs.json.damaged" + end)).mkdir()
     assert (
         State(str(tmp_path), "jobs").data == {} and "cannot be set aside" in capfd.readouterr().err
     )

@@ -105,6 +105,23 @@ def test_counts_that_cannot_be_written_hold_until_the_process_ends(tmp_path, ima
         assert agent.errors().count("\n") == 1 and "minute.json cannot be written" in agent.errors()
 
 
+def test_counts_that_can_be_written_again_are_whole_and_told_anew(tmp_path, image):
+    image = image("rate_limits: { tool_calls_per_minute: 4 }")
+    lock = tmp_path / "state/limited/minute.lock"
+    lock.mkdir(parents=True)
+    with serve(tmp_path, image) as agent:
+        assert calls(agent, 1) == [None]
+        lock.rmdir()
+        assert calls(agent, 2) == [None]
+        lock.unlink()
+        lock.mkdir()
+        assert calls(agent, 3) == [None]
+        assert agent.errors().count("minute.json cannot be written") == 2
+    lock.rmdir()
+    with serve(tmp_path, image) as agent:  # the first two are on the disk
+        assert calls(agent, 4, 5, 6) == [None, None, -32011]
+
+
 def test_without_limits_nothing_is_kept(tmp_path, image):
     with serve(tmp_path, image("rate_limits: {}")) as agent:
         assert calls(agent, 1, 2, 3) == [None] * 3

@@ -546,7 +546,7 @@ def test_a_used_up_day_goes_to_the_rules(world):
 
 
 def test_damaged_meters_are_told_and_kept(world):
-    with Server([answer("openai", False, "Dear.", tokens=50)] * 2) as server:
+    with Server([answer("openai", False, "Dear.", tokens=50)] * 3) as server:
         world.build(provider(server, streaming=False, limits={"tokens_per_day": 10000}))
         world.ask("hello")
         path = world.folder / "home/state/remote/meters.json"
@@ -559,6 +559,10 @@ def test_damaged_meters_are_told_and_kept(world):
             path.with_name("meters.json.damaged").read_text() == '{"first": ['
             and world.meters()["first"][1] == 50
         )
+        path.write_text("{")  # again: what was set aside first stays
+        world.ask("hello")
+        assert path.with_name("meters.json.damaged").read_text() == '{"first": ['
+        assert path.with_name("meters.json.damaged.2").read_text() == "{"
 
 
 # dollars for a million tokens: a dollar for a thousand
