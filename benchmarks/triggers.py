@@ -39,7 +39,8 @@ class Run:
         self.step()
 
     def _watch(self, channel):
-        wall_ms, ended, log = channel.wall_ms, channel._ended, channel.log
+        # The clock stands but for ``ahead_ms``: on a busy machine a minute could pass in a round.
+        now_ms, ended, log = channel.wall_ms(), channel._ended, channel.log
 
         def count(*more):
             ended(*more)
@@ -52,7 +53,7 @@ class Run:
                 sys.exit("channel.%s: %s" % (what, more))
 
         channel.wall_ms, channel._ended, channel.log = (
-            lambda: wall_ms() + self.ahead_ms,
+            lambda: now_ms + self.ahead_ms,
             count,
             told,
         )

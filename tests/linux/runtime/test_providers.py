@@ -598,7 +598,7 @@ def test_an_answer_that_was_ended_is_counted_too(world):
         code, _, said = world.ask("hello")
         assert code == 1 and "it only repeated itself" in said
         ((_, used),) = world.meters().values()
-        assert used > 400
+        assert used > 0  # as the server says, or by what had come
 
 
 def test_what_broke_off_is_counted_too(world):
