@@ -16,6 +16,7 @@ from clawlite.core.policy.ledger import CALLS, Ledger, add
 from clawlite.linux.files.files import aside, state_folder, write_whole
 from clawlite.linux.io.jsontext import dumps, loads
 
+_MOST_UNWRITTEN = 1000  # of those, the newest: calls count for a minute
 MAX_FILE = 65536
 
 
@@ -69,7 +70,8 @@ class _Meters:
 
 class Counted:
     """One file of {key: [when, amount, ...]}.  While it cannot be written, which is said once on
-    stderr, this process counts in memory; the next count that can be written has all of that.
+    stderr, this process counts in memory; the next count that can be written is added to the file
+    with all of that, so that what other processes counted meanwhile stays.
 
     lasting  True: it survives a power cut
     """
@@ -82,18 +84,21 @@ class Counted:
         self._spent = {}
         self._seen = None  # which version of the file that was
         self._broken = False
+        self._unwritten = []  # [key, period, amount] that the file has not taken
 
     def stored(self) -> dict:
         """Return what is counted, as it stands now.  Cost: one stat, and the file read when it
         has changed.
         """
-        if not self._broken:
-            try:
-                status = os.stat(self._path)
-                seen = (status.st_ino, status.st_mtime_ns, status.st_size)
-                if seen != self._seen:
-                    self._spent, self._seen = self._read(), seen
-            except OSError:
+        try:
+            status = os.stat(self._path)
+            seen = (status.st_ino, status.st_mtime_ns, status.st_size)
+            if seen != self._seen:
+                self._spent, self._seen = self._read(), seen
+                for entry in self._unwritten:
+                    add(self._spent, [entry])
+        except OSError:
+            if not self._unwritten:
                 self._spent, self._seen = {}, None
         return self._spent
 
@@ -107,7 +112,7 @@ class Counted:
             counted = add(self.stored(), entries)
             if counted:
                 self._write(self._spent)
-                self._broken = False
+                self._broken, self._unwritten = False, []
         except OSError as e:
             if not self._broken:
                 self._broken = True
@@ -119,10 +124,22 @@ class Counted:
                 )
             if counted is None:
                 counted = add(self._spent, entries)
+            if counted:
+                self._remember(entries)
         finally:
             if lock is not None:
                 os.close(lock)
         return counted
+
+    def _remember(self, entries: list):
+        """Keep *entries* until the file takes them, one for each key and period."""
+        for key, period, amount in entries:
+            same = [e for e in self._unwritten if e[:2] == [key, period] and key != CALLS]
+            if same:
+                same[0][2] += amount
+            else:
+                self._unwritten.append([key, period, amount])
+        del self._unwritten[:-_MOST_UNWRITTEN]
 
     def _read(self) -> dict:
         """Return what the file says.  A damaged one is set aside: it must not reset a limit
