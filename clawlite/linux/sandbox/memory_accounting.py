@@ -194,10 +194,13 @@ class Held:
             # a child of vfork(2), until it starts its program
             if parent in ids and _is_one(pid, parent):
                 continue
-            exact = read("/proc/%d/smaps_rollup" % pid)
-            # not ours to look into: all of it counts
-            names = ("Pss:", "SwapPss:") if "\nPss:" in exact else ("VmRSS:", "VmSwap:")
-            total += _pages(text) + sum([_kilobytes(exact or text, name) for name in names])
+            exact, names = read("/proc/%d/smaps_rollup" % pid), ("Pss:", "SwapPss:")
+            if "\nPss:" not in exact:
+                # not ours to look into: all of it counts, as it is now.  Before, it may have been
+                # a child of vfork(2), which has ended since
+                exact = text = read("/proc/%d/status" % pid)
+                names = ("VmRSS:", "VmSwap:")
+            total += _pages(text) + sum([_kilobytes(exact, name) for name in names])
         return total
 
     def _kernel(self, live: list, room: int) -> int:

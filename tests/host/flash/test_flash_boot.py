@@ -172,16 +172,17 @@ def test_a_watchdog_that_runs_is_fed_while_its_board_is_flashed(agent, tmp_path)
             assert flashed(agent, target)["said"].endswith(
                 "agent 1.0.0 is ready. /help lists the commands."
             )
-        eventually(lambda: (tmp_path / "flash/log").exists())
+        log = tmp_path / "flash/log"
         # what runs now has armed it, and its loop feeds it
-        assert "timer" not in (tmp_path / "flash/log").read_text()
-        (tmp_path / "flash/log").unlink()
+        eventually(lambda: "watchdog 8000\n" in log.read_text())
+        before = log.read_text()
+        assert "timer" not in before
         (agent / "tools.py").write_text(TOOLS + "# other\n")
         with flash.target(board.path) as target:
-            while_it_waits = (tmp_path / "flash/log").read_text()
+            while_it_waits = log.read_text()
             assert flashed(agent, target)["said"]
-        assert "watchdog 8388\ntimer 1000 1\nfed\n" in while_it_waits
-        eventually(lambda: (tmp_path / "flash/log").read_text().count("watchdog 8000\n") == 1)
+        assert "watchdog 8388\ntimer 1000 1\nfed\n" in while_it_waits[len(before) :]
+        eventually(lambda: "watchdog 8000\n" in log.read_text()[len(while_it_waits) :])
 
 
 @pytest.mark.parametrize(

@@ -234,11 +234,8 @@ def test_a_child_that_has_not_started_its_program_is_not_counted_twice(place):
     assert place.python(SPAWN, memory_mb=100) == 0
 
 
-def test_what_lies_in_swap_is_counted():
-    """This machine may have none, so what /proc/PID/status says of one that has is taken from
-    proc_pid_status(5).
-    """
-    watch = Held(
+def _held() -> Held:
+    return Held(
         {
             "memory_mb": 256,
             "profile": "L",
@@ -249,6 +246,22 @@ def test_what_lies_in_swap_is_counted():
             "kept": [],
         }
     )
+
+
+def test_a_child_that_ended_since_its_status_was_read_holds_nothing():
+    """Its status showed the memory of its parent: it had not started its program (vfork(2))."""
+    pid = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    status = "Name:\tx\nPPid:\t%d\nVmRSS:\t  900000 kB\nThreads:\t1\n" % os.getpid()
+    assert _held()._mapped([(pid, status)], 1 << 20) == 32768 + 136 * 100
+    os.waitpid(pid, 0)
+
+
+def test_what_lies_in_swap_is_counted():
+    """This machine may have none, so what /proc/PID/status says of one that has is taken from
+    proc_pid_status(5).
+    """
+    watch = _held()
     text = (
         "Name:\tx\nPPid:\t1\nVmRSS:\t    1000 kB\nHugetlbPages:\t  20 kB\nVmPTE:\t    3 kB\n"
         "VmSwap:\t  5000 kB\nThreads:\t2\n"
