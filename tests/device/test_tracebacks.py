@@ -4,11 +4,13 @@ import ast
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from clawlite.host.bench import agent
 from clawlite.host.build import build
+from clawlite.host.console.log import ConsoleLog
 from clawlite.host.firmware import firmware, functions
 from clawlite.host.firmware.functions import Tracebacks
 
@@ -120,3 +122,45 @@ def test_every_function_of_a_board_is_known(built):
         for _, node in functions._functions(ast.parse(text))
     }
     assert defined == {(unit, name) for unit, names in known.items() for name in names}
+
+
+def logs(path, given=b""):
+    """Run ``clawlite logs`` as a command."""
+    return subprocess.run(
+        [sys.executable, "-m", "clawlite", "logs", path], input=given, capture_output=True
+    )
+
+
+def test_a_saved_log_is_decoded(built, micropython, tmp_path):
+    said = crash(built, micropython, IN_CORE)
+    saved = tmp_path / "terminal.log"
+    saved.write_bytes(b"g 1.0.0 is ready.\r\n\x1e{}\r\n" + said.replace(b"\n", b"\r\n"))
+    shown = b"g 1.0.0 is ready.\n" + Tracebacks().feed(said)
+    done = logs(str(saved))
+    assert (done.returncode, done.stderr) == (0, b"") and done.stdout == shown
+    assert logs("-", saved.read_bytes()).stdout == shown
+
+
+def test_the_log_of_a_console_is_decoded_over_its_entries(built, micropython, tmp_path):
+    said, saved = crash(built, micropython, IN_CORE), tmp_path / "console.log"
+    log = ConsoleLog(str(saved))
+    log.came(b"g 1.0.0 is ready.\n> ")
+    log.went(b"gr\xc3\xbcn?\n")
+    for at in range(0, len(said), 7):
+        log.came(said[at : at + 7])
+    log.note("the board went away")
+    log.came(b"\x1b[2J\xff")
+    log.close()
+    done = logs(str(saved))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        "g 1.0.0 is ready.\n> grün?\n".encode()
+        + Tracebacks().feed(said)
+        + b"clawlite: the board went away\n\\x1b[2J\\xff\n"
+    )
+
+
+def test_a_saved_log_that_is_not_there_is_named(tmp_path):
+    done = logs(str(tmp_path / "none.log"))
+    assert done.returncode == 2 and done.stdout == b""
+    assert b"none.log: No such file or directory - name a file, or - for stdin" in done.stderr

@@ -249,3 +249,15 @@ def console(tools, port, records, log, prompts, timeout, mode):
     from clawlite.host.console import serial as console_serial
 
     return console_serial.start(port, tools.editor, records, timeout, prompts, log, mode)
+
+
+@_command()
+@click.argument("file", metavar="FILE")
+def logs(file):
+    """Show a saved log of a board, with its tracebacks decoded.
+
+    FILE is what clawlite console --log or another terminal program saved; - is stdin.
+    """
+    from clawlite.host.console import saved_log
+
+    saved_log.show(file)

@@ -35,6 +35,7 @@ Make an agent and bring it to a board (these need the host packages):
   firmware     Write what every MicroPython board gets.
   flash        Write an agent to a board, and see it boot.
   gateway      Keys and network for devices without them.
+  logs         Show a saved log of a board.
   new          Make a project in the folder NAME.
   ports        Show what is attached.
   sim          Start a virtual board.
