@@ -15,7 +15,7 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint format test-core test-main ip words32 stubs apis sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
+.PHONY: help venv run test test-quick lint format test-core test-main ip words32 stubs apis board-profile sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -128,6 +128,9 @@ stubs: $(STAMP)
 
 apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the ports of MicroPython have
 	@$(BIN)/python tests/board_apis.py
+
+board-profile: $(STAMP) ## which functions of a board run when the golden transcripts are played
+	@PYTHONPATH=tests $(BIN)/python tests/board_profile.py
 
 # A compiler alone is not enough: a fresh Debian has gcc without Python.h.
 HEADERS  = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')

