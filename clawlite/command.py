@@ -167,7 +167,7 @@ def _device(verb: str, args: list) -> int:
     if command.is_image:
         return commands.run(command)
     if command.is_vacant:
-        return commands.run_vacant()
+        return commands.run_bootstrap()
     from clawlite.linux.admin import image_cache
 
     at_use = verb == "serve"

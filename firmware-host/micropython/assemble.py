@@ -53,7 +53,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         from logfile import Log
 
         device.log = Log(folder, dumps, image.guard)
-        device.agent.lifecycle.starting = device.log.check
+        device.agent.lifecycle.on_start = device.log.check
     device.agent.lifecycle.on_failure = device.failed
     if wants:
         from auditing import Auditing

@@ -36,8 +36,8 @@ class Auditing:
         self._written = None
         self._carry_out = device.carry_out
         device.carry_out = self.carry_out
-        self._starting = device.agent.lifecycle.starting
-        device.agent.lifecycle.starting = self._start
+        self._on_start = device.agent.lifecycle.on_start
+        device.agent.lifecycle.on_start = self._start
 
     def carry_out(self, effect: tuple):
         """Carry out one effect of the agent, on record where it has to be."""
@@ -72,8 +72,8 @@ class Auditing:
 
     def _start(self):
         """What STARTING does: see that the audit can be written.  Raises ``ClawError``."""
-        if self._starting:
-            self._starting()
+        if self._on_start:
+            self._on_start()
         self._is_open = False
         error = self._write(None)
         if error:

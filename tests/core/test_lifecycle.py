@@ -99,7 +99,7 @@ def test_8_a_start_that_works_goes_to_ready():
 
 def test_8_a_start_that_fails_is_an_error_and_is_tried_again():
     agent = made()
-    agent.lifecycle.starting, calls = failing(2)
+    agent.lifecycle.on_start, calls = failing(2)
     told = []
     agent.lifecycle.on_failure = lambda error, pause_ms: told.append((error.message, pause_ms))
     agent.start(0)
@@ -127,7 +127,7 @@ def test_8_a_start_that_fails_is_an_error_and_is_tried_again():
 
 def test_8_what_is_unrecoverable_stops_with_1():
     agent = made()
-    agent.lifecycle.starting, calls = failing(99)
+    agent.lifecycle.on_start, calls = failing(99)
     told = []
     agent.lifecycle.on_failure = lambda error, pause_ms: told.append(pause_ms)
     agent.start(0)
@@ -236,7 +236,7 @@ def test_8_what_cannot_be_ended_does_not_keep_an_agent_from_its_end():
 
 def test_8_an_operator_may_stop_an_agent_in_error_and_start_it_again():
     agent = made()
-    agent.lifecycle.starting, calls = failing(1)
+    agent.lifecycle.on_start, calls = failing(1)
     agent.start(0)
     agent.stop(50, lambda drained, now_ms: None, 3)
     agent.tick(5000)

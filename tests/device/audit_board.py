@@ -33,7 +33,7 @@ class Audit:
 
     def __init__(self, kept_s=None):
         self.agent = self.lifecycle = self
-        self.name, self.sandbox, self.tasks, self.starting, self.errors, self.effects = (
+        self.name, self.sandbox, self.tasks, self.on_start, self.errors, self.effects = (
             "a",
             "none",
             {},
@@ -42,7 +42,7 @@ class Audit:
             [],
         )
         self.it = auditing.Auditing(self, self, [True, False, True, kept_s], "/disk")
-        self.starting()
+        self.on_start()
 
     def epoch_s(self):
         return clock[0]

@@ -29,7 +29,7 @@ class Lifecycle:
     agent       ``agent.Agent``
     state       one of the six names
     since_ms    int, the monotonic time of the last change
-    starting    function() or None: what STARTING does in a shell; what it raises is an ERROR
+    on_start    function() or None: what STARTING does in a shell; what it raises is an ERROR
     on_failure  function(error, pause_ms) or None: told of each ERROR; pause_ms is None when no
                 attempt follows
     recovery    ``recovery.Recovery``, once something has failed
@@ -39,7 +39,7 @@ class Lifecycle:
         self._agent = agent
         self.state = INIT
         self.since_ms = now_ms
-        self.starting = None
+        self.on_start = None
         self.on_failure = None
         self.recovery = None
         self._drain = None  # [due_ms, function(drained, now_ms)]
@@ -77,11 +77,11 @@ class Lifecycle:
         self._agent.effects.append((LOG, event))
 
     def start(self, now_ms: int):
-        """Go to READY from INIT, STOPPED or ERROR; to ERROR when ``starting`` fails."""
+        """Go to READY from INIT, STOPPED or ERROR; to ERROR when ``on_start`` fails."""
         self.to(STARTING, now_ms)
         try:
-            if self.starting:
-                self.starting()
+            if self.on_start:
+                self.on_start()
         except Exception as e:
             self.fail(e, now_ms)
             return

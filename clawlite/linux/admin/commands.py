@@ -137,14 +137,14 @@ def run(command: Command) -> int:
         return failed(e.message + (" - " + e.hint if e.hint else ""))
 
 
-def run_vacant() -> int:
+def run_bootstrap() -> int:
     """Serve an operator who brings the agent along; return the exit code."""
     from clawlite.linux.io import signals
-    from clawlite.linux.runtime.bootstrap_session import Vacant
+    from clawlite.linux.runtime.bootstrap_session import BootstrapSession
 
     wake = signals.catch()
     try:
-        return Vacant(wake).run()
+        return BootstrapSession(wake).run()
     except ClawError as e:
         return failed(e.message + (" - " + e.hint if e.hint else ""))
     finally:

@@ -49,7 +49,7 @@ class _Nobody:
         self.adopt = adopt
 
 
-class Vacant:
+class BootstrapSession:
     """An operator's line, and whoever serves it.
 
     wake  int, a descriptor that is readable when a signal has come (signals.catch)

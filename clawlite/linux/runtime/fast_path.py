@@ -1,10 +1,11 @@
-"""What an operator's requests need, done straight: no queue of effects, no second look at a line,
-while nothing stands before them.
+"""The fast path of an operator's requests: while no effect waits, a request runs at once, without
+the queue of effects and without the framer.
 
-1. The gates are core's, and the handlers start in one place, for everybody: ``Straight.start``.  2.
-   Where effects wait already, what
-comes joins them, so that all of it comes in its order.  3. Lines are split all at once; what is not
-plain goes to the framer."""
+1. The gates are those of the core.  ``FastPath.start`` is the one place where handlers start, for
+   every kind of caller.
+2. Where effects wait already, a new request joins the queue, so that all is done in its order.
+3. Lines are split all at once.  A line that is not plain goes to the framer.
+"""
 
 from clawlite.core.base.effect import KEEP, LOG
 from clawlite.core.base.errors import ClawError, unexpected
@@ -16,8 +17,8 @@ from clawlite.linux.io.jsontext import answer
 from clawlite.linux.io.stdio import now_ms
 
 
-class Straight:
-    """The short ways of one shell.
+class FastPath:
+    """The fast path of one shell.
 
     shell  ``shell.Shell``
     """
@@ -68,7 +69,7 @@ class Straight:
         elif effect[0] == LOG:
             self._shell.log_event(effect)
         elif effect[0] == KEEP:
-            self._shell.kept.carry_out(effect)
+            self._shell.persistence.carry_out(effect)
         else:
             self._shell.send(effect)
 
@@ -134,7 +135,7 @@ class Straight:
         """Start a tool's handler; return (its outcome, or None when it goes on; the time)."""
         shell, state = self._shell, signals.state
         # it may never come back
-        if tool.flags & HAS_SIDE_EFFECTS and not shell.starting.may_begin(task, tool, arguments):
+        if tool.flags & HAS_SIDE_EFFECTS and not shell.startup.may_begin(task, tool, arguments):
             return None, self._now_ms
         # a turn may want its next tool before the loop sees the signal
         if state["terminated"]:

@@ -35,8 +35,8 @@ class _Meters:
 
     def __init__(self, agent, now_ms):
         info = agent.image.agent
-        self._spent = Counted(info.name, "meters", True)
-        self._calls = Counted(info.name, "minute", False)
+        self._spent = CounterFile(info.name, "meters", True)
+        self._calls = CounterFile(info.name, "minute", False)
 
         def clock():
             return now_ms(), int(time.time())
@@ -68,7 +68,7 @@ class _Meters:
         return self._spent.add(entries)
 
 
-class Counted:
+class CounterFile:
     """One file of {key: [when, amount, ...]}.  While it cannot be written, which is said once on
     stderr, this process counts in memory; the next count that can be written is added to the file
     with all of that, so that what other processes counted meanwhile stays.

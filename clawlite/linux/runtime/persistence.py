@@ -12,7 +12,7 @@ MAX_FREE = 1024
 MAX_BYTES = 8388608  # of their answers
 
 
-class Kept:
+class Persistence:
     """The records of one agent; an agent whose tools only read has none, and no file.
 
     agent   ``agent.Agent``; it gets what it asks at the operator's first tool call here

@@ -24,9 +24,9 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
 from clawlite.linux.io.logline import line as log_line
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
-from clawlite.linux.runtime.fast_path import Straight
-from clawlite.linux.runtime.persistence import Kept
-from clawlite.linux.runtime.startup import Starting
+from clawlite.linux.runtime.fast_path import FastPath
+from clawlite.linux.runtime.persistence import Persistence
+from clawlite.linux.runtime.startup import Startup
 
 ABILITIES = (
     "access",
@@ -85,13 +85,13 @@ class Shell:
         self.agent.codecs = (loads, dumps)
         self.agent.adopt = _adopt
         self.decided = workspace.Decided(self.agent.tasks)
-        self.straight = Straight(self)
+        self.fast_path = FastPath(self)
         watched = image.size_of(TELEMETRY) > 0
         # who looks on sees effects; a person may interrupt what they do not know to have begun
         if operator and not watched:
-            self.agent.run, self.agent.emit = self.straight.start, self.straight.emit
+            self.agent.run, self.agent.emit = self.fast_path.start, self.fast_path.emit
         self.session = Session(
-            self.agent, request, self.straight if operator and not watched else None
+            self.agent, request, self.fast_path if operator and not watched else None
         )
         self.session.set_clock(int(time.time()), now)
         self.operator = operator
@@ -118,7 +118,7 @@ class Shell:
             from clawlite.linux.audit.audit import Audit
 
             self.audit = Audit(image, guard.clean)
-        self.kept = Kept(self.agent, now_ms, folder)
+        self.persistence = Persistence(self.agent, now_ms, folder)
         self._carry = self._table()
         self.telemetry = None
         if watched:
@@ -139,11 +139,11 @@ class Shell:
         if image.size_of(PROVIDERS):
             self.agent.prepare = self.reach
         image.workspace = workspace.folder(None, state_folder(image.agent.name), image)
-        self.starting = Starting(self, folder, None if image.agent.isolation else functions)
+        self.startup = Startup(self, folder, None if image.agent.isolation else functions)
         if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
             self.isolate()
         if not operator:
-            self.starting.start()  # a person is told at once of what fails, and mends it
+            self.startup.start()  # a person is told at once of what fails, and mends it
 
     def reach(self):
         """Load what remote providers need: the first turn asks for it, READY does not wait for
@@ -175,7 +175,7 @@ class Shell:
             signals.waker(),
             now_ms,
             self.decided,
-            self.starting.source,
+            self.startup.source,
             image.section(LOCAL),
         )
         self.wire.others = self.handlers.descriptors
@@ -186,7 +186,7 @@ class Shell:
         """Serve until the end; return the exit code.  *first*: a record that has come already."""
         try:
             self.start()
-            self.starting.keep(first)
+            self.startup.keep(first)
         finally:
             self.leave()
         return self.code
@@ -207,14 +207,14 @@ class Shell:
             self.audit.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
-        self.kept.close()
+        self.persistence.close()
         if self.telemetry:
             self.telemetry.close()
 
     def start(self):
         """Go to READY.  What was loaded for it stays: the collector need not look at it again."""
         self.agent.start(now_ms())
-        self.kept.start(self.console is not None)
+        self.persistence.start(self.console is not None)
         if self.console:
             self.console.greet()
         self.settle()
@@ -233,7 +233,7 @@ class Shell:
 
     def step(self):
         """Wait for whatever comes next, and deal with it."""
-        self.starting.flush()  # before anybody hears what came of it
+        self.startup.flush()  # before anybody hears what came of it
         due = self.deadline()
         data = self.wire.wait(
             0 if self.agent.effects else None if due is None else max(0, due - now_ms())
@@ -242,13 +242,13 @@ class Shell:
         if data:
             self._interrupts = 0
             if self.operator:
-                self.straight.feed(data)
+                self.fast_path.feed(data)
             else:
                 self.framer.feed(data)
                 self.take()
         if self.remote:
             self.remote.poll()
-        self.kept.poll()
+        self.persistence.poll()
         if self.channels:
             self.channels.poll()
         if self.notifier:
@@ -399,8 +399,8 @@ class Shell:
             E.RESOLVE: self._resolve,
             E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()),
             E.STORE: self._store,
-            E.KEEP: self.kept.carry_out,
-            E.REMEMBER: self.kept.remember,
+            E.KEEP: self.persistence.carry_out,
+            E.REMEMBER: self.persistence.remember,
             E.EXIT: self._exit,
         }
 
@@ -442,14 +442,14 @@ class Shell:
         self.code = effect[1]
 
     def _run(self, effect: tuple):
-        outcome, now = self.straight.start(*effect[1:])
+        outcome, now = self.fast_path.start(*effect[1:])
         if outcome is not None:
             self.agent.done(effect[1], outcome, now)
 
     def send(self, effect: tuple):
         message = effect[1]
         if self.audit:
-            message = self.starting.heard(message)
+            message = self.startup.heard(message)
         try:
             data = dumps(message).encode()
         # a handler gave what JSON lacks; the caller must still get an answer

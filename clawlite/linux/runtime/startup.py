@@ -23,7 +23,7 @@ from clawlite.linux.tools import user_tools
 _TRACED = 4000  # characters of a traceback in the log: its end
 
 
-class Starting:
+class Startup:
     """The start of one shell's agent, and its ends that were not planned.
 
     shell      ``shell.Shell``, whole
@@ -45,7 +45,7 @@ class Starting:
             from clawlite.linux.tools.world_model import Worlds
 
             image.worlds = Worlds(image)
-        shell.agent.lifecycle.starting = self.start
+        shell.agent.lifecycle.on_start = self.start
         shell.agent.lifecycle.on_failure = self._failed
 
     def start(self):

@@ -28,7 +28,7 @@ from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import image_of
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.memory import Memory
-from clawlite.linux.runtime.persistence import Kept
+from clawlite.linux.runtime.persistence import Persistence
 from clawlite.linux.telemetry.telemetry import Telemetry
 
 ZONE = zoneinfo.ZoneInfo("Europe/Berlin")
@@ -181,7 +181,7 @@ class Week:
         self.agent = Agent(image_of(self.data, "test"), self.ms)
         self.agent.codecs, self.agent.keep_bytes = (loads, dumps), 65536
         self.session, self.waits = Session(self.agent, loads), 0
-        self.kept = Kept(self.agent, lambda: self.ms, "")
+        self.kept = Persistence(self.agent, lambda: self.ms, "")
         self.kept._memory = self.memory = Memory(
             self.agent, self.pipe[1], lambda: self.ms, self.wall_ms
         )

@@ -131,7 +131,7 @@ class Spent:
     is_broken_for_good = True
 
     def __init__(self, folder):
-        self.one = meters.Counted("a", "meters", True)
+        self.one = meters.CounterFile("a", "meters", True)
 
     def put(self, name):
         return self.one.add([(name, 1, 10**15)]) and not self.one._broken

@@ -2,12 +2,12 @@
 
 import os
 
-from clawlite.linux.runtime.meters import Counted
+from clawlite.linux.runtime.meters import CounterFile
 
 
 def test_what_two_count_while_one_cannot_write_is_all_there(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path))
-    one, two = Counted("shed", "meters", True), Counted("shed", "meters", True)
+    one, two = CounterFile("shed", "meters", True), CounterFile("shed", "meters", True)
     assert one.add([["tokens", 1, 1]])
     os.mkdir(tmp_path / "shed/meters.json.new")  # in the way of what is written
     assert one.add([["tokens", 1, 2]]) and one.stored() == {"tokens": [1, 3]}
