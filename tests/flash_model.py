@@ -5,7 +5,7 @@ carry them out elsewhere.
 import base64
 import zlib
 
-from clawlite.host.flash.plan import Contents, Look, digest, newest, plan, record
+from clawlite.host.flash.plan import BoardState, Contents, digest, newest, plan, record
 
 
 class Model:
@@ -14,12 +14,12 @@ class Model:
     def __init__(self):
         self.files, self.folders = {}, set()
 
-    def look(self) -> Look:
+    def look(self) -> BoardState:
         whole = [slot for slot in "ab" if f"/claw-{slot}.cbor" in self.files]
         records = [
             self.files[name] for name in ("/claw.boot", "/claw.boot.new") if name in self.files
         ]
-        return Look(
+        return BoardState(
             {path: digest(data) for path, data in self.files.items()},
             tuple(whole),
             tuple(records),

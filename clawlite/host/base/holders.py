@@ -5,7 +5,7 @@
 import os
 
 
-def openings(path: str) -> int:
+def open_count(path: str) -> int:
     """Return how often *path* is open, in all processes that may be looked into, this one too."""
     return len(_open([path])[path])
 

@@ -16,7 +16,7 @@ from clawlite.host.console.screens import END, KEYS, LEAVE, LINE, open_screen
 from clawlite.host.console.text import PROMPT, PROMPTS, RECORD, TEXT, BoardText
 from clawlite.host.firmware.functions import Tracebacks
 from clawlite.host.serial import ports
-from clawlite.host.serial.serial_line import BAUD, Gone, SerialLine
+from clawlite.host.serial.serial_line import BAUD, PortGone, SerialLine
 
 # a board that is silent so long after the port was opened does not boot just then
 _OPENED_S = 0.5
@@ -139,7 +139,7 @@ class SerialConsole:
                 elif self._line.fd is not None:
                     self._came(self._line.read())
             self._go_on(bool(ready))
-        except Gone as e:
+        except PortGone as e:
             self._note(
                 f"{e.message}; waiting for it to come "
                 f"back{'' if self._screen.is_paced else ' (Ctrl-] leaves)'}"

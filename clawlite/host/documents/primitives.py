@@ -9,7 +9,7 @@ import msgspec
 
 from clawlite.host.base.document import LinePlace, Place
 from clawlite.host.base.problems import Problems, quoted
-from clawlite.host.documents.references import INLINE_ONLY, Raw
+from clawlite.host.documents.references import INLINE_ONLY, RawPrimitive
 from clawlite.host.models import KINDS
 from clawlite.host.models.claw import Envelope
 from clawlite.host.models.common import Metadata
@@ -63,7 +63,7 @@ class Primitive:
         return self.place.where(path)[1]
 
 
-class Raws:
+class DeclaredNames:
     """Names of what the manifest declares, also of documents with mistakes, so that one mistake
     is not reported twice.
     """
@@ -77,7 +77,7 @@ class Raws:
         # (kind, name or "", raw spec, its place), for the references in them
         self.specs = []
 
-    def check(self, raw: Raw, root) -> Primitive:
+    def check(self, raw: RawPrimitive, root) -> Primitive:
         """Return the Primitive in *raw*, or None after its problems have been reported; *root*:
         ``Metadata`` of the Claw, or None.
         """
@@ -121,7 +121,7 @@ class Raws:
     def _report(self, place):
         return lambda path, *args, **named: self.problems.add(place, path, *args, **named)
 
-    def _document(self, raw: Raw) -> tuple:
+    def _document(self, raw: RawPrimitive) -> tuple:
         fields = raw.fields
         convert(fields, Envelope, self._report(raw.place))
         metadata = (
@@ -134,7 +134,7 @@ class Raws:
             return metadata, None
         return metadata, self._spec(raw.kind, spec, raw.place.below("spec"))
 
-    def _inline(self, raw: Raw, root) -> tuple:
+    def _inline(self, raw: RawPrimitive, root) -> tuple:
         fields, word = raw.fields, KINDS[raw.kind][1]
         inner = fields.get("metadata", {})
         if not isinstance(inner, dict):
@@ -178,7 +178,7 @@ class Raws:
                     check(fields[key], self._report(place.below(key)))
         return spec
 
-    def _name(self, raw: Raw, name: str, version: str) -> None:
+    def _name(self, raw: RawPrimitive, name: str, version: str) -> None:
         taken = self.names[raw.kind]
         place, path = (
             (raw.place, ("metadata", "name")) if raw.origin != "inline" else (raw.place, ("name",))

@@ -1,6 +1,6 @@
 """The entries of the root's spec, followed: files, globs, inline primitives, claw:// URIs.
 
-1. Every entry becomes zero or more ``Raw`` documents; what cannot be followed becomes a problem at
+1. Every entry becomes zero or more ``RawPrimitive``; what cannot be followed becomes a problem at
    the entry.
 2. A local URI in a slot declares nothing: it must name a primitive that another entry declares.
 3. Nothing of a primitive's spec is checked here; ``primitives`` does that.
@@ -22,7 +22,7 @@ LISTS = ("providers", "channels", "tools", "skills", "policies", "world_models")
 
 
 @dataclasses.dataclass
-class Raw:
+class RawPrimitive:
     """One primitive before its checks.
 
     fields    the document, or what stands below ``inline:``
@@ -121,7 +121,9 @@ class References:
             if document is None:
                 self.broken.add(kind)
             else:
-                self._found(kind, Raw(kind, document.data, Place(document), place, "file", index))
+                self._found(
+                    kind, RawPrimitive(kind, document.data, Place(document), place, "file", index)
+                )
 
     def _uri(self, kind: str, text: str, place: Place, index: int) -> None:
         try:
@@ -138,7 +140,7 @@ class References:
             self.sources.files[text] = document.source
             self._found(
                 kind,
-                Raw(
+                RawPrimitive(
                     kind,
                     document.data,
                     Place(document),
@@ -153,7 +155,7 @@ class References:
         else:
             self.local.append((kind, uri, place))
 
-    def _found(self, kind: str, raw: Raw) -> None:
+    def _found(self, kind: str, raw: RawPrimitive) -> None:
         """Keep *raw* when its kind fits the slot; else say so, at its ``kind`` line or where the
         root names it.
         """
@@ -200,7 +202,7 @@ class References:
         if not isinstance(fields, dict):
             self._refuse(kind, below, "", "a mapping", shown(fields))
         else:
-            self.raws.append(Raw(kind, fields, below, place, "inline", index))
+            self.raws.append(RawPrimitive(kind, fields, below, place, "inline", index))
 
 
 def _with_version(text: str) -> str:

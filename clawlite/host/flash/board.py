@@ -15,7 +15,7 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.functions import Tracebacks
-from clawlite.host.flash.plan import FOLDERS, RECORD, TOP, Look
+from clawlite.host.flash.plan import FOLDERS, RECORD, TOP, BoardState
 from clawlite.host.serial import ports
 
 _BAUD = 115200
@@ -232,7 +232,7 @@ class Board:
                 self.do(("remove", path), None)
         self._run(f"if _is({folder!r}, 0x4000): os.rmdir({folder!r})")
 
-    def look(self) -> Look:
+    def look(self) -> BoardState:
         """Return what is on the board.  Raises ``BoardFailed``."""
         facts = [
             line.split(" ", 2)
@@ -250,7 +250,7 @@ class Board:
                 f"{' '.join(told('mpy'))}, expected {_MPY}",
                 "put MicroPython 1.23 or later on it",
             )
-        return Look(
+        return BoardState(
             {fact[2]: fact[1] for fact in facts if fact[0] == "file"},
             tuple(told("whole")),
             tuple(bytes.fromhex(text) for text in told("record")),

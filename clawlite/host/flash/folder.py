@@ -9,7 +9,7 @@ import zlib
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
-from clawlite.host.flash.plan import FOLDERS, RECORD, SLOTS, TOP, Look
+from clawlite.host.flash.plan import FOLDERS, RECORD, SLOTS, TOP, BoardState
 
 # bytes after the body of an image, unsigned and signed (core/image/image.py)
 _SEALS = (40, 73)
@@ -33,7 +33,7 @@ class Folder:
     def __exit__(self, *_):
         pass
 
-    def look(self) -> Look:
+    def look(self) -> BoardState:
         """Return what is there.  Raises ``ClawError``."""
         files = {}
         try:
@@ -58,7 +58,7 @@ class Folder:
             ]
         except OSError as e:
             raise _failed(e) from None
-        return Look(
+        return BoardState(
             files,
             tuple(whole),
             tuple(records),

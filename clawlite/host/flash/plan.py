@@ -49,7 +49,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Look:
+class BoardState:
     """What is on the board.
 
     files    {path: SHA-256, hex} of files that a flash may write, in the top folder and in
@@ -138,7 +138,7 @@ def file_list(slot: dict) -> bytes:
     return lines + f"files {len(lines)} {zlib.crc32(lines):08x}\n".encode()
 
 
-def plan(look: Look, want: Contents) -> Plan:
+def plan(look: BoardState, want: Contents) -> Plan:
     """Return what turns *look* into *want* with the list of its slot; no steps when it is so
     already.
     """
@@ -168,7 +168,7 @@ def plan(look: Look, want: Contents) -> Plan:
     return made
 
 
-def _slots(look: Look, known: tuple) -> tuple:
+def _slots(look: BoardState, known: tuple) -> tuple:
     """Return (the slot that boots next, the one to keep: it was READY last, or is the only one);
     None for none.
     """
@@ -181,7 +181,7 @@ def _slots(look: Look, known: tuple) -> tuple:
     return slot, slot if checked and not trials else whole[1]
 
 
-def _slot_steps(look: Look, want: Contents, kept, slot: str) -> list:
+def _slot_steps(look: BoardState, want: Contents, kept, slot: str) -> list:
     """Return the steps that make *slot* what is wanted, its image last; *kept*: another slot, to
     copy from, or None.
     """
@@ -220,7 +220,7 @@ def _slot_steps(look: Look, want: Contents, kept, slot: str) -> list:
 class _Part:
     """Files that belong together.  files: {path: (where the same may lie already, bytes)}"""
 
-    def __init__(self, look: Look, files: dict):
+    def __init__(self, look: BoardState, files: dict):
         self._look = look
         self.files = files
 
@@ -244,7 +244,7 @@ class _Part:
         return steps + renames
 
 
-def _brought(look: Look, source: str, path: str, data: bytes) -> list:
+def _brought(look: BoardState, source: str, path: str, data: bytes) -> list:
     """Return the step that brings *data* to *path*: from *source* on the board, when that is the
     same.
     """
@@ -254,7 +254,7 @@ def _brought(look: Look, source: str, path: str, data: bytes) -> list:
     return [("copy", path, data, source)] if same else [("write", path, data)]
 
 
-def _changes(look: Look, want: Contents, boots) -> list:
+def _changes(look: BoardState, want: Contents, boots) -> list:
     slot = boots or "a"
     files = {
         **want.shared,

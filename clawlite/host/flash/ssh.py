@@ -312,7 +312,7 @@ def plan(look: dict, want: dict) -> Plan:
     """Return what brings *want*, {path: bytes}, into the slot that does not run; no steps when the
     one that runs has it.
 
-    look  as ``ssh_there.There.look`` returns it
+    look  as ``ssh_remote.Remote.look`` returns it
     """
     boots = look["current"] if look["files"].get(look["current"]) else None
     have, slot = look["files"].get(boots, {}), _OTHER[boots]

@@ -32,7 +32,7 @@ def serve(source, target) -> None:
     """Answer requests from *source* on *target*, two binary files, until *source* ends."""
     target.write(GREETING)
     target.flush()
-    there = There(source)
+    there = Remote(source)
     while True:
         line = source.readline()
         if not line.endswith(b"\n"):
@@ -51,7 +51,7 @@ def serve(source, target) -> None:
         target.flush()
 
 
-class There:
+class Remote:
     """What the near end may ask for, a method each."""
 
     def __init__(self, source):

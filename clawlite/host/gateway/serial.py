@@ -16,7 +16,7 @@ from clawlite.core.line.frame import RECORD
 from clawlite.core.line.line import DOWN, UP, Line
 from clawlite.host.gateway.console import Console
 from clawlite.host.serial.line_text import TextBeside
-from clawlite.host.serial.serial_line import BAUD, Gone, SerialLine
+from clawlite.host.serial.serial_line import BAUD, PortGone, SerialLine
 
 _WINDOW, _MAX_RECORD, _BACKLOG = 4096, 65536, 262144
 _AGAIN_S = 30
@@ -120,7 +120,7 @@ class SerialPort:
     def _readable(self) -> None:
         try:
             data = self._serial.read()
-        except Gone as e:
+        except PortGone as e:
             self._gone(e)
             return
         if data:
@@ -140,7 +140,7 @@ class SerialPort:
         if repl != agent:
             self._is_repl = repl > agent
 
-    def _gone(self, e: Gone) -> None:
+    def _gone(self, e: PortGone) -> None:
         self._deaf()
         self._note(f"{e.message}; waiting for it to come back")
         self._settle()
@@ -219,7 +219,7 @@ class SerialPort:
             self._device.pump()
         try:
             self._serial.send(b"" if self._serial.is_full else self._output())
-        except Gone as e:
+        except PortGone as e:
             self._gone(e)
             return
         wants = bool(self._serial.events & select.POLLOUT)
@@ -258,7 +258,7 @@ class SerialPort:
             return True
         try:
             self._serial.send(raw)
-        except Gone as e:
+        except PortGone as e:
             self._gone(e)
             return False
         return True

@@ -11,7 +11,7 @@ come back?
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
 from clawlite.host.base.problems import Problems, did_you_mean, one_of, quoted
-from clawlite.host.documents.primitives import Raws
+from clawlite.host.documents.primitives import DeclaredNames
 from clawlite.host.models import KINDS
 
 EACH = "*"
@@ -94,7 +94,7 @@ def _offer(name: str, kind: str, names: list) -> str:
 class References:
     """Checks every reference once all names are known."""
 
-    def __init__(self, raws: Raws, uris: dict, broken: set, problems: Problems):
+    def __init__(self, raws: DeclaredNames, uris: dict, broken: set, problems: Problems):
         self.raws, self.uris, self.broken, self.problems = raws, uris, broken, problems
         self.edges = {}  # (kind, name) -> [((kind, name), place, path)] of CHAINS
 

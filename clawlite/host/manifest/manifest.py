@@ -12,7 +12,7 @@ import os
 from clawlite.host.base.document import Document, LinePlace, Place
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, shown
 from clawlite.host.documents import registries
-from clawlite.host.documents.primitives import Primitive, Raws
+from clawlite.host.documents.primitives import DeclaredNames, Primitive
 from clawlite.host.documents.references import References
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import cross_references, settings
@@ -192,7 +192,7 @@ class _Loader:
         self.file = file
         self.problems = Problems()
         self.sources = Sources(os.path.dirname(file), allowed)
-        self.raws = Raws(self.problems)
+        self.raws = DeclaredNames(self.problems)
         self.readable = False  # tools.py is Python
 
     def load(self) -> Manifest:

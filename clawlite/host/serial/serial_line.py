@@ -14,7 +14,7 @@ _PIECE = 4096
 _FULL = 65536  # bytes that wait for the board
 
 
-class Gone(ClawError):
+class PortGone(ClawError):
     """The port went away: unplugged, or a reset that made it anew."""
 
     exit_code = 3
@@ -59,7 +59,7 @@ class SerialLine:
         return select.POLLIN | (select.POLLOUT if self._waiting else 0)
 
     def read(self) -> bytes:
-        """Return what has come, b"" for nothing.  Raises ``Gone``."""
+        """Return what has come, b"" for nothing.  Raises ``PortGone``."""
         try:
             data = os.read(self.fd, _PIECE)
         except BlockingIOError:
@@ -71,12 +71,12 @@ class SerialLine:
         return data
 
     def send(self, data: bytes):
-        """Queue *data*; what fits goes at once.  Raises ``Gone``."""
+        """Queue *data*; what fits goes at once.  Raises ``PortGone``."""
         self._waiting += data
         self.flush()
 
     def flush(self):
-        """Write what the port takes now.  Raises ``Gone``."""
+        """Write what the port takes now.  Raises ``PortGone``."""
         try:
             self._waiting = self._waiting[os.write(self.fd, self._waiting[:_PIECE]) :]
         except BlockingIOError:
@@ -88,7 +88,7 @@ class SerialLine:
         """Write *data* as far as it goes: a farewell."""
         try:
             self.send(data)
-        except Gone:
+        except PortGone:
             pass
 
     @property
@@ -118,7 +118,7 @@ class SerialLine:
                 pass
             self._port = None
 
-    def _lost(self) -> Gone:
+    def _lost(self) -> PortGone:
         self.close()
         self._waiting = b""
-        return Gone(f"{self.path} went away")
+        return PortGone(f"{self.path} went away")

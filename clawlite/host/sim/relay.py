@@ -23,7 +23,7 @@ import termios
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.base.holders import openings
+from clawlite.host.base.holders import open_count
 from clawlite.host.fit.stack import FUNCTIONS
 
 _PIECE = 4096
@@ -241,7 +241,7 @@ class Relay:
             self._stuck = self._stuck or now
             if now - self._stuck > _PATIENCE_S:
                 self._stuck = now
-                if openings(os.ttyname(self._slave)) < 2:
+                if open_count(os.ttyname(self._slave)) < 2:
                     self._alone_until = now + _PATIENCE_S
 
     # -- from the client to the board

@@ -25,7 +25,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.flash import board as flash_board
 from clawlite.host.flash import flash
 from clawlite.host.flash.folder import Folder, is_whole
-from clawlite.host.flash.plan import Contents, Look, digest, file_list, newest, plan, record
+from clawlite.host.flash.plan import BoardState, Contents, digest, file_list, newest, plan, record
 from clawlite.host.sim.sim import Sim
 
 pytestmark = needs_mpy_cross
@@ -111,9 +111,9 @@ def ready_record(slot: str, counter: int, trials: int = 0) -> bytes:
     return data + zlib.crc32(data).to_bytes(4, "big")
 
 
-def looked(record: bytes, whole=("a", "b")) -> Look:
+def looked(record: bytes, whole=("a", "b")) -> BoardState:
     files = {f"/claw-{slot}.cbor": digest(slot.encode()) for slot in whole}
-    return Look(files, whole, (record,) if record else ())
+    return BoardState(files, whole, (record,) if record else ())
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_main_of_somebody_and_no_room_are_refused_before_anything_is_written(
     want, tmp_path, monkeypatch
 ):
     target = Folder(str(tmp_path))
-    monkeypatch.setattr(Folder, "look", lambda self: Look({}, free=65536))
+    monkeypatch.setattr(Folder, "look", lambda self: BoardState({}, free=65536))
     with pytest.raises(ClawError, match="bytes of room are wanted, 65536 are free"):
         flash.prepare(target, want)
     monkeypatch.undo()
