@@ -21,7 +21,7 @@ from clawlite.core.image.scan_config import (
     PATTERN,
     STOP,
     WARN,
-    Guards,
+    ScanConfig,
 )
 from clawlite.core.image.image import GUARD
 
@@ -44,7 +44,7 @@ class Guard:
     """
 
     def __init__(self, image, roomy: bool = True):
-        guards = Guards(image.section(GUARD))
+        guards = ScanConfig(image.section(GUARD))
         self._leaks, self._checks, self.audit, self.references = (
             guards.leaks,
             guards.checks,

@@ -3,7 +3,7 @@
 _HELD = 32768  # characters of a key that are waited for
 
 
-class Held:
+class RedactStream:
     """What waits to be shown.
 
     clean  function(text) -> text without secrets

@@ -6,7 +6,7 @@ again for no other."""
 
 from clawlite.core.base.effect import WRITE
 from clawlite.scan.guard import Guard
-from clawlite.scan.redact_stream import Held
+from clawlite.scan.redact_stream import RedactStream
 
 _HELD = 4096  # characters of a key that are waited for
 
@@ -24,7 +24,7 @@ class Guarding:
         self._device = device
         self._folder = folder
         self.guard.alive = self._alive
-        self._held = Held(self.guard.text, _HELD)
+        self._held = RedactStream(self.guard.text, _HELD)
         self.guard.secrets = self._secrets
 
     def shown(self, kind: int, text: str) -> str:

@@ -2,7 +2,7 @@
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, WRITE
 from clawlite.core.base.errors import ProviderError
-from clawlite.core.providers.gateway import Distant
+from clawlite.core.providers.gateway import GatewayProvider
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
@@ -16,7 +16,7 @@ def ask(events, meter=None, keep=2048, most=None):
     """Return (the reply or the error, effects) of a request whose gateway sends *events*."""
     history = History(100)
     history.begin(Message("user", "hello"))
-    asked = Distant("model", loads, keep).ask(history, meter, most)
+    asked = GatewayProvider("model", loads, keep).ask(history, meter, most)
     effects, value = [], None
     try:
         while True:

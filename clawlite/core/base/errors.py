@@ -14,7 +14,7 @@
     |  +- ApprovalDenied   -32013
     +- ToolTimeout         -32014  it ran, was ended, and did not finish
     +- ProviderError       -32020  it could not be asked, or gave no answer
-    |  +- Passing          -32020  and may give one if it is asked again
+    |  +- TransientError   -32020  and may give one if it is asked again
     |  +- QuotaExceeded    -32021  a limit forbids the request
     +- StoreError          -32030  the memory behind a store cannot be reached or written
     |  +- QueryFailed      -32031  it is there, and the question failed
@@ -121,7 +121,7 @@ class ProviderError(ClawError):
     never = False
 
 
-class Passing(ProviderError):
+class TransientError(ProviderError):
     """A failure that another attempt may not meet.  ``wait_ms``: what the provider asked for, or
     None.
     """

@@ -11,7 +11,7 @@ ORDERS, DATA, UNCLEAR = 0, 1, 2  # what a model says of a text
 _MANY = 1 << 32
 
 
-class Guards:
+class ScanConfig:
     """The section GUARD.
 
     injection   [STOP | MARK | NOTE, number of an automaton, [[letter, words], ...], literals,

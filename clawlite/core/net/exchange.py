@@ -5,7 +5,7 @@ exchange closes its connection first.
 """
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE
-from clawlite.core.base.errors import Passing, ProviderError
+from clawlite.core.base.errors import TransientError, ProviderError
 from clawlite.core.net.http1 import Response, request
 
 CONNECT_MS = 10000
@@ -45,7 +45,7 @@ def exchange(where: tuple, parts: list, most: int, begin, first_ms: int = SILENC
     first_ms  for the first byte
     left   function() -> milliseconds until the answer must be whole, or None: that takes as long as
            it takes
-    Raises ``ProviderError``, ``Passing`` for what another attempt may not meet.
+    Raises ``ProviderError``, ``TransientError`` for what another attempt may not meet.
     """
     yield (OPEN, "https" if where[0] else "http", where[1], where[2], parts, CONNECT_MS)
     parts = None  # sent: while an answer comes, a board needs their room
@@ -68,7 +68,7 @@ def _received(outcome: tuple, most: int, begin, left):
     while True:
         done, data = outcome
         if not done:
-            raise (ProviderError if data.message.startswith("certificate") else Passing)(
+            raise (ProviderError if data.message.startswith("certificate") else TransientError)(
                 data.message
             )
         if data:
@@ -112,7 +112,7 @@ def _received(outcome: tuple, most: int, begin, left):
                 return status, headers, bytes(body)
             event = _event(response, data)
         if not data:
-            raise Passing("the connection was closed before the answer was whole")
+            raise TransientError("the connection was closed before the answer was whole")
         outcome = yield (RECEIVE, min(SILENCE_MS, left()) if left else SILENCE_MS)
 
 
@@ -122,12 +122,12 @@ def _event(response, data):
     except ProviderError as e:
         if data:
             raise
-        raise Passing(e.message)  # cut off: another attempt may not be
+        raise TransientError(e.message)  # cut off: another attempt may not be
 
 
 def refused(status: int, headers: dict, message: str, now_s):
-    """Return the error for an answer that is no 200; ``Passing`` says how long Retry-After asks to
-    wait.
+    """Return the error for an answer that is no 200; a ``TransientError`` says how long Retry-After
+    asks to wait.
 
     now_s  seconds since 1970, or None while the clock is unset
     """
@@ -141,7 +141,7 @@ def refused(status: int, headers: dict, message: str, now_s):
         message = "HTTP %d, with a compressed reason (%s)" % (status, encoding[:40])
     if status not in PASSING:
         return ProviderError(message)
-    e = Passing(message)
+    e = TransientError(message)
     after = headers.get("retry-after", "")
     if after.isdigit():
         e.wait_ms = int(after[:9]) * 1000

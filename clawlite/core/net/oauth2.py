@@ -37,7 +37,7 @@ def token(row: list, secret: str, codec, meter):
 
     secret  of the client (RFC 6749, 2.3.1: it goes into the Authorization header, percent-encoded)
     codec   reads JSON and errors; meter tells the time
-    Raises ``ProviderError``, ``Passing``; the secret is in none.
+    Raises ``ProviderError``, ``TransientError``; the secret is in none.
     """
     where = (row[0], row[1], row[2], row[3])
     body = ("grant_type=client_credentials" + ("&scope=" + row[5] if row[5] else "")).encode()

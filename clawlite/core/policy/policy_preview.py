@@ -13,7 +13,7 @@ _WORDS = {
 }
 
 
-def outlook(image, tool) -> str:
+def preview(image, tool) -> str:
     """Return e.g. ``allowed (rule read)`` or ``depends: within /workspace allowed (rule ws),
     else denied``.
     """

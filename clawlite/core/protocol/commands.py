@@ -109,12 +109,12 @@ def _near(word: str, agent) -> str:
 
 
 def _tools(image) -> list:
-    from clawlite.core.policy.policy_preview import outlook
+    from clawlite.core.policy.policy_preview import preview
 
     said = []
     for name in image.names:
         tool = image.tool(name)
-        said.append("%-20s %s\n  %s" % (name, outlook(image, tool), image.prose(tool.about)))
+        said.append("%-20s %s\n  %s" % (name, preview(image, tool), image.prose(tool.about)))
     return said or ["This agent has no tools."]
 
 

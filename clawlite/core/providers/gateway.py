@@ -15,7 +15,7 @@ _METERS = (".day", ".cost")  # DAY_TOKENS, DAY_COST of ledger.py, whose code not
 SILENCE_MS = 150000
 
 
-class Distant:
+class GatewayProvider:
     """One provider of the image, as the device sees it.
 
     name   str, which of the image's it is

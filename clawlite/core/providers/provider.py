@@ -9,7 +9,7 @@
 """
 
 from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, WRITE
-from clawlite.core.base.errors import Passing, ProviderError, QuotaExceeded
+from clawlite.core.base.errors import TransientError, ProviderError, QuotaExceeded
 from clawlite.core.net.exchange import exchange, head, refused, without
 from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.turns.turn import Reply
@@ -130,7 +130,7 @@ class Provider:
 
         As ``Retry-After`` asks, or as declared and up to a quarter more, so that many do not come
         at once."""
-        if not isinstance(e, Passing) or attempt >= self.max_attempts:
+        if not isinstance(e, TransientError) or attempt >= self.max_attempts:
             return None
         if e.wait_ms is not None:
             return e.wait_ms if e.wait_ms <= MAX_WAIT_MS else None
@@ -373,4 +373,4 @@ class _Incoming:
         try:
             self.answer = self.stream.at_end()
         except ProviderError as e:
-            raise (Passing if self.stream.answer.stop is None else ProviderError)(e.message)
+            raise (TransientError if self.stream.answer.stop is None else ProviderError)(e.message)

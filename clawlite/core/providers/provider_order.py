@@ -130,10 +130,10 @@ def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
 
         return "replay", Replay(image.section(REPLAY))
     if is_behind:
-        from clawlite.core.providers.gateway import Distant
+        from clawlite.core.providers.gateway import GatewayProvider
 
         name = image.provider(number - 2)[0]
-        return name, Distant(name, codecs[0], keep)
+        return name, GatewayProvider(name, codecs[0], keep)
     from clawlite.core.providers.provider import Provider
 
     provider = Provider(

@@ -10,7 +10,7 @@ of both.
 4. Bounds: 262,144 bytes of text in an answer, 16 calls, 65,536 bytes of arguments in each.
 """
 
-from clawlite.core.base.errors import ParseError, Passing, ProviderError
+from clawlite.core.base.errors import ParseError, TransientError, ProviderError
 from clawlite.core.net.sse import Events
 from clawlite.core.base.text import decode_utf8
 
@@ -104,7 +104,7 @@ class Codec:
         error = obj.get("error")
         if error:
             kind = error.get("type") or error.get("code") if isinstance(error, dict) else None
-            raise (Passing if kind in _PASSING else ProviderError)(
+            raise (TransientError if kind in _PASSING else ProviderError)(
                 "the provider reported: " + (_line(_said(obj)) or "an error without words")
             )
         return obj

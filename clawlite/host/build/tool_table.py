@@ -14,7 +14,7 @@ from clawlite.core.image import profile as P
 from clawlite.core.image.defaults import sentence, undeclared
 from clawlite.core.image.image import OBSERVER, SUPERVISED
 from clawlite.core.policy.policy import ALLOW, APPROVE, DENY
-from clawlite.core.policy.policy_preview import outlook
+from clawlite.core.policy.policy_preview import preview
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.documents import registry
 from clawlite.host.image import inspection
@@ -82,7 +82,7 @@ def _row(image, tool, profile, schemas: dict) -> dict:
         "max_output_bytes": tool.max_output,
         "decision": decision,
         "rule": rule,
-        "policy": outlook(image, tool),
+        "policy": preview(image, tool),
     }
 
 

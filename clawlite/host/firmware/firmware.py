@@ -112,7 +112,7 @@ RARE = {
     },
     "denials": {
         "errors": "Denied SandboxDenied PolicyDenied ApprovalTimeout ApprovalDenied "
-        "ToolTimeout ProviderError Passing QuotaExceeded"
+        "ToolTimeout ProviderError TransientError QuotaExceeded"
     },
     "damage": {
         "image": "_cut _outside",

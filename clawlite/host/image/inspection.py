@@ -3,11 +3,11 @@
 from clawlite.core.base.errors import ImageError
 from clawlite.core.image import header, image_signature, memories
 from clawlite.core.image import image as layout
-from clawlite.core.image.scan_config import Guards
+from clawlite.core.image.scan_config import ScanConfig
 from clawlite.core.image.skill import PREFIX, SHAPE, Skill
 from clawlite.core.image.skill import skills as core_skills
 from clawlite.core.policy.policy import ACTIONS
-from clawlite.core.policy.policy_preview import condition, outlook
+from clawlite.core.policy.policy_preview import condition, preview
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES
 
 DEFAULT_SIZE_MB = 64  # of an audit, as linux/audit/audit.py has it
@@ -107,7 +107,7 @@ def _rows(image) -> int:
 
 def _audit(image) -> dict | None:
     """Return what is kept of calls, or None; "max_size_mb" is of agents on Linux, 0: no bound."""
-    found = Guards(image.section(layout.GUARD)).audit if image.size_of(layout.GUARD) else None
+    found = ScanConfig(image.section(layout.GUARD)).audit if image.size_of(layout.GUARD) else None
     if found is None:
         return None
     return {
@@ -142,7 +142,7 @@ def _tool(image, name: str) -> dict:
         "max_attempts": tool.retry[0] if tool.retry else 1,
         "handler": HANDLERS[tool.handler[0]] + tool.handler[1],
         "record_bytes": image.row(name)[2],
-        "policy": outlook(image, tool),
+        "policy": preview(image, tool),
     }
 
 

@@ -7,7 +7,7 @@ import os
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import printable
 from clawlite.core.image.image import GUARD
-from clawlite.core.image.scan_config import Guards
+from clawlite.core.image.scan_config import ScanConfig
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.audit.chain import Head, verify
@@ -113,7 +113,7 @@ def opened(image) -> tuple:
     none.
     """
     record = image.section(GUARD)
-    audit = Guards(record).audit if record else None
+    audit = ScanConfig(record).audit if record else None
     if audit is None:
         raise ClawError(
             "%s keeps no audit" % image.agent.name, "add audit: { destination: file } to a policy"
@@ -182,7 +182,7 @@ def _copies(image, folder: str) -> dict:
     """Return {"sent_to", "sent"}: who gets copies, and the last record that was taken; {} when
     nobody does.
     """
-    target = Guards(image.section(GUARD)).audit[5]
+    target = ScanConfig(image.section(GUARD)).audit[5]
     if target is None:
         return {}
     from clawlite.linux.audit.forwarding import marked

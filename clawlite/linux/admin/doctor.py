@@ -10,7 +10,7 @@ import os
 import sys
 
 from clawlite.linux.admin.commands import failed
-from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG, Here
+from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.io.jsontext import dumps
 
 USAGE = "usage: clawlite doctor [--port PORT] [--json]"
@@ -36,7 +36,7 @@ def main(args: list) -> int:
             port = word[7:]
         else:
             return failed("unexpected %s\n%s" % (word, USAGE))
-    rows = examine(Here(port=port))
+    rows = examine(Machine(port=port))
     print(
         dumps([dict(zip(("check", "state", "what", "mend", "found"), row)) for row in rows])
         if as_json
@@ -45,7 +45,7 @@ def main(args: list) -> int:
     return 1 if any(row[1] == WRONG for row in rows) else 0
 
 
-def examine(here: Here) -> list:
+def examine(here: Machine) -> list:
     """Return the rows of all checks."""
     from clawlite.linux.admin import doctor_agent, doctor_machine, doctor_ports
 

@@ -6,7 +6,7 @@ import time
 OK, WRONG, NOTE, NONE = "ok", "wrong", "note", "none"
 
 
-class Here:
+class Machine:
     """The machine that is looked at.
 
     root     the folder that its file system begins in

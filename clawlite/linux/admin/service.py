@@ -371,7 +371,7 @@ def status(name, options: dict) -> list:
 # -- talk
 
 
-def doors(name: str) -> list:
+def socket_paths(name: str) -> list:
     """Return the paths at which the socket of the agent *name* may be: the user's own, then the
     system's.
     """
@@ -388,7 +388,7 @@ def talk(name: str, paths=None) -> int:
 
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     error = None
-    for path in paths or doors(name):
+    for path in paths or socket_paths(name):
         try:
             line.connect(path)
             break

@@ -12,7 +12,7 @@ from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import PERSON
 from clawlite.core.turns.turn import turn
 from clawlite.linux.channels.access import ADMIN, OPEN, PAIRING, VIEWER, Access
-from clawlite.linux.channels.channel_turn import Heard, barred, calling, heard
+from clawlite.linux.channels.channel_turn import TurnOutput, calling, heard, refusal_for
 from clawlite.linux.channels.overlap import QUEUE, Overlap
 from clawlite.linux.channels.state import State
 
@@ -266,7 +266,7 @@ class Channel:
     def _begin(self, key, job: tuple):
         agent, (role, actor, text, _) = self.agent, job
         caller = "%s/%s" % (self.name, actor) if actor else self.name
-        into, number, done = Heard(), None, []
+        into, number, done = TurnOutput(), None, []
 
         def ended(value, error, now_ms):
             done.append(True)
@@ -299,7 +299,7 @@ class Channel:
         Raises ``ClawError``.
         """
         agent = self.agent
-        chain, run = agent.chain(), barred(caller) if role == VIEWER else calling(caller)
+        chain, run = agent.chain(), refusal_for(caller) if role == VIEWER else calling(caller)
         if text.startswith("/") and agent.image.size_of(SKILLS):
             from clawlite.core.agent.skillturn import begin, typed
 
@@ -321,7 +321,7 @@ class Channel:
         self._talks[actor] = history
         return history
 
-    def _ended(self, job: tuple, into: Heard, error):
+    def _ended(self, job: tuple, into: TurnOutput, error):
         text = into.text()
         if error:
             said = (

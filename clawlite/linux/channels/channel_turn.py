@@ -11,7 +11,7 @@ ACTS = (RUN, OPEN, ASK)
 MAX_ANSWER = 262144  # characters of what a turn says
 
 
-class Heard:
+class TurnOutput:
     """What one turn has said so far."""
 
     def __init__(self):
@@ -47,7 +47,7 @@ class Heard:
         return "".join(self._said).strip()
 
 
-def heard(work, caller: str, into: Heard, begins=None):
+def heard(work, caller: str, into: TurnOutput, begins=None):
     """A generator of effects: *work* without what it says, which goes to *into*; who asks for an
     approval stands in it.
 
@@ -85,7 +85,7 @@ def calling(caller: str):
     return lambda image, name, arguments, _, *more: call(image, name, arguments, caller, *more)
 
 
-def barred(caller: str):
+def refusal_for(caller: str):
     """Return what refuses the calls of a turn: those of a viewer (CKP 0.2.0, 5.3 "Roles")."""
 
     def run(image, name, arguments, _, *more):

@@ -30,7 +30,7 @@ _PAUSES_MS = (1000, 2000, 5000, 15000, 60000)
 _TRIES = 4
 
 
-class Asked:
+class PendingRequest:
     """One request under way: its method, its parameters, and what has come of the answer."""
 
     def __init__(self, method: str, params: dict, due_ms: int, tries: int = 0):
@@ -58,7 +58,7 @@ class Telegram:
             channel.agent.image.guard.learn(token)
         self._path = "%s/bot%s/" % (path, token)
         self._connections = Connections(channel.wake)
-        self._under_way = {}  # key -> Asked
+        self._under_way = {}  # key -> PendingRequest
         self._last = 0
         self._out = deque()  # (parameters, how often it was sent) of messages to be sent
         self._seen = deque(maxlen=MAX_WAITING)  # parameters of reactions to be sent
@@ -165,13 +165,13 @@ class Telegram:
             "POST", self._path + method, named, [("Content-Type", "application/json")], len(body)
         )
         self._last += 1
-        self._under_way[self._last] = Asked(
+        self._under_way[self._last] = PendingRequest(
             method, params, self._channel.now_ms() + SILENCE_MS, tries
         )
         self._connections.open(self._last, scheme, host, port, [head, body], CONNECT_MS)
 
     @staticmethod
-    def _received(asked: Asked, kind: str, data):
+    def _received(asked: PendingRequest, kind: str, data):
         """Take what a connection brought; return True when the answer is whole.  Raises
         ``ProviderError``.
         """
@@ -194,7 +194,7 @@ class Telegram:
             event = asked.response.next_event()
         return False
 
-    def _answered(self, asked: Asked, error):
+    def _answered(self, asked: PendingRequest, error):
         now, said = self._channel.now_ms(), None
         if error is None:
             try:
@@ -233,7 +233,7 @@ class Telegram:
                     "dropped", actor=str(asked.params["chat_id"]), reason=error.message
                 )
 
-    def _again(self, asked: Asked):
+    def _again(self, asked: PendingRequest):
         """Send it once more, before all others, when the pause is over."""
         if not asked.status:  # it may have arrived: twice is worse than not at all
             self._channel.log(

@@ -8,7 +8,7 @@ from clawlite.core.base.printable import printable
 from clawlite.linux.io.stdio import MAX_LINE, now_ms
 
 
-class People:
+class ConsoleView:
     """One person.
 
     shell  ``shell.Shell``: its screen and framer change when the first prompt is shown on a
@@ -21,7 +21,7 @@ class People:
         self._asked = None  # the task whose question was put last
         # text of an answer that is not whole, where it waits for that
         self.waits = None
-        self._held = None  # held.Held, where secrets are looked for
+        self._held = None  # redact_stream.RedactStream, where secrets are looked for
         self.thinking = None  # thinking.Thinking, once a model was asked
         # repetition.Repetition of the answer to that request
         self._repetition = self._request = None
@@ -107,9 +107,9 @@ class People:
         guard = self._shell.agent.image.guard
         if guard is not None:
             if self._held is None:
-                from clawlite.scan.redact_stream import Held
+                from clawlite.scan.redact_stream import RedactStream
 
-                self._held = Held(guard.text)
+                self._held = RedactStream(guard.text)
             text = self._held.write(text)
         if text:
             self._make_room()

@@ -101,10 +101,10 @@ class Shell:
         self.console = self.people = self.channels = None
         if not operator:
             from clawlite.core.protocol.console import Console
-            from clawlite.linux.console.console_view import People
+            from clawlite.linux.console.console_view import ConsoleView
 
             self.console = Console(self.agent, not self.terminal)
-            self.people = People(self)
+            self.people = ConsoleView(self)
         if image.size_of(GUARD):
             from clawlite.linux.tools.scan_support import guard_of
 
@@ -162,12 +162,12 @@ class Shell:
     def isolate(self):
         """Load what runs tools elsewhere than in this process."""
         from clawlite.core.image.profile import profile_of
-        from clawlite.linux.tools.dispatch import Work
+        from clawlite.linux.tools.dispatch import Dispatcher
 
         image = self.agent.image
         profile = profile_of(image)
         image.workspace = workspace.folder(profile, state_folder(image.agent.name), image)
-        self.handlers = Work(
+        self.handlers = Dispatcher(
             self.handlers,
             image,
             profile,

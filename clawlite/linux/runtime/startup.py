@@ -42,9 +42,9 @@ class Startup:
         self._needs_mqtt = "mqtt" in image.requires
         self._remembers = image.size_of(MEMORY) > 0
         if image.size_of(WORLDS):
-            from clawlite.linux.tools.world_model import Worlds
+            from clawlite.linux.tools.world_model import WorldModels
 
-            image.worlds = Worlds(image)
+            image.worlds = WorldModels(image)
         shell.agent.lifecycle.on_start = self.start
         shell.agent.lifecycle.on_failure = self._failed
 

@@ -36,7 +36,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import now_ms as clock
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox import spawn
-from clawlite.linux.sandbox.plan_cache import Planned
+from clawlite.linux.sandbox.plan_cache import PlanCache
 
 MAX_CALLS = 16
 MAX_QUEUE = 64  # calls that wait for one of those to end; each holds its arguments
@@ -112,7 +112,7 @@ class Engine:
         self._hidden = [os.path.realpath(path) for path in hidden]
         self._proxy = proxy
         self._uid = uid if os.geteuid() == 0 else None
-        self._plans = Planned(workspace, self._hidden, relaxed)
+        self._plans = PlanCache(workspace, self._hidden, relaxed)
         self._modules, self._bubblewrap = list(modules), bubblewrap
         self._calls = {}  # number -> _Call
         # (number, profile, job, ms that it may take or None) of those that wait, the oldest first

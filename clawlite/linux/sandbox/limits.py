@@ -141,15 +141,16 @@ def is_there(pid: str) -> bool:
     return True
 
 
-def tasks_of(uid: int, strangers=frozenset()) -> int:
+def tasks_of(uid: int, other_users_pids=frozenset()) -> int:
     """Return how many tasks (threads too) *uid* has now, as /proc shows them.
 
-    strangers  names of pids that are known to be of other users (``strangers``), to be passed by
+    strangers  names of pids that are known to be of other users (``other_users_pids``): they are
+               passed over
     """
     return sum(
         _tasks("/proc/" + name, uid)
         for name in os.listdir("/proc")
-        if name.isdigit() and name not in strangers
+        if name.isdigit() and name not in other_users_pids
     )
 
 
@@ -165,7 +166,7 @@ def tasks_below(top: int, uid: int, proc: str) -> int:
     return count
 
 
-def strangers(uid: int) -> frozenset:
+def other_users_pids(uid: int) -> frozenset:
     """Return the names of pids of other users.  Looked up before a call comes: a pid that
     changes hands since makes the limit stricter.
     """

@@ -89,7 +89,7 @@ def writable(plan: dict) -> list:
     )
 
 
-class Held:
+class MemoryAccount:
     """The memory of one call's tree.  To be made before the tree can grow; raises ``Refused``."""
 
     def __init__(self, plan: dict):

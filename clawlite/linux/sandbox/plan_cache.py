@@ -13,7 +13,7 @@ from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox import spawn
 
 
-class Planned:
+class PlanCache:
     """*workspace*, *hidden*, *relaxed*: see ``plan.make``."""
 
     def __init__(self, workspace: str, hidden: list, relaxed):

@@ -76,7 +76,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
         table = mounts.Table("/new" + mounts.TABLE, namespaces.OLD)
     else:
         table = mounts.Table()
-        found = dict(found, strangers=limits.strangers(os.getuid() if uid is None else uid))
+        found = dict(found, strangers=limits.other_users_pids(os.getuid() if uid is None else uid))
     table.look()  # while there is time
     data, extra, _, _ = ours.recvmsg(1, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
     # the child needs the old root until it is ready
@@ -134,7 +134,7 @@ def _run(
             _hide(plan, found["cgroup"])
             _deny(plan, table)
             _build(plan, agent, secretfiles.values_of(job_fd) if plan["gives_files"] else {})
-            kept = memory_accounting.Held(plan) if limits.is_watched(plan) else None
+            kept = memory_accounting.MemoryAccount(plan) if limits.is_watched(plan) else None
         except OSError as e:
             raise Refused(
                 "%s: %s" % (e.filename or "the sandbox", e.strerror),

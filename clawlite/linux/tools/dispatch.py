@@ -38,7 +38,7 @@ _LOCAL = (
 )
 
 
-class Work:
+class Dispatcher:
     """What runs, of one agent.
 
     handlers  ``handlers.Handlers``, what runs in this process

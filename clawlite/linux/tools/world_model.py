@@ -78,7 +78,7 @@ class Model:
         ) = row
 
 
-class Worlds:
+class WorldModels:
     """The world models of an image, by the skills that name them."""
 
     def __init__(self, image):

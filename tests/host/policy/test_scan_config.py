@@ -15,7 +15,7 @@ from clawlite.core.image.scan_config import (
     REDACT,
     STOP,
     WARN,
-    Guards,
+    ScanConfig,
 )
 from clawlite.host.policy import scan_config
 from clawlite.host.policy.scan_config import KINDS
@@ -65,7 +65,7 @@ def compiled(*policies, secrets=None):
     manifest = Manifest(*policies, secrets=secrets)
     record = scan_config.section(manifest, Pool())
     assert not manifest.problems
-    return record and Guards(record)
+    return record and ScanConfig(record)
 
 
 @pytest.mark.parametrize(

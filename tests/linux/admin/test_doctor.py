@@ -14,7 +14,7 @@ import pytest
 from agents import ROOT, clawlite, environment, linux, without_root_rights
 
 from clawlite.linux.admin import doctor, doctor_agent, doctor_machine, doctor_ports
-from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG, Here
+from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.files.files import state_folder
 
 NOW = 1780000000
@@ -25,7 +25,7 @@ SOMEBODY = 12345  # a user id and a group id of nobody here
 def here(tmp_path):
     """Return a machine in a folder, with a home and nothing else."""
     (tmp_path / "home").mkdir()
-    return Here(
+    return Machine(
         str(tmp_path),
         proc="/proc",
         environ={"HOME": str(tmp_path / "home"), "USER": "ada"},
@@ -91,10 +91,12 @@ def test_a_python_without_the_packages_says_which():
 
 def test_a_clock_that_is_not_set(here, tmp_path):
     assert only(doctor_machine.clock(here), OK)
-    what, mend = only(doctor_machine.clock(Here(str(tmp_path), now_s=0)), WRONG)
+    what, mend = only(doctor_machine.clock(Machine(str(tmp_path), now_s=0)), WRONG)
     assert "it says 1970-01-01" in what and mend == "sudo timedatectl set-ntp true"
-    assert only(doctor_machine.clock(Here(str(tmp_path), now_s=doctor_machine.EARLIEST - 1)), WRONG)
-    assert only(doctor_machine.clock(Here(str(tmp_path), now_s=doctor_machine.EARLIEST)), OK)
+    assert only(
+        doctor_machine.clock(Machine(str(tmp_path), now_s=doctor_machine.EARLIEST - 1)), WRONG
+    )
+    assert only(doctor_machine.clock(Machine(str(tmp_path), now_s=doctor_machine.EARLIEST)), OK)
     os.makedirs(here.path("/run/systemd/timesync"))
     assert "no time server" in only(doctor_machine.clock(here), WRONG)[0]
     put(here, "/run/systemd/timesync/synchronized")
@@ -102,7 +104,7 @@ def test_a_clock_that_is_not_set(here, tmp_path):
 
 
 def test_buses_of_a_pi(tmp_path):
-    here = Here(str(tmp_path))
+    here = Machine(str(tmp_path))
     assert only(doctor_machine.buses(here), NONE)
     put(here, "/proc/device-tree/model", "Raspberry Pi Zero W Rev 1.1\0")
     put(here, "/dev/i2c-1")
@@ -118,7 +120,7 @@ def test_buses_of_a_pi(tmp_path):
 
 
 def test_pins_of_a_pi(tmp_path):
-    here = Here(str(tmp_path), uid=1000, gids={1000})
+    here = Machine(str(tmp_path), uid=1000, gids={1000})
     assert only(doctor_machine.pins(here), NONE)
     put(here, "/proc/device-tree/model", "Raspberry Pi 5 Model B Rev 1.0\0")
     assert only(doctor_machine.pins(here), WRONG)
@@ -126,7 +128,7 @@ def test_pins_of_a_pi(tmp_path):
     chip = here.path("/dev/gpiochip0")
     os.chmod(chip, 0o660)
     ((_, state, what, mend),) = doctor_machine.pins(
-        Here(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids=set())
+        Machine(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids=set())
     )
     assert (
         state == WRONG
@@ -134,11 +136,11 @@ def test_pins_of_a_pi(tmp_path):
         and mend.startswith("sudo usermod -aG gpio")
     )
     ((_, state, what, _),) = doctor_machine.pins(
-        Here(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids={os.stat(chip).st_gid})
+        Machine(str(tmp_path), uid=os.stat(chip).st_uid + 1, gids={os.stat(chip).st_gid})
     )
     assert state == OK and "PWM is off" in what
     os.makedirs(here.path("/sys/class/pwm/pwmchip0"))
-    assert "PWM is on" in doctor_machine.pins(Here(str(tmp_path), uid=0))[0][2]
+    assert "PWM is on" in doctor_machine.pins(Machine(str(tmp_path), uid=0))[0][2]
 
 
 def test_what_the_kernel_gives_the_sandbox(here):
@@ -202,9 +204,9 @@ def test_a_machine_without_a_table_of_system_calls_wants_another_python(monkeypa
 # -- ports
 
 
-def other(here, **more) -> Here:
+def other(here, **more) -> Machine:
     """Return the same machine for somebody who owns nothing on it."""
-    return Here(
+    return Machine(
         here.root, here.proc, uid=SOMEBODY, gids={SOMEBODY}, environ=here.environ, now_s=NOW, **more
     )
 
@@ -214,7 +216,7 @@ def test_a_port_that_is_free_or_not_there(here):
     path = put(here, "/dev/ttyACM0", mode=0o660)
     put(here, "/dev/ttyS0")
     assert only(doctor_ports.ports(here), OK)[0] == f"{path} is free"
-    asked = Here(here.root, here.proc, port="/dev/ttyACM9", environ=here.environ)
+    asked = Machine(here.root, here.proc, port="/dev/ttyACM9", environ=here.environ)
     assert "does not exist" in only(doctor_ports.ports(asked), WRONG)[0]
 
 
@@ -228,7 +230,7 @@ def test_a_group_to_join(here):
     assert "is for the group dialout" in what and mend == "sudo usermod -a -G dialout ada"
     put(here, "/etc/group", f"dialout:x:{gid}:bob,ada\n")
     assert only(doctor_ports.ports(other(here)), WRONG)[1] == "newgrp dialout"
-    member = Here(here.root, here.proc, uid=SOMEBODY, gids={gid}, environ=here.environ)
+    member = Machine(here.root, here.proc, uid=SOMEBODY, gids={gid}, environ=here.environ)
     assert only(doctor_ports.ports(member), OK)
 
 
@@ -265,7 +267,7 @@ def test_a_port_that_somebody_has_open(here):
         what, mend = only(doctor_ports.ports(here), NOTE)
         assert f"(pid {holder.pid})" in what and mend == f"kill {holder.pid}"
         assert (
-            only(doctor_ports.ports(Here(here.root, "/proc", port="/dev/ttyACM0")), WRONG)[1]
+            only(doctor_ports.ports(Machine(here.root, "/proc", port="/dev/ttyACM0")), WRONG)[1]
             == f"kill {holder.pid}"
         )
         holder.communicate("\n")
@@ -356,8 +358,8 @@ def test_the_state_folder_of_who_has_no_home_in_the_environment(monkeypatch):
     monkeypatch.delenv("CLAWLITE_STATE", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.delenv("HOME")
-    assert Here().state + "/agent" == state_folder("agent")
-    assert Here(uid=SOMEBODY).state == "~/.local/state/clawlite"
+    assert Machine().state + "/agent" == state_folder("agent")
+    assert Machine(uid=SOMEBODY).state == "~/.local/state/clawlite"
 
 
 def test_an_agents_folder_that_others_look_into(here):
@@ -469,7 +471,7 @@ def test_exit_codes_and_json(tmp_path):
 def test_it_needs_no_package():
     code = (
         "import sys; from clawlite.linux.admin.doctor import examine; from "
-        "clawlite.linux.admin.doctor_checks import Here; examine(Here()); "
+        "clawlite.linux.admin.doctor_checks import Machine; examine(Machine()); "
         "print(sorted(set(sys.modules) & {'click', 'serial', 'yaml'}))"
     )
     done = subprocess.run(

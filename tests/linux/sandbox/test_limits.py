@@ -239,7 +239,7 @@ more = "import os, signal, time\\ndef more(*_):\\n    keep = os.urandom(100 << 2
 child = subprocess.Popen([sys.executable, "-c", more], stdout=subprocess.PIPE)
 child.stdout.readline()
 here, there = socket.socketpair()
-print(watch.Watch(plan, here, child.pid, -1, os.pipe()[0], held.Held(plan)).run()["ended"])
+print(watch.Watch(plan, here, child.pid, -1, os.pipe()[0], memory_accounting.MemoryAccount(plan)).run()["ended"])
 """  # noqa: E501
 
 
@@ -273,7 +273,7 @@ if pid == 0:
     os._exit(0)
 os.close(writing)
 os.read(reading, 1)
-print(watch.Watch(plan, here, pid, -1, os.pipe()[0], held.Held(plan)).run()["ended"])
+print(watch.Watch(plan, here, pid, -1, os.pipe()[0], memory_accounting.MemoryAccount(plan)).run()["ended"])
 """  # noqa: E501
 
 

@@ -1,5 +1,5 @@
 """Memory that no process has mapped, without a control group: each way to hold it is refused, or
-ends the call (held.py, seccomp.py).
+ends the call (memory_accounting.py, seccomp.py).
 """
 
 import os
@@ -9,7 +9,7 @@ import pytest
 from sandbox_places import host
 
 from clawlite.linux.sandbox import memory_accounting, watch
-from clawlite.linux.sandbox.memory_accounting import Held
+from clawlite.linux.sandbox.memory_accounting import MemoryAccount
 
 # Each holds much more than 64 MB beside what it has mapped, by what it is counted as, and waits to
 # be ended.
@@ -234,8 +234,8 @@ def test_a_child_that_has_not_started_its_program_is_not_counted_twice(place):
     assert place.python(SPAWN, memory_mb=100) == 0
 
 
-def _held() -> Held:
-    return Held(
+def _held() -> MemoryAccount:
+    return MemoryAccount(
         {
             "memory_mb": 256,
             "profile": "L",
@@ -293,7 +293,7 @@ def test_a_call_that_ends_at_once_waits_for_no_look(monkeypatch):
         "timeout_ms": None,
         "max_output_bytes": 0,
     }
-    memory = Held(plan)
+    memory = MemoryAccount(plan)
     assert read == []
     looks = []
     monkeypatch.setattr(memory, "is_over", looks.append)

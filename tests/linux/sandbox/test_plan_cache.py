@@ -13,14 +13,14 @@ from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image.profile import FULL
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.jobs import Builtin, Command
-from clawlite.linux.sandbox.plan_cache import Planned, _is_at
+from clawlite.linux.sandbox.plan_cache import PlanCache, _is_at
 
 JOB = Command(["true"])
 
 
 @pytest.fixture
 def planned(tmp_path):
-    made = Planned(str(tmp_path / "workspace"), [], frozenset(["max_processes"]))
+    made = PlanCache(str(tmp_path / "workspace"), [], frozenset(["max_processes"]))
     yield made
     made.close()
 
@@ -112,7 +112,7 @@ def test_another_folder_to_start_in(planned):
 
 
 def test_what_is_refused_is_refused_each_time(tmp_path):
-    planned = Planned(str(tmp_path / "workspace"), [str(tmp_path)], ())
+    planned = PlanCache(str(tmp_path / "workspace"), [str(tmp_path)], ())
     for _ in range(2):
         with pytest.raises(SandboxDenied):
             planned.memory(profile(mounts=((str(tmp_path), False),)), JOB)
