@@ -31,7 +31,7 @@ def text(words: int = 31) -> str:
 def opened(folder: str, lasting: bool = False, thrifty: bool = False) -> tuple:
     """Return (stores over *folder*, a semantic store)."""
     from clawlite.linux.memory.database import Database
-    from clawlite.linux.memory.encryption import Boxes
+    from clawlite.linux.memory.encryption import EntryCiphers
     from clawlite.linux.memory.stores import Stores
 
     os.makedirs(folder, exist_ok=True)
@@ -40,7 +40,11 @@ def opened(folder: str, lasting: bool = False, thrifty: bool = False) -> tuple:
     )
     db = Database(folder)
     return Stores(
-        db, lambda: time.time_ns() // 1000000, dumps, loads, Boxes(db, "a", None, dumps, loads)
+        db,
+        lambda: time.time_ns() // 1000000,
+        dumps,
+        loads,
+        EntryCiphers(db, "a", None, dumps, loads),
     ), store
 
 

@@ -7,7 +7,7 @@ import itertools
 from clawlite.core.image.memories import CONVERSATION, GLOBAL, HYBRID, NEVER, RECIPROCAL, Store
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database
-from clawlite.linux.memory.encryption import Boxes
+from clawlite.linux.memory.encryption import EntryCiphers
 from clawlite.linux.memory.stores import Stores
 from clawlite.linux.memory.workspace_store import Files
 
@@ -46,7 +46,7 @@ class World:
 
     def open(self):
         db = Database(self.folder)
-        boxes = Boxes(db, "a", lambda name: self.secrets[name], dumps, loads)
+        boxes = EntryCiphers(db, "a", lambda name: self.secrets[name], dumps, loads)
         self.stores = Stores(
             db, lambda: self.now, dumps, loads, boxes, Files(self.folder, self._own)
         )

@@ -411,7 +411,7 @@ class Device:
 
     def kept(self, key=None):
         """Return the bounds and what is on record, or what is on record of *key*
-        (``recall.Recall``).
+        (``idempotency.Idempotency``).
         """
         # the journal's code is not loaded for nothing
         if "calls.journal" not in os.listdir(self.folder):

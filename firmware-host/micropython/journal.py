@@ -71,7 +71,7 @@ def recover(agent, folder: str, now, says: bool):
 
 def kept(folder: str, now, key):
     """Return the bounds and what is on record, or what is on record of *key*
-    (``recall.Recall``).
+    (``idempotency.Idempotency``).
     """
     from clawlite.core.idempotency.idempotency import BYTES, FREE, IDS
 

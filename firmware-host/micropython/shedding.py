@@ -42,7 +42,7 @@ def shed(device):
         doing[1].pop("result", None)
     doing = None
     if again:
-        device.agent.recall = None  # calls that may not run twice are on record
+        device.agent.idempotency = None  # calls that may not run twice are on record
     if device.console:
         device.console.history, device.agent.calls = None, []
     # nothing here takes memory: there may be none before they are gone

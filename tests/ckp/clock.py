@@ -19,7 +19,7 @@ from clawlite.linux.channels.channels import Channels
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database
-from clawlite.linux.memory.encryption import Boxes
+from clawlite.linux.memory.encryption import EntryCiphers
 from clawlite.linux.memory.stores import Stores
 
 EPOCH_S = 1_800_000_000  # what the agent's calendar says at the start: a whole minute
@@ -47,7 +47,7 @@ class Clockwork:
             lambda: EPOCH_S * 1000 + self.now,
             dumps,
             loads,
-            Boxes(database, "any", None, dumps, loads),
+            EntryCiphers(database, "any", None, dumps, loads),
         )
         if self.agent.image.size_of(MEMORY):
             methods = Memories(self.agent)

@@ -84,13 +84,15 @@ class Kept:
             return
         from clawlite.linux.io.jsontext import dumps, loads
         from clawlite.linux.memory.database import Database
-        from clawlite.linux.memory.encryption import Boxes
+        from clawlite.linux.memory.encryption import EntryCiphers
         from clawlite.linux.memory.stores import Stores
 
         if self.stores:
             self.stores.close()
         db = Database(self._folder.name)
-        self.stores = Stores(db, self._clock, dumps, loads, Boxes(db, "a", None, dumps, loads))
+        self.stores = Stores(
+            db, self._clock, dumps, loads, EntryCiphers(db, "a", None, dumps, loads)
+        )
 
     def run(self, verb, store, part, details):
         """Return the outcome of a request."""

@@ -7,7 +7,7 @@ from test_provider import Image, World, meter_of, ok, row
 
 from clawlite.core.base import effect as E
 from clawlite.core.net.oauth2 import encoded
-from clawlite.core.providers.provider_order import Chain
+from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
@@ -37,7 +37,7 @@ def asked_after(life, moments):
     "h" for the provider.
     """
     clock, said = [0], ""
-    chain = Chain(
+    chain = ProviderOrder(
         Image([row(auth=3, oauth2=SERVER)]),
         transcripts.decoder(),
         meter_of(lambda: (clock[0], None)),

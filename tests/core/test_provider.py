@@ -9,7 +9,7 @@ from clawlite.core.base.effect import Result
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import CONSTANT, EXPONENTIAL, LINEAR
-from clawlite.core.providers.provider_order import Chain
+from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
@@ -164,7 +164,7 @@ def chunked(parts):
 def ask(world, *rows, text="hello", meter=None):
     history = History(65536)
     history.begin(Message("user", text))
-    chain = Chain(Image(list(rows)), transcripts.decoder(), meter or meter_of(), 65536)
+    chain = ProviderOrder(Image(list(rows)), transcripts.decoder(), meter or meter_of(), 65536)
     return world.run(chain.ask(history))
 
 
@@ -176,7 +176,7 @@ def failed(world, *rows, text="xyzzy", **more):
     history.begin(Message("user", text))
     image = Image(list(rows))
     image.agent.providers = image.agent.providers[:-1]
-    chain = Chain(
+    chain = ProviderOrder(
         image, transcripts.decoder(), more.get("meter") or meter_of(), more.get("keep", 65536)
     )
     try:
@@ -384,7 +384,7 @@ def test_a_turn_stays_with_who_answers_it():
     world = World(["refused"], ["refused"])
     history, chain = (
         History(65536),
-        Chain(Image([row("a", 1)]), transcripts.decoder(), meter_of(), 65536),
+        ProviderOrder(Image([row("a", 1)]), transcripts.decoder(), meter_of(), 65536),
     )
     history.begin(Message("user", "hello"))
     assert world.run(chain.ask(history)).text == "From rules."

@@ -65,7 +65,7 @@ class Agent:
         # a gateway asks the remote providers for this device (core/providers/gateway.py)
         self.is_behind = False
         self.meter = None  # meter.Meter
-        self.recall = None  # recall.Recall, from the operator's first tool call on
+        self.idempotency = None  # idempotency.Idempotency, from the operator's first tool call on
         # function(): the stores' methods, by a shell that has some; its second is function(work,
         # history, once) -> a turn's
         self.memories = None
@@ -91,13 +91,13 @@ class Agent:
         self.providers = None  # chain.Chain, once it is asked for
 
     def chain(self):
-        """Return the ``chain.Chain`` of this agent's providers, made when it is first asked for."""
+        """Return the ``ProviderOrder`` of this agent, made when it is first asked for."""
         if self.providers is None:
             if self.prepare:
                 self.prepare()
-            from clawlite.core.providers.provider_order import Chain
+            from clawlite.core.providers.provider_order import ProviderOrder
 
-            self.providers = Chain(
+            self.providers = ProviderOrder(
                 self.image, self.codecs, self.meter, self.keep_bytes, self.is_behind
             )
         return self.providers

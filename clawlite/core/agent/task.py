@@ -7,7 +7,7 @@ class Task:
     """One generator under way.
 
     ended     function(value, error, now_ms), called once at its end
-    once      ``once.Once`` of an operator's request, or None
+    once      ``IdempotentRequest`` of an operator's request, or None
     approval  what it waits for, or None
     answer    how the last approval was answered, until its call has ended, or None
     tool      name of the tool whose handler runs, or None

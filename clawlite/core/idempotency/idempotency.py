@@ -11,7 +11,7 @@
    others go on.
 """
 
-from clawlite.core.idempotency.idempotent_request import Once
+from clawlite.core.idempotency.idempotent_request import IdempotentRequest
 
 KEPT_MS = 300000  # so long a call is remembered after its end
 IDS, FREE, BYTES = 64, 2, 4096  # of a board; a shell with more room says so
@@ -22,14 +22,14 @@ def nothing(key=None):
     return (IDS, FREE, BYTES, ()) if key is None else None
 
 
-class Recall:
+class Idempotency:
     """The requests of one agent.
 
     kept    function() -> (ids, free, size, [(key, age in seconds, bytes), ...]): how many are
             remembered, and how many of those that need not be; bytes of their answers; and what is
             on record.  function(key) -> (kind, payload), what is on record of one, or None
     now_ms  monotonic; whoever calls in keeps it up to date
-    known   {id: ``once.Once``} of those under way, and of those that have ended and may be
+    known   {id: ``IdempotentRequest``} of those under way, and of those that have ended and may be
             forgotten
     held    {id: (when it is forgotten, bytes)} of those that have ended and must be remembered;
             their answers are on record
@@ -58,7 +58,7 @@ class Recall:
             if self.now_ms < self.held[id][0]:
                 from clawlite.core.idempotency.idempotency_journal import read
 
-                return read(Once(self, id, None), self.kept(id))
+                return read(IdempotentRequest(self, id, None), self.kept(id))
             self._release(id)
         elif once.due_ms is not None and self.now_ms >= once.due_ms:
             self.forget(once)

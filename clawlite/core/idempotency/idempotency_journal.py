@@ -32,25 +32,25 @@ def begin(once):
     Returns None, or the request with its id that another process of this agent has begun meanwhile.
     Raises ``InternalError`` when there is no record: nothing runs then.
     """
-    recall = once.recall
-    recall.check_room()
+    idempotency = once.idempotency
+    idempotency.check_room()
     once.state = BEGUN
-    recall.begun += 1
+    idempotency.begun += 1
     done, others = yield (KEEP, BEGIN, once.id, [fingerprint(once)])
     theirs = None
     if done:
         for key, age_s, size in others:
             if key == once.id:
-                recall.forget(once)
-            if key not in recall.known:
-                recall.hold(key, size, age_s * 1000)
-        theirs = recall.find(once.id)
+                idempotency.forget(once)
+            if key not in idempotency.known:
+                idempotency.hold(key, size, age_s * 1000)
+        theirs = idempotency.find(once.id)
         if theirs is once:
             theirs = None
         if theirs is None:
             return None
     once.state = OPEN
-    recall.begun -= 1
+    idempotency.begun -= 1
     if theirs is None:
         raise InternalError(
             "nothing runs that cannot be put on record: %s" % others,
@@ -66,18 +66,18 @@ def end(once, result, error):
     What ended before any gate said yes or no, as when the agent stops, did not run and is not
     remembered; nor is what there was no room for just now, a limit of calls a minute among it: with
     the same id it runs later."""
-    recall = once.recall
+    idempotency = once.idempotency
     begun = once.state == BEGUN
     if (
         error
         and error.data
         and (error.data.get("ran") is False or isinstance(error, Denied) and "limit" in error.data)
     ):
-        recall.forget(once)
-        recall.begun -= begun
+        idempotency.forget(once)
+        idempotency.begun -= begun
         return (GONE, once.id, None) if begun or once.waits else None
     if error and not begun and isinstance(error, (RequestError, InternalError)):
-        recall.forget(once)
+        idempotency.forget(once)
         return (GONE, once.id, None) if once.waits else None
     kept = [error.to_json()] if error else [result.text, result.is_error, result.original_bytes]
     text = error.message if error else result.text
@@ -90,13 +90,13 @@ def end(once, result, error):
         result.value = None
     once.state = ENDED
     if begun or once.waits and isinstance(error, Denied):
-        recall.forget(once)
-        recall.begun -= begun
-        recall.hold(once.id, once.size)
+        idempotency.forget(once)
+        idempotency.begun -= begun
+        idempotency.hold(once.id, once.size)
         return (END, once.id, [fingerprint(once)] + kept)
     if once.is_long:
         fingerprint(once)
-    recall.ended(once)
+    idempotency.ended(once)
     return None
 
 

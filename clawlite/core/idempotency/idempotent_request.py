@@ -9,10 +9,10 @@ from clawlite.core.image.image import IDEMPOTENT, READ_ONLY
 from clawlite.core.idempotency.idempotency_record import BEGUN, ENDED, LOST, NEW, OPEN
 
 
-class Once:
+class IdempotentRequest:
     """One claw.tool.call.
 
-    recall   ``recall.Recall``
+    idempotency  ``idempotency.Idempotency``
     id       its request_id
     asked    what must be the same: [tool, arguments, identity, policy, sandbox], or its fingerprint
     number   of its task
@@ -30,8 +30,8 @@ class Once:
     state = NEW
     size = 0
 
-    def __init__(self, recall, id: str, asked):
-        self.recall = recall
+    def __init__(self, idempotency, id: str, asked):
+        self.idempotency = idempotency
         self.id = id
         self.asked = asked
 
@@ -42,9 +42,9 @@ class Once:
         Raises ``InvalidParams`` for a known id with other parameters, ``InvalidRequest`` when
         nothing more can be remembered."""
         self.asked[0] = tool.name
-        recall = self.recall
-        if self.id in recall.known or self.id in recall.held:
-            known = recall.find(self.id)
+        idempotency = self.idempotency
+        if self.id in idempotency.known or self.id in idempotency.held:
+            known = idempotency.find(self.id)
             if known is not None:
                 from clawlite.core.idempotency.idempotency_journal import compare
 
@@ -52,9 +52,9 @@ class Once:
                 if known.state != LOST or not tool.flags & (READ_ONLY | IDEMPOTENT):
                     return known
         if not tool.flags & (READ_ONLY | IDEMPOTENT):
-            recall.check_room()
+            idempotency.check_room()
         self.state = OPEN
-        recall.known[self.id] = self
+        idempotency.known[self.id] = self
         return None
 
     def is_kept(self, tool) -> bool:
@@ -102,5 +102,5 @@ class Once:
         self.answer = result
         self.size = result.size or len(result.text.encode())
         self.state = ENDED
-        self.recall.ended(self)
+        self.idempotency.ended(self)
         return None

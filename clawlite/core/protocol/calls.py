@@ -7,8 +7,8 @@ from binascii import unhexlify
 from clawlite.core.protocol import rpc
 from clawlite.core.base.effect import KEEP
 from clawlite.core.base.errors import InvalidParams
-from clawlite.core.idempotency.idempotent_request import Once
-from clawlite.core.idempotency.idempotency import Recall, nothing
+from clawlite.core.idempotency.idempotent_request import IdempotentRequest
+from clawlite.core.idempotency.idempotency import Idempotency, nothing
 from clawlite.core.protocol.rpc import field
 from clawlite.core.turns.tools import call
 
@@ -16,7 +16,7 @@ from clawlite.core.turns.tools import call
 PLAIN = 1024
 
 
-class Call(Once):
+class Call(IdempotentRequest):
     """One claw.tool.call, and who is answered at its end.
 
     reply_id  the id of its JSON-RPC request
@@ -28,7 +28,7 @@ class Call(Once):
 
     def ended(self, value, error, now_ms: int):
         """Answer it: what must be remembered goes on record first."""
-        self.recall.now_ms = now_ms
+        self.idempotency.now_ms = now_ms
         record = self.end(value, error)
         if record is not None:
             self.agent.emit((KEEP, 0) + record)
@@ -98,7 +98,9 @@ class Calls:
                 "this agent has: %s" % image.agent.sandbox,
             )
         request = Call(
-            self._recall(now_ms), request_id.lower(), [None, arguments, identity, policy, sandbox]
+            self._idempotency(now_ms),
+            request_id.lower(),
+            [None, arguments, identity, policy, sandbox],
         )
         request.agent = agent
         request.reply_id = id
@@ -119,12 +121,12 @@ class Calls:
             request,
         )
 
-    def _recall(self, now_ms: int) -> Recall:
+    def _idempotency(self, now_ms: int) -> Idempotency:
         agent = self.agent
-        if agent.recall is None:
-            agent.recall = Recall(agent.kept or nothing, now_ms)
-        agent.recall.now_ms = now_ms
-        return agent.recall
+        if agent.idempotency is None:
+            agent.idempotency = Idempotency(agent.kept or nothing, now_ms)
+        agent.idempotency.now_ms = now_ms
+        return agent.idempotency
 
     def answer(self, id, params: dict, approved: bool, reply, now_ms: int):
         """Answer a pending call.  An id that is unknown, expired or used releases nothing, and
@@ -132,7 +134,7 @@ class Calls:
         """
         if "actor" in params and self.agent.channels:
             self.agent.channels.permit(params["actor"], True)
-        known = self._recall(now_ms).find(field(params, "request_id", str, "").lower())
+        known = self._idempotency(now_ms).find(field(params, "request_id", str, "").lower())
         reason = field(params, "reason", str, "", False)
         task = self.agent.tasks.get(known.number) if known else None
         # a composite tool: what it calls may wait, too

@@ -9,7 +9,7 @@ from clawlite.core.base.errors import ProviderError, QuotaExceeded
 from clawlite.core.image.image import REFLEX, REPLAY
 
 
-class Chain:
+class ProviderOrder:
     """All providers of one agent.
 
     image   ``image.Image``

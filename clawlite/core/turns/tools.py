@@ -38,7 +38,7 @@ def call(image, name: str, arguments, caller: str, override=None, once=None, wit
     caller     "operator", "provider", a channel and who speaks there, or PERSON, and perhaps who,
                for a skill that a person begins: their own word, which policy does not judge
     override   name of a policy that may tighten, or None
-    once       ``once.Once`` of a request with an id, or None
+    once       ``IdempotentRequest`` of a request with an id, or None
     within     ``skill.Skill`` that is under way: only what it names may be called; or None
     Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``,
     ``ApprovalDenied``,

@@ -67,7 +67,7 @@ class Message:
 def turn(image, text: str, chain, history, run=None, skill=None):
     """Run one turn; a generator of effects that returns True when no tool call was refused.
 
-    chain    ``chain.Chain``
+    chain    ``ProviderOrder``
     history  ``history.History``; this turn is added to it
     run      runs one tool call, as ``tools.call`` does, or None for that: a channel has its own,
              with another caller

@@ -130,7 +130,7 @@ RARE = {
         "Session._beat Session._shutdown",
         "agent": "Agent.catch_up Agent.afterwards",
     },
-    "idempotency_journal": {"idempotency": "Recall._shed Recall.check_room"},
+    "idempotency_journal": {"idempotency": "Idempotency._shed Idempotency.check_room"},
     "refusing": {
         "session": "Session._batch Session.too_long Session.excuse",
         "calls": "_refuse",
@@ -142,7 +142,7 @@ RARE = {
         "Console._begin Console._answer Console.not_text "
         "Console.interrupt",
         "history": "History.begin History.restore",
-        "provider_order": "_provider Chain.__init__ Chain.text",
+        "provider_order": "_provider ProviderOrder.__init__ ProviderOrder.text",
     },
     "request": {
         "provider": "Provider.__init__ Provider._parts Provider.headers Provider._fitting "

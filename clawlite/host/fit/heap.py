@@ -189,7 +189,7 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
 
 
 def remembered(heap: Heap) -> int:
-    """Return the bytes of the ids of as many calls as are remembered: ``Recall.held``, beside
+    """Return the bytes of the ids of as many calls as are remembered: ``Idempotency.held``, beside
     the table that it grew out of.
     """
     smaller = next(slots for slots in reversed(_DICT_SLOTS) if slots < IDS)

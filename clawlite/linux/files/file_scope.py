@@ -14,7 +14,7 @@ from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image import profile as P
 from clawlite.core.policy.policy import is_within, normalise
 from clawlite.linux.files import mounts, quota
-from clawlite.linux.files.path_walk import Found, Walk, shown
+from clawlite.linux.files.path_walk import OpenEntry, PathWalk, shown
 
 MAX_NAMES = 20000  # entries that are looked at for the other names of a hard link
 
@@ -110,7 +110,7 @@ class Scope:
                 return root + "/" + target[len(named) :]
         return target
 
-    def find(self, path: str, make: bool = False) -> Found:
+    def find(self, path: str, make: bool = False) -> OpenEntry:
         """Return where *path* leads; the caller closes it.
 
         make  make the folders on the way that are missing, where the mount is writable
@@ -128,7 +128,7 @@ class Scope:
                 "name a file, relative to the workspace",
                 {"reason": "no path"},
             )
-        found = Walk(self, path, make).run()
+        found = PathWalk(self, path, make).run()
         try:
             self.check_decided(found.path)
         except SandboxDenied:
@@ -148,7 +148,7 @@ class Scope:
                 {"reason": "link changed"},
             )
 
-    def check_room(self, found: Found, size: int) -> None:
+    def check_room(self, found: OpenEntry, size: int) -> None:
         """Raise ``ClawError`` when the workspace has no room for *size* bytes in place of what
         was *found*.
         """
@@ -193,7 +193,7 @@ class Scope:
             return True  # environments, memory, descriptors of processes
         return status is not None and _identity(status) in self._identities
 
-    def check_names(self, found: Found) -> None:
+    def check_names(self, found: OpenEntry) -> None:
         """Raise ``SandboxDenied`` when the file has a name (a hard link) that this scope does not
         reach.
 

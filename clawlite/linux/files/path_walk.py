@@ -19,7 +19,7 @@ _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _AGAIN = (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
 
 
-class Found:
+class OpenEntry:
     """The end of a walk: an entry *name* of an open folder.
 
     folder    descriptor of the folder, opened with O_PATH; "with" closes it
@@ -43,7 +43,7 @@ class Found:
         os.close(self.folder)
 
 
-class Walk:
+class PathWalk:
     """One walk of a ``scope.Scope``: ``at`` are the components passed, ``fd`` is the folder that
     they lead to (None above the mounts).
     """
@@ -58,7 +58,7 @@ class Walk:
         self.mount = None
         self.steps = 0
 
-    def run(self) -> Found:
+    def run(self) -> OpenEntry:
         """Return the end of the walk; raises as ``Scope.find`` says."""
         try:
             found = None
@@ -109,13 +109,13 @@ class Walk:
         self.mount = mount
         return self.below(part, here)
 
-    def end(self) -> Found:
+    def end(self) -> OpenEntry:
         """The path is a mount itself, or above all mounts."""
         if self.mount is None:
             if self.scope.mount_of("/") is None:
                 raise self.outside()
             self.mount, self.fd = self.scope.mount_of("/"), os.open("/", _FOLDER)
-        return Found(self.fd, ".", "/" + "/".join(self.at), self.mount[1], os.fstat(self.fd))
+        return OpenEntry(self.fd, ".", "/" + "/".join(self.at), self.mount[1], os.fstat(self.fd))
 
     def enter(self, part: str, here: str, mount):
         """Pass a folder above the mounts, or the root of one."""
@@ -132,7 +132,7 @@ class Walk:
             if not stat.S_ISDIR(status.st_mode):  # a mount that is a file
                 if self.todo:
                     raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
-                return Found(folder, part, here, mount[1], status)
+                return OpenEntry(folder, part, here, mount[1], status)
             self.into(part, here)
             return None
         self.at.append(part)
@@ -150,7 +150,7 @@ class Walk:
             return None
         self.check(here, status)
         if not self.todo:
-            return Found(self.fd, part, here, self.mount[1], status)
+            return OpenEntry(self.fd, part, here, self.mount[1], status)
         if not stat.S_ISDIR(status.st_mode):
             raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
         self.into(part, here)
@@ -183,7 +183,7 @@ class Walk:
 
     def missing(self, part: str, here: str):
         if not self.todo:
-            return Found(self.fd, part, here, self.mount[1], None)
+            return OpenEntry(self.fd, part, here, self.mount[1], None)
         if not self.make or ".." in self.todo:
             raise ClawError(
                 "%s: there is no %s; list-directory shows what is there"

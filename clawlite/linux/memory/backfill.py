@@ -9,7 +9,7 @@ learn     [(id, its text, vector), ...]    -> None: one whose text is another by
 from clawlite.linux.memory.search import MAX_VECTORS, packed
 
 
-class Lacking:
+class Backfill:
     """The vectors that are missing in one database.
 
     db, places   ``memory_sql.Database``, ``memory_places.Places``

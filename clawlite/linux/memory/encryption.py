@@ -29,7 +29,7 @@ _NONCE = 12
 _MARK = b"clawlite memory 1"
 
 
-class Boxes:
+class EntryCiphers:
     """What opens and closes the entries of one agent's stores.
 
     db            ``memory_sql.Database``
@@ -46,12 +46,12 @@ class Boxes:
             dumps,
             loads,
         )
-        self._known = {}  # name -> Box or None, of the file as it was opened
+        self._known = {}  # name -> EntryCipher or None, of the file as it was opened
         self._opened = None
 
     def of(self, store, writes: bool = False):
-        """Return the ``Box`` of *store*, or None where it is not encrypted.  *writes*: a commit has
-        begun.
+        """Return the ``EntryCipher`` of *store*, or None where it is not encrypted.  *writes*: a
+        commit has begun.
 
         Raises ``StoreError`` where the key cannot be had, is not the one of the entries, or some of
         them have none."""
@@ -60,7 +60,7 @@ class Boxes:
             self._opened = self._db.opened
         if store.name not in self._known:
             box = (
-                Box(store.name, self._key(store), self._agent, self._dumps, self._loads)
+                EntryCipher(store.name, self._key(store), self._agent, self._dumps, self._loads)
                 if store.secret
                 else None
             )
@@ -102,7 +102,7 @@ class Boxes:
         return True
 
 
-class Box:
+class EntryCipher:
     """What opens and closes the entries of one store."""
 
     def __init__(self, store: str, key: bytes, agent: str, dumps, loads):

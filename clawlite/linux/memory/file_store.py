@@ -15,14 +15,14 @@ from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import REACH, SUMMARY_ENTRIES, SUMMARY_LEAST, WINDOW, notes
 from clawlite.linux.memory.database import failure
 from clawlite.linux.memory.entry import text_of, told
-from clawlite.linux.memory.jsonl import FILE, MAX_BYTES, Lines, Record, known
+from clawlite.linux.memory.jsonl import FILE, MAX_BYTES, JSONLFile, Record, known
 from clawlite.linux.memory.partitions import SET_MS
 from clawlite.linux.memory.reading import MAX_ANSWER
 
 _LEAST_DEAD = 64  # entries that a file may have too many
 
 
-class Talk:
+class FileConversations:
     """The conversations in files of one agent.
 
     files  ``memory_files.Files``: where a part lies
@@ -32,7 +32,7 @@ class Talk:
 
     def __init__(self, files, clock, dumps, loads):
         self._files, self._clock, self._dumps, self._loads = files, clock, dumps, loads
-        self._known = {}  # path -> Lines
+        self._known = {}  # path -> JSONLFile
         # path -> number of the newest entry when its compaction was last asked for
         self._asked = {}
         self._verbs = {
@@ -55,7 +55,7 @@ class Talk:
     def _run(self, job: tuple):
         _, verb, store, part, details = job
         path = self.path(store, part or "")
-        lines = self._known.setdefault(path, Lines(path, self._dumps, self._loads))
+        lines = self._known.setdefault(path, JSONLFile(path, self._dumps, self._loads))
         try:
             if not lines.open(verb == "store"):
                 return {"query": {"entries": []}, "compact": (0, 0), "oldest": []}[verb]

@@ -50,7 +50,7 @@ class Record:
         self.n, self.at, self.request, self.entries = n, at, request, entries
 
 
-class Lines:
+class JSONLFile:
     """One file, as this process knows it.
 
     path   of the file

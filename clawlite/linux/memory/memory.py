@@ -154,11 +154,11 @@ class Memory:
             image = self._agent.image
             own = store_behind(image, state_folder(name))
             files = Files(folder_of(name), (own.name, image.workspace) if own else None)
-        from clawlite.linux.memory.encryption import Boxes
+        from clawlite.linux.memory.encryption import EntryCiphers
         from clawlite.linux.secrets import secrets
 
         db = Database(folder_of(name))
-        boxes = Boxes(
+        boxes = EntryCiphers(
             db, name, lambda secret: secrets.resolve(secret, secrets.stores(name)), dumps, loads
         )
         return Stores(db, self._clock, dumps, loads, boxes, files)

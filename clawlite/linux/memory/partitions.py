@@ -1,4 +1,4 @@
-"""Places: the parts of stores in the database, and which of their entries are alive.
+"""Partitions: the parts of stores in the database, and which of their entries are alive.
 
 1. An id is ``number << 40 | n``: n counts the entries of one place from 1, in the order in which
    they came.
@@ -22,7 +22,7 @@ KEPT = 4096  # requests of one place that are remembered
 SET_MS = 1700000000000  # a clock that shows less has not been set
 
 
-class Place:
+class Partition:
     """One part of one store, as this process knows it.
 
     base, last  ids: before the first entry, and of the newest (base when there is none)
@@ -50,7 +50,7 @@ class Place:
         return "entry-%d-%d" % (self.number, id - self.base)
 
 
-class Places:
+class Partitions:
     """All places of one database.
 
     db  ``memory_sql.Database``
@@ -82,7 +82,7 @@ class Places:
                 if not new:
                     return None
                 row = self._new(store, part), 0
-            place = self._known[store.name, part] = Place(*row, not store.secret)
+            place = self._known[store.name, part] = Partition(*row, not store.secret)
             self._recall(place, now_ms)
         return place
 

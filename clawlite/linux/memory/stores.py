@@ -21,12 +21,12 @@ from binascii import crc32
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, unexpected
 from clawlite.core.image.memories import CONVERSATION, KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
 from clawlite.linux.memory import search
-from clawlite.linux.memory.backfill import Lacking
+from clawlite.linux.memory.backfill import Backfill
 from clawlite.linux.memory.compaction import REACH, SEARCHED, WINDOW, Compaction
 from clawlite.linux.memory.database import failure, is_full
 from clawlite.linux.memory.entry import text_of, told
 from clawlite.linux.memory.journal import Journal, fold
-from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Places
+from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Partitions
 from clawlite.linux.memory.reading import Reading
 
 # entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29
@@ -55,12 +55,12 @@ class Stores:
             boxes,
             files,
         )
-        self._places = Places(db)
+        self._places = Partitions(db)
         self._journal = Journal(db.folder)
         self._stores = {}  # name -> store, of the jobs that have come
         self._loads, self._talk = loads, None
         self._seen = None  # what the database had of others when it was last asked
-        lacking = Lacking(db, self._places, clock, boxes)
+        lacking = Backfill(db, self._places, clock, boxes)
         compaction = Compaction(db, self._places, clock, dumps, boxes)
         self._verbs = {
             "store": self._store,
@@ -118,9 +118,9 @@ class Stores:
             return []
         if way == _LINES:
             if self._talk is None:
-                from clawlite.linux.memory.file_store import Talk
+                from clawlite.linux.memory.file_store import FileConversations
 
-                self._talk = Talk(self._files, self._clock, self._dumps, self._loads)
+                self._talk = FileConversations(self._files, self._clock, self._dumps, self._loads)
             return [(job[0], self._talk.outcome(job)) for job in jobs]
         if way == _READS:
             return [(job[0], self._read(job)) for job in jobs]

@@ -86,7 +86,12 @@ class FastPath:
         """Run a new request whose tool is ``settled`` and whose arguments fit; False, and
         nothing done, when it is not one.
         """
-        agent, image, recall, arguments = self._agent, self._image, request.recall, request.asked[1]
+        agent, image, idempotency, arguments = (
+            self._agent,
+            self._image,
+            request.idempotency,
+            request.asked[1],
+        )
         if alone:
             request.answered = self.answer
         tool = image.tool(name)
@@ -94,8 +99,8 @@ class FastPath:
             tool is None
             or not tool.settled
             or self._effects
-            or request.id in recall.known
-            or request.id in recall.held
+            or request.id in idempotency.known
+            or request.id in idempotency.held
             or not tool.fits(arguments)
             or self._shell.handlers is not self._handlers
             or len(agent.tasks) >= agent.max_tasks

@@ -45,7 +45,7 @@ class Persistence:
 
     def records(self, key: str = None):
         """Return the bounds and what is on record, or what is on record of *key*
-        (``recall.Recall``).
+        (``idempotency.Idempotency``).
         """
         if key is not None:
             return self._open().one(key)

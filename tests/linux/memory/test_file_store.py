@@ -306,7 +306,7 @@ def test_no_flipped_bit_loses_or_changes_an_entry_without_a_word(world, capfd):
         changed[at // 8] ^= 1 << at % 8
         with open(path, "wb") as out:
             out.write(changed)
-        lines = jsonl.Lines(path, dumps, loads)
+        lines = jsonl.JSONLFile(path, dumps, loads)
         assert lines.open(False)
         found = [entry[0] for record in lines.records for entry in record.entries]
         lines.close()
@@ -411,7 +411,7 @@ def test_nobody_holds_the_agent_up_by_a_lock(world, monkeypatch):
 
 def test_a_file_that_becomes_shorter_while_it_is_read_ends_the_reading(world):
     world.put(paper(), "a", "b")
-    lines = jsonl.Lines(file(world), json.dumps, json.loads)
+    lines = jsonl.JSONLFile(file(world), json.dumps, json.loads)
     lines._fd = os.open(file(world), os.O_RDWR)
     status = os.fstat(lines._fd)
     os.truncate(file(world), 5)

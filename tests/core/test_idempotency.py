@@ -12,7 +12,7 @@ from clawlite.core.base.errors import (
     PolicyDenied,
     ToolTimeout,
 )
-from clawlite.core.idempotency.idempotency import KEPT_MS, Recall
+from clawlite.core.idempotency.idempotency import KEPT_MS, Idempotency
 from clawlite.core.idempotency.idempotency_journal import fingerprint
 from clawlite.core.idempotency.idempotency_record import (
     BEGIN,
@@ -25,7 +25,7 @@ from clawlite.core.idempotency.idempotency_record import (
     parse,
     still,
 )
-from clawlite.core.idempotency.idempotent_request import Once
+from clawlite.core.idempotency.idempotent_request import IdempotentRequest
 from clawlite.core.image.image import IDEMPOTENT, READ_ONLY
 
 NOW = 1800000000
@@ -40,7 +40,7 @@ READ, AGAIN, WATER = Tool("read", READ_ONLY), Tool("again", IDEMPOTENT), Tool("w
 
 
 class World:
-    """A recall, the records behind it, and how often each tool ran."""
+    """A idempotency, the records behind it, and how often each tool ran."""
 
     def __init__(self, ids=8, free=8, size=4000, records=None):
         self.bounds = (ids, free, size)
@@ -48,7 +48,7 @@ class World:
         self.ran = []
         self.fails = False
         self.others = []
-        self.recall = Recall(self.kept, 0)
+        self.idempotency = Idempotency(self.kept, 0)
 
     def kept(self, key=None):
         if key is not None:
@@ -64,8 +64,10 @@ class World:
         """Go as far as the handler; return (request, None) when it runs, (request, answer) when
         it does not.
         """
-        once = Once(
-            self.recall, id, [tool.name, {} if arguments is None else arguments] + list(context)
+        once = IdempotentRequest(
+            self.idempotency,
+            id,
+            [tool.name, {} if arguments is None else arguments] + list(context),
         )
         first = once.admit(tool)
         if first is not None:
@@ -149,18 +151,18 @@ def test_five_minutes_from_the_end():
     for tool in (READ, WATER):
         world = World()
         once, _ = world.begin("a", tool)
-        world.recall.now_ms = 1000000  # it takes long
+        world.idempotency.now_ms = 1000000  # it takes long
         world.end(once, Result("first", False))
-        world.recall.now_ms += KEPT_MS - 1
+        world.idempotency.now_ms += KEPT_MS - 1
         assert world.call("a", tool, text="second") == "first"
-        world.recall.now_ms += 1
+        world.idempotency.now_ms += 1
         assert world.call("a", tool, text="second") == "second" and len(world.ran) == 2
 
 
 def test_under_way_it_is_known():
     world = World()
     once, _ = world.begin("a", READ)
-    waiting = Once(world.recall, "a", ["read", {}, "me", None, None]).admit(READ)
+    waiting = IdempotentRequest(world.idempotency, "a", ["read", {}, "me", None, None]).admit(READ)
     assert waiting is once
     steps = waiting.again()
     next(steps)
@@ -176,7 +178,11 @@ def test_under_way_it_is_known():
 def test_who_waits_for_one_that_was_stopped_hears_so():
     world = World()
     once, _ = world.begin("a", READ)
-    steps = Once(world.recall, "a", ["read", {}, "me", None, None]).admit(READ).again()
+    steps = (
+        IdempotentRequest(world.idempotency, "a", ["read", {}, "me", None, None])
+        .admit(READ)
+        .again()
+    )
     next(steps)
     world.end(once, None, InvalidRequest("the agent stopped"))
     assert "before it ran" in refused(InvalidRequest, steps.send, (True, None)).message
@@ -222,7 +228,7 @@ def test_what_may_not_run_twice_is_refused_when_that_fills_the_ids():
     assert (
         world.call("r", READ, text="new") == "new" and world.call("a", WATER, text="new") == "done"
     )
-    world.recall.now_ms = KEPT_MS
+    world.idempotency.now_ms = KEPT_MS
     assert world.call("d", WATER) == "done"
 
 
@@ -259,7 +265,10 @@ def test_after_a_restart_an_answer_is_still_there():
 def test_after_a_restart_what_began_is_not_run_again_unless_it_may():
     world = World()
     world.begin("a", WATER)
-    world.records["b"] = (BEGIN, [fingerprint(Once(None, "b", ["read", {}, "me", None, None]))])
+    world.records["b"] = (
+        BEGIN,
+        [fingerprint(IdempotentRequest(None, "b", ["read", {}, "me", None, None]))],
+    )
     world = world.restarted()
     error = refused(ToolTimeout, world.call, "a", WATER)
     assert "may have run" in error.message and error.data == {"request_id": "a"} and world.ran == []
@@ -296,7 +305,7 @@ def test_what_another_process_ran_is_not_run_again():
 def test_a_refusal_is_remembered_while_the_process_lives():
     world = World()
     world.call("a", WATER)  # the first record
-    once = Once(world.recall, "p", ["water", {}, "me", None, None])
+    once = IdempotentRequest(world.idempotency, "p", ["water", {}, "me", None, None])
     once.admit(WATER)
     world.end(once, None, PolicyDenied("no"))
     assert refused(ClawError, world.call, "p", WATER).code == -32011 and "p" not in world.records
@@ -305,7 +314,7 @@ def test_a_refusal_is_remembered_while_the_process_lives():
 def test_what_a_person_said_is_on_record_whatever_the_tool():
     for tool in (READ, WATER):
         world = World()
-        once = Once(world.recall, "a", [tool.name, {}, "me", None, None])
+        once = IdempotentRequest(world.idempotency, "a", [tool.name, {}, "me", None, None])
         once.admit(tool)
         once.waits = True
         world.end(once, None, ApprovalDenied("no", "", {"tool": "t"}))
@@ -318,7 +327,7 @@ def test_what_a_person_said_is_on_record_whatever_the_tool():
 
 def test_what_was_stopped_while_it_waited_is_asked_anew():
     world = World()
-    once = Once(world.recall, "a", ["water", {}, "me", None, None])
+    once = IdempotentRequest(world.idempotency, "a", ["water", {}, "me", None, None])
     once.admit(WATER)
     once.waits = True
     assert once.end(None, InvalidRequest("the agent stopped")) == (GONE, "a", None)
@@ -343,7 +352,11 @@ def test_a_fingerprint_is_the_same_everywhere():
         None,
         None,
     ]
-    assert fingerprint(Once(None, "", asked)) == fingerprint(Once(None, "", other)) == FINGERPRINT
+    assert (
+        fingerprint(IdempotentRequest(None, "", asked))
+        == fingerprint(IdempotentRequest(None, "", other))
+        == FINGERPRINT
+    )
 
 
 FINGERPRINT = "1a177867b3790ceccb99325243c9c29d"
