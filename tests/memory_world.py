@@ -36,7 +36,7 @@ def store(name: str = "s", **fields) -> Store:
 
 
 class World:
-    """Stores over one folder, and a clock.  *own*: see ``memory_files.Files``."""
+    """Stores over one folder, and a clock.  *own*: see ``workspace_store.Files``."""
 
     def __init__(self, folder, own=None):
         self.folder, self.now, self._own = str(folder), 1_800_000_000_000, own

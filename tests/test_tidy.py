@@ -1,7 +1,9 @@
 """What a newcomer meets first, and what must not be in the repository."""
 
+import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,37 @@ def test_no_tracked_file_holds(what):
 def test_patterns_bite(what, bad, good):
     assert _findings(bad, FORBIDDEN[what]) == [1]
     assert _findings(good, FORBIDDEN[what]) == []
+
+
+# ``module.Class`` in a comment or a docstring
+REFERENCE = re.compile(r"``([a-z_][a-z0-9_]*)\.([A-Z]\w*)")
+ELSEWHERE = {"machine", "network", "serial"}  # of MicroPython, and of pyserial
+
+
+def test_classes_that_texts_name_are_there():
+    """A reader who looks for ``module.Class`` finds it, also after somebody renamed either."""
+    texts = {
+        Path(name): (ROOT / name).read_text()
+        for name in _tracked()
+        if name.startswith(("clawlite/", "firmware-host/")) and name.endswith(".py")
+    }
+    known = {}
+    for path, text in texts.items():
+        tree = ast.parse(text)
+        known.setdefault(path.stem, set()).update(
+            getattr(node, "name", None) or getattr(node, "id", None)
+            for node in ast.walk(tree)
+            if isinstance(node, (ast.ClassDef, ast.Name, ast.alias))
+        )
+    missing = [
+        f"{path}: ``{module}.{name}``"
+        for path, text in texts.items()
+        for module, name in REFERENCE.findall(text)
+        if name not in known.get(module, ())
+        and module not in ELSEWHERE
+        and module not in sys.stdlib_module_names
+    ]
+    assert missing == []
 
 
 def test_readme_starts_with_the_two_commands():

@@ -32,7 +32,7 @@ _PLAIN = (
 def record(event: dict, wants: list, image) -> list:
     """Return the record of *event*, which has its time stamp; None for one that is not on record.
 
-    wants  [inputs, outputs, approvals, ...], the audit of ``guards.Guards``
+    wants  [inputs, outputs, approvals, ...], the audit of ``scan_config.ScanConfig``
     """
     kind = event["event"]
     if (

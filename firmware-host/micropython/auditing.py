@@ -23,7 +23,7 @@ class Auditing:
     """What is kept, and what waits to be.
 
     device   ``device.Device``, whose effects go through here first
-    wants    the audit of ``guards.Guards``, its destination a file
+    wants    the audit of ``scan_config.ScanConfig``, its destination a file
     state    the folder of what this board keeps; the audit has one of its own in it
     """
 

@@ -133,7 +133,7 @@ class Dumb(Plain):
 
 
 class Edited:
-    """A terminal in raw mode, whose row ``lineedit.Editor`` keeps."""
+    """A terminal in raw mode, whose row ``line_editor.Editor`` keeps."""
 
     is_paced, is_edited = False, True
 

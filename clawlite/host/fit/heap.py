@@ -135,7 +135,7 @@ class Heap:
 
 
 def parts(image, profile=None) -> list[str]:
-    """Return which parts of a board's code an image (``layout.Image``) loads, sorted, as
+    """Return which parts of a board's code an image (``image.Image``) loads, sorted, as
     ``board_sizes.json`` names them; *profile* of its board, whose pins are real and whose radio is
     used, or None."""
     found = {"agent", *slot.parts(image)} & set(sizes()["32"])

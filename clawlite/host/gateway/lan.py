@@ -76,7 +76,7 @@ class Tokens:
 class Listener:
     """What listens on one address.
 
-    device   function(name) -> ``gateway_device.Device``
+    device   function(name) -> ``device.Device``
     note     function(text)
     """
 

@@ -30,7 +30,7 @@ class SerialPort:
     """One port.
 
     entry    what ``ports.choose`` returned
-    device   ``gateway_device.Device``
+    device   ``device.Device``
     note     function(text)
     watch    function(data) that sees all bytes that go to the board, or None
     Raises what ``SerialLine`` does.

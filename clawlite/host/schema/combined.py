@@ -8,7 +8,7 @@ from clawlite.host.schema.values import SchemaError, strings
 
 
 def combine(work) -> None:
-    """Add what the combining keywords of a schema say to *work*, a ``schemas_node.Node``; raises
+    """Add what the combining keywords of a schema say to *work*, a ``node.Node``; raises
     SchemaError.
     """
     if "$ref" in work.schema:

@@ -24,7 +24,7 @@ MOST_WAITING = 4096  # records that wait for a disk that takes them again
 def store_of(agent: str, wants: list, taken=None):
     """Return the store of an audit: files unless its destination is "sqlite".
 
-    wants  the audit of ``guards.Guards``;  taken  as ``auditfile.FileStore``
+    wants  the audit of ``scan_config.ScanConfig``;  taken  as ``files.FileStore``
     """
     kept_s, destination = wants[3:5]
     most = (wants[6] if len(wants) > 6 else MAX_SIZE_MB) << 20
@@ -138,7 +138,7 @@ class Audit:
 
 
 def _sender(agent: str, destination: str, target: list) -> tuple:
-    """Return (``auditsend.Sender`` for *destination*, function() -> number of the last record
+    """Return (``forwarding.Sender`` for *destination*, function() -> number of the last record
     that was taken).
     """
     from clawlite.linux.audit.forwarding import Sender, marked

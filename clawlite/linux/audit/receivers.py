@@ -23,7 +23,7 @@ _PLACE = "clawlite@32473"  # 32473: enterprise number of examples (RFC 5612)
 
 
 def delivery(destination: str, target: list, agent: str):
-    """Return the function that ``auditsend.Sender`` delivers with; *target*: [address, name of a
+    """Return the function that ``forwarding.Sender`` delivers with; *target*: [address, name of a
     secret or ""].
     """
     return (

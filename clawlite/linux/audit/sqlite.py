@@ -20,7 +20,7 @@ _SCHEMA = (
 
 
 class SQLiteStore:
-    """The database of one agent's audit; as ``auditfile.FileStore``."""
+    """The database of one agent's audit; as ``files.FileStore``."""
 
     def __init__(self, folder: str, agent: str, kept_s=None, most: int = 0):
         self._most = most

@@ -25,7 +25,7 @@ _MOST_COUNTED = 1000
 class Cron:
     """One schedule.
 
-    channel  ``channels.Channel``
+    channel  ``channel.Channel``
     own      [schedule, masks, time zone, missed, what it says or ""] of the image
     Raises ``ClawError`` for a time zone that this machine does not know.
     """

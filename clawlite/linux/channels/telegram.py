@@ -41,7 +41,7 @@ class PendingRequest:
 class Telegram:
     """One bot.
 
-    channel  ``channels.Channel``;  own  [scheme, host, port, path, name of the secret] of the image
+    channel  ``channel.Channel``;  own  [scheme, host, port, path, name of the secret] of the image
     Raises ``ClawError`` when the token is missing.
     """
 

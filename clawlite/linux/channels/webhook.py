@@ -89,7 +89,7 @@ class Signed:
 class Webhook:
     """One webhook.
 
-    channel  ``channels.Channel``;  own  [host, port, name of the secret] of the image
+    channel  ``channel.Channel``;  own  [host, port, name of the secret] of the image
     Raises ``ClawError`` when the secret is missing or the address is taken.
     """
 

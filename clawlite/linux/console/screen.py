@@ -7,7 +7,7 @@ methods."""
 class Screen:
     """stdout for people, with records between.
 
-    wire      ``wire.Wire``
+    wire      ``stdio.Wire``
     terminal  bool, a person sees the prompt
     """
 

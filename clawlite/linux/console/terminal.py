@@ -28,7 +28,7 @@ _MIN_COLUMNS = 8
 class Terminal(Editor):
     """Screen (screen.py) and framer (core/line/frame.py) in one.
 
-    wire   ``wire.Wire``
+    wire   ``stdio.Wire``
     limit  bytes that a line may have
     """
 

@@ -44,8 +44,8 @@ class OpenEntry:
 
 
 class PathWalk:
-    """One walk of a ``scope.Scope``: ``at`` are the components passed, ``fd`` is the folder that
-    they lead to (None above the mounts).
+    """One walk of a ``file_scope.Scope``: ``at`` are the components passed, ``fd`` is the folder
+    that they lead to (None above the mounts).
     """
 
     def __init__(self, scope, path: str, make: bool):

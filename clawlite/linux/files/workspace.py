@@ -157,7 +157,7 @@ def hand_over(folder: str, uid: int) -> None:
     agent is root.
 
     A file with two names may be somebody else's, and stays whose it is; no link is followed.  What
-    lies deeper than ``room.MAX_DEPTH`` stays too."""
+    lies deeper than ``quota.MAX_DEPTH`` stays too."""
     from clawlite.linux.files.quota import walk
 
     for fd, entries in walk(folder):

@@ -12,9 +12,9 @@ from clawlite.linux.memory.search import MAX_VECTORS, packed
 class Backfill:
     """The vectors that are missing in one database.
 
-    db, places   ``memory_sql.Database``, ``memory_places.Places``
+    db, places   ``database.Database``, ``partitions.Partitions``
     clock        function -> ms since 1970
-    boxes        ``memory_box.Boxes``
+    boxes        ``encryption.EntryCiphers``
     """
 
     def __init__(self, db, places, clock, boxes):

@@ -40,10 +40,10 @@ def notes(entries: list) -> str:
 class Compaction:
     """Compaction over one database.
 
-    db, places   ``memory_sql.Database``, ``memory_places.Places``
+    db, places   ``database.Database``, ``partitions.Partitions``
     clock        function -> ms since 1970
     dumps        JSON
-    boxes        ``memory_box.Boxes``
+    boxes        ``encryption.EntryCiphers``
     """
 
     def __init__(self, db, places, clock, dumps, boxes):

@@ -32,7 +32,7 @@ _MARK = b"clawlite memory 1"
 class EntryCiphers:
     """What opens and closes the entries of one agent's stores.
 
-    db            ``memory_sql.Database``
+    db            ``database.Database``
     agent         its name
     resolve       function(name of a secret) -> its value, raises ``ClawError``
     dumps, loads  JSON

@@ -25,7 +25,7 @@ _LEAST_DEAD = 64  # entries that a file may have too many
 class FileConversations:
     """The conversations in files of one agent.
 
-    files  ``memory_files.Files``: where a part lies
+    files  ``workspace_store.Files``: where a part lies
     clock  function -> ms since 1970
     dumps, loads  JSON
     """

@@ -53,7 +53,7 @@ class Partition:
 class Partitions:
     """All places of one database.
 
-    db  ``memory_sql.Database``
+    db  ``database.Database``
     """
 
     def __init__(self, db):

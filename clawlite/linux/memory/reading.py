@@ -18,11 +18,11 @@ _FIELDS = "id, at, key, content, is_json, metadata"
 class Reading:
     """Queries over one database.
 
-    db, places   ``memory_sql.Database``, ``memory_places.Places``
+    db, places   ``database.Database``, ``partitions.Partitions``
     clock        function -> ms since 1970
     loads        JSON
-    files        ``memory_files.Files``, or None where no store is a workspace
-    boxes        ``memory_box.Boxes``
+    files        ``workspace_store.Files``, or None where no store is a workspace
+    boxes        ``encryption.EntryCiphers``
     """
 
     def __init__(self, db, places, clock, loads, files, boxes):

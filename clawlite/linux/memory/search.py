@@ -44,7 +44,7 @@ def search(db, place, floor: int, store, box, query: tuple) -> tuple:
     """Return ([(id, score 0..1), ...] of the entries of *place* from the id *floor* on, the best
     first; None or what a caller must know).
 
-    box    ``memory_box.Box`` of an encrypted store, else None
+    box    ``encryption.EntryCipher`` of an encrypted store, else None
     query  (text, vector or None, most)
     """
     text, vector, top = query

@@ -40,11 +40,11 @@ _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_CANTOPEN",
 class Stores:
     """All stores of one agent.
 
-    db      ``memory_sql.Database``
+    db      ``database.Database``
     clock   function -> ms since 1970
     dumps, loads   JSON
-    boxes   ``memory_box.Boxes``
-    files   ``memory_files.Files``, or None where no store is a workspace
+    boxes   ``encryption.EntryCiphers``
+    files   ``workspace_store.Files``, or None where no store is a workspace
     """
 
     def __init__(self, db, clock, dumps, loads, boxes, files=None):

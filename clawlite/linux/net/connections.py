@@ -219,7 +219,7 @@ class Connections:
 
 
 def proxy_for(scheme: str, host: str, port: int, environ):
-    """Return the ``net_proxy.Proxy`` for this connection, or None; without proxies that module
+    """Return the ``proxy.Proxy`` for this connection, or None; without proxies that module
     is not even loaded.
     """
     for name in (

@@ -62,7 +62,7 @@ class Cancelled(Exception):
 class Stream:
     """A socket, and the waits of its worker.
 
-    connection  ``net.Connection``; its pipe ends a wait
+    connection  ``connections.Connection``; its pipe ends a wait
     lock        the lock over *connection*
     timeout_ms  from now, until ``due`` is set to None
     """

@@ -6,7 +6,7 @@ Where control groups are delegated (cgroups.py) they keep the first three, and n
 | limit          | set by the child                         | watched by the warden            |
 |----------------|------------------------------------------|----------------------------------|
 | memory_mb      | RLIMIT_AS of each process, and what no   | the sum over the tree, and what  |
-|                | look would find is refused (seccomp.py)  | the kernel holds for it (held.py)|
+|                | look would find is refused (seccomp.py)  | the kernel's (memory_accounting) |
 | cpu_shares     | nice of each process                     | nice of each session (autogroup) |
 | max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
 | max_open_files | RLIMIT_NOFILE of each process; without   |                                  |

@@ -40,9 +40,9 @@ open_by_handle_at open_tree open_tree_attr perf_event_open pidfd_getfd pivot_roo
 process_vm_writev ptrace quotactl quotactl_fd reboot request_key setdomainname sethostname setns settimeofday swapoff swapon sysfs syslog
 umount2 uselib userfaultfd ustat vhangup
 """.split()  # noqa: E501
-# Memory that no process has mapped is in no process' size: without a cgroup to count it, what a
-# look (held.py) would not find there cannot be had.  Each is refused with what programs know from a
-# kernel or a file system that lacks it, so that most go on without.
+# Memory that no process has mapped counts in the size of no process.  Where no control group counts
+# it, a call gets no memory that memory_accounting.py does not find.  A system call is refused with
+# the error of a kernel or a file system that lacks it, so that most programs go on without.
 _UNCOUNTED = {
     EPERM: ["memfd_create", "shmget", "msgget", "mq_open", "semget", "vmsplice"],
     # a pipe that holds one byte of a file holds all of its page, however large
@@ -250,8 +250,8 @@ def _sockets(program, rules: Rules):
 
 
 def _uncounted(program, rules: Rules):
-    """What holds memory is where a look finds it (held.py): not in tables of one thread's own,
-    and no larger than it is counted.
+    """Refuse what holds memory where memory_accounting.py does not find it: in tables that one
+    thread has for itself, or larger than it is counted.
     """
     for errno, names in _UNCOUNTED.items():
         for name in names:

@@ -45,7 +45,7 @@ class Watch:
         self._tree = limits.everybody if plan["profile"] == "N" else limits.descendants
         # ``cgroups.Group``: what it keeps need not be looked at
         self._group = group
-        self._memory = memory  # ``held.Held``, or None
+        self._memory = memory  # ``memory_accounting.MemoryAccount``, or None
         self._most = None if "max_processes" in plan["kept"] else plan["max_processes"]
         self._level = (
             limits.nice_of(plan["cpu_shares"])

@@ -63,7 +63,7 @@ class Builtins:
         return name in MEMORY or name in NAMES and self._profile.level == NONE
 
     def here(self, name: str, arguments: dict, decided=None) -> tuple:
-        """Run *name* in this process; return its outcome.  *decided*: see ``scope.Scope``."""
+        """Run *name* in this process; return its outcome.  *decided*: see ``file_scope.Scope``."""
         try:
             if name in MEMORY:
                 from clawlite.linux.tools import memory_tools
@@ -106,7 +106,7 @@ class Builtins:
 
     def job(self, task: int, name: str, arguments: dict, decided=None):
         """Return the sandbox's job for *name* (``linux.sandbox.jobs``); ``ended`` when it is over.
-        *decided*: see ``scope.Scope``.
+        *decided*: see ``file_scope.Scope``.
 
         Raises ``SandboxDenied`` for what the shell patterns block, ``InvalidRequest`` when too many
         programs run."""

@@ -1,7 +1,7 @@
 """Handlers of the file tools: read-file, write-file, edit-file, list-directory (docs/tools.md).
 
-1. What they reach is decided by ``scope.Scope``; they work on the open folder that it found, never
-   on the path again.
+1. ``file_scope.Scope`` decides what they reach.  They work on the open folder that it found, and
+   never use the path again.
 2. Regular files only: a pipe, a device or a socket is refused before it is opened, and again after.
    3. A file is replaced as a
 whole (written beside, renamed), so nobody reads half of it.  4. The same code runs in a sandbox's
@@ -35,7 +35,7 @@ def run(
     """Run the file tool *name*; return {"text"} or, of what was not read to its end, {"text",
     "original_bytes"}.
 
-    profile, workspace, hidden, decided, most, table  see ``scope.Scope``
+    profile, workspace, hidden, decided, most, table  see ``file_scope.Scope``
     Raises ``SandboxDenied`` for what the sandbox refuses, ``ClawError`` for what cannot be done.
     """
     try:
@@ -65,7 +65,7 @@ def run_inside(
 
 
 class _Files:
-    """What ``scope.Scope`` asks of a profile."""
+    """What ``file_scope.Scope`` asks of a profile."""
 
     def __init__(self, files: int, mounts: list, denied: list):
         self.files, self.mounts, self.denied = files, mounts, denied

@@ -19,7 +19,7 @@ def check(
     """Raise ``SandboxDenied`` for arguments of *tool* that its sandbox forbids.
 
     automaton          function(number) -> table
-    workspace, hidden  see ``scope.Scope``
+    workspace, hidden  see ``file_scope.Scope``
     decided            {path as policy names it: where it led when policy decided}
     """
     for name in tool.paths:
