@@ -12,7 +12,7 @@ from memory import drop
 from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE
 from stdio import Stdio, is_terminal
 from device import KEEP
-from shedding import reach
+from oom_unwind import load_providers
 
 _MAX_TASKS = 8
 # entries that stores have: one for so many bytes of the whole heap, in which it takes 6
@@ -80,7 +80,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.stdio.over = device.uplink.down
     # it comes with the first turn, when what starts an agent has gone
     elif REMOTE in having:
-        device.agent.keep_bytes, device.agent.prepare = KEEP, lambda: reach(device)
+        device.agent.keep_bytes, device.agent.prepare = KEEP, lambda: load_providers(device)
     if LIMITS in having and not device.agent.prepare:
         from meters import Meters
 

@@ -98,7 +98,7 @@ class Auditing:
             self._is_open = False
             hint = "make room for it" if e.args[0] == _FULL else "look at the flash"
             error = ClawError("the audit cannot be written: %s" % e, hint)
-        # of both: the loop lets go of what is under way, and comes back (shortage.py)
+        # of both: the loop lets go of what is under way, and comes back (oom_recover.py)
         except MemoryError:
             raise
         except Exception as e:

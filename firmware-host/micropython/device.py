@@ -16,7 +16,7 @@ from clawlite.core.line.frame import TEXT, TOO_LONG
 from clawlite.core.base.text import decode_utf8
 from jsontext import loads
 from memory import drop
-from shedding import overcome, shed
+from oom_unwind import end_round, unwind
 from stdio import MAX_LINE
 
 _LEAVE_MS = 2000
@@ -96,10 +96,10 @@ class Device:
                     ready = None
                 try:
                     if self.short:
-                        shed(self)
+                        unwind(self)
                         gc.collect()  # here: further down the stack lies what was just dropped
                     if self.short or error:
-                        overcome(self, error)
+                        end_round(self, error)
                     error = None
                     # of a board's stack a turn needs most: no call stands between this loop and it
                     # for nothing

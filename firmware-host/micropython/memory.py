@@ -14,7 +14,7 @@ _OCCASIONAL = (
     " header image_signature handshake uri policy_preview approval misfit journal appendlog "
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
     "idempotency_record idempotency_journal commands trace violation jsonvalue cborfault "
-    "jsonfault loader shortage parts assemble begin settime lookup secretvalues "
+    "jsonfault loader oom_recover parts assemble begin settime lookup secretvalues "
 )
 _STAGES = ""
 # what reaches providers, until the next turn

@@ -36,7 +36,7 @@ UNITS = {
         "jsontext",
         "stdio",
         "boardclock",
-        "shedding",
+        "oom_unwind",
         "device",
     ],
     "operator": ["rpc", "idempotent_request", "idempotency", "calls", "session"],
@@ -137,7 +137,7 @@ RARE = {
         "rpc": "unreadable id_of is_id Batch _parse_other",
     },
     "taking": {
-        "shedding": "reach",
+        "oom_unwind": "load_providers",
         "console": "Console.__init__ Console.greet Console._take "
         "Console._begin Console._answer Console.not_text "
         "Console.interrupt",
@@ -153,7 +153,7 @@ RARE = {
         "meter": "Meter.allowed Meter.pause Meter.sent",
         "openai": "Codec.messages",
     },
-    "shortage": {
+    "oom_recover": {
         "agent": "Agent.cancel",
         "console": "Console.go_on",
         "stdio": "Stdio.spoil",

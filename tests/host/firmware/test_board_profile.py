@@ -29,7 +29,7 @@ def test_the_report_names_groups_and_what_nobody_calls(played):
     assert "Played: least-operator\n" in text
     held, groups = text.split("\n\n")[1:]
     # ends what runs when memory is at an end: never outlined, and never called here
-    assert "  shedding.shed" in held and " line.Line" not in held
+    assert "  oom_unwind.unwind" in held and " line.Line" not in held
     assert "\n     1  opening\n" in groups and "     0  retry                tools._run" in groups
 
 

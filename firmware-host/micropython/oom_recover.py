@@ -1,11 +1,11 @@
-"""Out of memory in a round of the loop: what was under way is ended and told, and the agent serves
-on (docs/adr/0073).
+"""Recovery from a round that ran out of memory: the tasks that were under way end, their callers
+are told, and the agent serves on (docs/adr/0073).
 
-1. The loop has unwound, every output is off, every handler closed, what can be loaded again is
-   gone.  This is loaded for it, and dropped.
-2. What began may have done what it does: its caller and the log hear that.
-3. What was on its way to somebody is sent once more; when memory does not do for that either, an
-   answer becomes an error, a text is dropped.
+1. The loop has unwound, every output is off, every handler is closed, and what can be loaded again
+   is gone (oom_unwind.py).  This module is loaded then, and dropped afterwards.
+2. A tool call that had begun may have had its effect: its caller and the log are told so.
+3. What was being sent is sent once more.  If memory is short for that too, an answer becomes
+   an error, and a text is dropped.
 """
 
 from clawlite.core.base import effect as E
@@ -14,7 +14,7 @@ from clawlite.core.line.frame import RECORD
 
 
 def recover(device):
-    """Tell of what the loop has let go of, and go on."""
+    """Tell the callers of the tasks that the loop has dropped, and go on."""
     agent, now = device.agent, device.now_ms()
     error = InternalError("out of memory", "ask for less at once, or build a smaller agent")
     lost = [number for number in sorted(agent.tasks) if not agent.tasks[number].generator]

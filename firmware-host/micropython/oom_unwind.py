@@ -1,8 +1,9 @@
-"""What comes first after a round of a board's loop that memory did not do for, or that an error
-ended (docs/adr/0073).
+"""What a board does first after a round of its loop that ran out of memory or that an error ended
+(docs/adr/0073).
 
-The loop has unwound: nothing is left on its stack.  What is dropped here is free before anything is
-loaded (shortage.py)."""
+The loop has unwound: nothing is left on its stack.  What is dropped here is free before
+oom_recover.py is loaded.
+"""
 
 import gc
 import sys
@@ -14,12 +15,12 @@ _PLACES = 128  # of sys.modules, at most
 _LOAD_BYTES = 4096  # as in main.py
 
 
-def overcome(device, error):
-    """Get over a round that memory did not do for, or that *error* ended: Ctrl-C, or a failure;
-    None for no other.
+def end_round(device, error):
+    """Recover from a round that ran out of memory, or that *error* ended (Ctrl-C or a failure;
+    None: neither).
     """
     if device.short:
-        stage("shortage").recover(device)
+        stage("oom_recover").recover(device)
         drop()
         device.short = 0
     if isinstance(error, KeyboardInterrupt):
@@ -31,9 +32,9 @@ def overcome(device, error):
         device.stumbled(error)
 
 
-def shed(device):
-    """Let go of what is under way; the second time also of what waits for a person, and of what
-    is remembered and can be read again.
+def unwind(device):
+    """Drop what is under way.  The second time, drop also what waits for a person, and what is
+    remembered and can be read again.
     """
     again, doing = device.short > 1, device.doing
     if doing and doing[0] > E.EXIT:
@@ -45,7 +46,7 @@ def shed(device):
         device.agent.idempotency = None  # calls that may not run twice are on record
     if device.console:
         device.console.history, device.agent.calls = None, []
-    # nothing here takes memory: there may be none before they are gone
+    # nothing here allocates: there may be no memory before the tasks are gone
     for number in device.agent.tasks:
         task = device.agent.tasks[number]
         if again or not task.approval:
@@ -58,7 +59,7 @@ def shed(device):
         device.net = device.agent.meter = device.agent.providers = None
         drop(REMOTE)
     drop()
-    # an import that memory did not do for leaves its module where its name was (MicroPython 1.29)
+    # an import that ran out of memory leaves its module where its name was (MicroPython 1.29)
     for place in range(_PLACES):
         sys.modules[place] = None
         del sys.modules[place]
@@ -69,8 +70,8 @@ def shed(device):
     ]
 
 
-def reach(device):
-    """Load what reaches remote providers, and what counts what they use."""
+def load_providers(device):
+    """Load the code that reaches remote providers, and the meters that count what they use."""
     if device.net is None:
         gc.threshold(_LOAD_BYTES)
         from meters import Meters
