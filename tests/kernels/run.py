@@ -135,7 +135,7 @@ VARIANTS = {
         [("root", "NL", CORE)],
         proc="hidepid=invisible",
     ),
-    # In L no warden may look into a call, so none changes modes and times (docs/sandbox.md):
+    # In L no supervisor may look into a call, so none changes modes and times (docs/sandbox.md):
     # test_modes.py is not for it.
     "yama": Variant(
         "nobody may trace anybody",

@@ -18,7 +18,7 @@ from clawlite.host.bench.serve import Peer
 
 PROFILES = (("N", "namespaces", 15), ("L", "Landlock", 8))  # target: over a plain run, same run
 PIPELINE_US = 150
-PAUSE_S = 0.025  # the next warden is ready by then
+PAUSE_S = 0.025  # the next supervisor is ready by then
 A_ROUND = 4  # samples of each case
 _CLAW = {
     "claw": "0.3.0",
@@ -117,7 +117,7 @@ def sandbox(bench):
             "exec-shell true, %s, at once after one" % name,
             "ms",
             rush[at],
-            note="it waits for its warden to be made",
+            note="it waits for its supervisor to be made",
         )
     found = json.loads(
         spawn(

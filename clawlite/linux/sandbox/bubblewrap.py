@@ -2,11 +2,11 @@
 ``[sandbox] namespaces = "bubblewrap"``.
 
 1. bwrap makes the user, mount, pid, network, IPC and UTS namespaces and starts a fresh Python as
-   pid 1 in them: the call's warden, which goes on as in profile N (root, limits, filter, network).
-   What a call shows is known when it comes, so mounts stay the warden's.
-2. It is for systems that let bwrap alone make user namespaces.  Who asks for it gets it or is
-   refused: nothing takes its place.
-3. Nothing of the agent's is in the new Python: what it needs comes in a memfd.  It starts before
+   pid 1 in them: the call's supervisor, which goes on as in profile N (root, limits, filter,
+   network).  The mounts depend on the call, so the supervisor makes them.
+2. It is for systems that allow user namespaces to bwrap alone.  Where bwrap does not work, calls
+   are refused: nothing takes its place.
+3. The new Python contains nothing of the agent: what it needs comes in a memfd.  It starts before
    its call is there.
 """
 
@@ -96,8 +96,8 @@ def tell():
 
 
 def start(program: str, hello: dict, control: int, taken: int, life: int) -> int:
-    """Start a warden (``warden.wait``) in namespaces of its own; return the pid of its bwrap, with
-    which it ends.  Raises ``OSError``.
+    """Start a supervisor (``supervisor.wait``) in namespaces of its own; return the pid of its
+    bwrap, with which it ends.  Raises ``OSError``.
 
     hello  {"path", "modules", "python", "found"}
     """
@@ -131,7 +131,7 @@ def _spawn(program: str, what: str, actions: list) -> int:
 
 
 def main():
-    """As pid 1 of bwrap's namespaces: be the warden of the next call."""
+    """As pid 1 of bwrap's namespaces: be the supervisor of the next call."""
     hello = marshal.loads(os.pread(0, os.fstat(0).st_size, 0))
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):

@@ -1,17 +1,16 @@
-"""A control group (cgroup v2) for each call, where this process has been given a part of the tree
-for itself.
+"""A control group (cgroup v2) for each call, where a part of the tree is delegated to this process.
 
-1. Given means: the folder of our own cgroup is ours to write (systemd: ``Delegate=``), and nothing
-   but the agent and what it started lives there.  Found out by doing: a group is made, entered and
-   limited.  Whatever fails leaves all as it was.
+1. Delegated means: this process may write the folder of its own cgroup (systemd: ``Delegate=``),
+   and nothing but the agent and what it started is in that group.  It is found out by trying: a
+   group is made, entered and limited.  When a step fails, everything stays as it was.
 2. A group with limits for its children may hold no process itself, so the agent moves into one
    below, ``clawlite-agent``.
-3. The server makes a group for the warden's child before there is a call, and the child is born in
-   it: to move a process takes the kernel 20 ms, to write a limit 20 us.  The server removes it when
-   the warden has ended, and all of it when the agent goes.
+3. The server makes a group for the supervisor's child before there is a call, and the child starts
+   in it: to move a process takes the kernel 20 ms, to write a limit 20 us.  The server removes the
+   group when the supervisor has ended, and all groups when the agent ends.
 
-    DELEGATED/clawlite-agent            the agent, the server, its wardens
-    DELEGATED/clawlite-call-PID-N       the child of a warden, and all that it starts
+    DELEGATED/clawlite-agent            the agent, the server, its supervisors
+    DELEGATED/clawlite-call-PID-N       the child of a supervisor, and all that it starts
 """
 
 import ctypes
@@ -254,7 +253,7 @@ class Groups:
 
 
 class Group:
-    """The group of one call, from its warden's side; what it needs at the end is open, for then
+    """The group of one call, from its supervisor's side; what it needs at the end is open, for then
     it may be another user.
     """
 

@@ -1,9 +1,10 @@
-"""The child: from here on everything is the tool's.  It takes its last rights away itself, then
+"""The child: the process in which a tool runs.  It gives up its last rights itself, and then
 becomes the job.
 
-It speaks to the agent over a socket of its own, in messages: R and r (the end and a part of the
-result), X (an error), Q (a question for the agent's provider); the answer to a question comes as a
-descriptor of memory."""
+It sends messages to the agent over a socket of its own: R and r (the end and a part of the result),
+X (an error), Q (a question for the agent's provider).  The answer to a question comes as a
+descriptor of memory.
+"""
 
 import _socket
 import array
@@ -27,11 +28,11 @@ class Ended(BaseException):
 
 
 def wait(line: int, found: dict, uid, filters):
-    """Give up what no call needs, wait for the call that the warden takes, and become its job.
+    """Give up what no call needs, wait for the call that the supervisor takes, and become its job.
     Never returns.
 
-    line     socket to the warden: plan, job, the line to the agent and, for a command, a pipe come
-             as descriptors
+    line     socket to the supervisor: plan, job, the line to the agent and, for a command, a pipe
+             come as descriptors
     found    what the probe says;  uid  of the tools, or None;  filters  ``seccomp.Filters``
     """
     _close_all_but(line)
@@ -55,8 +56,8 @@ def wait(line: int, found: dict, uid, filters):
             seccomp.install(filters.files[1])
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    warden = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
-    warden.sendmsg(
+    supervisor = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
+    supervisor.sendmsg(
         [b"R"],
         [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [listener]))]
         if listener >= 0
@@ -64,12 +65,12 @@ def wait(line: int, found: dict, uid, filters):
     )
     if listener >= 0:
         os.close(listener)
-    data, extra, _, _ = warden.recvmsg(16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
+    data, extra, _, _ = supervisor.recvmsg(16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
     if not data or not extra:
         os._exit(0)
     fds = array.array("i")
     fds.frombytes(extra[0][2])
-    warden.close()
+    supervisor.close()
     _run(
         marshal.loads(_whole(fds[0])),
         fds[1],
@@ -136,7 +137,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         _enter(plan, env)
         _check_writable(plan)
         _confine(plan, filters, rules)
-        # in L who holds a secret hides, if its warden has nothing to look at
+        # in L who holds a secret hides, if its supervisor has nothing to look at
         if not job["env"] or limits.is_watched(plan) or limits.is_weighed(plan):
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
         if plan["kind"] == "command":

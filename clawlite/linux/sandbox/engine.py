@@ -1,17 +1,17 @@
-"""The agent's side of the ``process`` sandbox: it hands calls to the server and collects what comes
-of them.
+"""The agent's side of the ``process`` sandbox: it hands calls to the server and collects their
+results.
 
-1. Nothing here waits, but for ``report`` and ``close``: every line is read when the loop says that
-   it is readable.
-2. The server is started by ``prepare`` or by the first call, as a fresh interpreter (posix_spawn),
-   so nothing of the agent's memory, environment or descriptors is in it.  A server that died is
+1. Nothing here waits, except ``report`` and ``close``: a line is read when the loop says that it is
+   readable.
+2. ``prepare`` or the first call starts the server, as a fresh interpreter (posix_spawn), so that it
+   contains nothing of the agent's memory, environment or descriptors.  A server that died is
    started again by the next call.
-3. What a child says is a stranger's: its length is bounded, its JSON is read strictly, and
-   descriptors that it sends are dropped.
-4. The agent is made non-dumpable: no process of the same user reads its memory, environment or
+3. What a child sends is not trusted: its length is bounded, its JSON is read strictly, and
+   descriptors in it are dropped.
+4. The agent is made non-dumpable: no process of the same user can read its memory, environment or
    descriptors from /proc.
-5. ``MAX_CALLS`` run at once, ``MAX_QUEUE`` wait for their turn in the order in which they came, and
-   one more is refused.
+5. ``MAX_CALLS`` run at once, ``MAX_QUEUE`` wait in the order in which they came, and further calls
+   are refused.
 """
 
 import _socket
@@ -44,7 +44,7 @@ MAX_QUEUE = 64  # calls that wait for one of those to end; each holds its argume
 MAX_RESULT = 4194304
 MAX_MESSAGE = 65536
 MAX_MESSAGE_TEXT = 4000  # characters of an error's message, and of its hint
-# a warden that says nothing for so long after the end of its time is ended with its sandbox
+# a supervisor that says nothing for so long after the end of its time is ended with its sandbox
 LATE_MS = 3000
 _FLAGS = _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
 _ERRORS = {
@@ -62,7 +62,7 @@ _ERRORS = {
 
 
 class _Call:
-    """One call under way.  *talk*: the line to the child, *line*: the one to its warden; None
+    """One call under way.  *talk*: the line to the child, *line*: the one to its supervisor; None
     when closed.
     """
 
@@ -77,7 +77,7 @@ class _Call:
         )
         self.output, self.parts, self.size = [], [], 0
         self.outcome = None  # what the child said, kept until its tree is gone
-        # what it is sent with once more, should its warden go before it began
+        # what it is sent with once more, should its supervisor go before it began
         self.again = None
         self.door = None
         # what is over the tool's limit is cut where all results are
@@ -117,7 +117,7 @@ class Engine:
         self._calls = {}  # number -> _Call
         # (number, profile, job, ms that it may take or None) of those that wait, the oldest first
         self._queue = []
-        self._lines = {}  # fd -> (call, is the warden's)
+        self._lines = {}  # fd -> (call, is the supervisor's)
         self._ended = []
         self._server = None  # (pid, socket)
         self._found = None  # what the server's probe says
@@ -199,7 +199,7 @@ class Engine:
     ) -> _Call:
         talk, their_talk = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         line, their_line = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        # its warden reads it when it begins: nothing has happened until then
+        # its supervisor reads it when it begins: nothing has happened until then
         line.send(b"J")
         memory = spawn.memory("job", packed)
         try:
@@ -249,7 +249,7 @@ class Engine:
                 [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))],
                 _socket.MSG_DONTWAIT,
             )
-        except OSError:  # it has ended, and its warden will say so
+        except OSError:  # it has ended, and its supervisor will say so
             pass
         finally:
             os.close(fd)
@@ -318,31 +318,31 @@ class Engine:
 
     # -- what comes
 
-    def _read(self, call, is_warden: bool):
+    def _read(self, call, is_supervisor: bool):
         is_unread = False
         while call.number in self._calls:
-            end = call.line if is_warden else call.talk
+            end = call.line if is_supervisor else call.talk
             if end is None:
                 return
             try:
                 data, extra, _, _ = end.recvmsg(
-                    MAX_MESSAGE, _socket.CMSG_SPACE(4) if is_warden else 0, _FLAGS
+                    MAX_MESSAGE, _socket.CMSG_SPACE(4) if is_supervisor else 0, _FLAGS
                 )
             except BlockingIOError:
                 return
             except OSError as e:
                 data, is_unread = b"", isinstance(e, ConnectionResetError)
             if not data:
-                self._forget(call, is_warden)
-                if is_warden:
+                self._forget(call, is_supervisor)
+                if is_supervisor:
                     self._broken(call, is_unread)
                 return
-            if is_warden:
-                self._warden(call, data, extra)
+            if is_supervisor:
+                self._supervisor(call, data, extra)
             else:
                 self._child(call, data)
 
-    def _warden(self, call, data: bytes, extra):
+    def _supervisor(self, call, data: bytes, extra):
         kind = data[:1]
         if kind == b"O":
             call.output.append(data[1:])
@@ -353,7 +353,7 @@ class Engine:
             self._end(call, self._outcome(call, loads(data[1:])))
 
     def _broken(self, call, is_unread: bool):
-        """The warden has gone.  A call that it had not begun is begun again, once: the server
+        """The supervisor has gone.  A call that it had not begun is begun again, once: the server
         was killed with it.
         """
         is_new = call.again is not None and is_unread
@@ -415,7 +415,7 @@ class Engine:
         if "refused" in end:
             return False, self._denied(call.profile, end["refused"], None, end["hint"])
         if call.talk is not None:
-            # what the child said last may lie behind what its warden said
+            # what the child said last may lie behind what its supervisor said
             self._read(call, False)
         ended = end["ended"]
         if ended == "timeout_ms" and not (call.outcome and call.outcome[0]):
@@ -491,16 +491,16 @@ class Engine:
         if call.door is not None:
             call.door.close()
 
-    def _forget(self, call, is_warden: bool):
-        end = call.line if is_warden else call.talk
+    def _forget(self, call, is_supervisor: bool):
+        end = call.line if is_supervisor else call.talk
         if end is not None:
             if self._lines.pop(end.fileno(), None):
                 self._epoll.unregister(end)
             end.close()
-            setattr(call, "line" if is_warden else "talk", None)
+            setattr(call, "line" if is_supervisor else "talk", None)
 
     def _lose(self):
-        """Let the server go, and wait for it: it ends its wardens first."""
+        """Let the server go, and wait for it: it ends its supervisors first."""
         if self._server is None:
             return
         pid, line = self._server

@@ -1,10 +1,11 @@
 """What can run in a sandbox: a command, a function of tools.py, or a function of clawlite itself.
 
 ``most`` of each: the bytes that the files of the workspace may have together, or None; a
-``Builtin`` sees to that itself.
+``Builtin`` checks that itself.
 
-A job is handed to the child alone, never to the server: what it holds (environment, arguments) is
-nobody else's to read."""
+A job goes to the child alone, never to the server: nobody else may read its environment and
+arguments.
+"""
 
 import marshal
 import sys

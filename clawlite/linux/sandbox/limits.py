@@ -1,12 +1,12 @@
-"""Limits of a call: what the child sets for itself before anything of the tool's runs, and what the
-warden watches.
+"""Limits of a call: those that the child sets for itself before any code of the tool runs, and
+those that the supervisor watches.
 
-Where control groups are delegated (cgroups.py) they keep the first three, and nothing here does.
+Where control groups are delegated (cgroups.py) they enforce the first three, and nothing here does.
 
-| limit          | set by the child                         | watched by the warden            |
+| limit          | set by the child                         | watched by the supervisor        |
 |----------------|------------------------------------------|----------------------------------|
-| memory_mb      | RLIMIT_AS of each process, and what no   | the sum over the tree, and what  |
-|                | look would find is refused (seccomp.py)  | the kernel's (memory_accounting) |
+| memory_mb      | RLIMIT_AS of each process; memory that   | the sum over the tree, with the  |
+|                | cannot be seen is refused (seccomp.py)   | kernel's part, memory_accounting |
 | cpu_shares     | nice of each process                     | nice of each session (autogroup) |
 | max_processes  | RLIMIT_NPROC, threads count              | the number in the tree           |
 | max_open_files | RLIMIT_NOFILE of each process; without   |                                  |
@@ -29,7 +29,7 @@ INODE = 1024  # bytes of the kernel's for one of them
 # of a process whose memory is watched, where the profile gives no max_open_files
 OPEN_FILES = 1024
 PENDING = 1024  # timers and signals that wait
-TICK_MS = 50  # how often the warden looks
+TICK_MS = 50  # how often the supervisor looks
 
 
 def nice_of(cpu_shares: int) -> int:

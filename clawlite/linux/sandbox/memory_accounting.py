@@ -1,8 +1,8 @@
-"""What a tree of processes holds of memory, where no control group counts it: looked at by the
-warden, from outside.
+"""The memory of a tree of processes, where no control group counts it: the supervisor measures it
+from outside.
 
-Beside what processes have mapped, the kernel keeps memory for them, and tells nobody how much.
-Each kind of it cannot be had (seccomp.py), or is counted by the most that it may be:
+The kernel keeps memory for processes beside what they have mapped, and does not say how much.  A
+kind of such memory is either refused (seccomp.py) or counted with the most that it can be:
 
     kind                                        counted as
     pages, in memory and in swap                as they are; PSS where the plain sum is above the
@@ -12,15 +12,15 @@ Each kind of it cannot be had (seccomp.py), or is counted by the most that it ma
                                                 name to poll(2)
     a mapping                                   AREA
     a descriptor                                FILE
-    a pipe, with or without a name              16 pages: nobody makes one longer
+    a pipe, with or without a name              16 pages: a call cannot make one larger
     a socket                                    twice its buffer (a message may begin where one byte
                                                 is free), OPTIONS
     a descriptor in an epoll, a lock of a file  ITEM
     a file of /proc, a terminal                 DEVICE; of fdinfo, as much as is counted behind it
     a mount that lies in memory, /tmp in N      what it has grown by, and INODE for each file
 
-What cannot be looked at ends the call: memory of /dev/zero that is shared, a program that its user
-may run and not read, and descriptors that are under way in a socket at two looks.
+What cannot be measured ends the call: shared memory of /dev/zero, a program that its user may run
+but not read, and descriptors that are in transit in a socket at two measurements in a row.
 """
 
 import _socket
@@ -79,7 +79,7 @@ def in_memory(folders: list) -> dict:
 
 
 def writable(plan: dict) -> list:
-    """Return the folders that the call may write to, as its warden sees them."""
+    """Return the folders that the call may write to, as its supervisor sees them."""
     if plan["profile"] == "L":
         return [path for path, is_writable in plan["allowed"] if is_writable]
     return (

@@ -1,15 +1,18 @@
-"""Modes, times and owners of files in profile L: what Landlock does not cover, and a filter sees
-only as numbers.
+"""Modes, times and owners of files in profile L: Landlock does not cover them, and a filter sees
+their system calls only as numbers.
 
-The kernel hands such a call to the warden and holds whoever made it (seccomp_unotify(2)).  The
-warden looks at the file itself, does what was asked to the very file that it looked at, and
-answers; the call never goes on by itself, so nobody can exchange what it means.
+The kernel hands such a call to the supervisor and holds its caller (seccomp_unotify(2)).  The
+supervisor looks at the file, makes the change itself, to the very file that it looked at, and
+answers.  The call of the tool never continues by itself, so nobody can exchange its target.
 
-1. By a descriptor: it is open for writing, which Landlock has let it be, or the file lies in what
-   may be written.  2. By a path: the
-file that it leads to, found and kept open by the warden, lies in what may be written.  3. Always:
-the file is the tools' user's, and no mode has set-user-ID or set-group-ID.  An owner that is asked
-for has to be the one that it has.  Whatever cannot be looked at is refused."""
+1. A call with a descriptor: the descriptor is open for writing, which Landlock has allowed, or the
+   file lies in what may be written.
+2. A call with a path: the file that the path leads to, found and kept open by the supervisor, lies
+   in what may be written.
+3. Always: the file belongs to the tools' user, and the mode has neither set-user-ID nor
+   set-group-ID.  The owner that the call asks for must be the present one.  What cannot be looked
+   at is refused.
+"""
 
 import ctypes
 import fcntl

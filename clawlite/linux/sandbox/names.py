@@ -1,14 +1,13 @@
-"""Denied paths are denied by what they are, not by how they are called: their other names, in what
-a call may reach, are denied with them.
+"""Denied paths are denied by what they are, not by their names: the other names of a denied file,
+in what a call may reach, are denied with it.
 
-1. How their folders list them, where a file system ignores case.  2. What the mount table shows
-   again (linux/files/mounts.py), as it is when the call
-begins, and other mounts of /proc, unless they are what was declared.  In profile N nothing that is
-mounted later comes in.
-3. Hard links: of denied files, and of what lies in denied folders of at most MAX_BELOW entries.
-   Names are looked for in what is mounted; where not
-all can be found, the call is refused: the kernel knows files by their names here, and would open
-them by any other. A built-in file tool sees to hard links itself (linux/files/file_scope.py).
+1. Other spellings, as the folder lists them, where a file system ignores case.
+2. What the mount table shows again (linux/files/mounts.py) as it is when the call begins, and other
+   mounts of /proc, unless they were declared.  In profile N nothing that is mounted later comes in.
+3. Hard links of denied files, and of files in denied folders of at most MAX_BELOW entries.  They
+   are looked for in what is mounted.  When not all of them can be found the call is refused: the
+   kernel knows files by their names here, and would open them by any other name.  A built-in file
+   tool checks hard links itself (linux/files/file_scope.py).
 """
 
 import os

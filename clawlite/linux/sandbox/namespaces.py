@@ -2,11 +2,14 @@
 declared.
 
 The server enters a user and a mount namespace once (``enter``) and makes a base there: /new, a
-small tmpfs with what every program needs, and /old, the root that was.  Each call gets a copy of
-that mount namespace, adds its own mounts, makes /new its root and lets /old go, before anything of
-the tool's runs.  All of it is read-only but the writable mounts and /tmp. The copy is one of mounts
-alone: a folder that is made in the base stays there for every later call.  So a call that needs a
-folder which the base does not have gets a /new of its own (``lacks``), which takes 3 ms."""
+small tmpfs with what every program needs, and /old, the old root.  Each call gets a copy of that
+mount namespace, adds its own mounts, makes /new its root and detaches /old, before any code of the
+tool runs.  All of it is read-only except the writable mounts and /tmp.
+
+Only mounts are copied: a folder that is made in the base stays there for every later call.  So a
+call that needs a folder which the base does not have gets a /new of its own (``lacks``), which
+takes 3 ms.
+"""
 
 import ctypes
 import os

@@ -1,10 +1,10 @@
 """From a profile to a plan: real paths, limits and the environment of one call, as plain values for
-the server and the warden.
+the server and the supervisor.
 
 1. /workspace is the folder that linux/files/workspace.py names; other paths are real.  Links in
    them are followed here, once, before the child exists: inside there are only real paths.
-2. A denied path wins over every mount.  What is hidden (state, secrets) is denied too, but for the
-   workspace inside it.
+2. A denied path wins over every mount.  Hidden paths (state, secrets) are denied too, except for
+   the workspace inside them.
 """
 
 import os

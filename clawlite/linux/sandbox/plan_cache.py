@@ -1,9 +1,10 @@
-"""The plans of one engine, as memory that wardens read: each is worked out once, and holds as long
-as nothing it was made of has changed.
+"""The plans of one engine, as memory that supervisors read.  Each plan is made once, and used while
+nothing that it was made of has changed.
 
-What it was made of: the profile, the kind of job, where links lead, and which denied paths are
-there.  All of that is looked at for each call; only what follows from it is not worked out again.
-A plan holds nothing of a call, and nobody can write to its memory."""
+A plan is made of the profile, the kind of job, the targets of links, and which denied paths exist.
+All of these are checked at each call; only what follows from them is not computed again.  A plan
+holds nothing of a call, and nobody can write to its memory.
+"""
 
 import fcntl
 import marshal

@@ -1,7 +1,8 @@
-"""What this machine can do, found out by doing it, once, before the first call.
+"""What this machine can do.  It is found out once, before the first call, by doing it.
 
-A kernel may have a system call and refuse it (AppArmor, a container's filter, a limit of zero), so
-no version and no setting is believed: a sandbox of each kind is built, with nothing to run in it.
+A kernel may have a system call and refuse it (AppArmor, the filter of a container, a limit of
+zero), so neither versions nor settings count: a sandbox of each kind is built, with nothing to run
+in it.
 """
 
 import os
@@ -186,7 +187,7 @@ def _namespaces(uid) -> dict:
 
 
 def _build(uid) -> str:
-    """Build a sandbox as server and warden do; return "STEP why" for the step that fails, else
+    """Build a sandbox as server and supervisor do; return "STEP why" for the step that fails, else
     "own_users yes" or "... no".
     """
     step = "userns"

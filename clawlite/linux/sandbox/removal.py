@@ -1,9 +1,10 @@
-"""The folder of a call goes with it, in profile L: whatever modes, links and depth a tool gave what
-is in it.
+"""Removes the folder of a call after it, in profile L, whatever modes, links and depth a tool gave
+its contents.
 
-No path is looked up twice and no link is followed: what is in a folder is taken out of it by its
-open descriptor.  A folder inside is emptied by moving its own folders up to the top, so that two
-descriptors are enough for any depth."""
+No path is looked up twice and no link is followed: entries are removed by the open descriptor of
+their folder.  A folder inside is emptied by moving its own folders up to the top, so that two
+descriptors are enough for any depth.
+"""
 
 import os
 

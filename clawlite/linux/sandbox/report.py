@@ -1,5 +1,5 @@
-"""What ``clawlite doctor`` tells about the sandbox: what was tried here, how each limit is kept,
-and what one call costs.
+"""What ``clawlite doctor`` reports about the sandbox: what was tried here, how each limit is
+enforced, and what one call costs.
 """
 
 import select
@@ -52,7 +52,7 @@ def _limits(found: dict) -> dict:
     counted = (
         "RLIMIT_NPROC of its own user namespace"
         if own
-        else "RLIMIT_NPROC above what runs already, and counted by the warden"
+        else "RLIMIT_NPROC above what runs already, and counted by the supervisor"
     )
     if found["blind"]:
         counted = "refused: /proc hides processes of this user (hidepid)"
@@ -67,17 +67,17 @@ def _limits(found: dict) -> dict:
         if controller in found["cgroups"]
     }
     return {
-        "memory_mb": "RLIMIT_AS of each process, and by the warden the sum over the tree: "
+        "memory_mb": "RLIMIT_AS of each process, and by the supervisor the sum over the tree: "
         "pages, swap, and the most that the kernel may hold "
         "for its tasks, mappings, descriptors, pipes, sockets and locks; what it "
         "could not count is refused",
-        "cpu_shares": "nice, and that of each session by the warden where the kernel groups "
+        "cpu_shares": "nice, and that of each session by the supervisor where the kernel groups "
         "by session",
         "max_processes": counted,
         "max_open_files": "RLIMIT_NOFILE of each process"
         + ("" if "memory_mb" in kept else "; %d where memory_mb is declared alone" % OPEN_FILES),
-        "timeout_ms": "TERM, 500 ms, KILL by the warden, to the whole tree",
-        "max_output_bytes": "counted by the warden, the rest is read and dropped",
+        "timeout_ms": "TERM, 500 ms, KILL by the supervisor, to the whole tree",
+        "max_output_bytes": "counted by the supervisor, the rest is read and dropped",
         **kept,
     }
 

@@ -1,14 +1,15 @@
 """The system call filter of a sandboxed child: classic BPF, assembled here (seccomp(2), Linux
 3.17).
 
-1. It names what is refused; the rest stays allowed, for a tool may be any program.  Numbers that
-   were given out after this table was written are refused too (ENOSYS): a kernel that is updated
-   opens nothing.
-2. Another calling convention than the machine's own (int 0x80 or x32 on x86_64, 64-bit calls under
-   a 32-bit Python) has other numbers: the first ends the process, the second is above the ceiling.
-3. Only registers can be compared, never what a pointer leads to.  clone3 and io_uring hide their
-   work behind pointers, so they are refused whole; libraries fall back to clone and to plain reads.
-4. A register is 64 bits wide and the kernel looks at half of it where the type is int: so does
+1. The filter names what is refused; everything else stays allowed, because a tool may be any
+   program.  System calls that are newer than this table are refused too (ENOSYS): an update of the
+   kernel allows nothing new.
+2. A calling convention other than the machine's own (int 0x80 or x32 on x86_64, 64-bit calls under
+   a 32-bit Python) has other numbers.  The first ends the process; the second is above the highest
+   number that is allowed.
+3. A filter compares registers, never what a pointer leads to.  clone3 and io_uring hide their work
+   behind pointers, so they are refused whole; libraries fall back to clone and to plain reads.
+4. A register has 64 bits, and the kernel uses half of it where the type is int: so does
    ``_Argument``.
 """
 
@@ -102,7 +103,7 @@ _ATTRIBUTES = [
     "fremovexattr",
     "removexattrat",
 ]
-# What the warden does for a child, or refuses (modes.py).
+# What the supervisor does for a child, or refuses (modes.py).
 _ASKED = ["chmod", "fchmodat", "fchmod", "fchown", "fchown32", "utimensat", "utimensat_time64"]
 # A file with set-user-ID that a tool leaves in its workspace runs as the agent's user for everybody
 # on the machine.
@@ -193,7 +194,7 @@ def own(rules: Rules, machine: str) -> bytes:
     _sockets(program, rules)
     if not rules.counted:
         _uncounted(program, rules)
-    (_neighbours if rules.landlock else _warden)(program, rules)
+    (_neighbours if rules.landlock else _supervisor)(program, rules)
     return program.code()
 
 
@@ -319,8 +320,8 @@ def _shared(program):
         program.end()
 
 
-def _warden(program, rules: Rules):
-    """In a pid namespace only the warden is out of the tool's reach: it is pid 1, of the same
+def _supervisor(program, rules: Rules):
+    """In a pid namespace only the supervisor is out of the tool's reach: it is pid 1, of the same
     user, and has limits and a priority too.
     """
     for name in _OF_SELF:

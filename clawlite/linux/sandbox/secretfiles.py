@@ -1,13 +1,13 @@
-"""Secrets as files (``injection: file-mount``): one for each name, mode 0400, the tools' user's
-own, and gone with the call.
+"""Secrets as files (``injection: file-mount``): one file for each name, with mode 0400, owned by
+the tools' user, and removed with the call.
 
-1. Profile N: a tmpfs of the call's own at /run/secrets, read-only when it is filled; the kernel
-   lets it go with the mount namespace.
-2. Profile L: a folder below one that no call may see, in memory (/dev/shm) where there is such a
-   place; Landlock shows it to its own call alone, to read.  The warden removes it; what a warden
-   left that was killed is removed by the next one.
-3. The values are in the job, which the agent hands on; $NAME_FILE says where each lies, and the
-   environment never holds one.
+1. Profile N: a tmpfs of the call's own at /run/secrets, read-only once it is filled.  The kernel
+   removes it with the mount namespace.
+2. Profile L: a folder below one that no call may see, in memory (/dev/shm) if there is such a
+   place.  Landlock lets its own call alone read it.  The supervisor removes it; when a supervisor
+   was killed, the next one removes what it left.
+3. The values are in the job, which the agent hands on.  $NAME_FILE says where each file lies, and
+   the environment never holds a value.
 """
 
 import marshal
@@ -70,7 +70,7 @@ def parent(temporary: str) -> str:
 def folder(above: str, plan: dict, values: dict, remove):
     """Put *values* into a folder below *above* (``parent``), in profile L.
 
-    remove  function(path), for what a killed warden left
+    remove  function(path), for what a killed supervisor left
     """
     for name in os.listdir(above):
         pid = name.partition("-")[0]

@@ -1,21 +1,21 @@
-"""The server: a small Python of its own that forks a warden for each call.
+"""The server: a small Python process of its own that forks a supervisor for each call.
 
-1. It is a fresh interpreter with a clean environment, not a fork of the agent: there is no secret,
-   socket or thread that a child could find in memory, whenever it is started.
-2. It keeps one warden ready, with its child; that one takes the next call from the agent's line.
-   What a call holds (arguments, environment) is never in the server, nor in the next child that it
-   forks.
-3. It has one thread and no timer: it waits for wardens that are taken or end.  When the agent goes,
-   it ends them and goes.
-4. Where the agent is root, it stays root to build sandboxes; children are another user before they
-   are anything else.
+1. It is a fresh interpreter with a clean environment, not a fork of the agent: a child finds no
+   secret, socket or thread of the agent in its memory, whenever it is started.
+2. It keeps one supervisor ready, with its child.  That supervisor takes the next call from the
+   agent's line, so the arguments and environment of a call are never in the server, nor in the next
+   child that it forks.
+3. It has one thread and no timer: it waits for supervisors that take a call or end.  When the agent
+   ends, it ends them and itself.
+4. Where the agent is root, the server stays root to build sandboxes; children become another user
+   first of all.
 
     python -I -S -c "..." with the agent's socket as stdin; first message: marshal of a dict
     (spawn.start)
 """
 
 import _socket
-import fcntl  # noqa: F401    what a warden or a child uses later, when it may see no file of Python's any more
+import fcntl  # noqa: F401    what a supervisor or a child uses later, when it may see no file of Python's any more
 import gc
 import marshal
 import os
@@ -38,10 +38,10 @@ from clawlite.linux.sandbox import (
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
-# after which the next warden is made although nobody wants it: a short call has the processor for
-# itself
+# after which the next supervisor is made although no call waits: a short call has the processor
+# for itself
 SPARE_MS = 10
-LEAVE_MS = 2000  # wardens need GRACE_MS to end what they watch
+LEAVE_MS = 2000  # supervisors need GRACE_MS to end what they watch
 
 
 def main():
@@ -94,8 +94,8 @@ class _Server:
     """*hello*: the agent's first message; *found*: what ``probe.look`` returned; *groups*:
     ``cgroups.Groups`` or None.
 
-    One warden is always ready, with its child: what a call waits for is only what depends on the
-    call."""
+    One supervisor is always ready, with its child: a call waits only for what depends on the call.
+    """
 
     def __init__(self, control, hello: dict, found: dict, groups):
         self._control, self._hello, self._uid, self._found = (
@@ -106,18 +106,18 @@ class _Server:
         )
         self._filters = seccomp.Filters(syscalls.MACHINE, found["profile"] == "L")
         self._groups = groups
-        self._running = {}  # pidfd -> pid of a warden
-        self._group_of = {}  # pid of a warden -> name of its child's group
+        self._running = {}  # pidfd -> pid of a supervisor
+        self._group_of = {}  # pid of a supervisor -> name of its child's group
         self._idle = None  # the pid of the one that waits for a call
-        self._wasted = 0  # wardens that ended before they had one
+        self._wasted = 0  # supervisors that ended before they had one
         self._taken = os.pipe()
         self._life = os.pipe()
         self._poll = select.poll()
-        self._poll.register(control, 0)  # tells a hang-up alone: calls are for the wardens
+        self._poll.register(control, 0)  # tells a hang-up alone: calls are for the supervisors
         self._poll.register(self._taken[0], select.POLLIN)
 
     def serve(self):
-        """Keep a warden ready until the agent goes, then end what is left."""
+        """Keep a supervisor ready until the agent goes, then end what is left."""
         self._spare()
         while True:
             events = self._poll.poll(SPARE_MS if self._idle is None else None)
@@ -175,7 +175,7 @@ class _Server:
         self._poll.register(fd, select.POLLIN)
 
     def _ended(self, fd: int):
-        """A warden has ended.  What it left in profile L is ours now, and has to go."""
+        """A supervisor has ended.  What it left in profile L is ours now, and has to go."""
         self._poll.unregister(fd)
         os.close(fd)
         pid = self._running.pop(fd)
@@ -193,9 +193,9 @@ class _Server:
                 os._exit(1)
 
     def _sweep(self):
-        wardens = set(self._running.values())
+        supervisors = set(self._running.values())
         for _ in range(watch.SWEEPS):
-            left = limits.descendants(wardens)
+            left = limits.descendants(supervisors)
             for pid in left:
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -206,7 +206,7 @@ class _Server:
                 return
 
     def _leave(self):
-        """The wardens hear the agent go as we do; whoever takes too long is ended."""
+        """The supervisors hear the agent go as we do; whoever takes too long is ended."""
         from time import monotonic
 
         end = monotonic() + LEAVE_MS / 1000

@@ -1,5 +1,5 @@
-"""The start of the sandbox's server, and what the agent does for its own protection before it:
-both from the agent's side.
+"""The agent's side of the start of the sandbox's server, and how the agent protects itself before
+it.
 """
 
 import _socket

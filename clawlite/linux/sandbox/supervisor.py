@@ -1,13 +1,16 @@
-"""The warden: one process for each call, between the server and the child.  It builds the sandbox
-and ends it.
+"""The supervisor: one process for each call, between the server and the child.  It builds the
+sandbox and ends it.
 
-In profile N it is pid 1 of the call's own pid namespace: when it goes, the kernel ends all that is
-left in there.  In profile L it is the subreaper of the call: whatever loses its parent becomes its
-child, so that the tree is dead when nobody is left. It reads what the tool writes, keeps the time,
-looks at memory and processes, and tells the agent how it ended, in messages: P (a listening socket
-for the proxy), O (a part of the output), E (the end).  A closed line to the agent is an order to
-end. The agent's own message is one byte, which lies unread until the warden begins: a line that
-breaks before tells the agent so (ECONNRESET)."""
+In profile N it is pid 1 of the call's own pid namespace: when it ends, the kernel ends every
+process that is left in there.  In profile L it is the subreaper of the call: a process that loses
+its parent becomes its child, so the tree is dead when it has no child any more.
+
+It reads what the tool writes, keeps the time, checks memory and processes, and tells the agent how
+the call ended, in messages: P (a listening socket for the proxy), O (a part of the output), E (the
+end).  When the agent closes its line, the call is ended.  The agent's own message is one byte,
+which stays unread until the supervisor begins: a line that breaks before then tells the agent so
+(ECONNRESET).
+"""
 
 import _socket
 import array
@@ -51,8 +54,8 @@ def bring(hello: dict):
 def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups, group):
     """Wait for a call and run it.  Never returns.
 
-    control  the server's line to the agent: whichever warden is idle takes the next call from it
-    taken    a pipe; one byte tells the server that this warden has a call
+    control  the server's line to the agent: the supervisor that is idle takes the next call from it
+    taken    a pipe; one byte tells the server that this supervisor has a call
     life     a pipe that hangs up when the server has gone
     found    what the probe says;  uid  of the tools, or None;  filters  function(seccomp.Rules) ->
              code

@@ -4,8 +4,8 @@
    32-bit calls.
 2. Numbers from 424 on are the same everywhere; the older ones are in a table for each machine
    (Linux: arch/x86/entry/syscalls/syscall_64.tbl, arch/arm/tools/syscall.tbl, scripts/syscall.tbl).
-3. Only the sandbox's server loads this module: ``ctypes`` costs an agent 2 ms that its READY does
-   not have.
+3. Only the sandbox's server loads this module: ``ctypes`` takes 2 ms, which the agent's time until
+   READY does not have.
 """
 
 import ctypes

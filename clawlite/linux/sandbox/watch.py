@@ -1,9 +1,9 @@
-"""The watch over one running call: what it writes, how long it takes, what it uses, and the end of
-all that it started.
+"""Watches one running call: its output, its time, what it uses, and the end of every process that
+it started.
 
-1. Output beyond its limit is read, counted and dropped, so that nobody waits at a full pipe.
-2. The end of the time: TERM to the whole tree, 500 ms, KILL.  The end of the command is the end of
-   the tree, at once.
+1. Output beyond its limit is read, counted and dropped, so that no writer waits at a full pipe.
+2. When the time is over: TERM to the whole tree, 500 ms, KILL.  When the command ends, its tree is
+   ended at once.
 3. A tree is dead when this process, to which every orphan comes, has no child any more.
 """
 
@@ -267,7 +267,7 @@ class Watch:
 
 
 def workspace(plan: dict) -> str:
-    """Return where the workspace is for the warden of *plan*."""
+    """Return where the workspace is for the supervisor of *plan*."""
     return "/workspace" if plan["profile"] == "N" else plan["folder"]
 
 

@@ -113,7 +113,7 @@ def test_the_door_is_the_only_way_out(place):
 
 
 def test_what_waits_in_sockets_has_an_end(place):
-    """The warden shortens what TCP may hold in the network namespace that bwrap made."""
+    """The supervisor shortens what TCP may hold in the network namespace that bwrap made."""
     said = place.shell(
         "cut -f3 /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem", network=1, memory_mb=128
     )

@@ -179,7 +179,7 @@ def test_the_agent_cannot_be_reached(place):
     assert place.ask(agent=True)["pid"] == agent["pid"]
 
 
-def test_the_warden_keeps_its_limits_and_its_time(place):
+def test_the_supervisor_keeps_its_limits_and_its_time(place):
     body = """    pid, two = os.getppid(), ctypes.create_string_buffer(64)
     return [system_call('prlimit64', pid, number, two, None) for number in range(16)] + [
         system_call('sched_setaffinity', pid, 8, two), system_call('sched_setparam', pid, two), system_call('sched_setscheduler', pid, 0, two),

@@ -347,7 +347,7 @@ def test_the_server_comes_back_when_it_has_died():
 
 
 def _take(calls) -> tuple:
-    """Return (the warden's line, the other descriptors) of the next call, as a warden takes it."""
+    """Return (the line, the other descriptors) of the next call, as a supervisor takes it."""
     data, extra, _, _ = calls.recvmsg(64, socket.CMSG_SPACE(16))
     fds = array.array("i")
     fds.frombytes(extra[0][2])

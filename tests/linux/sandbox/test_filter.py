@@ -222,7 +222,7 @@ def test_neighbours_in_profile_l(machine):
 
 
 @pytest.mark.parametrize("machine", sorted(TABLES))
-def test_the_warden_in_profile_n(machine):
+def test_the_supervisor_in_profile_n(machine):
     for name in seccomp._OF_SELF:
         assert [_says(machine, name, pid) for pid in (1, 1 | 1 << 32, 0, 7)] == [
             ERRNO | 1,

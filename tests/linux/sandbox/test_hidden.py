@@ -18,7 +18,7 @@ def place(request):
 
 
 def test_what_a_call_beside_it_has_is_left_alone(place):
-    """A warden that cannot be seen is there all the same: its call's secrets are not what a
+    """A supervisor that cannot be seen is there all the same: its call's secrets are not what a
     killed one left.
     """
     begun, other, seen = (place.folder / "ws" / name for name in ("begun", "other", "seen"))
@@ -87,7 +87,7 @@ def f():
 
 
 def test_the_memory_of_who_holds_a_secret_is_counted(place):
-    """Its warden has to see it: where memory_mb is watched it does not hide."""
+    """Its supervisor has to see it: where memory_mb is watched it does not hide."""
     good, value = place.run(
         ["function", "tools.py", TREE, "f", {}, False, {"SECRET": "held"}], memory_mb=80
     )
@@ -96,7 +96,7 @@ def test_the_memory_of_who_holds_a_secret_is_counted(place):
 
 def test_a_program_that_nobody_may_look_into_ends_the_call(place):
     text = 'cp /bin/sleep "$TMPDIR/program"; chmod 0111 "$TMPDIR/program"; "$TMPDIR/program" 30'
-    if not (place.profile == "L" and place.root):  # there the warden is root, and may
+    if not (place.profile == "L" and place.root):  # there the supervisor is root, and may
         assert place.shell(text, memory_mb=64)["ended"] == "memory_mb"
 
 

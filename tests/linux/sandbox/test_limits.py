@@ -279,7 +279,7 @@ print(watch.Watch(plan, here, pid, -1, os.pipe()[0], memory_accounting.MemoryAcc
 
 @pytest.mark.parametrize(("number", "ended"), [(1000, "memory_mb"), (200, "timeout_ms")])
 def test_processes_that_end_faster_than_they_are_collected_are_counted(number, ended):
-    """Each is memory of the kernel's until then; nobody but the warden collects them, and to
+    """Each is memory of the kernel's until then; nobody but the supervisor collects them, and to
     collect all may have no end.
     """
     reading, writing = os.pipe()

@@ -96,7 +96,7 @@ wait()
 @pytest.mark.parametrize("kind", sorted(COUNTED))
 def test_what_is_counted_ends_the_call(place, kind):
     if "nobody" in kind and place.profile == "L" and place.root:
-        return  # there the warden is root, and may
+        return  # there the supervisor is root, and may
     good, said = place.run(
         ["command", ["/usr/bin/python3", "-c", PROGRAM % COUNTED[kind]]], memory_mb=64
     )

@@ -146,7 +146,7 @@ def test_what_makes_no_sense_is_an_error_and_nothing_more(place):
     ), found
 
 
-def test_no_address_and_no_name_of_a_process_ends_the_warden(place):
+def test_no_address_and_no_name_of_a_process_ends_the_supervisor(place):
     """Nobody else would end in L what a call has left behind."""
     body = """    libc = ctypes.CDLL(None)
     libc.prctl(15, b"\\xff\\xfe")
@@ -189,7 +189,7 @@ def test_a_file_that_is_exchanged_all_the_time_is_never_the_wrong_one():
         assert "open" in said and config.stat().st_mode == mode
 
 
-def test_what_the_warden_reads_of_another_process():
+def test_what_the_supervisor_reads_of_another_process():
     data = ctypes.create_string_buffer(b"text\0more")
     address, pid = ctypes.addressof(data), os.getpid()
     assert (
@@ -211,7 +211,7 @@ def test_what_the_warden_reads_of_another_process():
     assert found == [pid]
 
 
-def test_a_warden_that_fails_ends_what_its_call_started(monkeypatch):
+def test_a_supervisor_that_fails_ends_what_its_call_started(monkeypatch):
     from clawlite.linux.sandbox import watch
 
     ended = []

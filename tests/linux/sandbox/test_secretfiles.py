@@ -131,7 +131,7 @@ def test_a_call_beside_it_does_not_see_it(place):
     assert good and value["output"].startswith("mine") and "v4lue" not in value["output"], value
 
 
-def test_what_a_killed_warden_left_is_removed():
+def test_what_a_killed_supervisor_left_is_removed():
     with host("L", False) as place:
         where = _shell(place, 'dirname "$(dirname "$MAIL_TOKEN_FILE")"')["output"].strip()
         # above the highest pid that there is; none
