@@ -127,7 +127,7 @@ def call(image: str, rounds: int) -> dict:
     made, sink = shell(image, True)
 
     def one():
-        made.straight.feed(next(lines))
+        made.fast_path.feed(next(lines))
         made.log.flush()
 
     made.framer.feed(opening + b"\n")
@@ -140,7 +140,7 @@ def call(image: str, rounds: int) -> dict:
     quiet.log.flush = quiet.log._waiting.clear
 
     def unlogged():
-        quiet.straight.feed(next(lines))
+        quiet.fast_path.feed(next(lines))
         quiet.log.flush()
 
     record = line.rstrip()
@@ -213,7 +213,7 @@ def sandbox(image: str, rounds: int) -> dict:
     made.take()
 
     def one():
-        made.straight.feed(next(lines))
+        made.fast_path.feed(next(lines))
         made.settle()
         made.log.flush()
 

@@ -8,8 +8,7 @@
    end of a pause.  What is asked goes up again with what was seen, as over a line (uplink.py), so
    the gateway asks no provider twice.
 3. A gateway that tells not even the time for WAIT_MS after a request is gone, whatever TCP says:
-   the connection is made anew.
-Loaded for images that require ``lan``.
+   the connection is made anew.  Loaded for images that require ``lan``.
 """
 
 from binascii import hexlify

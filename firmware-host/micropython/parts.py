@@ -3,8 +3,8 @@ flash brings into a slot.
 
 Both ask this one function; the host runs this file as it is (clawlite/host/firmware/slot.py).  A
 slot says in its file ``parts`` what it has.
-1. Numbers, not names: a name that MicroPython has seen stays in memory.  2. Loaded at the start,
-   and dropped.
+1. Numbers, not names: a name that MicroPython has seen stays in memory.
+2. Loaded at the start, and dropped.
 """
 
 from clawlite.core.base.errors import ImageError, ImageMismatch

@@ -5,8 +5,8 @@
    ``claw.gateway.provider``.
 2. What comes back is counted.  When a session broke and a gateway says hello anew, the request goes
    up again, with its id and that count: the gateway goes on there, and asks no provider twice.
-3. A request waits for a gateway for WAIT_MS; the line may have to be opened first.
-Loaded for images that require ``gateway``.
+3. A request waits for a gateway for WAIT_MS; the line may have to be opened first.  Loaded for
+   images that require ``gateway``.
 """
 
 from binascii import hexlify

@@ -7,6 +7,7 @@ breaker.
 2. Nothing goes on meanwhile: what was under way is ended, its handlers closed, its callers told.
 3. The fifth failure within ten minutes opens the breaker: STOPPING, STOPPED, and the process ends
    with 1.
+
 Loaded when something has failed.
 """
 

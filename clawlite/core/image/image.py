@@ -13,12 +13,14 @@
                    is set
 
 1. A device never decodes the whole of it: the head, the agent and the tool index at load, one
-   record of bytes when its tool is called.  2. ``read(offset, length)`` is all that is asked of the
-   storage.
+   record of bytes when its tool is called.
+2. ``read(offset, length)`` is all that is asked of the storage.
 3. Every offset is checked against its section; damage is an ``ImageError``, never another
    exception.
+
 header.py reads what is read once; ``clawlite/host/image/image.cddl`` is the grammar;
-``clawlite/host/image/image_file.py`` writes it."""
+``clawlite/host/image/image_file.py`` writes it.
+"""
 
 import struct
 from binascii import hexlify

@@ -3,7 +3,8 @@
 1. Section SKILLS has a row for each; its tool record, ``skill__NAME``, goes through the one
    pipeline, and gives the instruction.
 2. A skill is a fence: while it is under way, a turn calls what it names, and nothing else.
-Who begins one: skillturn.py.
+
+skillturn.py says who begins one.
 """
 
 from clawlite.core.base.errors import InvalidParams, ParseError

@@ -1,10 +1,10 @@
 """The console: people's lines in, text out.
 
-1. Whatever a person types is text, also ``{``.  2. One turn at a time; lines that come meanwhile
-   wait their turn.
+1. Whatever a person types is text, also ``{``.
+2. One turn at a time; lines that come meanwhile wait their turn.
 3. While an approval waits, the next line answers it, unless it is a command: only ``y`` and ``yes``
-   approve, and on a
-terminal never a line that was typed before the question.  4. No line is lost silently.
+   approve, and on a terminal never a line that was typed before the question.
+4. No line is lost silently.
 """
 
 from clawlite.core.base.effect import EXIT, PROMPT, SAY, TELL

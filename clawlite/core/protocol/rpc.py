@@ -2,10 +2,10 @@
 
 1. A request without an ``id`` is a notification: nothing here is done on one, and none is answered,
    right or wrong.
-2. Ids are strings, numbers or null, and are echoed exactly.  3. A batch is answered as a batch,
-   without its notifications;
-an empty batch is an error.  4. A response is nobody's answer here: it is dropped, or two peers
-could go on for ever."""
+2. Ids are strings, numbers or null, and are echoed exactly.
+3. A batch is answered as a batch, without its notifications; an empty batch is an error.
+4. A response is nobody's answer here: it is dropped, or two peers could go on for ever.
+"""
 
 from clawlite.core.base.errors import InvalidParams, InvalidRequest, ParseError
 

@@ -4,8 +4,8 @@
     a failure that may pass -> wait -> the next attempt               at most ``max_attempts``
 
 1. A failure says itself in one line: which provider, why, tried how often, what comes next.
-2. No attempt follows one whose tool calls were handed on.  3. Whatever an attempt has used is
-   counted, also when it broke off.
+2. No attempt follows one whose tool calls were handed on.
+3. Whatever an attempt has used is counted, also when it broke off.
 """
 
 from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, WRITE

@@ -3,10 +3,10 @@
     known? -> arguments fit? -> again? -> autonomy -> policy -> links resolved? -> approval? ->
     handler -> output bound -> log
 
-1. ``call`` is a generator of effects; whoever drives it carries them out.  2. A gate that cannot
-   decide denies.
-3. A handler that fails gives a result with ``is_error``; a gate that says no raises.  4. Whatever
-   the end, it is logged.
+1. ``call`` is a generator of effects; whoever drives it carries them out.
+2. A gate that cannot decide denies.
+3. A handler that fails gives a result with ``is_error``; a gate that says no raises.
+4. Whatever the end, it is logged.
 5. A shell may go straight where every gate but those of arguments and id says yes for good
    (linux/runtime/fast_schema.py, ``settled``: add a new gate there).
 """

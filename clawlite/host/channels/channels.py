@@ -2,10 +2,11 @@
 linux/channels/channels.py reads.
 
 1. What this version speaks: cli, cron, webhook, telegram, queue.  Other types are refused by name.
-   2. A pair of type and transport that makes no
-sense, a block that the type has no use for, and a feature that it has not, is a mistake: it would
-promise what nothing keeps.  3. A remote channel says who may speak to it: the default is an
-allowlist with nobody on it, so a channel without ``access_control`` would hear nobody."""
+2. A pair of type and transport that makes no sense, a block that the type has no use for, and a
+   feature that it has not, is a mistake: it would promise what nothing keeps.
+3. A remote channel says who may speak to it: the default is an allowlist with nobody on it, so a
+   channel without ``access_control`` would hear nobody.
+"""
 
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.net.netaddress import address_of, is_loopback

@@ -5,10 +5,10 @@ pinned in clawlite.lock.
     acme = "https://claw.example.com/registry"      claw://registry/acme/NAME@VERSION is
                                                     .../NAME@VERSION.yaml
 
-1. HTTPS alone, also after a redirect.  2. A document is fetched once.  With ``refresh`` it is
-   fetched again, and one that has
-changed is refused with the difference: a version never changes, so either its publisher or somebody
-in between is wrong.
+1. HTTPS alone, also after a redirect.
+2. A document is fetched once.  With ``refresh`` it is fetched again, and one that has changed is
+   refused with the difference: a version never changes, so either its publisher or somebody in
+   between is wrong.
 3. What is loaded is the lock (lock.py); nothing here runs, and a manifest that needs no other
    registry never comes here.
 """

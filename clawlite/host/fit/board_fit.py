@@ -1,8 +1,8 @@
 """What a manifest wants and a board cannot give: a problem each, by file, line, field, and a way
 out.
 
-1. The profile decides, nothing is tried.  2. A way out that is another board is named only where
-   one is known that can.
+1. The profile decides, nothing is tried.
+2. A way out that is another board is named only where one is known that can.
 3. What this version builds nowhere is said by ``unbuilt``; where both speak of one field, the
    board's sentence stands.
 """

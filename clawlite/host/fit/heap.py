@@ -1,9 +1,9 @@
 """How much heap and flash an image takes on MicroPython, for words of 32 or 64 bits.
 
-1. Code: what ``board_sizes.json`` says of each part, as measured (tests/words32.py).  2. Data: the
-   objects that a board makes
-of the image, counted as MicroPython lays them out.  3. tools.py: its functions, counted from its
-bytecode here. Tests hold the sum to what MicroPython measures, within 15 %.
+1. Code: what ``board_sizes.json`` says of each part, as measured (tests/words32.py).
+2. Data: the objects that a board makes of the image, counted as MicroPython lays them out.
+3. tools.py: its functions, counted from its bytecode here. Tests hold the sum to what MicroPython
+   measures, within 15 %.
 """
 
 import functools

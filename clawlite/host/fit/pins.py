@@ -1,10 +1,12 @@
 """What clawlite.toml wants of pins and a board cannot give: a problem each, by line and field, and
 a way out.
 
-1. A pin is what its profile says.  2. No two names drive one pin.  3. Channels of PWM are fewer
-   than pins that can have one: of those on
-one channel (``pins.pwm_shared``) only one is driven by itself, and no more are than there are
-channels (``pins.pwm_most``)."""
+1. A pin is what its profile says.
+2. No two names drive one pin.
+3. Channels of PWM are fewer than pins that can have one: of those on one channel
+   (``pins.pwm_shared``) only one is driven by itself, and no more are than there are channels
+   (``pins.pwm_most``).
+"""
 
 from clawlite.host.base.problems import Problems
 from clawlite.host.boards.profile import Profile, has, shared, span

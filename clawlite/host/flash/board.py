@@ -2,8 +2,7 @@
 step says.
 
 1. The board is reset into the raw REPL first, so that nothing of an agent runs, and again at the
-   end, whatever happened: what it
-holds then boots.
+   end, whatever happened: what it holds then boots.
 2. A watchdog that the agent has armed goes on through that reset, so a timer of the board feeds it
    until the next one.
 """

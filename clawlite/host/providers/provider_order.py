@@ -2,8 +2,7 @@
 5.8).
 
 1. The first provider is asked, then its fallbacks as declared.  ``prefer`` in clawlite.toml makes
-   the one first whose
-hint for that is the highest; of equals, the one that is declared first.
+   the one first whose hint for that is the highest; of equals, the one that is declared first.
 2. A limit that could not be kept (a provider whose price nobody knows) is refused here.
 """
 

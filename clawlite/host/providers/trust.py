@@ -2,8 +2,8 @@
 section 21 of an image.
 
 1. A board has no list of certificate authorities.  ``[tls] ca`` names files with those whose
-   signature counts for this device's providers, or for
-its gateway on the LAN; a Linux machine goes by them in place of its own list then.
+   signature counts for this device's providers, or for its gateway on the LAN; a Linux machine goes
+   by them in place of its own list then.
 2. A file holds certificates as PEM, or one as DER.  A private key in it is refused: settings are
    compiled into images.
 """

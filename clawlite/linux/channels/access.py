@@ -1,10 +1,10 @@
 """Who may say what on a channel now (CKP 0.2.0, 5.3): modes, roles, pairing, length and rate,
 without I/O.
 
-1. A stranger costs nothing: who is not admitted takes no token of the rate.  2. In modes without
-   roles everybody who is admitted is a
-user: only ``role-based`` makes admins, and only an admin approves.  3. A viewer is answered, and no
-tool runs for them.
+1. A stranger costs nothing: who is not admitted takes no token of the rate.
+2. In modes without roles everybody who is admitted is a user: only ``role-based`` makes admins, and
+   only an admin approves.
+3. A viewer is answered, and no tool runs for them.
 4. Codes of pairing are asked for from outside and approved on the console; a code is good once, for
    so long.
 """

@@ -4,10 +4,10 @@ begin there, and where answers go.
     source (cron.py, ...) -> Channel: access, overlap -> a turn, heard (channel_turn.py) -> the
     source's reply
 
-1. The loop asks ``deadline`` and calls ``poll`` and ``settled``; nothing here waits.  2. A
-   conversation is one actor's of one channel; a
-trigger's run has none.  3. What asks first is put to the console and to the admins of the channel
-that it came by; only they approve.
+1. The loop asks ``deadline`` and calls ``poll`` and ``settled``; nothing here waits.
+2. A conversation is one actor's of one channel; a trigger's run has none.
+3. What asks first is put to the console and to the admins of the channel that it came by; only they
+   approve.
 4. Of all processes that share a state folder one has the channels, until it ends (lock.py).
 5. The console's channel is here for its rate, and for the actors that an operator names
    (docs/adr/0044).

@@ -2,8 +2,8 @@
 deadlines.
 
 1. What was due while nothing ran (asleep, switched off, a clock that jumped ahead) is missed:
-   ``once`` makes up for all of it with one
-run, ``skip`` with none, ``all`` with one each, at most 100.
+   ``once`` makes up for all of it with one run, ``skip`` with none, ``all`` with one each, at most
+   100.
 2. No time of a schedule runs twice, also when the clock goes back; when it goes back by more than
    an hour it was wrong before.
 3. The clock is looked at once a minute at least: a wait does not see a machine sleep.

@@ -6,10 +6,10 @@ again.
     channels/NAME.dead/7.retry    the same; it is asked for again, and the agent takes it when it
                                   looks
 
-1. A letter is on disk, synced, before its message is done in the inbox.  2. A command and the agent
-   need no
-lock: a letter changes its state by ``rename`` alone.  3. At most ``MOST`` are kept; the oldest
-goes, and is told."""
+1. A letter is on disk, synced, before its message is done in the inbox.
+2. A command and the agent need no lock: a letter changes its state by ``rename`` alone.
+3. At most ``MOST`` are kept; the oldest goes, and is told.
+"""
 
 import os
 

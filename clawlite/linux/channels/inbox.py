@@ -10,16 +10,14 @@ was told is taken is not lost.
     ["m", [[packet id, digest], ...]]   taken last, after a rewrite
 
 1. What was not done when a process ended begins again, and what lacks its reply's arrival is
-   replied to again: at least once.  What had an
-effect under way ``MOST_TRIES`` times when its process ended without a word is given up
-(dead_letters.py).
+   replied to again: at least once.  What had an effect under way ``MOST_TRIES`` times when its
+   process ended without a word is given up (dead_letters.py).
 2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it
-   had (MQTT 5, 4.4): what stands among
-the last ``REMEMBERED`` by packet id and content is known.  3. A line that is torn was not
-acknowledged: it is passed over.
+   had (MQTT 5, 4.4): what stands among the last ``REMEMBERED`` by packet id and content is known.
+3. A line that is torn was not acknowledged: it is passed over.
 4. Each line ends with a blank and its CRC-32 in 8 hexadecimal digits; those of earlier versions
-   have none.  Where a line is damaged, that is
-told, and the file is set aside as ``NAME.damaged`` before it is written anew.
+   have none.  Where a line is damaged, that is told, and the file is set aside as ``NAME.damaged``
+   before it is written anew.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """When a cron schedule comes next, in a time zone (CKP 0.2.0, 5.3 ``trigger.schedule``).
 
-1. Times are epoch seconds of whole minutes.  2. Local times that the clocks skip in spring run at
-   the first minute after them.
+1. Times are epoch seconds of whole minutes.
+2. Local times that the clocks skip in spring run at the first minute after them.
 3. Local times that come twice in autumn run once, at the first; a schedule whose hour is ``*`` runs
    on through both.
 """

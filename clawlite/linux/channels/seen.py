@@ -3,8 +3,8 @@ again after a restart.
 
     <epoch seconds when it came> <signature>        a line, synced before the request counts
 
-1. One that no request can bring again is forgotten.  2. A line that is torn was never acted on, and
-   is passed over.
+1. One that no request can bring again is forgotten.
+2. A line that is torn was never acted on, and is passed over.
 """
 
 import os

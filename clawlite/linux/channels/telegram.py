@@ -1,13 +1,14 @@
 """Channels of type telegram: long polling of the Bot API (CKP 0.2.0, 5.3; docs/channels.md).
 
 1. One request asks for updates at a time; the answers of turns go out beside it, in order for each
-   chat.  2. The offset goes to the state
-before anything of an update is acted on: over any restart nothing is answered twice (and what was
-under way is not answered).
-3. The token stands in each request's path and nowhere else: no error and no log has it.  4. Actors
-   are ids of chats; where ``threads`` is
-declared, what is said in a topic of a group is answered there.  5. ``read_receipts``: the Bot API
-has none, so what is taken gets a reaction."""
+   chat.
+2. The offset goes to the state before anything of an update is acted on: over any restart nothing
+   is answered twice (and what was under way is not answered).
+3. The token stands in each request's path and nowhere else: no error and no log has it.
+4. Actors are ids of chats; where ``threads`` is declared, what is said in a topic of a group is
+   answered there.
+5. ``read_receipts``: the Bot API has none, so what is taken gets a reaction.
+"""
 
 from collections import deque
 

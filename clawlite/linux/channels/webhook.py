@@ -6,9 +6,9 @@ docs/channels.md has the wire).
     {"from": "who", "text": "what"}        ->  200 {"text": "..."}   or 4xx, 5xx {"error": "..."}
 
 1. Whoever has the secret says who speaks; without a good signature nothing of a body is looked at.
-   2. A request is good within 300 s of
-its time stamp, and once, over restarts, too (seen.py).  3. The answer is the turn's: who asks waits
-for it."""
+2. A request is good within 300 s of its time stamp, and once, over restarts, too (seen.py).
+3. The answer is the turn's: who asks waits for it.
+"""
 
 import hashlib
 import hmac

@@ -2,10 +2,10 @@
 (proc_pid_mountinfo(5)).
 
 1. A folder or file that is mounted elsewhere, with what is around it or in parts, a subvolume of
-   btrfs, and what is mounted in it and elsewhere
-too; what an overlay takes from a folder.  2. The table is read again when the kernel says that it
-has changed (poll(2)), or when a name leads elsewhere than it did: renaming a folder above a mount
-is no change of the table."""
+   btrfs, and what is mounted in it and elsewhere too; what an overlay takes from a folder.
+2. The table is read again when the kernel says that it has changed (poll(2)), or when a name leads
+   elsewhere than it did: renaming a folder above a mount is no change of the table.
+"""
 
 import os
 import select

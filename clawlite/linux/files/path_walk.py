@@ -1,11 +1,13 @@
 """A path to an open folder and a name in it, one component at a time, so that no check comes before
 its use.
 
-1. Each folder is opened beside the one before it and never through a link.  2. A link is read, and
-   its text walked in the same
-way from where it lies; ``..`` in it leaves what was really passed.  3. Every component is checked
-where the walk is, not where the text says.  4. What another process replaces meanwhile is looked at
-again.  docs/adr/0020 says why this is not ``openat2``."""
+1. Each folder is opened beside the one before it and never through a link.
+2. A link is read, and its text walked in the same way from where it lies; ``..`` in it leaves what
+   was really passed.
+3. Every component is checked where the walk is, not where the text says.
+4. What another process replaces meanwhile is looked at again.  docs/adr/0020 says why this is not
+   ``openat2``.
+"""
 
 import errno
 import os

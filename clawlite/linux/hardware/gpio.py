@@ -3,8 +3,8 @@ No package.
 
 1. A line is this program's while its request is open; the kernel gives it to nobody else, and says
    by name who holds one.
-2. An output begins at 0, before the request returns.
-A test compiles the kernel's header and reads what is packed here.
+2. An output begins at 0, before the request returns.  A test compiles the kernel's header and reads
+   what is packed here.
 """
 
 import errno

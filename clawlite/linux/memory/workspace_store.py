@@ -7,9 +7,9 @@
    without following links, so that no link, whoever made it, leads out of the workspace.
 2. A file is written beside its place and renamed: it is the old one or the new one, never half of
    it.
-3. ``max_size_mb`` counts all files that lie there, whoever wrote them.  4. One that is the tools'
-   own workspace (linux/files/workspace.py) is in
-the hands of tools: what root makes in it belongs to them.
+3. ``max_size_mb`` counts all files that lie there, whoever wrote them.
+4. One that is the tools' own workspace (linux/files/workspace.py) is in the hands of tools: what
+   root makes in it belongs to them.
 """
 
 import os

@@ -6,8 +6,7 @@ brings an agent (docs/adr/0013).
 2. Inline primitives only; the agent has an empty folder, so no tools.py, and its state folder like
    any other.
 3. The record goes to the agent's own session then, which answers it.  After ``claw.shutdown`` the
-   next ``claw.initialize`` may
-bring another manifest; the same one starts the same agent again.
+   next ``claw.initialize`` may bring another manifest; the same one starts the same agent again.
 """
 
 import os

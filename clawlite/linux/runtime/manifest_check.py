@@ -6,8 +6,7 @@
    required fields, unknown fields and types.  The content of primitives, and of files that are
    named, is left to the compiler.
 3. ``claw`` may be missing, as in the example of CKP 0.2.0, 9.3.1.  A null is not an absent field:
-   the schema refuses it, and so does the compiler.
-Source  CKP 0.2.0, 6; claw.schema.json 0.3.0.
+   the schema refuses it, and so does the compiler.  Source  CKP 0.2.0, 6; claw.schema.json 0.3.0.
 """
 
 from clawlite.core.base.errors import ImageError

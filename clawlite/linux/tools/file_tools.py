@@ -3,9 +3,9 @@
 1. ``file_scope.Scope`` decides what they reach.  They work on the open folder that it found, and
    never use the path again.
 2. Regular files only: a pipe, a device or a socket is refused before it is opened, and again after.
-   3. A file is replaced as a
-whole (written beside, renamed), so nobody reads half of it.  4. The same code runs in a sandbox's
-child and in the agent (level none)."""
+3. A file is replaced as a whole (written beside, renamed), so nobody reads half of it.
+4. The same code runs in a sandbox's child and in the agent (level none).
+"""
 
 import os
 import stat

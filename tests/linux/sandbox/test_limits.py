@@ -231,7 +231,7 @@ def test_who_is_stopped_hears_that_the_time_is_over(place):
 
 GRACE = """
 import os, socket, subprocess, sys
-from clawlite.linux.sandbox import memory_accounting as held; from clawlite.linux.sandbox import watch
+from clawlite.linux.sandbox import memory_accounting, watch
 watch.GRACE_MS = 60000
 plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
         "allowed": [], "room": None, "timeout_ms": 1, "max_output_bytes": 1}
@@ -254,7 +254,7 @@ def test_limits_are_kept_until_the_tree_is_dead():
 
 ENDED = """
 import os, socket, sys
-from clawlite.linux.sandbox import memory_accounting as held; from clawlite.linux.sandbox import syscalls; from clawlite.linux.sandbox import watch
+from clawlite.linux.sandbox import memory_accounting, syscalls, watch
 syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
 plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
         "allowed": [], "room": None, "timeout_ms": 2000, "max_output_bytes": 1}
