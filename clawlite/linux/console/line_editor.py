@@ -259,6 +259,9 @@ class Editor:
         self.row.erase()
         if not piece:
             self._close_row()
+        elif self._aside is None:
+            # it answers a line that waited: the prompt comes back behind all of it
+            self._prompt = None
         self.row.out += data
         self._open = not data.endswith(b"\n") if piece else False
 

@@ -301,6 +301,26 @@ def test_pieces_stay_on_one_line_and_typing_waits_for_its_end():
     assert it.glass.text() == ["> go", "The soil is dry.", "Really", "> xxx"]
 
 
+def test_the_pieces_of_an_answer_to_a_line_that_waited_stay_on_one_line():
+    """The prompt of the turn before is open when they come."""
+    it = Typist()
+    for piece in (b"And aga", b"in."):
+        it.editor.show(piece, True)
+        it.flush()
+    it.editor.prompt("> ")
+    it.flush()
+    assert it.glass.text() == ["And again.", ">"]
+
+
+def test_a_piece_leaves_a_question_open():
+    it = Typist()
+    it.editor.ask(True)
+    it.editor.prompt("[y/N] ")
+    it.editor.show(b"The soil", True)
+    it.flush()
+    assert it.row == "[y/N]"
+
+
 def test_a_line_sent_while_nobody_waits_for_one_is_shown():
     it = Typist()
     it.editor.ask(False)
