@@ -5,7 +5,6 @@ encoding.
 from clawlite.core.base.errors import InvalidParams
 
 SPACES = 256  # white space in one piece that hides something
-_DEPTH = 32
 # White space and marks that a person does not see, or that turn a line's direction.
 _UNSEEN = "\x0b\x0c\x85\xad\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"  # noqa: E501
 
@@ -16,7 +15,7 @@ def check(checks: list, tool: str, arguments):
     """
     most, nul, white, charset = checks
     size = 0
-    for text in _texts(arguments, 0):
+    for text in _texts(arguments):
         try:
             size += len(text.encode())
         except ValueError:
@@ -47,17 +46,18 @@ def check(checks: list, tool: str, arguments):
             )
 
 
-def _texts(value, depth: int):
+def _texts(value):
     """Yield every text in a JSON value, names too."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict) and depth < _DEPTH:
-        for key in value:
-            yield key
-            yield from _texts(value[key], depth + 1)
-    elif isinstance(value, list) and depth < _DEPTH:
-        for item in value:
-            yield from _texts(item, depth + 1)
+    waiting = [value]  # and not one call in another: a board's stack is short
+    for value in waiting:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            for key in value:
+                yield key
+                waiting.append(value[key])
+        elif isinstance(value, list):
+            waiting.extend(value)
 
 
 def _hidden(text: str) -> str:

@@ -196,19 +196,33 @@ class Guard:
         """Return *value*, a text or arguments, without secrets.  Raises ``PolicyDenied`` where
         they are blocked.
         """
-        if isinstance(value, dict):
-            return {
-                self._cleaned(key, what, event): self._cleaned(value[key], what, event)
-                for key in value
-            }
-        if isinstance(value, (list, tuple)):
-            return [self._cleaned(item, what, event) for item in value]
-        if not isinstance(value, str):
-            return value
-        data = value.encode()
+        top = [None]
+        # each with its place in what is returned; and not one call in another: a board's stack is
+        # short
+        waiting = [(value, top, 0)]
+        for value, into, at in waiting:
+            clean = value
+            if isinstance(value, str):
+                clean = self._without(value, what, event)
+            elif isinstance(value, dict):
+                clean = {}
+                for key in value:
+                    at_key = self._without(key, what, event)
+                    clean[at_key] = None
+                    waiting.append((value[key], clean, at_key))
+            elif isinstance(value, (list, tuple)):
+                clean = [None] * len(value)
+                for i in range(len(value)):
+                    waiting.append((value[i], clean, i))
+            into[at] = clean
+        return top[0]
+
+    def _without(self, text: str, what: str, event: dict) -> str:
+        """Return *text* without secrets.  Raises as ``_cleaned``."""
+        data = text.encode()
         found = self._secrets_in(data)
         if not found:
-            return value
+            return text
         for _, _, kind in found:
             _note(event, "secret:" + kind)
         if self._leaks[1] == BLOCK:
@@ -218,7 +232,7 @@ class Guard:
                 {"action": "deny", "found": event["found"]},
             )
         if self._leaks[1] == WARN:
-            return value
+            return text
         from clawlite.scan.leaks import replaced
 
         return str(replaced(data, found), "utf-8")

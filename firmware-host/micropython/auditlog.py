@@ -14,7 +14,6 @@
 import os
 
 from clawlite.scan.auditline import head_of, line
-from jsontext import loads
 
 SEGMENT = 16384  # bytes
 _HEAD = 256
@@ -72,7 +71,7 @@ def head_in(folder: str):
     """Return the ``Head`` in *folder*, or None."""
     try:
         with open(folder + "/audit.head", "rb") as file:
-            return head_of(file.read(_HEAD), loads)
+            return head_of(file.read(_HEAD))
     except OSError:
         return None
 

@@ -6,9 +6,9 @@
 2. Open containers lie on a list, not on the C stack, which has 8 KB on an RP2040.
 3. A string without escapes is decoded where it lies; one with escapes goes through one buffer of
    its raw length.
-4. What is accepted, and its value, is the same in ``clawlite/linux/io/jsontext.py``:
-   tests/core/json_vectors.py holds both to it, and this file runs on CPython too.  The length of a
-   text is bounded by the framer, not here.
+4. What is accepted, and its value, is the same in ``clawlite/linux/io/jsontext.py``, which takes
+   32 levels where this takes 16: tests/core/json_vectors.py holds both to it, and this file runs on
+   CPython too.  The length of a text is bounded by the framer, not here.
 """
 
 import json
@@ -16,9 +16,9 @@ import json
 from clawlite.core.base.dialect import const
 from clawlite.core.base.text import decode_utf8
 
-_MAX_DEPTH = const(32)  # arrays and objects open at once
+_MAX_DEPTH = const(16)  # arrays and objects open at once: what is done with them fits the stack
 _MAX_NUMBER = const(40)  # characters of a number
-_MAX_WRITE = const(48)  # of our own objects: a result wraps what was read
+_MAX_WRITE = const(20)  # of our own objects: a result wraps what was read
 
 # What is wrong, by its place in jsonfault.py: a short text would be a name that stays in memory.
 (
@@ -67,7 +67,7 @@ def dumps(obj) -> str:
     obj  dict with str or int keys, list, tuple, str, int, finite float, bool, None: no subclass of
          these
     Raises TypeError for other objects, ValueError for a float that is not finite and for more than
-    48 levels."""
+    20 levels."""
     _check(obj, _MAX_WRITE)
     return json.dumps(obj, separators=(",", ":"), **_RAW)
 

@@ -16,7 +16,7 @@ def canonical(value, limit: int = 0) -> str:
 
     limit   int, characters that are kept before "..."; 0 keeps all
     """
-    text = _write(value, 0)
+    text = _write(value)
     return text[:limit] + "..." if limit and len(text) > limit else text
 
 
@@ -95,32 +95,44 @@ def quote(text: str) -> str:
     return '"' + str(bytes(out), "utf-8") + '"'
 
 
-def _write(value, depth: int) -> str:
-    if value is None:
-        return "null"
-    if value is True:
-        return "true"
-    if value is False:
-        return "false"
-    if isinstance(value, str):
-        return quote(value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return "%d" % value if -1e15 < value < 1e15 and value == int(value) else repr(value)
-    if depth >= _DEPTH:
-        return "..."
-    if isinstance(value, dict):
-        return (
-            "{"
-            + ",".join(
-                [
-                    quote(str(key)) + ":" + _write(value[key], depth + 1)
-                    for key in sorted(value, key=str)
-                ]
-            )
-            + "}"
-        )
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join([_write(item, depth + 1) for item in value]) + "]"
-    return "<%s>" % type(value).__name__
+def _write(value) -> str:
+    """Return *value* as JSON.  What is nested waits in a list: a board's stack is short."""
+    out = []
+    waiting = [(value, 0)]  # the next one last; a depth of -1: a text of this one's own
+    while waiting:
+        value, depth = waiting.pop()
+        if depth < 0:
+            out.append(value)
+        elif value is None:
+            out.append("null")
+        elif value is True:
+            out.append("true")
+        elif value is False:
+            out.append("false")
+        elif isinstance(value, str):
+            out.append(quote(value))
+        elif isinstance(value, int):
+            out.append(str(value))
+        elif isinstance(value, float):
+            whole = -1e15 < value < 1e15 and value == int(value)
+            out.append("%d" % value if whole else repr(value))
+        elif depth >= _DEPTH and isinstance(value, (dict, list, tuple)):
+            out.append("...")
+        elif isinstance(value, dict):
+            out.append("{")
+            waiting.append(("}", -1))
+            keys = sorted(value, key=str)
+            while keys:
+                key = keys.pop()
+                waiting.append((value[key], depth + 1))
+                waiting.append((("," if keys else "") + quote(str(key)) + ":", -1))
+        elif isinstance(value, (list, tuple)):
+            out.append("[")
+            waiting.append(("]", -1))
+            for i in range(len(value) - 1, -1, -1):
+                waiting.append((value[i], depth + 1))
+                if i:
+                    waiting.append((",", -1))
+        else:
+            out.append("<%s>" % type(value).__name__)
+    return "".join(out)

@@ -13,14 +13,8 @@ cdef class _Run:
     cdef public int nested
     cdef object rare, search
 
-    @cython.locals(kind=int, op=int, at=Py_ssize_t)
+    @cython.locals(kind=int, op=int, at=Py_ssize_t, found=Py_ssize_t, nth=Py_ssize_t)
     cpdef node(self, node, value, int depth)
-
-    @cython.locals(found=Py_ssize_t, required=Py_ssize_t, at=Py_ssize_t)
-    cdef members(self, list arg, dict value, int depth)
-
-    @cython.locals(at=Py_ssize_t, last=Py_ssize_t)
-    cdef items(self, list arg, list value, int depth)
 
     cdef rest(self, int op, arg, value, int kind, int depth)
 

@@ -10,7 +10,7 @@ A *node* says what one value may be:
     [mask, op, arg, ...]   a mask, then checks in the compiler's order, each for values of the kind
                            that it is about
 
-    0 OBJECT       see members             12 MAX_LENGTH  code points
+    0 OBJECT       as below                12 MAX_LENGTH  code points
     1 REQUIRED     [name, ...]              13 MINIMUM     number
     2 KEYS         node of every name       14 MAXIMUM     number
     3 MIN_MEMBERS  count                    15 ABOVE       number
@@ -22,6 +22,10 @@ A *node* says what one value may be:
     9 MAX_ITEMS    count                    21 ONE         [node, ...]
     10 MATCH       [automaton, what]        22 NOT         node
     11 MIN_LENGTH  code points              23 IF          [node, then, else]
+
+The argument of OBJECT is [r, others, patterns, name, node, name, node, ...]: the first r names are
+required; *others* is the node of members that neither a name nor a pattern covers; patterns are 0
+or [automaton, node, automaton, node, ...].
 
 A *program* is a node, or a table [None, node, node, ...] whose index 1 is where the check begins.
 
@@ -94,7 +98,11 @@ class _Run:
         self.search = None
 
     def node(self, node, value, depth: int):
-        """Return the violation of *node* by *value*, which lies *depth* levels deep, or None."""
+        """Return the violation of *node* by *value*, which lies *depth* levels deep, or None.
+
+        Members and items are looked at here and not in functions of their own: a level costs one
+        call of a board's short stack.
+        """
         kind = _KINDS.get(type(value), 0)
         # infinity and nan are none
         if kind == _FRACTION and value - value == 0 and int(value) == value:
@@ -128,50 +136,34 @@ class _Run:
                     continue
                 return [op, arg, value]
             if op == 0:
-                problem = self.members(arg, value, depth)
+                found = 0
+                for nth in range(3, len(arg), 2):
+                    if arg[nth] in value:
+                        found += 1
+                        problem = self.node(arg[nth + 1], value[arg[nth]], depth + 1)
+                        if problem is not None:
+                            problem.append(arg[nth])
+                            return problem
+                    elif nth < 3 + 2 * arg[0]:
+                        return [1, arg, value, arg[nth]]
+                if arg[2] == 0 and (found == len(value) or arg[1] == _ANYTHING):
+                    continue
+                problem = self.rest(0, arg, value, _OBJECT, depth)
             elif op == 5:
-                problem = self.items(arg, value, depth)
+                found = len(arg) - 1  # nodes of the first items; the one before them is the others'
+                if found == 0 and arg[0] == _ANYTHING:
+                    continue
+                for nth in range(len(value)):
+                    problem = self.node(arg[nth + 1 if nth < found else 0], value[nth], depth + 1)
+                    if problem is not None:
+                        problem.append(nth)
+                        return problem
+                continue
             elif op == 10:
                 problem = None if self.matches(arg[0], value) else [op, arg, value]
             else:
                 problem = self.rest(op, arg, value, kind, depth)
             if problem is not None:
-                return problem
-        return None
-
-    def members(self, arg, value, depth: int):
-        """Check the members of an object.
-
-        arg  [r, others, patterns, name, node, name, node, ...]: the first r names are required;
-             *others* is the node of members that neither a name nor a pattern covers; patterns are
-             0 or [automaton, node, automaton, node, ...]
-        """
-        found = 0
-        required = 3 + 2 * arg[0]
-        at = 3
-        while at < len(arg):
-            name = arg[at]
-            if name in value:
-                found += 1
-                problem = self.node(arg[at + 1], value[name], depth + 1)
-                if problem is not None:
-                    problem.append(name)
-                    return problem
-            elif at < required:
-                return [1, arg, value, name]
-            at += 2
-        if arg[2] == 0 and (found == len(value) or arg[1] == _ANYTHING):
-            return None
-        return self.rest(0, arg, value, _OBJECT, depth)
-
-    def items(self, arg, value, depth: int):
-        last = len(arg) - 1
-        if last == 0 and arg[0] == _ANYTHING:
-            return None
-        for at in range(len(value)):
-            problem = self.node(arg[at + 1 if at < last else 0], value[at], depth + 1)
-            if problem is not None:
-                problem.append(at)
                 return problem
         return None
 

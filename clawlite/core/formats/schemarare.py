@@ -53,9 +53,7 @@ def rare(run, op: int, arg, value, kind: int, depth: int):
 
 
 def _unnamed(run, arg, value, depth):
-    """Check the members that no name covers; arg as in
-    ``clawlite.core.formats.schema._Run.members``.
-    """
+    """Check the members that no name covers; *arg* is that of OBJECT in schema.py."""
     patterns = arg[2] or ()
     # dicts have no order on boards: the violation whose name sorts first is told
     for name in sorted(value):

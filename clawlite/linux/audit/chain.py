@@ -14,11 +14,6 @@ from clawlite.scan import auditline
 from clawlite.scan.auditline import Head, beginning, digest
 
 
-def head_of(data: bytes):
-    """Return the ``Head`` in *data*, None for anything else."""
-    return auditline.head_of(data, loads)
-
-
 def line(head: Head, record: dict, clean) -> bytes:
     """Return the line of *record*, with its end; *head* is moved on to it.
 

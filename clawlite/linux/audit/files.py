@@ -14,8 +14,9 @@ import fcntl
 import os
 from errno import ENOSPC
 
-from clawlite.linux.audit.chain import Head, beginning, digest, head_of, link
+from clawlite.linux.audit.chain import Head, beginning, digest, link
 from clawlite.linux.files.files import leads_to, tell_replaced, write_whole
+from clawlite.scan.auditline import head_of
 
 SEGMENT = 4 << 20  # bytes
 DAY = 86400

@@ -15,10 +15,11 @@ import fcntl
 import os
 import time
 
-from clawlite.linux.audit.chain import digest, head_of, link
+from clawlite.linux.audit.chain import digest, link
 from clawlite.linux.audit.files import HEAD, segments
 from clawlite.linux.files.files import leads_to
 from clawlite.linux.io.worker import Worker
+from clawlite.scan.auditline import head_of
 
 MOST, MOST_BYTES = 100, 524288  # of one batch
 FIRST_S, LONGEST_S = 1, 60  # pauses after a failure

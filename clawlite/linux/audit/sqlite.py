@@ -7,9 +7,10 @@ for survives ``kill -9``."""
 import os
 import sqlite3
 
-from clawlite.linux.audit.chain import Head, beginning, digest, head_of
+from clawlite.linux.audit.chain import Head, beginning, digest
 from clawlite.linux.audit.files import SEGMENT, removed
 from clawlite.linux.files.files import tell_replaced
+from clawlite.scan.auditline import head_of
 
 _WAIT_S = 5  # for another process of this agent
 _SCHEMA = (

@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 from secret_samples import samples
 
 from clawlite.linux.audit import files, sqlite
-from clawlite.linux.audit.chain import Head, beginning, head_of, line, verify
+from clawlite.linux.audit.chain import Head, beginning, line, verify
+from clawlite.scan.auditline import head_of
 
 STORES = {"file": files, "sqlite": sqlite}
 NOW = 1800000000

@@ -17,7 +17,7 @@ assert "json" not in sys.modules and "re" not in sys.modules, "importing it is w
 assert jsontext.loads(b'[1]') == [1] and "json" not in sys.modules
 import json_vectors
 refused = 0
-for data, verdict, value in json_vectors.VECTORS:
+for data, verdict, value in json_vectors.VECTORS + json_vectors.depths(32):
     sys.modules.pop("json.decoder", None)
     try:
         jsontext.loads(data)
