@@ -22,6 +22,7 @@ import termios
 import time
 from pathlib import Path
 
+import pico_stack
 from run_core_micropython import BOARD, ROOT, command
 
 DEADLINE_S = 60  # for what takes milliseconds: a busy machine must not fail a test
@@ -68,12 +69,31 @@ def linux(*args) -> list:
     return [sys.executable, "-m", "clawlite", *map(str, args)]
 
 
-def board(*args, options=(), folders=(ROOT, BOARD)) -> tuple:
-    """Return (command line, environment) of what a board boots, on the unix port of MicroPython."""
-    start = ["-c", "import sys; from main import main; sys.exit(main(sys.argv[1:]))"]
-    return [command("micropython"), *options, *start, *map(str, args)], {
-        "MICROPYPATH": ":".join([*map(str, folders), ".frozen"])
-    }
+BOOT = "import sys; from main import main; sys.exit(main(sys.argv[1:]))"
+
+
+def board(*args, options=(), stand_ins=(), start: str = BOOT, signalled: bool = False) -> tuple:
+    """Return (command line, environment) of what a board boots: linked, in the stack of a Pico.
+
+    options    of the command, before all others
+    stand_ins  folders of modules that come before a board's own; they are compiled, never linked
+    start      what is run
+    signalled  whether SIGINT or SIGPIPE will come, which what makes the stack short cannot take
+               (host/fit/stack.py): then it is the unix port's
+    """
+    folders = [*map(pico_stack.compiled, stand_ins), pico_stack.linked(), ".frozen"]
+    interpreter = command("micropython") if signalled else pico_stack.micropython()
+    words = [interpreter, *options, pico_stack.script(start), *map(str, args)]
+    return words, {"MICROPYPATH": ":".join(folders)}
+
+
+def board_of_sources(*args, stand_ins=(), start: str = BOOT) -> tuple:
+    """As ``board``, from the sources: they are compiled where they run, which takes all of the
+    unix port's stack.
+    """
+    folders = [*map(str, (*stand_ins, ROOT, BOARD)), ".frozen"]
+    words = [command("micropython"), "-c", start, *map(str, args)]
+    return words, {"MICROPYPATH": ":".join(folders)}
 
 
 def without_root_rights(words: list) -> list:
@@ -208,6 +228,15 @@ class Agent:
 
     def signal(self, number: int):
         self.process.send_signal(number)
+
+    def signal_at_rest(self, number: int):
+        """Send a signal when the process sleeps: in the middle of a collection the unix port's
+        Ctrl-C leaves the heap locked, which no board's does.
+        """
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        if stat.exists():
+            eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "S")
+        self.signal(number)
 
     # -- out
 

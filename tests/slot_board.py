@@ -5,6 +5,7 @@ import hashlib
 import os
 import subprocess
 
+import pico_stack
 from run_core_micropython import command
 
 from clawlite.host.build import build
@@ -90,10 +91,11 @@ class Board:
             self.folder, plan(self.folder.look(), self.contents(*what, **more)), lambda size: None
         )
 
-    def words(self, *options) -> tuple:
-        return [command("micropython"), *options, "-c", START, str(self.root)], {
-            "MICROPYPATH": ".frozen"
-        }
+    def words(self, *options, signalled: bool = False) -> tuple:
+        """Return (command line, environment) of a boot, in the stack of a Pico (agents.board)."""
+        interpreter = command("micropython") if signalled else pico_stack.micropython()
+        words = [interpreter, *options, pico_stack.script(START), str(self.root)]
+        return words, {"MICROPYPATH": ".frozen"}
 
     def boot(self, *options, stdin: bytes = b"hello\n") -> str:
         """Return what a boot says, with the end of input after its first turn."""

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pico_stack
 import pytest
 from agents import UUID, Agent, eventually, linux
 from secret_samples import samples
@@ -92,7 +93,14 @@ def start(micropython, tree, tmp_path):
 
     def run(image, heap: str = "400k") -> Agent:
         return Agent(
-            [micropython, "-X", f"heapsize={heap}", tree / "start.py", image, "--stdio"],
+            [
+                pico_stack.micropython(),
+                "-X",
+                f"heapsize={heap}",
+                tree / "start.py",
+                image,
+                "--stdio",
+            ],
             tmp_path / "home",
             env={"MICROPYPATH": f"{tree}:.frozen"},
         )

@@ -7,6 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pico_stack
 import pytest
 from agents import UUID, Agent, linux
 
@@ -34,7 +35,14 @@ def start(micropython, tree, image, tmp_path):
 
     def run(heap: str = "400k") -> Agent:
         return Agent(
-            [micropython, "-X", f"heapsize={heap}", tree / "start.py", image, "--stdio"],
+            [
+                pico_stack.micropython(),
+                "-X",
+                f"heapsize={heap}",
+                tree / "start.py",
+                image,
+                "--stdio",
+            ],
             tmp_path / "home",
             env={"MICROPYPATH": f"{tree}:.frozen"},
         )

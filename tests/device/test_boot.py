@@ -229,10 +229,10 @@ def test_a_watchdog_that_cannot_be_armed_is_told(board):
 
 def test_ctrl_c_in_the_boot_window(board):
     (board.root / "boot.json").write_text('{"window_ms": 60000}')
-    words, env = board.words()
+    words, env = board.words(signalled=True)
     with Agent(words, board.tmp_path / "home", env=env) as agent:
         agent.expect("within 60000 ms")
-        agent.signal(2)
+        agent.signal_at_rest(2)
         assert agent.wait() == 0 and agent.text().endswith(
             "\nclawlite: interrupted, the agent does not start\n"
         )
@@ -241,10 +241,10 @@ def test_ctrl_c_in_the_boot_window(board):
 
 def test_ctrl_c_while_it_opens_is_no_failed_boot(board):
     board.flash("2.0.0", TOOLS + "print('opening')\nimport time\ntime.sleep(60)\n")
-    words, env = board.words()
+    words, env = board.words(signalled=True)
     with Agent(words, board.tmp_path / "home", env=env) as agent:
         agent.expect("opening")
-        agent.signal(2)
+        agent.signal_at_rest(2)
         assert agent.wait() == 0 and "interrupted" in agent.text()
     assert board.record() == ("b", 0, 0)
 

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import zlib
 
+import pico_stack
 import pytest
 import words32
 from agents import INITIALIZE, UUID, environment, linux
@@ -35,7 +36,8 @@ def talk(micropython, tree, server, tmp_path):
 
     def run(image, *lines, operator: bool = False, stderr: str = ""):
         done = subprocess.run(
-            [micropython, "-X", "heapsize=400k", tree / "start.py", image] + ["--stdio"] * operator,
+            [pico_stack.micropython(), "-X", "heapsize=400k", tree / "start.py", image]
+            + ["--stdio"] * operator,
             input="".join(line + "\n" for line in lines).encode(),
             capture_output=True,
             timeout=300,
@@ -375,7 +377,7 @@ def test_many_turns_work_in_a_small_heap(micropython, tree, tmp_path):
         tmp_path / "sample", words32._CLAW % "reflex" + words32._TALK, **words32._REFLEX
     )
     done = subprocess.run(
-        [micropython, "-X", "heapsize=112k", tree / "start.py", folder / "claw.cbor"],
+        [pico_stack.micropython(), "-X", "heapsize=112k", tree / "start.py", folder / "claw.cbor"],
         input=b"hello\n" * 600,
         capture_output=True,
         timeout=300,

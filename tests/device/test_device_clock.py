@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from agents import BOARD, ROOT, board, make_bench
+from agents import board_of_sources, make_bench
 
 DAY_MS = 86400000
 # Before MicroPython's own: ticks that pass only while the loop waits, and turn over as on a board.
@@ -49,8 +49,7 @@ print("passed", time.passed, "counted", device.now_ms())
 def test_days_without_anything_to_do_are_counted(micropython, tmp_path, days):
     (tmp_path / "time.py").write_text(TIME)
     (tmp_path / "select.py").write_text(SELECT % (days * DAY_MS))
-    words, env = board(make_bench(tmp_path), folders=(tmp_path, ROOT, BOARD))
-    words[words.index("-c") + 1] = START
+    words, env = board_of_sources(make_bench(tmp_path), stand_ins=[tmp_path], start=START)
     done = subprocess.run(
         words, input="", capture_output=True, text=True, timeout=300, cwd=tmp_path, env=env
     )

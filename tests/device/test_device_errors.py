@@ -5,7 +5,7 @@ real processes and real faults.
 import json
 
 import pytest
-from agents import BENCH, INITIALIZE, Agent, board, eventually, tool_call
+from agents import BENCH, INITIALIZE, Agent, board_of_sources, eventually, tool_call
 
 from clawlite.host.build.build import build_beside
 
@@ -43,14 +43,16 @@ def hold_on() -> str:
 
 @pytest.fixture
 def serving(micropython, tmp_path):
-    """Return a function that builds the bench agent with other files, and boots it."""
+    """Return a function that builds the bench agent with other files, and boots it from the
+    sources: what is put in the place of our functions has their names.
+    """
 
     def start(more: dict):
         (tmp_path / "flash").mkdir()
         (tmp_path / "marks").mkdir()
         for name, text in dict(BENCH, **more).items():
             (tmp_path / "flash" / name).write_text(text)
-        words, path = board(build_beside(str(tmp_path / "flash")), "--stdio")
+        words, path = board_of_sources(build_beside(str(tmp_path / "flash")), "--stdio")
         return Agent(words, tmp_path / "home", env=dict(path, MARKS=tmp_path / "marks"))
 
     return start

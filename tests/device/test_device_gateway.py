@@ -15,8 +15,11 @@ from clawlite.core.line.frame import RECORD
 
 
 @pytest.fixture
-def agent(micropython, tmp_path):
-    words, env = board(project(tmp_path / "garden", "http://127.0.0.1:9/v1"))
+def agent(request, micropython, tmp_path):
+    words, env = board(
+        project(tmp_path / "garden", "http://127.0.0.1:9/v1"),
+        signalled=bool(request.node.get_closest_marker("signalled")),
+    )
     with Agent(words, tmp_path / "home", True, env=env) as started:
         tty.setraw(started.theirs)
         started.terminal = False
@@ -155,12 +158,13 @@ def test_an_answer_that_is_none(agent, answer, said):
     gateway.expect(said)
 
 
+@pytest.mark.signalled
 def test_ctrl_c_cancels(agent):
     gateway = Gateway(agent.input)
     gateway.hello()
     gateway.type("hello")
     id = gateway.taken()[-1]["id"]
-    agent.signal(signal.SIGINT)
+    agent.signal_at_rest(signal.SIGINT)
     gateway.run(lambda: any(b'"claw.gateway.cancel"' in data for data in gateway.of(RECORD)))
     assert json.loads(gateway.of(RECORD)[-1])["params"] == {"id": id}
     gateway.note("text", id, "too late")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pico_stack
 import pytest
 from llm_server import Server, calls, say
 
@@ -35,7 +36,14 @@ def board(micropython, mpy_cross, tmp_path_factory):
 
     def run(image, stdin, *arguments, heap="400k"):
         return subprocess.run(
-            [micropython, "-X", f"heapsize={heap}", str(tree / "start.py"), str(image), *arguments],
+            [
+                pico_stack.micropython(),
+                "-X",
+                f"heapsize={heap}",
+                str(tree / "start.py"),
+                str(image),
+                *arguments,
+            ],
             input=stdin.encode(),
             capture_output=True,
             timeout=300,

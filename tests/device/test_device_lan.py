@@ -9,8 +9,9 @@ import socket
 import threading
 from pathlib import Path
 
+import pico_stack
 import pytest
-from agents import BOARD, ROOT, Agent, board, clawlite, eventually, linux
+from agents import Agent, board, clawlite, eventually, linux
 from gateways import KEY, project
 from llm_server import Server, calls, say
 
@@ -120,7 +121,7 @@ def gateway(tmp_path, port: int, *words) -> Agent:
 
 
 def device(tmp_path, image: str, secret: str, *folders, **env) -> Agent:
-    words, more = board(image, folders=(*folders, ROOT, BOARD))
+    words, more = board(image, stand_ins=folders)
     return Agent(words, tmp_path / "home", env={**more, "GATEWAY_TOKEN": secret, **env})
 
 
@@ -300,7 +301,13 @@ def test_it_works_as_it_is_flashed(micropython, mpy_cross, tmp_path, port):
             "import sys, main\nsys.exit(main.main(sys.argv[1:]))\n"
         )
         with gateway(tmp_path, port):
-            words = [micropython, "-X", "heapsize=112k", tmp_path / "tree/start.py", image]
+            words = [
+                pico_stack.micropython(),
+                "-X",
+                "heapsize=112k",
+                tmp_path / "tree/start.py",
+                image,
+            ]
             with Agent(
                 words,
                 tmp_path / "home",

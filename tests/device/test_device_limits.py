@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 
+import pico_stack
 import pytest
 from agents import INITIALIZE, Agent, board, tool_call
 from limited import calls, make
@@ -54,7 +55,14 @@ def test_counting_fits_a_small_heap(micropython, mpy_cross, tmp_path):
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
     lines += [tool_call("echo", {"text": "x" * 100}, number) for number in range(1, 41)]
     done = subprocess.run(
-        [micropython, "-X", "heapsize=" + HEAP, str(tmp_path / "tree/start.py"), image, "--stdio"],
+        [
+            pico_stack.micropython(),
+            "-X",
+            "heapsize=" + HEAP,
+            str(tmp_path / "tree/start.py"),
+            image,
+            "--stdio",
+        ],
         capture_output=True,
         timeout=300,
         input="".join(json.dumps(line) + "\n" for line in lines).encode(),

@@ -31,16 +31,6 @@ def images(tmp_path_factory):
     return {"bench": make_bench(folder / "bench"), "greenhouse": make_greenhouse(folder / "g")}
 
 
-@pytest.fixture(scope="session")
-def compiled(mpy_cross, tmp_path_factory):
-    """Return the folders with what a board gets: linked, ``.mpy`` at -O3."""
-    from clawlite.host.firmware import firmware
-
-    tree = tmp_path_factory.mktemp("mpy")
-    firmware.build(tree, mpy_cross)
-    return [tree]
-
-
 @pytest.fixture
 def marks(tmp_path):
     (tmp_path / "marks").mkdir()
@@ -278,11 +268,9 @@ def test_a_line_of_8192_bytes_fits_and_one_more_does_not(device, size, said):
 
 
 @pytest.mark.parametrize("heap", ["88k", "96k"])
-def test_long_lines_on_a_small_heap_are_refused_and_it_serves_on(device, compiled, heap):
+def test_long_lines_on_a_small_heap_are_refused_and_it_serves_on(device, heap):
     """On a machine of 64 bits, where objects take twice the room that they take on a board."""
-    with device(
-        "greenhouse", "--stdio", options=("-X", "heapsize=" + heap), folders=tuple(compiled)
-    ) as agent:
+    with device("greenhouse", "--stdio", options=("-X", "heapsize=" + heap)) as agent:
         agent.initialize()
         agent.line(json.dumps(tool_call("read-soil", number=2)))
         assert agent.message()["result"]["isError"] is False  # what it is for fits
@@ -298,8 +286,8 @@ def test_long_lines_on_a_small_heap_are_refused_and_it_serves_on(device, compile
         assert agent.wait() == 0 and agent.errors() == ""
 
 
-def test_a_whole_turn_on_a_small_heap(device, compiled):
-    with device("greenhouse", options=("-X", "heapsize=128k"), folders=tuple(compiled)) as agent:
+def test_a_whole_turn_on_a_small_heap(device):
+    with device("greenhouse", options=("-X", "heapsize=128k")) as agent:
         agent.send("water the plants for 1 seconds\ny\n" + "hello\n" * 20)
         agent.end()
         assert agent.wait() == 0, agent.text()
@@ -307,10 +295,8 @@ def test_a_whole_turn_on_a_small_heap(device, compiled):
 
 
 @pytest.mark.parametrize("heap", ["24k", "48k"])
-def test_a_heap_that_is_too_small_is_one_line(device, compiled, heap):
-    with device(
-        "greenhouse", "--stdio", options=("-X", "heapsize=" + heap), folders=tuple(compiled)
-    ) as agent:
+def test_a_heap_that_is_too_small_is_one_line(device, heap):
+    with device("greenhouse", "--stdio", options=("-X", "heapsize=" + heap)) as agent:
         agent.end()
         assert agent.wait() == 2 and agent.text() == ""
         assert (
@@ -320,21 +306,21 @@ def test_a_heap_that_is_too_small_is_one_line(device, compiled, heap):
 
 
 def test_ctrl_c_ends_a_turn_and_the_pump_is_off_at_once(device, marks):
-    with device("bench") as agent:
+    with device("bench", signalled=True) as agent:
         agent.expect("> ")
         agent.line("pump 60000")
         eventually((marks / "pump-on").exists)
-        agent.signal(signal.SIGINT)
+        agent.signal_at_rest(signal.SIGINT)
         agent.expect("Interrupted")
         assert (marks / "pump-off").exists()
         agent.line("pins")
         agent.expect("pump=0\n")
-        agent.signal(signal.SIGINT)
+        agent.signal_at_rest(signal.SIGINT)
         assert agent.wait() == 130 and "Traceback" not in agent.errors()
 
 
 def test_ctrl_c_ends_a_handler_that_hangs(device, marks):
-    with device("bench") as agent:
+    with device("bench", signalled=True) as agent:
         agent.expect("> ")
         agent.line("hang")
         eventually((marks / "hang-on").exists)
@@ -375,7 +361,7 @@ def test_ctrl_d_typed_before_the_question_denies_it(device, marks):
 
 
 def test_a_reader_that_goes_away_ends_it_with_the_pump_off(device, marks):
-    with device("bench") as agent:
+    with device("bench", signalled=True) as agent:
         agent.expect("> ")
         agent.line("pump 60000")
         eventually((marks / "pump-on").exists)

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from agents import BOARD, INITIALIZE, ROOT, Agent, board
+from agents import INITIALIZE, Agent, board
 from asking_boards import made
 from llm_server import Server, calls, say
 
@@ -23,7 +23,7 @@ KEY = "k-canary-7f3a"
 
 def talk(image: str, line: str = "how is it?", folders=(), marks="") -> str:
     """Say *line* to the board, and return all that it says."""
-    words, env = board(image, folders=(*folders, ROOT, BOARD))
+    words, env = board(image, stand_ins=folders)
     done = subprocess.run(
         words,
         input=line.encode() + b"\n",

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 
+import pico_stack
 import pytest
 
 from clawlite.host.bench import agent
@@ -32,8 +33,9 @@ def board(micropython, mpy_cross, tmp_path_factory):
     (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
 
     def run(arguments, stdin, *options, path=".:.frozen", start="start.py"):
+        interpreter = pico_stack.micropython() if start == "start.py" else micropython
         return subprocess.run(
-            [micropython, *options, start, *arguments],
+            [interpreter, *options, start, *arguments],
             input=stdin,
             capture_output=True,
             timeout=300,

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from agents import BOARD, ROOT, Agent, board, eventually
+from agents import Agent, board, eventually
 from asking_boards import made
 from llm_server import Server, say
 
@@ -82,13 +82,13 @@ def device(micropython, tmp_path):
                 }
             )
         )
-        words, more = board(folders=(HERE / "modules", ROOT, BOARD))
-        words[words.index("-c") + 1] = (
+        start = (
             "import main\ndevice, why = main.attempt(%r, %r, False, "
             "%r)\nassert device, why\n"
             "main.run(device, None)\n"
             % (str(image), str(Path(image).parent), str(tmp_path / "disk/state"))
         )
+        words, more = board(stand_ins=[HERE / "modules"], start=start)
         return Agent(
             words,
             tmp_path / "home",

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 import slot_board
+from agents import INITIALIZE, UUID
 from sims import Client, simulated
 
 from clawlite.core.base.errors import ClawError, unexpected
@@ -175,24 +176,19 @@ GOLDEN = ROOT / "tests/golden"
 
 
 @pytest.mark.parametrize(
-    "name, free",
+    "name",
     [
-        ("gates-console", PICO),
-        ("gates-operator", 9900),
-        ("guarded-console", PICO),
-        ("guarded-operator", PICO),
-        ("memory-operator", PICO),
-        ("session-operator", PICO),
-        ("talking-console", PICO),
+        "gates-console",
+        "gates-operator",
+        "guarded-console",
+        "guarded-operator",
+        "memory-operator",
+        "session-operator",
+        "talking-console",
     ],
 )
-def test_what_the_transcripts_ask_for_fits_into_a_picos_stack(
-    micropython, tree, tmp_path, name, free
-):
-    """Guards, stores, calls on record, approvals, batches.
-
-    gates-operator needs more than the 9,300 bytes that leave a quarter free, and less than the
-    12,400 that a Pico has."""
+def test_what_the_transcripts_ask_for_fits_into_a_picos_stack(micropython, tree, tmp_path, name):
+    """Guards, stores, calls on record, approvals, batches."""
     script = json.loads((GOLDEN / f"{name}.steps.json").read_text())
     lines = "".join(
         argument + "\n"
@@ -203,7 +199,7 @@ def test_what_the_transcripts_ask_for_fits_into_a_picos_stack(
     done = subprocess.run(
         [
             micropython,
-            *stack.arguments(free),
+            *stack.arguments(PICO),
             tree / "start.py",
             tmp_path / "agent/claw.cbor",
             *["--stdio"] * name.endswith("operator"),
@@ -219,6 +215,62 @@ def test_what_the_transcripts_ask_for_fits_into_a_picos_stack(
         and b"stack" not in done.stdout
         and len(done.stdout) > 150
     ), done
+
+
+NESTED = """claw: "0.3.0"
+kind: Claw
+metadata: { name: nested, version: "1.0.0" }
+spec:
+  identity: { inline: { personality: "x", autonomy: autonomous } }
+  providers: [ { inline: { protocol: custom, endpoint: "builtin:replay", model: none, auth: { type: none } } } ]
+  tools:
+    - inline: { name: take, description: "Take.", input_schema: { type: object, properties: { at: { $ref: "#/$defs/tree" } },
+                $defs: { tree: { type: object, properties: { at: { $ref: "#/$defs/tree" } }, additionalProperties: false } } } }
+  sandbox: { inline: { name: bare, level: none } }
+  policies:
+    - inline:
+        rules: [ { id: asks, action: require-approval, scope: tool }, { id: all, action: allow, scope: all } ]
+        audit: { destination: file, log_outputs: true }
+        input_validation: { max_size_bytes: 8192, null_byte_detection: true, whitespace_analysis: true }
+        secret_scanning: { enabled: true }
+"""  # noqa: E501
+
+
+def test_what_a_line_may_nest_fits_into_a_picos_stack(micropython, tree, tmp_path):
+    """Its decoder takes 16 levels: arguments of 14 are checked against a schema that nests as
+    they do, looked through for secrets, shown for an approval, run, and written to the audit.
+    """
+    (tmp_path / "claw.yaml").write_text(NESTED)
+    (tmp_path / "tools.py").write_text(
+        'def take(at: dict = {}) -> dict:\n    """Take."""\n    return at\n'
+    )
+    (tmp_path / "clawlite.toml").write_text('replay = "r.jsonl"\n')
+    (tmp_path / "r.jsonl").write_text('{"user": null}\n{"say": "ok"}\n')
+    image = build.build_beside(str(tmp_path))
+    lines = [(0, "claw.initialize", INITIALIZE)]
+    for levels in (14, 15):
+        arguments = {}
+        for _ in range(levels - 1):
+            arguments = {"at": arguments}
+        named = {"request_id": UUID % levels}
+        call = {"name": "take", "arguments": arguments, "context": {**named, "identity": "nested"}}
+        lines += [(levels, "claw.tool.call", call), (100 + levels, "claw.tool.approve", named)]
+    requests = [
+        json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + "\n"
+        for id, method, params in lines
+    ]
+    done = subprocess.run(
+        [micropython, *stack.arguments(PICO), tree / "start.py", image, "--stdio"],
+        input="".join(requests).encode(),
+        capture_output=True,
+        timeout=120,
+        env={"MICROPYPATH": f"{tree}:.frozen"},
+    )
+    assert done.returncode == 0 and done.stderr == b"", done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [a["result"]["isError"] for a in answers if a["id"] == 14] == [False], answers
+    (refused,) = [a["error"] for a in answers if a["id"] is None]
+    assert refused["code"] == -32700 and "at most 16 levels" in refused["message"]
 
 
 @pytest.mark.parametrize("protocol, made", [row[1:] for row in heap.APIS])

@@ -11,7 +11,7 @@ import subprocess
 import termios
 
 import pytest
-from agents import BOARD, DEADLINE_S, ROOT, board, eventually, make_bench
+from agents import DEADLINE_S, ROOT, board, board_of_sources, eventually, make_bench
 
 SCRIPT = r"""
 from clawlite.core.line.frame import RECORD
@@ -74,12 +74,12 @@ def read_until(output: int, wanted: bytes, seen: bytes = b"") -> bytes:
 
 
 @pytest.mark.parametrize("code", ["sources", "linked"])
-def test_output_that_a_port_does_not_take_is_told(code, micropython, tree, tmp_path):
+def test_output_that_a_port_does_not_take_is_told(code, micropython, tmp_path):
     """A pipe that nobody reads takes no more, like the USB of rp2 after its 500 ms; here it says
     so at once.
     """
     image = make_bench(tmp_path)
-    words, env = board(image, folders=[ROOT, BOARD] if code == "sources" else [tree])
+    words, env = (board_of_sources if code == "sources" else board)(image)
     stdin, given = os.pipe()
     output, stdout = os.pipe()
     os.set_blocking(stdout, False)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from agents import BOARD, ROOT, Agent, board, eventually, make_bench
+from agents import Agent, board, board_of_sources, eventually, make_bench
 
 HERE = Path(__file__).parent
 NETWORKS = [{"ssid": "Garten", "password": "rose-rose"}, {"ssid": "Käse", "password": "brie-brie"}]
@@ -24,7 +24,7 @@ def device(request, micropython, tmp_path):
 
     The stand-ins are never linked, as a board's own modules are not: what linked code asks of them
     has its documented name."""
-    code = [ROOT, BOARD] if request.param == "sources" else [request.getfixturevalue("tree")]
+    made = board_of_sources if request.param == "sources" else board
     (tmp_path / "disk/state").mkdir(parents=True)
     (tmp_path / "world").mkdir()
     (tmp_path / "bench").mkdir()
@@ -37,13 +37,13 @@ def device(request, micropython, tmp_path):
                 if isinstance(networks, str)
                 else json.dumps({"networks": networks, **more})
             )
-        words, env = board(folders=(*folders, HERE / "modules", *code))
-        words[words.index("-c") + 1] = (
+        start = (
             "import main\ndevice, why = main.attempt(%r, %r, False, "
             "%r)\nassert device, why\nmain.watch(device, %d)\n"
             "main.run(device, None)\n"
             % (str(image), str(image.parent), str(tmp_path / "disk/state"), watchdog_ms)
         )
+        words, env = made(stand_ins=(*folders, HERE / "modules"), start=start)
         return Agent(
             words,
             tmp_path / "home",

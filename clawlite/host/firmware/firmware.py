@@ -86,7 +86,8 @@ RARE = {
         "device": "Device.carry_out_more",
     },
     "shown": {"image": "Image.prose"},
-    "escaping": {"jsontext": "_Reader.unescape _Reader.hex", "text": "_be_strict"},
+    "escaping": {"jsontext": "_Reader.unescape _Reader.hex"},
+    "utf8": {"text": "_be_strict"},
     "automaton": {"image": "Image.automaton", "schema": "_Run.matches"},
     "logfile": {"device": "Device.keep"},
     "line": {"device": "Device.heed"},
@@ -193,24 +194,13 @@ RARE = {
 }
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first;
 # and what some lines of a person need, and each of some people.
-STAY = ("faults", "denials", "damage", "escaping")
-# Loaded before what imports them: it would nest.
-FIRST = (
-    "idempotency_record",
-    "policy_preview",
-    "clock",
-    "jsonvalue",
-    "appendlog",
-    "tcp",
-    "memories",
-    "conversation",
-    "storelog",
-)
+STAY = ("faults", "denials", "damage", "escaping", "utf8")
+FIRST = ("base", "core")  # what every board loads before all else
 STAGES = ("request", "incoming", "calling")  # one at a time is in memory (overlays.py)
 WITH_A_STAGE = ("answering", "writing", "spending")  # until the next is loaded
 CALLED_BY_NAME = ("builtin",)  # handlers get their arguments as a model names them
 # their generators are for loops; those of all others are for Agent.drive
-ITERATED = ("known", "checks")
+ITERATED = ("known",)
 ENTRIES = ("main",)  # what a board starts by name
 KEEP_SENTENCES = ("main", "errors")  # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)  # handlers in tools.py get one as ``board``
@@ -322,42 +312,46 @@ class _Delegate(ast.NodeTransformer):
 
 def _load_first(trees: dict) -> None:
     """Let each import in a function be preceded by those of what the module imports in its turn,
-    which would nest in it.
-
-    An import takes some 700 bytes of a board's stack, and what imports another one holds them
-    meanwhile. Only of those in FIRST: whoever has what imports one has it, too (slot.py).  What
-    they import of FIRST comes before them."""
-    direct = {
-        name: [
-            node.module
-            for node in tree.body
-            if isinstance(node, ast.ImportFrom) and node.module in FIRST
-        ]
-        for name, tree in trees.items()
-    }
-    # Each stands behind those that it imports itself, and once.
+    which would nest in it: an import takes some 700 bytes of a board's stack, and what imports
+    another one holds them meanwhile.
+    """
+    needs = {name: list(_needs(name, trees, set())) for name in trees}
+    # of two that import each other one comes first, and it knows which
     needs = {
-        name: list(dict.fromkeys(one for first in found for one in [*direct.get(first, ()), first]))
-        for name, found in direct.items()
+        name: [one for one in found if name not in needs[one]] for name, found in needs.items()
     }
-    for tree in trees.values():
+    for name, tree in trees.items():
+        is_there = {name, *needs[name]}
         for node in ast.walk(tree):
             for field in (
                 ("body", "orelse", "finalbody") if not isinstance(node, ast.Module) else ()
             ):
                 body = getattr(node, field, None)
                 for at in range(len(body) - 1, -1, -1) if isinstance(body, list) else ():
-                    first = needs.get(getattr(body[at], "module", None), ())
+                    module = getattr(body[at], "module", None)
+                    first = [one for one in needs.get(module, ()) if one not in is_there]
                     body[at:at] = [
                         ast.fix_missing_locations(
                             ast.Expr(
                                 ast.Call(
-                                    ast.Name("__import__", ast.Load()), [ast.Constant(name)], []
+                                    ast.Name("__import__", ast.Load()), [ast.Constant(one)], []
                                 )
                             )
                         )
-                        for name in first
+                        for one in first
                     ]
+
+
+def _needs(name: str, trees: dict, seen: set):
+    """Yield the modules that *name* imports when it is loaded, each behind its own needs and none
+    of *seen*; without those that every board loads first.
+    """
+    seen.update((name, *FIRST))
+    for node in trees[name].body:
+        module = getattr(node, "module", None)
+        if module in trees and module not in seen:
+            yield from _needs(module, trees, seen)
+            yield module
 
 
 def _enter(base, name: str, groups) -> None:

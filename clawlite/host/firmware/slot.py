@@ -107,6 +107,9 @@ def ways() -> dict[str, list[list[str]]]:
 def imported(tree) -> set:
     """Return the names of what a module imports, anywhere in it."""
     found = set()
+    # a call that is a statement is there for the import behind it, which tells whether it comes
+    # along (firmware.py)
+    statements = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             found.add(node.module)
@@ -118,12 +121,11 @@ def imported(tree) -> set:
             and node.args
             and isinstance(node.args[0], ast.Constant)
         ):
-            # outline.py and overlays.py write these; one of FIRST is there for the import behind
-            # it, which tells whether it comes along
+            # outline.py and overlays.py write these
             if (
                 node.args[0].value in firmware.STAGES
                 or node.func.id == "__import__"
-                and node.args[0].value not in firmware.FIRST
+                and node not in statements
             ):
                 found.add(node.args[0].value)
     return found

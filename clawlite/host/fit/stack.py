@@ -6,7 +6,9 @@
    that.
 3. An import takes 5,056 bytes here, because the unix port keeps 4,096 for a path where boards keep
    128. So an import runs in a thread of its own, which has what its caller has left, and that
-        difference.
+   difference.  What a board's firmware has is there in C: its import checks no stack.
+4. SIGINT must not come while such a thread runs: the unix port raises ``KeyboardInterrupt`` right
+   out of what waits for it, and the thread goes on beside it.
 """
 
 from clawlite.core.base.errors import ClawError
@@ -22,6 +24,7 @@ LEAST, MOST = 4096, 44 * 1024
 FUNCTIONS = """
 import builtins as _builtins, gc as _gc, micropython as _mp, sys as _sys, _thread
 _WHOLE, _PATHS, _IMPORT, _THREAD = 80000, 4096 - 128, 5056 + 384, 90112     # bytes; ports/unix/main.c has 80,000
+_GIVEN = "array binascii collections errno gc hashlib json machine micropython network os re select socket struct sys time tls".split()
 _limit = [_WHOLE]
 _import = __import__
 
@@ -40,19 +43,19 @@ def _load(name, *more):
     if name in _sys.modules and ("." not in name or len(more) > 2 and more[2]):
         return _sys.modules[name]
     was = _limit[0]
-    left = was - _mp.stack_use() + _PATHS
+    left = _THREAD - 8192 if name in _GIVEN else was - _mp.stack_use() + _PATHS
     if left < _IMPORT:
         raise RuntimeError("maximum recursion depth exceeded")
     found = []
     done = _thread.allocate_lock()
     def load():
-        try:
-            found.append(_import(name, *more))
-        except BaseException as e:
-            found[:] = e, None
+        found.append(_import(name, *more))
     def thread():
         _limit[0] = _THREAD - 8192
-        _deeper(_limit[0] - left, load)
+        try:
+            _deeper(_limit[0] - left, load)
+        except BaseException as e:
+            found[:] = e, None
         _limit[0] = was
         done.release()
     done.acquire()
@@ -85,7 +88,7 @@ def _run():
 
 _free = int(_sys.argv[1])
 del _sys.argv[:2]
-_sys.path[0] = _sys.argv[0].rpartition("/")[0]
+_sys.path[0] = _sys.argv[0].rpartition("/")[0] or "."
 _sys.exit(_shallow(_free, _run))
 """
 )

