@@ -23,7 +23,7 @@ sys.path[:0] = [
 ]
 WITHIN, LINE, IDLE_KIB = 15, 12, 100
 ODDS, SEEDS, RECORDS, MOST = 1000, 40, 20, 5
-WINDOWS = ((260, 205), (512, 208), (2048, 208))  # of firmware-host/micropython/reliable.py
+WINDOWS = ((260, 205), (512, 208), (2048, 208))  # of firmware-host/micropython/line/reliable.py
 # seconds that tests may take; characters of what they said that are shown when they fail
 PLAYED_S, SHOWN = 900, 4000
 CUT_STEP = 193  # bytes

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 import pico_stack
-from run_core_micropython import BOARD, ROOT, command
+from run_core_micropython import ROOMS, ROOT, command
 
 DEADLINE_S = 60  # for what takes milliseconds: a busy machine must not fail a test
 UUID = "00000000-0000-4000-8000-%012d"
@@ -91,7 +91,7 @@ def board_of_sources(*args, stand_ins=(), start: str = BOOT) -> tuple:
     """As ``board``, from the sources: they are compiled where they run, which takes all of the
     unix port's stack.
     """
-    folders = [*map(str, (*stand_ins, ROOT, BOARD)), ".frozen"]
+    folders = [*map(str, (*stand_ins, ROOT, *ROOMS)), ".frozen"]
     words = [command("micropython"), "-c", start, *map(str, args)]
     return words, {"MICROPYPATH": ":".join(folders)}
 

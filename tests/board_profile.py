@@ -21,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from run_core_micropython import BOARD, ROOT, command
+from run_core_micropython import BOARD, ROOMS, ROOT, command
 
 from clawlite.host.firmware import firmware
 
@@ -90,11 +90,12 @@ def play(tree: Path, name: str):
         shutil.copytree(GOLDEN / script["agent"], agent)
         found = Path(folder, "found")
         words = [found, agent / "claw.cbor"] + ["--stdio"] * name.endswith("operator")
+        rooms = [tree / room.relative_to(ROOT) for room in ROOMS]
         done = subprocess.run(
             [command("micropython"), "-X", "heapsize=16m", tree / "start.py", *words],
             input=lines.encode(),
             capture_output=True,
-            env={"MICROPYPATH": f"{tree}:{tree / BOARD.relative_to(ROOT)}:.frozen"},
+            env={"MICROPYPATH": ":".join(map(str, (tree, *rooms, ".frozen")))},
         )
         if done.returncode:
             return done.stderr.decode().strip()

@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests/core"
 BOARD = ROOT / "firmware-host/micropython"
+ROOMS = sorted(p for p in BOARD.iterdir() if p.is_dir() and p.name != "boot")
 RUNNER = ROOT / "tests/micropython_runner.py"
 TIMEOUT_S = 240
 
@@ -40,7 +41,7 @@ def precompile(tree: Path) -> list:
         for part in ("core", "scan")
         for p in (ROOT / "clawlite" / part).rglob("*.py")
     ]
-    jobs += [(p, tree / "board" / (p.stem + ".mpy")) for p in BOARD.glob("*.py")]
+    jobs += [(p, tree / "board" / (p.stem + ".mpy")) for room in ROOMS for p in room.glob("*.py")]
     for source, target in jobs:
         target.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
@@ -82,7 +83,7 @@ def main(arguments: list) -> int:
     names = [a for a in arguments if a != "--mpy"] or modules()
     bad = 0
     with tempfile.TemporaryDirectory() as tree:
-        folders = precompile(Path(tree)) if "--mpy" in arguments else [ROOT, BOARD]
+        folders = precompile(Path(tree)) if "--mpy" in arguments else [ROOT, *ROOMS]
         for name in names:
             passed, output = run_module(name, folders)
             bad += not passed

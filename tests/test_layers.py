@@ -216,7 +216,8 @@ def test_imports_and_calls_of_every_module():
     )
     problems = []
     for layer, path in modules:
-        own = {p.stem for p in path.parent.glob("*.py")} | {
+        folder = ROOT / "firmware-host" if layer == "firmware" else path.parent
+        own = {p.stem for p in folder.rglob("*.py")} | {
             p.name for p in path.parent.iterdir() if p.is_dir()
         }
         problems += check(layer, str(path.relative_to(ROOT)), path.read_text(), own)
@@ -245,6 +246,29 @@ def _graph(layer: str) -> dict:
         }
         for name, path in paths.items()
     }
+
+
+def _firmware_graph() -> dict:
+    """Return {"room.module": modules of the firmware that it imports}: on a board their names are
+    bare.  The boot window starts ``main`` of a slot, not its own.
+    """
+    base = ROOT / "firmware-host/micropython"
+    paths = {"%s.%s" % (path.parent.name, path.stem): path for path in base.glob("*/*.py")}
+    named = {name.partition(".")[2]: name for name in sorted(paths)}  # runtime comes after boot
+    return {
+        name: {
+            named[module]
+            for module, *_ in imports(ast.parse(path.read_text()))
+            if module in named and named[module] != name
+        }
+        for name, path in paths.items()
+    }
+
+
+def test_no_circle_in_the_firmware():
+    graph = _firmware_graph()
+    assert not cycle(graph), " -> ".join(cycle(graph))
+    assert not cycle(_rooms(graph)), " -> ".join(cycle(_rooms(graph)))
 
 
 def _rooms(graph: dict) -> dict:
@@ -289,9 +313,13 @@ def test_rooms_are_small_and_say_what_they_are(layer):
         assert len(files) <= ROOM_FILES or room.parent.name == "sandbox", room.relative_to(ROOT)
 
 
-def test_rooms_of_the_core_are_as_the_map_says():
+@pytest.mark.parametrize(
+    "folder, top",
+    [("clawlite/core", "__init__.py"), ("firmware-host/micropython", "run.py")],
+)
+def test_rooms_without_packages_are_as_the_map_says(folder, top):
     """They have no ``__init__.py``, which would cost boards memory: docs/layout.md says it all."""
-    text = (ROOT / "docs/layout.md").read_text().partition("## Rooms of `clawlite/core`")[2]
+    text = (ROOT / "docs/layout.md").read_text().partition("## Rooms of `%s`" % folder)[2]
     told = {
         room: (int(count), set(re.findall(r"\w+", imported.replace("no other room", ""))))
         for room, count, imported in re.findall(
@@ -299,12 +327,13 @@ def test_rooms_of_the_core_are_as_the_map_says():
         )
     }
     found = {}
-    for path in (ROOT / "clawlite/core").rglob("*.py"):
+    for path in (ROOT / folder).rglob("*.py"):
         found.setdefault(path.parent.name, []).append(path)
-    assert [path.name for path in found.pop("core")] == ["__init__.py"]
+    assert [path.name for path in found.pop(Path(folder).name)] == [top]
+    graph = _graph("core") if folder == "clawlite/core" else _firmware_graph()
     arrows = {
         room.rpartition(".")[2]: {o.rpartition(".")[2] for o in others}
-        for room, others in _rooms(_graph("core")).items()
+        for room, others in _rooms(graph).items()
     }
     assert told == {room: (len(files), arrows[room]) for room, files in found.items()}
     assert max(map(len, found.values())) <= ROOM_FILES

@@ -13,7 +13,7 @@ try:
     import jsontext as board
 # the runner for MicroPython has the folder on its path already
 except ImportError:
-    sys.path.append(__file__.rsplit("/", 3)[0] + "/firmware-host/micropython")
+    sys.path.append(__file__.rsplit("/", 3)[0] + "/firmware-host/micropython/base")
     import jsontext as board
 
 CODECS = [board]

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-BOARD = HERE.parents[1] / "firmware-host/micropython"
+STORES = HERE.parents[1] / "firmware-host/micropython/stores"
 
 
 @pytest.fixture
 def log(monkeypatch, tmp_path):
     """The module, as CPython runs it, and a path."""
-    monkeypatch.syspath_prepend(str(BOARD))
+    monkeypatch.syspath_prepend(str(STORES))
     import appendlog
 
     yield appendlog, str(tmp_path / "a.log")
@@ -83,7 +83,7 @@ def test_a_rewrite_that_was_ended(log):
     assert log[0].start(log[1]) == (end, 0) and contents(log) == [b"hello"]
 
 
-def powerless(micropython, tmp_path, folder: Path = BOARD) -> dict:
+def powerless(micropython, tmp_path, folder: Path = STORES) -> dict:
     done = subprocess.run(
         [micropython, "-X", "heapsize=16M", HERE / "log_board.py", "12", tmp_path / "out.json"],
         capture_output=True,
@@ -102,7 +102,7 @@ def test_power_that_goes_at_any_moment(micropython, tmp_path):
 
 @pytest.mark.parametrize("bug", ["a record in two", "the old one goes first"])
 def test_the_checker_bites(micropython, tmp_path, bug):
-    source = (BOARD / "appendlog.py").read_text()
+    source = (STORES / "appendlog.py").read_text()
     for before, after in {
         "a record in two": [
             (

@@ -12,6 +12,7 @@ from pathlib import Path
 import pico_stack
 import pytest
 from agents import UUID, Agent, eventually, linux
+from run_core_micropython import ROOMS
 from secret_samples import samples
 
 from clawlite.host.boards import boards
@@ -23,7 +24,6 @@ from clawlite.linux.audit.chain import verify
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-BOARD = ROOT / "firmware-host/micropython"
 HEAP = "168k"  # 64-bit unix port, linked modules
 MANIFEST = """
 claw: "0.3.0"
@@ -396,7 +396,7 @@ def played(micropython, tmp_path, what: str) -> dict:
         [micropython, "-X", "heapsize=24M", HERE / "audit_board.py", what, tmp_path / "out"],
         capture_output=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=f"{ROOT}:{HERE}:{BOARD}:.frozen"),
+        env=dict(os.environ, MICROPYPATH=":".join(map(str, (ROOT, HERE, *ROOMS, ".frozen")))),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

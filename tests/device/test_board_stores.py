@@ -10,12 +10,13 @@ from pathlib import Path
 import pico_stack
 import pytest
 from agents import UUID, Agent, linux
+from run_core_micropython import ROOMS
 
 from clawlite.host.build import build
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-BOARD = ROOT / "firmware-host/micropython"
+STORES = ROOT / "firmware-host/micropython/stores"
 GOLDEN = ROOT / "tests/golden"
 LOG = "memory-ea6d3435.log"  # of the agent "memory"
 
@@ -142,13 +143,13 @@ def test_what_was_acknowledged_survives_kills(start):
                     acknowledged += 3
 
 
-def run(micropython, tmp_path, what: str, folder: Path = BOARD) -> dict:
+def run(micropython, tmp_path, what: str, folder: Path = STORES) -> dict:
     done = subprocess.run(
         [micropython, "-X", "heapsize=16M", HERE / "store_board.py", what, tmp_path / "out.json"],
         capture_output=True,
         text=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=f"{folder}:{ROOT}:{BOARD}:.frozen"),
+        env=dict(os.environ, MICROPYPATH=":".join(map(str, (folder, ROOT, *ROOMS, ".frozen")))),
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads((tmp_path / "out.json").read_text())
@@ -164,7 +165,7 @@ def test_power_that_goes_at_any_moment(micropython, tmp_path):
 
 def test_the_checker_bites(micropython, tmp_path):
     """A request that is written entry by entry is found out."""
-    source = (BOARD / "storewrite.py").read_text()
+    source = (STORES / "storewrite.py").read_text()
     before = """
     _write(
         log,
@@ -193,7 +194,7 @@ def test_power_that_goes_while_an_older_log_is_taken_over(micropython, tmp_path)
     """
     result = run(micropython, tmp_path, "moved")
     assert result["wrong"] == [] and result["states"] > 60, result
-    source = (BOARD / "oldturns.py").read_text()
+    source = (STORES / "oldturns.py").read_text()
     before = "done = mark if request == OLD else done"
     assert source.count(before) == 1
     (tmp_path / "oldturns.py").write_text(source.replace(before, "done = 0"))
@@ -285,7 +286,7 @@ def test_each_byte_that_is_another_one(micropython, tmp_path):
         capture_output=True,
         text=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=f"{ROOT}:{BOARD}:.frozen"),
+        env=dict(os.environ, MICROPYPATH=":".join(map(str, (ROOT, *ROOMS, ".frozen")))),
     )
     assert done.returncode == 0 and set(done.stderr.splitlines()) == {
         "clawlite: the memory's last 100 bytes were not whole, and are lost"

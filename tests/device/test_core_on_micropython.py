@@ -3,7 +3,7 @@ as boards get it.
 """
 
 import pytest
-from run_core_micropython import BOARD, ROOT, modules, precompile, run_module
+from run_core_micropython import ROOMS, ROOT, modules, precompile, run_module
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def _run(name: str, folders: list) -> None:
 
 @pytest.mark.parametrize("name", modules())
 def test_from_source(micropython, name):
-    _run(name, [ROOT, BOARD])
+    _run(name, [ROOT, *ROOMS])
 
 
 @pytest.mark.parametrize("name", modules())

@@ -11,6 +11,7 @@ import subprocess
 
 import pico_stack
 import pytest
+from run_core_micropython import BOARD
 
 from clawlite.host.bench import agent
 from clawlite.host.build import build
@@ -48,10 +49,7 @@ def board(micropython, mpy_cross, tmp_path_factory):
 
 
 def sources(board, arguments, stdin):
-    firmware_dir = ROOT / "firmware-host" / "micropython"
-    return board(
-        arguments, stdin, path=f"{ROOT}:{firmware_dir}:.frozen", start=str(firmware_dir / "main.py")
-    )
+    return board(arguments, stdin, path=".frozen", start=str(BOARD / "run.py"))
 
 
 @pytest.mark.parametrize(

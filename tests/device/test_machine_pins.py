@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from agents import BOARD, Agent, board, eventually, tool_call
+from agents import Agent, board, eventually, tool_call
+from run_core_micropython import BOARD
 
 from clawlite.core.image import pins
 from clawlite.host.build.build import build_beside
@@ -112,7 +113,7 @@ def call(agent, name, arguments={}, number=5):
 
 
 def test_both_banks_call_the_kinds_the_same():
-    assert repr(pins.KINDS).replace("'", '"') in (BOARD / "machinepins.py").read_text()
+    assert repr(pins.KINDS).replace("'", '"') in (BOARD / "io/machinepins.py").read_text()
 
 
 def test_outputs_are_off_before_anything_runs_and_inputs_pull(device, level, tmp_path):

@@ -318,7 +318,7 @@ def test_every_acknowledged_turn_is_there_and_none_half(power, first, server):
 def test_an_acknowledgement_before_the_write_is_caught(
     power, contents, server, mpy_cross, tmp_path
 ):
-    source = (firmware_dir() / "micropython/stores.py").read_text()
+    source = (firmware_dir() / "micropython/stores/stores.py").read_text()
     before = "        yield from keep(self._place(), history)\n"
     assert source.count(before) == 1
     late = (

@@ -12,6 +12,7 @@ import termios
 
 import pytest
 from agents import DEADLINE_S, ROOT, board, board_of_sources, eventually, make_bench
+from run_core_micropython import ROOMS
 
 SCRIPT = r"""
 from clawlite.core.line.frame import RECORD
@@ -56,7 +57,7 @@ def test_ctrl_c_in_a_record_does_not_make_text_of_its_rest(micropython):
             text=True,
             timeout=300,
             cwd=ROOT,
-            env={"MICROPYPATH": ".:firmware-host/micropython:.frozen"},
+            env={"MICROPYPATH": ":".join(map(str, (ROOT, *ROOMS, ".frozen")))},
         )
     assert done.stdout == "all 49\n", done.stdout + done.stderr
 

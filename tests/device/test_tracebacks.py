@@ -75,8 +75,11 @@ main.attempt("faulty/claw.cbor", "faulty", False)
 def test_a_crash_in_core_is_decoded(built, micropython):
     said = crash(built, micropython, IN_CORE)
     shown = Tracebacks().feed(said).decode()
-    assert '    = File "firmware-host/micropython/main.py", line ' in shown and "in run\n" in shown
-    assert '    = File "firmware-host/micropython/device.py", line ' in shown
+    assert (
+        '    = File "firmware-host/micropython/runtime/main.py", line ' in shown
+        and "in run\n" in shown
+    )
+    assert '    = File "firmware-host/micropython/runtime/device.py", line ' in shown
     assert "in Device." in shown
     assert [line for line in shown.splitlines() if "    = " not in line] == said.decode().split(
         "\n"
@@ -91,7 +94,7 @@ def test_a_fault_in_tools_py_is_shown_under_the_functions_that_loaded_it(built, 
         file.write(TOOLS)
     build.build_beside(str(faulty))
     shown = Tracebacks().feed(crash(built, micropython, LOADED)).decode()
-    assert '    = File "firmware-host/micropython/loader.py", line ' in shown
+    assert '    = File "firmware-host/micropython/runtime/loader.py", line ' in shown
     assert "in load\n" in shown and shown.count(", in _fall\n") == 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clawlite.linux.memory.search import words
 
-BOARD = Path(__file__).parents[2] / "firmware-host/micropython"
+STORES = Path(__file__).parents[2] / "firmware-host/micropython/stores"
 SPANS = (
     (1, 0x180),
     (0x218, 0x21C),
@@ -54,7 +54,7 @@ def test_each_character_that_a_board_knows(micropython):
         input=json.dumps(texts, ensure_ascii=False).encode(),
         capture_output=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=f"{BOARD}:.frozen"),
+        env=dict(os.environ, MICROPYPATH=f"{STORES}:.frozen"),
     )
     assert done.returncode == 0, done.stderr
     for text, found in zip(texts, json.loads(done.stdout)):

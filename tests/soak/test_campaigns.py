@@ -45,7 +45,7 @@ def test_cbor():
 
 
 def test_json_decoders_agree(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "firmware-host" / "micropython"))
+    monkeypatch.syspath_prepend(str(ROOT / "firmware-host" / "micropython" / "base"))
     board = importlib.import_module("jsontext")
     random_ = random.Random(SEED)
     texts = [

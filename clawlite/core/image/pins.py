@@ -6,7 +6,7 @@
 A pin that is not declared, or of another kind, is refused: a tool touches what the manifest names
 and nothing else. ``SimulatedPins`` is the bank for machines without pins.  Values come from the
 image; time is handed in.  Every bank has its methods; where MicroPython has pins it is
-firmware-host/micropython/machinepins.py."""
+firmware-host/micropython/io/machinepins.py."""
 
 from clawlite.core.base.errors import SandboxDenied
 

@@ -44,7 +44,7 @@ def typed(text: bytes) -> bytes:
 
 
 def asks_time(record: bytes) -> bool:
-    """Return whether a board asks for the time (firmware-host/micropython/settime.py)."""
+    """Return whether a board asks for the time (firmware-host/micropython/io/settime.py)."""
     try:
         return b'"claw.clock"' in record and json.loads(record).get("method") == "claw.clock"
     except (ValueError, AttributeError):

@@ -34,6 +34,7 @@ UNITS = {
         "handlers",
         "frame",
         "jsontext",
+        "chance",
         "stdio",
         "boardclock",
         "oom_unwind",
@@ -46,8 +47,9 @@ UNITS = {
     "distant": ["gateway", "uplink"],
     "tcp": ["boardsecrets", "connection"],
     "guard": ["scan_config", "redact_stream", "guard", "guarding"],
+    "stores": ["storeplace", "stores"],
     "audittext": ["auditrecord", "audittext"],
-    "auditlog": ["auditline", "auditlog"],
+    "auditlog": ["auditline", "auditfiles", "auditlog"],
     "leaks": ["tokens", "labels", "leaks"],
     "injection": ["fold", "injection"],
     "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
@@ -184,7 +186,7 @@ RARE = {
         "meter": "Meter.jitter",
     },
     "restoring": {"conversation": "restore _turns _message"},
-    "reading": {"storelog": "begin load _check_torn _take"},
+    "reading": {"storelog": "load _check_torn _take"},
     "thinning": {"storelog": "_wanted _counts", "storewrite": "_gives_way _new"},
     "counting": {
         "ledger": "_called Ledger.call Ledger.used Ledger.period Ledger.today add",
@@ -209,11 +211,18 @@ SEEN_BY_MAKERS = ("pins",)  # handlers in tools.py get one as ``board``
 NOT_ON_BOARDS = ("__init__", "defaults", "dialect", "encoder", "netaddress", "netrules", "profile")
 
 
+def rooms() -> list[pathlib.Path]:
+    """Return the folders of a board's shell, without ``boot``, which chooses a slot."""
+    folders = (firmware_dir() / "micropython").iterdir()
+    return sorted(path for path in folders if path.is_dir() and path.name != "boot")
+
+
 def sources() -> dict[str, pathlib.Path]:
     """Return {module: path of its source} of what goes on a board."""
     core = pathlib.Path(clawlite.core.__file__).parent
     folders = core.glob("*/*.py"), (core.parent / "scan").glob("*.py")
-    parts = *folders, (firmware_dir() / "micropython").glob("*.py")
+    shell = (path for room in rooms() for path in room.glob("*.py"))
+    parts = *folders, shell
     found = {path.stem: path for part in parts for path in sorted(part, key=lambda p: p.stem)}
     return {name: path for name, path in found.items() if name not in NOT_ON_BOARDS}
 

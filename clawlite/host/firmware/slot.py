@@ -66,7 +66,7 @@ START, SENTENCES, PARTS = "main", "sentences", "parts"
 def _firmware():
     """Return the module ``parts`` of the firmware."""
     spec = importlib.util.spec_from_file_location(
-        "clawlite_parts", firmware_dir() / "micropython" / "parts.py"
+        "clawlite_parts", firmware_dir() / "micropython" / "runtime" / "parts.py"
     )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -3,8 +3,8 @@ heap, said or not.
 
 A sentence is a text of more than 12 bytes in a ``raise``, in the making of a ``ClawError``, or in
 what the console says of itself (``self._say``).  It goes into one file; its place in the module is
-taken by ``sentence(where)`` (firmware-host/micropython/sentence.py).  Texts of other kinds stay:
-what a protocol or a log writes is read all the time."""
+taken by ``sentence(where)`` (firmware-host/micropython/base/sentence.py).  Texts of other kinds
+stay: what a protocol or a log writes is read all the time."""
 
 import ast
 

@@ -2,7 +2,7 @@
 (docs/memory.md).
 
 A board keeps its stores, the console's conversation among them, in one append-only log
-(firmware-host/micropython/stores.py), found by key, time and words.
+(firmware-host/micropython/stores/stores.py), found by key, time and words.
 """
 
 from clawlite.core.image.memories import SUMMARIZE

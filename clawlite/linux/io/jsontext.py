@@ -7,8 +7,8 @@
    any number.  Each is refused here, by a hook, or by a look at the text that ordinary lines pay
    one C search for.
 3. What is accepted, and its value, is the same as on a board
-   (firmware-host/micropython/jsontext.py); the vectors in tests/core/json_vectors.py hold both to
-   it.  The length of a text is bounded by the framer, not here.
+   (firmware-host/micropython/base/jsontext.py); the vectors in tests/core/json_vectors.py hold both
+   to it.  The length of a text is bounded by the framer, not here.
 4. Describing an error costs more than finding it: only then is ``json.decoder`` imported.
 """
 

@@ -99,7 +99,7 @@ def test_a_profile_says_what_this_version_can_do(name):
     profile = boards.profile(name)
     line = 8192 if profile.runtime == "micropython" else 1048576
     source = ROOT / (
-        "firmware-host/micropython/loader.py"
+        "firmware-host/micropython/runtime/loader.py"
         if profile.runtime == "micropython"
         else "clawlite/linux/runtime/shell.py"
     )

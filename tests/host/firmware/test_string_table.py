@@ -7,7 +7,11 @@ import pathlib
 from clawlite.host.firmware.string_table import take_out
 
 SOURCE = (
-    pathlib.Path(__file__).resolve().parents[3] / "firmware-host" / "micropython" / "sentence.py"
+    pathlib.Path(__file__).resolve().parents[3]
+    / "firmware-host"
+    / "micropython"
+    / "base"
+    / "sentence.py"
 )
 
 

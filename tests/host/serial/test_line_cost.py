@@ -137,7 +137,7 @@ def test_bytes_on_a_clean_wire(window, fragment, answer, request_, turn, operato
 
 
 def test_a_turn_costs_at_most_12_percent_on_every_board():
-    """The windows and fragments of firmware-host/micropython/reliable.py."""
+    """The windows and fragments of firmware-host/micropython/line/reliable.py."""
     for window, fragment in ((260, 205), (512, 208), (2048, 208)):
         assert cost(TURN, window, fragment)[0] <= 12
 

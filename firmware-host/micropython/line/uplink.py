@@ -14,7 +14,7 @@ from binascii import hexlify
 from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from jsontext import loads
-from stdio import chance
+from chance import chance
 
 WAIT_MS = 6000
 # bytes of a conversation: a provider sees that much of what was said before

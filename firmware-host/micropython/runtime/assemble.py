@@ -11,10 +11,11 @@ from jsontext import dumps, loads
 from memory import drop
 from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE
 from stdio import Stdio, is_terminal
-from device import KEEP
 from oom_unwind import load_providers
 
 _MAX_TASKS = 8
+# bytes of a conversation: a remote provider sees that much of what was said before
+_CONVERSATION = 2048
 # entries that stores have: one for so many bytes of the whole heap, in which it takes 6
 # (host/fit/stores.py)
 _MAX_ENTRIES, _ENTRY_HEAP = 4096, 256
@@ -80,7 +81,10 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.stdio.over = device.uplink.down
     # it comes with the first turn, when what starts an agent has gone
     elif REMOTE in having:
-        device.agent.keep_bytes, device.agent.prepare = KEEP, lambda: load_providers(device)
+        device.agent.keep_bytes, device.agent.prepare = (
+            _CONVERSATION,
+            lambda: load_providers(device),
+        )
     if LIMITS in having and not device.agent.prepare:
         from meters import Meters
 

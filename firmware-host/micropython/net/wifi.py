@@ -17,7 +17,7 @@ import network
 from clawlite.core.base.errors import ClawError
 from jsontext import loads
 from network import STA_IF, WLAN
-from stdio import chance
+from chance import chance
 
 TRY_MS = 20000
 _POLL_MS = 500

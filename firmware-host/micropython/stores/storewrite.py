@@ -31,7 +31,7 @@ from storelog import (
     tag_of,
     tidy,
 )
-from stores import Place
+from storeplace import Place
 
 MAX_CONTENT = 4096  # bytes of one entry
 MAX_PLACES = 32  # of all stores

@@ -8,9 +8,7 @@ and records.
 
 import os
 import select
-import struct
 import sys
-import time
 
 from clawlite.core.line.frame import TEXT, TOO_LONG, Framer
 from jsontext import dumps
@@ -169,14 +167,6 @@ class Stdio:
             self._lost += len(data) - taken
         if self._flush:
             self.output.flush()
-
-
-def chance() -> bytes:
-    """Return 4 bytes by chance; where a port has none (WebAssembly), of the clock."""
-    try:
-        return os.urandom(4)
-    except AttributeError:
-        return struct.pack(">I", time.ticks_us() & 0x3FFFFFFF)
 
 
 def is_terminal() -> bool:

@@ -16,7 +16,7 @@ from memory import drop
 
 _FULL = 28  # ENOSPC
 _MOST_WAITING = 16  # records that wait for a flash that takes them again
-_STEP = "audittext auditrecord clock secretvalues auditlog auditline auditmend"
+_STEP = "audittext auditrecord clock secretvalues auditlog auditfiles auditline auditmend"
 
 
 class Auditing:

@@ -25,8 +25,6 @@ _LEAVE_MS = 2000
 _LONGEST_MS = 1 << 28
 _MOST_SHORT = 4  # rounds of the loop one after the other that memory did not do for
 _MOST_FAILURES = 8  # rounds one after the other that raised, each something new
-# bytes of a conversation: a remote provider sees that much of what was said before
-KEEP = 2048
 
 
 class Device:

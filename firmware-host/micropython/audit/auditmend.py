@@ -4,7 +4,7 @@ segment.  Loaded for that, and dropped.
 
 import os
 
-from auditlog import SEGMENT, begun, head_in, put, size_of
+from auditfiles import SEGMENT, begun, head_in, put, size_of
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.scan.auditline import beginning, digest

@@ -25,7 +25,7 @@ from appendlog import MAX_PAYLOAD, rewrite, start, walk
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, stores
 from memory import drop
-from stores import Place
+from storeplace import Place
 
 PLACE, ENTRIES, CUT = 1, 2, 3
 HEAD, ENTRY = ">BH16sIH", ">IIHHH"
@@ -38,18 +38,6 @@ _LEAST_GONE = 32  # entries, for which it is not written anew
 # positions of entries that are gone, for which an index is not made anew
 _TRIM = 64
 _SPARE = 8192  # bytes of flash that are left for others
-
-
-def begin(log, now: int):
-    """Read the log for the first time; turns in the log of an older version come into it
-    (oldturns.py).
-    """
-    load(log, now)
-    folder = log.path.rpartition("/")[0] or "."
-    if log.talk and "conversation.log" in os.listdir(folder):
-        from oldturns import take
-
-        take(log, folder + "/conversation.log")
 
 
 def bounded(log, store):

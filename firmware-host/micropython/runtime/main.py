@@ -110,7 +110,3 @@ def _prepared(args: list):
     if device is None:
         sys.stderr.write("clawlite: %s\n" % why)
     return device
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -7,6 +7,7 @@ of the request that meets it; the next one reads the log again. The console's co
 entries as others are (core/memory/conversation.py): a turn that has its answer is in flash before
 the next prompt."""
 
+import os
 from array import array
 
 from clawlite.core.base.errors import ClawError, ParseError, QueryFailed, StoreError, unexpected
@@ -17,25 +18,6 @@ _CAUSES = {
     13: ("it cannot be written", "make the flash writable"),
     1: ("it cannot be written", "make the flash writable"),
 }
-
-
-class Place:
-    """One part of one store.
-
-    store, part  as the log has them;  number: how callers see it in ids
-    last, at     number of the newest entry, 0 before the first; ms since 1970 of the newest that
-                 has a time, 0 without one
-    offsets      array('I'): where each entry stands in the log, the oldest first; 0 for one that is
-                 gone
-    tags         array('H'): 16 bits of the CRC-32 of its key, 0 without one
-    first, count position of the first that is not gone, and how many are not
-    asked        number of the newest entry when its compaction was last asked for
-    """
-
-    def __init__(self, number: int, store: str, part: str):
-        self.number, self.store, self.part = number, store, part
-        self.last = self.at = self.first = self.count = self.asked = 0
-        self.offsets, self.tags = array("I"), array("H")
 
 
 class Stores:
@@ -103,9 +85,7 @@ class Stores:
         try:
             now = (self.epoch_s() or 0) * 1000
             if self.places is None:
-                from storelog import begin
-
-                begin(self, now)
+                self._load(now)
             if verb == "query":
                 from storequery import query
 
@@ -132,3 +112,14 @@ class Stores:
         except Exception as e:  # MemoryError too
             self.places = None
             return False, unexpected(e)
+
+    def _load(self, now: int):
+        """Read the log, and turns that an older version kept in a log of their own."""
+        from storelog import load
+
+        load(self, now)
+        folder = self.path.rpartition("/")[0] or "."
+        if self.talk and "conversation.log" in os.listdir(folder):
+            from oldturns import take
+
+            take(self, folder + "/conversation.log")

@@ -10,7 +10,7 @@ import socket
 import struct
 
 from clawlite.core.base.errors import ClawError
-from stdio import chance
+from chance import chance
 
 _AGAIN_MS = 2000
 _MAX = 512  # bytes of a message

@@ -17,7 +17,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG
 from clawlite.core.line.line import DOWN, UNSURE, UP, Line
 from jsontext import dumps, loads
-from stdio import chance
+from chance import chance
 
 _MAX_RECORD = 40960  # bytes, to the host: a result in JSON
 _LOOSE, _LOOSE_MS = 3, 20000

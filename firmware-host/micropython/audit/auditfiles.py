@@ -1,0 +1,48 @@
+"""What the files of a board's audit hold: its head, and where a segment begins (auditlog.py has
+the layout).
+"""
+
+import os
+
+from clawlite.scan.auditline import head_of
+
+SEGMENT = 16384  # bytes
+_HEAD = 256
+
+
+def begun(path: str) -> tuple:
+    """Return (number, hash before it, time) of the first record of a segment; (None, "", "unset")
+    of a damaged one.
+
+    Each line of ours begins with them, and "unset" is later than all times.
+    """
+    with open(path, "rb") as file:
+        parts = file.read(119).split(b'"', 10)
+    try:
+        return int(parts[2][1:-1]), str(parts[5], "utf-8"), str(parts[9], "utf-8")
+    except (ValueError, IndexError):
+        return None, "", "unset"
+
+
+def head_in(folder: str):
+    """Return the ``Head`` in *folder*, or None."""
+    try:
+        with open(folder + "/audit.head", "rb") as file:
+            return head_of(file.read(_HEAD))
+    except OSError:
+        return None
+
+
+def put(folder: str, head):
+    """Write the head in place: 256 bytes, always all of them."""
+    path, text = folder + "/audit.head", head.text()
+    with open(path, "r+b" if "audit.head" in os.listdir(folder) else "wb") as file:
+        file.write(text.encode() + b" " * (_HEAD - 1 - len(text)) + b"\n")
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of a file, 0 when there is none."""
+    try:
+        return os.stat(path)[6]
+    except OSError:
+        return 0

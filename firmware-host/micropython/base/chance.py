@@ -1,0 +1,13 @@
+"""Random bytes on every port."""
+
+import os
+import struct
+import time
+
+
+def chance() -> bytes:
+    """Return 4 random bytes; where a port has none (WebAssembly), of the clock."""
+    try:
+        return os.urandom(4)
+    except AttributeError:
+        return struct.pack(">I", time.ticks_us() & 0x3FFFFFFF)
