@@ -16,7 +16,8 @@ def _rooms() -> list:
     return [_HERE + "/" + name for name in names]
 
 
-sys.path[1:1] = [_HERE + "/../.."] + _rooms()
+# instead of this folder, in which ``import net`` would find a folder
+sys.path[0:1] = [_HERE + "/../.."] + _rooms()
 
 from main import main  # noqa: E402 (the path comes first)
 

@@ -1,57 +1,178 @@
 """The smallest stack in which a board does its work, as the unix port measures it
 (host/fit/stack.py).
 
-The target is what a Pico has, of which a quarter stays free.
+The target is what a Pico has, of which a quarter stays free.  What TLS takes in C counts for
+nothing here.
 """
 
+import json
 import os
 import subprocess
+import threading
 
+from clawlite.host.bench import agent, heap
 from clawlite.host.bench.micropython import Board
 from clawlite.host.fit import stack as board_stack
 
 STEP, MOST = 100, 24000  # bytes
 _ASK = b"is the soil dry?\n"
-CASES = (
+CONSOLE = (
     ("boot", b"", b"is ready"),
     ("first turn, with a question", _ASK, b"I would water it"),
     ("approval", _ASK + b"y\n", b"Watered for 3 s"),
     ("later turns", _ASK + b"y\n" + _ASK, b"The soil is wet enough"),
     ("why a call was decided", _ASK + b"y\n/trace 1\n", b"approval: the person approved"),
 )
+_CLAW = """claw: "0.3.0"
+kind: Claw
+metadata: { name: bench, version: "1.0.0" }
+spec:
+  identity: { inline: { personality: "You keep records.", autonomy: autonomous } }
+  providers:
+    - inline: { protocol: custom, endpoint: "builtin:reflex", model: reflex, auth: { type: none } }
+  memory:
+    inline: { stores: [{ name: notes, type: key-value, retention: { max_entries: 50 } }] }
+  sandbox: { inline: { level: none } }
+  policies:
+    - inline:
+        rules:
+          - { id: asks, action: require-approval, scope: tool, match: { name: pour } }
+          - { id: all, action: allow, scope: all }
+        audit: { destination: file, log_outputs: true }
+"""
+_TOOLS = '''def look(at: str = "bed") -> dict:
+    """Look somewhere."""
+    return {"at": at, "seen": 3}
+
+
+def pour(seconds: int) -> str:
+    """Pour."""
+    return "Poured."
+'''
+_REFLEX = """[[rule]]
+when = ["go"]
+call = "look"
+
+  [[rule.then]]
+  if = "seen > 2"
+  call = "look"
+
+    [[rule.then.then]]
+    if = "seen > 1"
+    call = "look"
+
+      [[rule.then.then.then]]
+      say = "At the fourth level: {seen}."
+"""
 
 
 def stack(bench):
-    """Yield a row for each of ``CASES``: the linked greenhouse, started from ``main``."""
+    """Yield a row for each kind of work: a linked agent, started from ``main``."""
     from clawlite.host.build import build
     from clawlite.host.projects import new
 
     folder = os.path.join(bench.make("stack"), "greenhouse")
     new.new(folder, offline=True)
     board, image = Board(bench), build.build(folder)["file"]
+    for case, typed, said in CONSOLE:
+        yield _row(board, case, [image], typed + b"/quit\n", said)
+    image = _recording(bench)
+    yield _row(board, "a rule of four levels", [image], b"go\n/quit\n", b"At the fourth level: 3.")
+    for case, requests, said in _operator():
+        yield _row(board, case, [image, "--stdio"], requests, said)
+    yield _streamed(bench, board)
+
+
+def _row(board, case: str, arguments: list, typed: bytes, said: bytes) -> dict:
+    bad, good = board_stack.LEAST // STEP, MOST // STEP
+    while good - bad > 1:
+        middle = (good + bad) // 2
+        if _works(board, arguments, middle * STEP, typed, said):
+            good = middle
+        else:
+            bad = middle
     target = board_stack.scaled(board_stack.PICO)
-    for case, typed, said in CASES:
-        bad, good = board_stack.LEAST // STEP, MOST // STEP
-        while good - bad > 1:
-            middle = (good + bad) // 2
-            if _works(board, image, middle * STEP, typed, said):
-                good = middle
-            else:
-                bad = middle
-        yield board.row(
-            f"smallest stack, {case}",
-            "B",
-            [good * STEP],
-            f"in steps of {STEP}; {target} stand for a Pico's, a quarter free",
-            target=target,
-        )
-
-
-def _works(board, image: str, free: int, typed: bytes, said: bytes) -> bool:
-    words = board.within([*board_stack.arguments(free), board.start(), image], 512)
-    done = subprocess.run(
-        words, env=board.environment(), input=typed + b"/quit\n", capture_output=True
+    return board.row(
+        f"smallest stack, {case}",
+        "B",
+        [good * STEP],
+        f"in steps of {STEP}; {target} stand for a Pico's, a quarter free",
+        target=target,
     )
+
+
+def _works(board, arguments: list, free: int, typed: bytes, said: bytes) -> bool:
+    folder = os.path.dirname(arguments[0])
+    for name in os.listdir(folder):  # what the run before left
+        if name.startswith(("calls.", "memory.")):
+            os.remove(os.path.join(folder, name))
+    words = board.within([*board_stack.arguments(free), board.start(), *arguments], 512)
+    environment = board.environment(BOARD_KEY="key")
+    done = subprocess.run(words, env=environment, input=typed, capture_output=True)
     return (
         done.returncode == 0 and said in done.stdout and b"stack" not in done.stdout + done.stderr
     )
+
+
+def _recording(bench) -> str:
+    """Return the image of an agent with rules, a store and an audit."""
+    from clawlite.host.build.build import build_beside
+
+    folder = bench.make("record")
+    files = {"claw.yaml": _CLAW, "tools.py": _TOOLS, "reflex.toml": _REFLEX}
+    files["clawlite.toml"] = 'reflex = "reflex.toml"\n'
+    for name, content in files.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(content)
+    return build_beside(folder)
+
+
+def _operator() -> list:
+    """Return [(case, lines of an operator, what its output has)]."""
+
+    def call(id: int, name: str, arguments: dict) -> bytes:
+        context = {"request_id": agent.UUID % id, "identity": "bench"}
+        params = {"name": name, "arguments": arguments, "context": context}
+        return agent.line("claw.tool.call", params, id)
+
+    approve = agent.line("claw.tool.approve", {"request_id": agent.UUID % 3}, 4)
+    batch = [json.loads(call(id, "look", {"at": "bed"})) for id in (5, 6)]
+    context = {"request_id": agent.UUID % 7, "identity": "bench"}
+    entry = {"content": "The bed is dry.", "key": "bed"}
+    store = {"store": "notes", "entries": [entry], "context": context}
+    query = {"store": "notes", "query": {"type": "key", "key": "bed"}, "context": context}
+    cases = (
+        (
+            "an operator's approval, on record and in the audit",
+            [call(3, "pour", {"seconds": 3}), approve],
+            b"Poured.",
+        ),
+        ("an operator's batch", [json.dumps(batch).encode() + b"\n"], b'"id":6'),
+        (
+            "memory stored and found",
+            [
+                agent.line("claw.memory.store", store, 7),
+                agent.line("claw.memory.query", query, 8),
+            ],
+            b"The bed is dry.",
+        ),
+    )
+    return [(case, agent.opening() + b"".join(lines), said) for case, lines, said in cases]
+
+
+def _streamed(bench, board) -> dict:
+    """Return the row of an answer that an OpenAI-compatible server streams."""
+    from clawlite.host.build.build import build_beside
+
+    name, protocol, events = heap.APIS[0]
+    with heap.Server(*events("The garden is green. " * 10)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        folder = bench.make("streamed")
+        heap.project(folder, protocol, server.server_address[1])
+        image = build_beside(folder)
+        try:
+            return _row(
+                board, f"a streamed answer, {name}", [image], b"how is it?\n", b"is green. The"
+            )
+        finally:
+            server.shutdown()
