@@ -7,6 +7,7 @@ import stat
 from shlex import quote
 
 from clawlite.linux.admin.doctor_checks import NONE, OK, WRONG
+from clawlite.linux.memory.entry import COLUMNS, differing
 
 LEAST_BYTES = 16 << 20  # so much room is wanted for logs, memory and a new version
 
@@ -124,8 +125,8 @@ def secrets(here) -> list:
 
 
 def databases(here) -> list:
-    """SQLite's own check of each memory and each audit that is a database.  Cost: they are read
-    whole.
+    """SQLite's own check of each memory and each audit that is a database, and the checksums of
+    entries.  Cost: they are read whole.
     """
     paths = [
         os.path.join(agent, name)
@@ -148,22 +149,20 @@ def databases(here) -> list:
         ]
     rows = []
     for path in paths:
-        what = _damage(sqlite3, path)
-        if what:
-            rows.append(
-                (
-                    "databases",
-                    WRONG,
-                    "%s: %s" % (path, what),
-                    "mv %s %s" % (quote(path), quote(path + ".damaged")),
-                )
-            )
+        damage, altered = _damage(sqlite3, path)
+        if damage:
+            mend = "mv %s %s" % (quote(path), quote(path + ".damaged"))
+            rows.append(("databases", WRONG, "%s: %s" % (path, damage), mend))
+        elif altered:
+            what = "%s: %d entries are not as they were written" % (path, altered)
+            what += "; the agent sets them aside when it meets one"
+            rows.append(("databases", WRONG, what, ""))
     return rows or [("databases", OK, "%d, and SQLite finds no damage" % len(paths), "")]
 
 
-def _damage(sqlite3, path: str) -> str:
-    """Return the first thing that SQLite finds wrong in the database *path*, "" when it is
-    whole.
+def _damage(sqlite3, path: str) -> tuple:
+    """Return (the first thing that SQLite finds wrong in the database *path*, "" when it is whole;
+    how many entries of a memory differ from their checksums).
     """
     # without a log nobody writes, and no file is made
     how = "mode=ro" if os.path.exists(path + "-wal") else "mode=ro&immutable=1"
@@ -172,11 +171,21 @@ def _damage(sqlite3, path: str) -> str:
         db = sqlite3.connect("file:%s?%s" % (name, how), uri=True)
         try:
             (found,), *_ = db.execute("PRAGMA integrity_check(1)")
+            if found != "ok":
+                return " ".join(found.split()), 0
+            return "", _altered(db)
         finally:
             db.close()
     except sqlite3.Error as e:
-        return str(e)
-    return "" if found == "ok" else " ".join(found.split())
+        return str(e), 0
+
+
+def _altered(db) -> int:
+    """Return how many entries differ from their checksums; a database without them has none."""
+    if "crc" not in [row[1] for row in db.execute("PRAGMA table_info(entries)")]:
+        return 0
+    db.text_factory = bytes
+    return len(differing(db.execute("SELECT %s FROM entries" % COLUMNS)))
 
 
 def _exposed(path: str) -> list:

@@ -9,6 +9,7 @@ its commits.
 
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import CONVERSATION, SEMANTIC, TRUNCATE
+from clawlite.linux.memory.entry import COLUMNS, check, checksum
 
 WINDOW = 1000  # entries that a compaction leaves where the store names no number
 SEARCHED = (CONVERSATION, SEMANTIC)
@@ -91,13 +92,19 @@ class Compaction:
                 (floor, place.last, (count or before // 2) - 1),
             )
             rows = self._db.run(
-                "SELECT id, content, metadata FROM entries WHERE id BETWEEN ? AND "
-                "? ORDER BY id LIMIT ?",
+                "SELECT %s FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?" % COLUMNS,
                 (self._first(place, floor), end[0] if end else place.last, SUMMARY_ENTRIES),
             ).fetchall()
+            for row in rows:
+                check(row, self._db.path)
             part_of = self._db.row("SELECT part FROM places WHERE number=?", (place.number,))[0]
             found.append(
-                (part_of, rows[-1][0], notes([self._noted(box, *row[1:]) for row in rows]), before)
+                (
+                    part_of,
+                    rows[-1][0],
+                    notes([self._noted(box, row[3], row[5]) for row in rows]),
+                    before,
+                )
             )
         return found
 
@@ -136,6 +143,8 @@ class Compaction:
             else (summary, False, self._dumps(metadata))
         )
         self._db.run("UPDATE entries SET content=?, is_json=?, metadata=? WHERE id=?", (*row, last))
+        *written, _ = self._db.row("SELECT %s FROM entries WHERE id=?" % COLUMNS, (last,))
+        self._db.run("UPDATE entries SET crc=? WHERE id=?", (checksum(written), last))
         if last <= place.indexed and place.has_words:
             self._db.run("INSERT INTO words(rowid, content) VALUES(?, ?)", (last, summary))
         return self._places.count(place, floor, store)

@@ -9,6 +9,7 @@
               and not where in them
     vectors   what callers gave, normalised, float32
     sealed    stores whose entries are encrypted (encryption.py)
+    damaged   entries that were not as they were written, as they are (entry.py)
     folded    up to which record the journal is in here (journal.py)
 
 1. WAL.  A commit is a write(2) into the log: what it has returned for survives kill -9.  A
@@ -39,6 +40,8 @@ MIGRATIONS = (
     """CREATE TABLE folded(upto INTEGER NOT NULL);
     INSERT INTO folded VALUES(0);""",
     """CREATE TABLE sealed(store TEXT PRIMARY KEY, mark BLOB NOT NULL);""",
+    """ALTER TABLE entries ADD COLUMN crc INTEGER;
+    CREATE TABLE damaged(id INTEGER, at, key, content, is_json, metadata, request, crc);""",
 )
 # beginning of SQLite's name of an error -> (what it means, what helps)
 _WORDS = {
@@ -89,6 +92,16 @@ class Database:
     def row(self, sql: str, values=()):
         """Return the first row, or None."""
         return self.run(sql, values).fetchone()
+
+    def as_bytes(self, sql: str, use):
+        """Return ``use(rows)``, whose texts are bytes: they need not be UTF-8."""
+        rows = self.run(sql)
+        before = self._connection.text_factory
+        self._connection.text_factory = bytes
+        try:
+            return use(rows)
+        finally:
+            self._connection.text_factory = before
 
     def many(self, sql: str, rows):
         self._connection.executemany(sql, rows)

@@ -1,9 +1,21 @@
-"""What an entry of a request says, as all stores see it."""
+"""What an entry of a request says, as all stores see it, and its row in the database with a
+checksum: a disk that changes a bit changes no entry unnoticed (docs/adr/0110).
 
-from clawlite.core.base.errors import InvalidParams
+1. A row of ``entries`` has in ``crc`` the CRC-32 of its other columns; rows of versions before have
+   NULL there, and are not compared.
+2. An entry that differs is never an answer.  It goes with all that differ into the table
+   ``damaged``, as it is, and that is told.
+3. What SQLite keeps for itself (its pages, the index of words) is compared by ``clawlite doctor``.
+"""
+
+from binascii import crc32
+
+from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.core.base.render import canonical
+from clawlite.linux.files.files import tell
 
 MAX_CONTENT = 262144  # bytes of one entry
+COLUMNS = "id, at, key, content, is_json, metadata, request, crc"
 
 
 def text_of(content, number: int, dumps) -> tuple:
@@ -26,3 +38,69 @@ def told(store, part: str, entries: list) -> bytes:
     for entry in entries:
         parts += [value if isinstance(value, str) else canonical(value) for value in entry]
     return "\n".join(parts).encode()
+
+
+class Altered(StoreError):
+    """An entry is not as it was written."""
+
+
+def checksum(columns) -> int:
+    """Return the CRC-32 of *columns*, those of ``COLUMNS`` before ``crc``: a text and its UTF-8
+    give the same.
+    """
+    crc = 0
+    for value in columns:
+        if value is None:
+            data, kind = b"", "none"
+        elif isinstance(value, (str, bytes)):
+            data, kind = value.encode() if isinstance(value, str) else value, "text"
+        else:
+            data, kind = b"%d" % value if isinstance(value, int) else repr(value).encode(), "number"
+        crc = crc32(data, crc32(b"%s %d " % (kind.encode(), len(data)), crc))
+    return crc
+
+
+def insert(db, rows: list):
+    """Write *rows*, lists or tuples of ``COLUMNS`` without ``crc``."""
+    db.many(
+        "INSERT INTO entries VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+        [(*row, checksum(row)) for row in rows],
+    )
+
+
+def check(row, path: str):
+    """Raise ``Altered`` where *row*, of ``COLUMNS``, is not as it was written to *path*."""
+    if row[-1] is not None and row[-1] != checksum(row[:-1]):
+        raise Altered(
+            "the memory %s: an entry is not as it was written" % path,
+            "make room for the file, and make it writable: then it is set aside",
+        )
+
+
+def is_altered(e) -> bool:
+    """Return whether *e* says that an entry differs: a text that is not UTF-8 any more, too."""
+    return isinstance(e, Altered) or "Could not decode to UTF-8" in str(e)
+
+
+def differing(rows) -> list:
+    """Return the ids of *rows*, of ``COLUMNS`` with texts as bytes, that are not as written."""
+    return [row[0] for row in rows if row[-1] is not None and row[-1] != checksum(row[:-1])]
+
+
+def set_aside(db):
+    """Move all entries that differ into the table ``damaged``, in one commit, and say so.
+    Raises ``_sqlite3.Error``, ``StoreError``.  Cost: all entries are read.
+    """
+    db.begin(True)
+    ids = db.as_bytes("SELECT %s FROM entries" % COLUMNS, differing)
+    db.run("REINDEX keyed")  # a key that differs is in there as it was
+    for id in ids:
+        db.run("INSERT INTO damaged SELECT %s FROM entries WHERE id=?" % COLUMNS, (id,))
+        db.run("DELETE FROM entries WHERE id=?", (id,))
+        db.run("DELETE FROM vectors WHERE id=?", (id,))
+    db.commit()
+    if ids:
+        tell(
+            "the memory %s: %d of its entries were not as they were written; they are no longer "
+            "used, and its table damaged has them as they are" % (db.path, len(ids))
+        )

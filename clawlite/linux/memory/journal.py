@@ -27,6 +27,7 @@ from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
 from clawlite.linux.files.files import aside
 from clawlite.linux.memory.database import lasting_folder, sync_folder
+from clawlite.linux.memory.entry import insert
 from clawlite.linux.memory.partitions import BITS
 
 FILE = "memory.journal"
@@ -199,7 +200,7 @@ def fold(db, journal) -> list:
         if sequence <= upto:
             continue
         _check_ids(db, store, part, rows, vectors)
-        db.many("INSERT INTO entries VALUES(?, ?, ?, ?, ?, ?, ?)", rows)
+        insert(db, rows)
         if vectors:
             db.many("INSERT INTO vectors VALUES(?, ?)", vectors)
         found.append((store, part, [row[2] for row in rows]))

@@ -10,9 +10,9 @@ from clawlite.core.base.clock import iso8601
 from clawlite.core.image.memories import KEY_VALUE, WORKSPACE
 from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import SEARCHED
+from clawlite.linux.memory.entry import COLUMNS, check
 
 MAX_ANSWER = 1048576  # characters of content in one answer
-_FIELDS = "id, at, key, content, is_json, metadata"
 
 
 class Reading:
@@ -52,12 +52,12 @@ class Reading:
             most = 1 if store.type in (KEY_VALUE, WORKSPACE) else min(top, store.snapshots or top)
             rows = self._db.run(
                 "SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER "
-                "BY id DESC LIMIT ?" % _FIELDS,
+                "BY id DESC LIMIT ?" % COLUMNS,
                 (box.index(what) if box else what, floor, place.last, most),
             )
         elif kind == "first":
             rows = self._db.run(
-                "SELECT %s FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?" % _FIELDS,
+                "SELECT %s FROM entries WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?" % COLUMNS,
                 (floor, place.last, top + 1),
             )
         elif kind == "time-range":
@@ -87,7 +87,7 @@ class Reading:
                 alive = {row[0] for row in self._alive(store, floor, place.last, place, -1)}
                 found = [one for one in found if one[0] in alive]
             rows = (
-                self._db.row("SELECT %s FROM entries WHERE id=?" % _FIELDS, (id,))
+                self._db.row("SELECT %s FROM entries WHERE id=?" % COLUMNS, (id,))
                 for id, _ in found
             )
             answer = self._answer(store, part, place, rows, top, dict(found))
@@ -131,7 +131,7 @@ class Reading:
             )
         return self._db.run(
             "SELECT %s FROM entries WHERE id BETWEEN ? AND ?%s ORDER BY id DESC "
-            "LIMIT ?" % (_FIELDS, shadowed),
+            "LIMIT ?" % (COLUMNS, shadowed),
             (first, last, most),
         )
 
@@ -140,7 +140,9 @@ class Reading:
         when there are more, or they are too long.
         """
         found, size, box, more = [], 0, self._boxes.of(store), {}
-        for id, at, key, content, is_json, metadata in rows:
+        for row in rows:
+            check(row, self._db.path)
+            id, at, key, content, is_json, metadata, _, _ = row
             if box:
                 key, content, is_json, metadata = box.unpack(content)
             if store.type == WORKSPACE:

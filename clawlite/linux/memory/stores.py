@@ -24,7 +24,7 @@ from clawlite.linux.memory import search
 from clawlite.linux.memory.backfill import Backfill
 from clawlite.linux.memory.compaction import REACH, SEARCHED, WINDOW, Compaction
 from clawlite.linux.memory.database import failure, is_full
-from clawlite.linux.memory.entry import text_of, told
+from clawlite.linux.memory.entry import insert, is_altered, set_aside, text_of, told
 from clawlite.linux.memory.journal import Journal, fold
 from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Partitions
 from clawlite.linux.memory.reading import Reading
@@ -133,6 +133,16 @@ class Stores:
         except Exception as e:
             if is_full(e) and not self._journal.is_empty():
                 return self._peek(job)
+            if is_altered(e):
+                return self._read_without_altered(job)
+            return False, self._failed(e, True)
+
+    def _read_without_altered(self, job: tuple) -> tuple:
+        try:
+            self._forget()
+            set_aside(self._db)
+            return True, self._verbs[job[1]](*job[2:])
+        except Exception as e:
             return False, self._failed(e, True)
 
     def _peek(self, job: tuple) -> tuple:
@@ -278,7 +288,7 @@ class Stores:
         place = self._places.find(store, part, now, True)
         stored, rows, vectors = self._accept(store, part, place, details, now, True)
         if rows:
-            self._db.many("INSERT INTO entries VALUES(?, ?, ?, ?, ?, ?, ?)", rows)
+            insert(self._db, rows)
             if vectors:
                 self._db.many("INSERT INTO vectors VALUES(?, ?)", vectors)
             self._tidy(store, place, [row[2] for row in rows], now)

@@ -159,7 +159,7 @@ def test_a_damaged_entry_is_an_error(world):
     one = sealed()
     world.put(one, "x")
     world.put(one, "y")
-    world.stores._db.run("UPDATE entries SET content=zeroblob(60) WHERE id&255=2")
+    world.stores._db.run("UPDATE entries SET content=zeroblob(60), crc=NULL WHERE id&255=2")
     with pytest.raises(StoreError, match="cannot be decrypted"):
         world.all(one)
 
