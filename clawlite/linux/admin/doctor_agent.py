@@ -7,7 +7,7 @@ import stat
 from shlex import quote
 
 from clawlite.linux.admin.doctor_checks import NONE, OK, WRONG
-from clawlite.linux.memory.entry import COLUMNS, differing
+from clawlite.linux.memory.entry import COLUMNS, any_text, differing
 
 LEAST_BYTES = 16 << 20  # so much room is wanted for logs, memory and a new version
 
@@ -184,7 +184,7 @@ def _altered(db) -> int:
     """Return how many entries differ from their checksums; a database without them has none."""
     if "crc" not in [row[1] for row in db.execute("PRAGMA table_info(entries)")]:
         return 0
-    db.text_factory = bytes
+    db.text_factory = any_text
     return len(differing(db.execute("SELECT %s FROM entries" % COLUMNS)))
 
 

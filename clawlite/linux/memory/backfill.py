@@ -6,6 +6,7 @@ learn     [(id, its text, vector), ...]    -> None: one whose text is another by
           summary's, learns nothing
 """
 
+from clawlite.linux.memory.entry import COLUMNS, check
 from clawlite.linux.memory.search import MAX_VECTORS, packed
 
 
@@ -30,15 +31,17 @@ class Backfill:
             self._boxes.of(store),
         )
         rows = self._db.run(
-            "SELECT id, content FROM entries WHERE id BETWEEN ? AND ? AND "
+            "SELECT %s FROM entries WHERE id BETWEEN ? AND ? AND "
             "content<>'' AND NOT EXISTS (SELECT 1 FROM vectors WHERE "
             "vectors.id=entries.id)"
-            " ORDER BY id DESC LIMIT ?",
+            " ORDER BY id DESC LIMIT ?" % COLUMNS,
             (floor, place.last, most),
         ).fetchall()
+        for row in rows:
+            check(row, self._db.path)
         return [
             row
-            for row in ((id, box.unpack(content)[1] if box else content) for id, content in rows)
+            for row in ((row[0], box.unpack(row[3])[1] if box else row[3]) for row in rows)
             if row[1]
         ]
 

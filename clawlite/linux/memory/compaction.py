@@ -122,18 +122,21 @@ class Compaction:
         last, summary = details
         now = self._clock()
         place = self._places.find(store, part, now)
-        row = self._db.row("SELECT id, content FROM entries WHERE id=?", (last,)) if place else None
+        row = (
+            self._db.row("SELECT %s FROM entries WHERE id=?" % COLUMNS, (last,)) if place else None
+        )
         if row is None:
             raise StoreError(
                 "store %s: what was summarized is gone" % store.name, "send this again"
             )
+        check(row, self._db.path)
         floor = self._places.floor(place, store, now)
         count = self._db.row(
             "SELECT count(*) FROM entries WHERE id BETWEEN ? AND ?",
             (self._first(place, floor), last),
         )[0]
         self._places.drop(place, last)
-        self._places.unindex(place, [row])
+        self._places.unindex(place, [(last, row[3])])
         # it was of what the summary stands for
         self._db.run("DELETE FROM vectors WHERE id=?", (last,))
         box, metadata = self._boxes.of(store), {"summary_of": count}

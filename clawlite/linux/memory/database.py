@@ -26,6 +26,7 @@ from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
 
 from clawlite.core.base.errors import QueryFailed, StoreError
 from clawlite.linux.files.files import FAULTY, mend, state_folder, tell_replaced
+from clawlite.linux.memory.entry import any_text, fill
 
 FILE = "memory.db"
 BUSY_MS = 2000  # another process of this agent may be writing
@@ -43,6 +44,7 @@ MIGRATIONS = (
     """ALTER TABLE entries ADD COLUMN crc INTEGER;
     CREATE TABLE damaged(id INTEGER, at, key, content, is_json, metadata, request, crc);""",
 )
+CHECKED = 4  # from this version on, each entry has a checksum
 # beginning of SQLite's name of an error -> (what it means, what helps)
 _WORDS = {
     "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),
@@ -93,11 +95,11 @@ class Database:
         """Return the first row, or None."""
         return self.run(sql, values).fetchone()
 
-    def as_bytes(self, sql: str, use):
-        """Return ``use(rows)``, whose texts are bytes: they need not be UTF-8."""
+    def with_any_text(self, sql: str, use):
+        """Return ``use(rows)``, whose texts need not be UTF-8."""
         rows = self.run(sql)
         before = self._connection.text_factory
-        self._connection.text_factory = bytes
+        self._connection.text_factory = any_text
         try:
             return use(rows)
         finally:
@@ -227,6 +229,13 @@ class Database:
                 "update clawlite, or move the file away to begin anew",
             )
         if self.read_only:
+            if version < len(MIGRATIONS):
+                self.close()
+                raise StoreError(
+                    "the memory %s was written by an older version (%d, this one reads %d), and "
+                    "cannot be written" % (self.path, version, len(MIGRATIONS)),
+                    "make its folder and its file writable: it is brought up to date then",
+                )
             self.row("SELECT count(*) FROM places")
             return
         if not version:
@@ -247,6 +256,8 @@ class Database:
         for script in MIGRATIONS[version:]:
             for statement in script.split(";\n"):
                 self.run(statement)
+        if 0 < version < CHECKED:
+            fill(self)
         self.run("PRAGMA user_version=%d" % len(MIGRATIONS))
         self.run("COMMIT")
         sync_folder(self.folder)

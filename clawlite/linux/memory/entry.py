@@ -1,8 +1,8 @@
 """What an entry of a request says, as all stores see it, and its row in the database with a
 checksum: a disk that changes a bit changes no entry unnoticed (docs/adr/0110).
 
-1. A row of ``entries`` has in ``crc`` the CRC-32 of its other columns; rows of versions before have
-   NULL there, and are not compared.
+1. A row of ``entries`` has in ``crc`` the CRC-32 of its other columns.  One without has lost it: a
+   bit of a row's header hides the last column.  Rows of versions before get theirs by a migration.
 2. An entry that differs is never an answer.  It goes with all that differ into the table
    ``damaged``, as it is, and that is told.
 3. What SQLite keeps for itself (its pages, the index of words) is compared by ``clawlite doctor``.
@@ -15,6 +15,7 @@ from clawlite.core.base.render import canonical
 from clawlite.linux.files.files import tell
 
 MAX_CONTENT = 262144  # bytes of one entry
+BITS = 40  # of an id, below the number of its place
 COLUMNS = "id, at, key, content, is_json, metadata, request, crc"
 
 
@@ -45,19 +46,21 @@ class Altered(StoreError):
 
 
 def checksum(columns) -> int:
-    """Return the CRC-32 of *columns*, those of ``COLUMNS`` before ``crc``: a text and its UTF-8
-    give the same.
+    """Return the CRC-32 of *columns*, those of ``COLUMNS`` before ``crc``, with their kinds and
+    lengths.  Never raises: a row that was changed has values of any kind.
     """
-    crc = 0
+    parts = []
     for value in columns:
         if value is None:
-            data, kind = b"", "none"
-        elif isinstance(value, (str, bytes)):
-            data, kind = value.encode() if isinstance(value, str) else value, "text"
+            parts.append(b"none")
+        elif isinstance(value, int):
+            parts.append(b"%d" % value)
+        elif isinstance(value, bytes):
+            parts += (b"blob %d" % len(value), value)
         else:
-            data, kind = b"%d" % value if isinstance(value, int) else repr(value).encode(), "number"
-        crc = crc32(data, crc32(b"%s %d " % (kind.encode(), len(data)), crc))
-    return crc
+            data = str(value).encode("utf-8", "surrogateescape")
+            parts += (b"text %d" % len(data), data)
+    return crc32(b"\n".join(parts))
 
 
 def insert(db, rows: list):
@@ -70,7 +73,7 @@ def insert(db, rows: list):
 
 def check(row, path: str):
     """Raise ``Altered`` where *row*, of ``COLUMNS``, is not as it was written to *path*."""
-    if row[-1] is not None and row[-1] != checksum(row[:-1]):
+    if row[-1] != checksum(row[:-1]):
         raise Altered(
             "the memory %s: an entry is not as it was written" % path,
             "make room for the file, and make it writable: then it is set aside",
@@ -79,24 +82,51 @@ def check(row, path: str):
 
 def is_altered(e) -> bool:
     """Return whether *e* says that an entry differs: a text that is not UTF-8 any more, too."""
-    return isinstance(e, Altered) or "Could not decode to UTF-8" in str(e)
+    return isinstance(e, Altered) or (
+        type(e).__module__ == "sqlite3" and "Could not decode to UTF-8" in str(e)
+    )
 
 
 def differing(rows) -> list:
-    """Return the ids of *rows*, of ``COLUMNS`` with texts as bytes, that are not as written."""
-    return [row[0] for row in rows if row[-1] is not None and row[-1] != checksum(row[:-1])]
+    """Return the ids of *rows*, of ``COLUMNS`` with texts as of ``any_text``, that are not as
+    written.
+    """
+    return [row[0] for row in rows if row[-1] != checksum(row[:-1])]
 
 
-def set_aside(db):
-    """Move all entries that differ into the table ``damaged``, in one commit, and say so.
-    Raises ``_sqlite3.Error``, ``StoreError``.  Cost: all entries are read.
+def fill(db):
+    """Give each row its checksum.  Cost: all are read and written."""
+    sums = db.with_any_text(
+        "SELECT %s FROM entries NOT INDEXED" % COLUMNS,
+        lambda rows: [(checksum(row[:-1]), row[0]) for row in rows],
+    )
+    db.many("UPDATE entries SET crc=? WHERE id=?", sums)
+
+
+def any_text(data: bytes) -> str:
+    """Return the text *data*, which need not be UTF-8."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def name(id: int) -> str:
+    """Return the id of a row as callers see it."""
+    return "entry-%d-%d" % (id >> BITS, id & (1 << BITS) - 1)
+
+
+def set_aside(db) -> bool:
+    """Move all entries that differ into the table ``damaged``, in one commit, and say so; return
+    whether there were any.  Raises ``_sqlite3.Error``, ``StoreError``.  Cost: all entries are read.
     """
     db.begin(True)
-    ids = db.as_bytes("SELECT %s FROM entries" % COLUMNS, differing)
-    db.run("REINDEX keyed")  # a key that differs is in there as it was
+    ids = db.with_any_text("SELECT %s FROM entries NOT INDEXED" % COLUMNS, differing)
+    db.run("REINDEX keyed")  # a key that differs is in there as it was, or the index differs
     for id in ids:
         db.run("INSERT INTO damaged SELECT %s FROM entries WHERE id=?" % COLUMNS, (id,))
-        db.run("DELETE FROM entries WHERE id=?", (id,))
+        if not db.run("DELETE FROM entries WHERE id=?", (id,)).rowcount:
+            raise Altered(
+                "the memory %s is damaged: %s is not in its place" % (db.path, name(id)),
+                "move the file away to begin anew, or bring back a copy",
+            )
         db.run("DELETE FROM vectors WHERE id=?", (id,))
     db.commit()
     if ids:
@@ -104,3 +134,4 @@ def set_aside(db):
             "the memory %s: %d of its entries were not as they were written; they are no longer "
             "used, and its table damaged has them as they are" % (db.path, len(ids))
         )
+    return bool(ids)

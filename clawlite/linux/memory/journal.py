@@ -27,8 +27,7 @@ from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
 from clawlite.linux.files.files import aside
 from clawlite.linux.memory.database import lasting_folder, sync_folder
-from clawlite.linux.memory.entry import insert
-from clawlite.linux.memory.partitions import BITS
+from clawlite.linux.memory.entry import BITS, insert
 
 FILE = "memory.journal"
 MAX_ENTRIES = 512  # that wait in it: as many as are put into the index together

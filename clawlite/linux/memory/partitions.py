@@ -13,8 +13,8 @@
 
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import KEY_VALUE
+from clawlite.linux.memory.entry import BITS, COLUMNS, check, name
 
-BITS = 40
 MAX_PLACES = 4096  # of one store
 # so long a request is remembered (and its entries, when they are no longer wanted)
 KEPT_MS = 300000
@@ -47,7 +47,7 @@ class Partition:
 
     def name(self, id: int) -> str:
         """Return an id as callers see it."""
-        return "entry-%d-%d" % (self.number, id - self.base)
+        return name(id)
 
 
 class Partitions:
@@ -113,10 +113,12 @@ class Partitions:
     def _recall(self, place, now_ms: int):
         """Read the newest entry of *place*, and the requests of the last minutes."""
         rows = self._db.run(
-            "SELECT id, at, request FROM entries WHERE id>? AND id<? ORDER BY id DESC",
+            "SELECT %s FROM entries WHERE id>? AND id<? ORDER BY id DESC" % COLUMNS,
             (place.base, place.base + (1 << BITS)),
         )
-        for number, (id, at, request) in enumerate(rows):
+        for number, row in enumerate(rows):
+            check(row, self._db.path)
+            id, at, *_, request, _ = row
             if not number:
                 place.last, place.at = id, at
             if number >= KEPT or at < now_ms - KEPT_MS:
@@ -130,6 +132,11 @@ class Partitions:
                     at,
                 )
         rows.close()
+        damaged = self._db.row(
+            "SELECT max(id) FROM damaged WHERE id>? AND id<?",
+            (place.base, place.base + (1 << BITS)),
+        )[0]
+        place.last = max(place.last, damaged or 0)
 
     # -- which entries are alive
 
@@ -142,10 +149,10 @@ class Partitions:
             place.alive = self.since(place, self.now(now_ms) - store.max_age_s * 1000, place.alive)
             if place.alive > floor:
                 row = self._db.row(
-                    "SELECT at FROM entries WHERE id>? AND id<? ORDER BY id DESC LIMIT 1",
+                    "SELECT %s FROM entries WHERE id>? AND id<? ORDER BY id DESC LIMIT 1" % COLUMNS,
                     (place.base, place.alive),
                 )
-                if row and row[0] < SET_MS:
+                if row and self._time(row) < SET_MS:
                     place.alive = place.base + 1
             floor = max(floor, place.alive)
         return floor
@@ -171,14 +178,19 @@ class Partitions:
         while low < high:
             middle = (low + high) // 2
             row = self._db.row(
-                "SELECT id, at FROM entries WHERE id>=? AND id<? ORDER BY id LIMIT 1",
+                "SELECT %s FROM entries WHERE id>=? AND id<? ORDER BY id LIMIT 1" % COLUMNS,
                 (middle, high),
             )
-            if row is None or row[1] >= ms:
+            if row is None or self._time(row) >= ms:
                 high = middle
             else:
                 low = row[0] + 1
         return low
+
+    def _time(self, row) -> int:
+        """Return when the entry came.  What is deleted depends on it.  Raises ``Altered``."""
+        check(row, self._db.path)
+        return row[1]
 
     def count(self, place, floor: int, store) -> int:
         """Return how many entries are alive; of a key-value store, how many keys.  Cost: they

@@ -17,6 +17,7 @@ from unicodedata import combining, normalize
 from clawlite.core.base.errors import QueryFailed
 from clawlite.core.image.memories import FTS, LINEAR, VECTOR
 from clawlite.linux.memory.encryption import MAX_OPENED
+from clawlite.linux.memory.entry import COLUMNS, check
 
 MAX_WORDS = 12  # of a query
 MAX_RARE = 3  # words by which entries are found; the others count in the score
@@ -94,12 +95,14 @@ def _by_text(db, place, floor: int, box, text: str) -> list:
         if place.has_words
         else max(floor, place.last - MAX_OPENED + 1)
     )
-    for id, content in db.run(
-        "SELECT id, content FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC",
+    for row in db.run(
+        "SELECT %s FROM entries WHERE id BETWEEN ? AND ? ORDER BY id DESC"
+        % (COLUMNS if box else "id, content"),
         (tail, place.last),
     ):
         if box:
-            content = box.unpack(content)[1]
+            check(row, db.path)
+        id, content = (row[0], box.unpack(row[3])[1]) if box else row
         if content and _may_have(content, rare):
             rows.append((id, content))
     return _ranked(rows, wanted, counts, total)

@@ -59,6 +59,7 @@ class Stores:
         self._journal = Journal(db.folder)
         self._stores = {}  # name -> store, of the jobs that have come
         self._loads, self._talk = loads, None
+        self._reindexed = False  # after an entry that seemed to differ, and did not
         self._seen = None  # what the database had of others when it was last asked
         lacking = Backfill(db, self._places, clock, boxes)
         compaction = Compaction(db, self._places, clock, dumps, boxes)
@@ -133,17 +134,23 @@ class Stores:
         except Exception as e:
             if is_full(e) and not self._journal.is_empty():
                 return self._peek(job)
-            if is_altered(e):
-                return self._read_without_altered(job)
-            return False, self._failed(e, True)
+            e = self._without_altered(e)
+            return self._read(job) if e is None else (False, self._failed(e, True))
 
-    def _read_without_altered(self, job: tuple) -> tuple:
+    def _without_altered(self, e):
+        """Set entries aside where *e* says that one differs; return None when the request is to
+        run again, else the error.  A file in which none differs is tried once: its index of keys
+        was to blame.
+        """
+        if not is_altered(e) or self._reindexed:
+            return e
         try:
+            e.__traceback__ = None  # its frames read the file still, and would be in the way
             self._forget()
-            set_aside(self._db)
-            return True, self._verbs[job[1]](*job[2:])
-        except Exception as e:
-            return False, self._failed(e, True)
+            self._reindexed = not set_aside(self._db)
+        except Exception as another:
+            return another
+        return None
 
     def _peek(self, job: tuple) -> tuple:
         """Read where the disk has no room for what is in the journal: it is folded, and that is
@@ -173,6 +180,9 @@ class Stores:
             self._db.commit()
             return outcomes
         except Exception as e:
+            e = self._without_altered(e)
+            if e is None:
+                return self._write(jobs)
             error = self._failed(e, False)
             # one that has no room takes no other with it
             if isinstance(e, StoreError) and len(jobs) > 1:
@@ -200,6 +210,9 @@ class Stores:
             if records:
                 self._journal.append(records, any([job[2].lasting for job in jobs]))
         except Exception as e:
+            e = self._without_altered(e)
+            if e is None:
+                return self._append(jobs)
             error = self._failed(e, False)
             # nothing is in the journal yet: one takes no other with it
             if isinstance(e, StoreError) and len(jobs) > 1:

@@ -14,6 +14,7 @@ from run_core_micropython import ROOT
 
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import CHECKPOINT, KEY_VALUE, LINEAR, SEMANTIC, SUMMARIZE
+from clawlite.linux.memory.entry import fill
 
 WORDS = ("heirloom", "watering-plan", "thursday", "greenhouse", "42.5")
 
@@ -159,7 +160,8 @@ def test_a_damaged_entry_is_an_error(world):
     one = sealed()
     world.put(one, "x")
     world.put(one, "y")
-    world.stores._db.run("UPDATE entries SET content=zeroblob(60), crc=NULL WHERE id&255=2")
+    world.stores._db.run("UPDATE entries SET content=zeroblob(60) WHERE id&255=2")
+    fill(world.stores._db)  # with the checksum of what it is now
     with pytest.raises(StoreError, match="cannot be decrypted"):
         world.all(one)
 
