@@ -26,7 +26,6 @@ from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
 
 from clawlite.core.base.errors import QueryFailed, StoreError
 from clawlite.linux.files.files import FAULTY, mend, state_folder, tell_replaced
-from clawlite.linux.memory.entry import any_text, fill
 
 FILE = "memory.db"
 BUSY_MS = 2000  # another process of this agent may be writing
@@ -97,6 +96,8 @@ class Database:
 
     def with_any_text(self, sql: str, use):
         """Return ``use(rows)``, whose texts need not be UTF-8."""
+        from clawlite.linux.memory.entry import any_text  # an agent that is not asked needs none
+
         rows = self.run(sql)
         before = self._connection.text_factory
         self._connection.text_factory = any_text
@@ -257,6 +258,8 @@ class Database:
             for statement in script.split(";\n"):
                 self.run(statement)
         if 0 < version < CHECKED:
+            from clawlite.linux.memory.entry import fill
+
             fill(self)
         self.run("PRAGMA user_version=%d" % len(MIGRATIONS))
         self.run("COMMIT")
