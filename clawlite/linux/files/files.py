@@ -211,6 +211,8 @@ class Log:
         self._waiting = []
         self._rest = b""  # what could not be written
         self._is_torn = False  # the file ends in a line that the rest goes on with
+        # the file ended in a part of a line when it was opened: the rest went with its process
+        self._is_cut = False
         self._told = False
         self.mend = ""  # what helps against why the last ``flush`` failed
 
@@ -259,11 +261,15 @@ class Log:
             tell_replaced("the log", self._path())
         if self._fd is None:
             self._open()
-        if self._size + size > self._limit and not self._is_torn:
+        # an empty file would take the place of the lines before
+        if self._size and self._size + size > self._limit and not self._is_torn:
             self._close()
             os.replace(self._path(), self._path() + ".1")
             self._open()
+        if self._is_cut:
+            data = b"\n" + data
         written = os.write(self._fd, data)
+        self._is_cut = False
         self._size += written
         self._rest = data[written:]
         self._is_torn = data[written - 1 : written] != b"\n"
@@ -280,10 +286,9 @@ class Log:
 
     def _open(self):
         os.makedirs(self._folder, 0o700, exist_ok=True)
-        self._fd = os.open(
-            self._path(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
-        self._size = os.fstat(self._fd).st_size
+        self._fd = os.open(self._path(), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._size = size = os.fstat(self._fd).st_size
+        self._is_cut = bool(size) and not self._is_torn and os.pread(self._fd, 1, size - 1) != b"\n"
 
     def close(self):
         """Write what waits, and end."""

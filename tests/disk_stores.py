@@ -1,0 +1,262 @@
+"""The stores on Linux that outlive their process, behind one face, for tests of failing disks.
+
+put(name)  stores an item; True: it is acknowledged.  It may raise OSError and ClawError
+found()    the names of the items that are there, in their order; none in part
+look()     something else that touches the file
+close()
+"""
+
+import os
+
+from memory_world import World, store
+
+from clawlite.core.idempotency.idempotency_record import END
+from clawlite.core.image.memories import GLOBAL
+from clawlite.linux.audit import files as auditfile
+from clawlite.linux.audit import sqlite
+from clawlite.linux.audit.chain import line, verify
+from clawlite.linux.channels import inbox, seen
+from clawlite.linux.channels import state as channel_state
+from clawlite.linux.files import files
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.runtime import journal, meters
+from clawlite.linux.secrets import secrets
+
+MUCH = "x" * 40  # a part of each item; half of it is still a part
+
+
+class Calls:
+    """The journal of calls."""
+
+    def __init__(self, folder):
+        self.one = journal.Journal("a")
+
+    def put(self, name):
+        return self.one.keep(END, name + "-", [MUCH])[0]
+
+    def found(self):
+        return [key[:-1] for key, _, _ in self.one.calls()]
+
+    def look(self):
+        self.one.calls()
+
+    def close(self):
+        self.one.close()
+
+
+class Audit:
+    """An audit in files or in SQLite."""
+
+    module, kind = auditfile, auditfile.FileStore
+
+    def __init__(self, folder):
+        self.folder, self.day = os.path.join(folder, "a"), 20000
+        self.one = self.kind(self.folder, "a")
+
+    def put(self, name):
+        self.day += 1  # each is a segment of its own
+        record = {"k": name + MUCH}
+        self.one.append(lambda head: line(head, record, lambda value: value), self.day * 86400)
+        return True
+
+    def found(self):
+        lines, head, _ = self.module.read(self.folder)
+        lines = list(lines)
+        told = verify(iter(lines), head, "a")
+        assert told["ok"] or not lines, told
+        return [loads(text)["k"].removesuffix(MUCH) for text in lines]
+
+    def close(self):
+        self.one.close()
+
+
+class AuditSQLite(Audit):
+    """An audit in SQLite."""
+
+    module, kind = sqlite, sqlite.SQLiteStore
+
+
+class Taken:
+    """The messages of a queue, two at once; every item is answered, and the first one is done."""
+
+    def __init__(self, folder):
+        self.one = inbox.Inbox(os.path.join(folder, "a", "i.queue"))
+
+    def put(self, name):
+        item, twin = self.one.take([(0, "", "", name, b""), (0, "", "", name + MUCH, b"")])
+        self.one.begins(item)
+        self.one.answered(item, MUCH)
+        self.one.ended(twin)
+        return True
+
+    def look(self):
+        self.one._rewrite()
+
+    def found(self):
+        return [item.text for item in self.one.waiting.values() if not item.text.endswith(MUCH)]
+
+    def close(self):
+        self.one.close()
+
+
+class Spent:
+    """Meters: one that cannot be written says so, and counts until the process ends."""
+
+    is_broken_for_good = True
+
+    def __init__(self, folder):
+        self.one = meters.CounterFile("a", "meters", True)
+
+    def put(self, name):
+        return self.one.add([(name, 1, 10**15)]) and not self.one._broken
+
+    def found(self):
+        return [name for name, entry in sorted(self.one.stored().items()) if entry == [1, 10**15]]
+
+    def close(self):
+        pass
+
+
+class ChannelState:
+    """The state of a channel: all of its items each time."""
+
+    def __init__(self, folder):
+        self.one = channel_state.State(os.path.join(folder, "a", "channels"), "c")
+
+    def put(self, name):
+        self.one.data = dict(self.one.data, **{name: MUCH})
+        problem = self.one.save()
+        if problem:
+            raise OSError(problem)
+        return True
+
+    def found(self):
+        return sorted(self.one.data)
+
+    def close(self):
+        pass
+
+
+class LogLines:
+    """The log: what could not be written is written later, and the newest two files are kept."""
+
+    keeps = 2
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "a", "log.jsonl")
+        self.one = files.Log("a", dumps, 150)
+
+    def put(self, name):
+        self.one.write({"k": name + MUCH})
+        return self.one.flush()
+
+    def found(self):
+        self.one.flush()
+        lines = []
+        for path in (self.path + ".1", self.path):
+            if os.path.exists(path):
+                with open(path, "rb") as file:
+                    lines += file.read().splitlines()
+        # a process that ended on a full disk leaves a part of a line
+        whole = [text for text in lines if text.endswith(b'"}')]
+        assert len(whole) >= len(lines) - 1, lines
+        return [loads(text)["k"].removesuffix(MUCH) for text in whole]
+
+    def close(self):
+        self.one.close()
+
+
+class Signatures:
+    """What a webhook has seen."""
+
+    def __init__(self, folder):
+        self.one = seen.Seen(os.path.join(folder, "a", "channels", "w.seen"), 1000)
+        self.begun = False
+
+    def put(self, name):
+        if not self.begun:
+            self.one.begin(1000)
+            self.begun = True
+        self.one.add(name + MUCH, 1000)
+        return True
+
+    def found(self):
+        self.one.begin(1000)
+        return [name.removesuffix(MUCH) for name in self.one._when]
+
+    def close(self):
+        self.one.close()
+
+
+class Secrets:
+    """The store of secrets, without a key."""
+
+    def __init__(self, folder):
+        pass
+
+    def put(self, name):
+        secrets.set_secret("a", name, MUCH)
+        return True
+
+    def found(self):
+        return [
+            name
+            for name in secrets.names("a")
+            if secrets.resolve(name, secrets.stores("a")) == MUCH
+        ]
+
+    def close(self):
+        pass
+
+
+class Remembered:
+    """A store of the memory."""
+
+    fields = {"lasting": True}
+
+    def __init__(self, folder):
+        self.world, self.store = World(os.path.join(folder, "memory")), store(**self.fields)
+
+    def put(self, name):
+        number = "c1a00000-0000-4000-8000-00000000000" + name
+        self.world.put(self.store, name, name + MUCH, id=number)
+        return True
+
+    def look(self):
+        self.world.all(self.store)
+
+    def found(self):
+        names = self.world.all(self.store)
+        assert names[1::2] == [name + MUCH for name in names[::2]]
+        return names[::2]
+
+    def close(self):
+        self.world.stores.close()
+
+
+class RememberedByJournal(Remembered):
+    """The same of a store that saves wear."""
+
+    fields = {"lasting": True, "saves_wear": True}
+
+
+class RememberedInFile(Remembered):
+    """The same of a conversation in a file."""
+
+    fields = {"lasting": True, "path": "", "scope": GLOBAL}
+
+
+STORES = (
+    Calls,
+    Audit,
+    AuditSQLite,
+    Taken,
+    Spent,
+    ChannelState,
+    LogLines,
+    Signatures,
+    Secrets,
+    Remembered,
+    RememberedByJournal,
+    RememberedInFile,
+)
