@@ -2,15 +2,15 @@
 
 1. A reader (``yamltext``, ``jsonnodes``, ``settings``) makes nodes; this file turns nodes into data
    and back into lines.
-2. Bounds hold after aliases are followed, so a small file cannot become a large one: MAX_NODES,
-   MAX_DEPTH.
+2. Bounds hold after aliases are followed, so that a file does not become larger than it is:
+   MAX_VALUES, or a value for each of its bytes where it has more of them, and MAX_DEPTH.
 3. A ``Place`` is a document and a path in it: what a problem is reported against.
 """
 
 from clawlite.host.base.problems import ManifestErrors, Problem, quoted
 
-MAX_BYTES = 1 << 20  # a manifest of 200 tools is about 100 KiB
-MAX_NODES = 200_000
+MAX_BYTES = 64 << 20  # a manifest of 200 tools is about 100 KiB, a rule about 100 bytes
+MAX_VALUES = 200_000
 MAX_DEPTH = 32  # the deepest CKP document with a JSON Schema in it is about 14
 
 MAP, LIST, SCALAR = "map", "list", "scalar"
@@ -36,14 +36,14 @@ class Document:
         self.file = file
         self.source = source
         self.root = root
-        self._count = 0
+        self._left = self._most = max(MAX_VALUES, len(source))
         self.data = self._plain(root, 1)
 
     def _plain(self, node: Node, depth: int):
-        self._count += 1
-        if self._count > MAX_NODES:
+        self._left -= 1
+        if self._left < 0:
             refuse(
-                self.file, node.line, f"more than {MAX_NODES:,} values after aliases are followed"
+                self.file, node.line, f"more than {self._most:,} values after aliases are followed"
             )
         if node.kind is SCALAR:
             return node.value

@@ -2,7 +2,7 @@
 
 A JSON manifest is nearly YAML, but not quite: tabs as indentation and ``\\ud83d\\ude00`` are fine
 in JSON and errors in YAML. The same refusals and bounds as ``yamltext``: duplicate keys, NaN, 32
-levels, 200,000 values, 64-bit integers."""
+levels, 64-bit integers."""
 
 import json
 import re
@@ -11,7 +11,6 @@ from clawlite.host.base.document import (
     LIST,
     MAP,
     MAX_DEPTH,
-    MAX_NODES,
     SCALAR,
     Document,
     Node,
@@ -35,7 +34,7 @@ def read(source: bytes, file: str) -> Document:
 
 class _Scanner:
     def __init__(self, text: str, file: str):
-        self.text, self.file, self.pos, self.count = text, file, 0, 0
+        self.text, self.file, self.pos = text, file, 0
         self.line, self.line_start, self.counted = 1, 0, 0
 
     def document(self) -> Node:
@@ -73,9 +72,6 @@ class _Scanner:
         self.pos += 1
 
     def _value(self, path: tuple, depth: int) -> Node:
-        self.count += 1
-        if self.count > MAX_NODES:
-            self._refuse(f"more than {MAX_NODES:,} values")
         line, column = self._spot()
         char = self._peek()
         if char in ("{", "["):

@@ -145,10 +145,11 @@ def tools(count: int) -> list[tuple]:
     return found
 
 
-def write(folder: str, own_tools: bool = True) -> str:
+def write(folder: str, own_tools: bool = True, count: int = RULES) -> str:
     """Write the project into *folder*, which exists and is empty; return it.
 
     own_tools  False: no tools.py, and four tools of the registry in the place of the 20
+    count      of its rules
     """
 
     def put(name: str, text: str) -> None:
@@ -156,7 +157,7 @@ def write(folder: str, own_tools: bool = True) -> str:
             file.write(text)
 
     put("clawlite.toml", 'replay = "replay.jsonl"\n')
-    put("policy.yaml", _POLICY + "".join("    - %s\n" % json.dumps(rule) for rule in rules(RULES)))
+    put("policy.yaml", _POLICY + "".join("    - %s\n" % json.dumps(rule) for rule in rules(count)))
     if not own_tools:
         listed = "".join('    - "claw://registry/clawlite/%s@1.0.0"\n' % name for name in _REGISTRY)
         put(

@@ -28,6 +28,7 @@ spec:
   policies: [ { inline: { rules: [ { id: all, action: allow, scope: all } ], secret_scanning: { enabled: true }, prompt_injection: { detection: pattern } } } ]
 """  # noqa: E501
 SIZES = (10, 100, 1000, 10000)  # rules
+MANY_RULES = {10_000: 1500, 100_000: 12_000}  # of a build, and the ms that it may take
 
 
 def build(bench):
@@ -49,6 +50,12 @@ def build(bench):
                 raise ClawError(f"the build of {folder} gave no image")
     for case, found, size in zip(("20 tools, 30 rules", "greenhouse template"), samples, sizes):
         yield bench.row("build", case, "ms", found[1:], note=f"image of {size} bytes")
+    for count, target in MANY_RULES.items() if bench.is_long else list(MANY_RULES.items())[:1]:
+        folder = bench_agent.write(bench.make(f"rules-{count}"), count=count)
+        begin = time.perf_counter_ns()
+        compiler.build(manifest.load(folder))
+        spent = (time.perf_counter_ns() - begin) / 1e6
+        yield bench.row("build", f"20 tools, {count:,} rules", "ms", [spent], None, target)
 
 
 def load(bench):

@@ -33,6 +33,11 @@ def _info(struct: type):
     return inspect.type_info(struct)
 
 
+@functools.lru_cache(maxsize=None)
+def _fields(struct: type) -> dict:
+    return {field.encode_name: field for field in _info(struct).fields}
+
+
 def _walk(value, info, path: tuple, report):
     extra = {}
     if isinstance(info, inspect.Metadata):
@@ -48,7 +53,7 @@ def _struct(value, info, path, report, extra):
     if not isinstance(value, dict):
         report(path, "", "a mapping", shown(value), _bare_hint(value))
         return value
-    fields = {field.encode_name: field for field in info.fields}
+    fields = _fields(info.cls)
     clean, meant = {}, set()
     for key, item in value.items():
         if key in fields:

@@ -9,10 +9,12 @@ dead (match no tool) or shadowed (an earlier rule always decides first).
 import dataclasses
 import decimal
 import fnmatch
+import re
 
 from clawlite.core.policy.ledger import COST, TOKENS
 from clawlite.core.policy.policy import ACTIONS, normalise, virtual
 
+_GLOB = re.compile(r"[*?[]")
 # arguments that path_within looks at, and *_path
 PATH_NAMES = ("path", "file", "directory", "dir", "folder")
 
@@ -134,9 +136,11 @@ def entries(rules: list[FlatRule], manifest, tool: object) -> tuple:
     *tool* over all *rules* of *manifest*.
     """
     paths = path_arguments(tool.spec.input_schema or {})
+    of_policy = {policy.name: [] for policy in manifest.policies}
+    for rule in rules:
+        of_policy[rule.policy].append(rule)
     alone = [
-        [policy.name, fold([rule for rule in rules if rule.policy == policy.name], tool, paths)]
-        for policy in manifest.policies
+        [policy.name, fold(of_policy[policy.name], tool, paths)] for policy in manifest.policies
     ]
     bound = None
     if tool.spec.policy_ref:
@@ -182,7 +186,7 @@ def matches(rule: object, tool: object, by_hints: bool = True) -> bool:
     labels = tool.labels or {}
     if match.category is not None and labels.get("category") != match.category:
         return False
-    if match.name is not None and not fnmatch.fnmatchcase(tool.name, match.name.replace("_", "-")):
+    if match.name is not None and not _is_named(tool.name, match.name.replace("_", "-")):
         return False
     if any(labels.get(name) != value for name, value in (match.labels or {}).items()):
         return False
@@ -191,6 +195,13 @@ def matches(rule: object, tool: object, by_hints: bool = True) -> bool:
         name in hints and type(hints[name]) is type(value) and hints[name] == value
         for name, value in (match.annotations or {}).items()
     )
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    """Return whether *pattern* matches *name*: a pattern that is a name is not compiled, of which a
+    policy may have thousands.
+    """
+    return name == pattern or _GLOB.search(pattern) and fnmatch.fnmatchcase(name, pattern)
 
 
 def unreached(rules: list[FlatRule], tools: list, entries: list) -> tuple[list, list]:
@@ -202,7 +213,8 @@ def unreached(rules: list[FlatRule], tools: list, entries: list) -> tuple[list, 
         used.update([entry] if isinstance(entry, int) else entry or [])
     rest = [flat for flat in rules if flat.number not in used]
     dead = [flat for flat in rest if not any(matches(flat.rule, tool) for tool in tools)]
-    return dead, [flat for flat in rest if flat not in dead]
+    numbers = {flat.number for flat in dead}
+    return dead, [flat for flat in rest if flat.number not in numbers]
 
 
 def nano(dollars: float) -> int:

@@ -213,14 +213,21 @@ def test_the_number_of_values_is_bounded_after_aliases():
         f"a{i}: &a{i} [" + ",".join([f"*a{i - 1}"] * 10) + "]\n" for i in range(1, 9)
     )
     assert "200,000" in refused(laughs).message
-    exact = document.MAX_NODES - 1  # the list itself is one
-    assert len(read("[" + "1," * exact + "]").data) == exact
-    assert "200,000" in refused("[" + "1," * (exact + 1) + "]").message
-    assert len(read("[" + ",".join("1" * exact) + "]", "a.json").data) == exact
-    assert "200,000" in refused("[" + ",".join("1" * (exact + 1)) + "]", "a.json").message
+    tens = "a: &a [1,1,1,1,1,1,1,1,1]\nb: ["  # a list and its nine
+    for aliases, fits in ((19_998, True), (19_999, False)):
+        text = tens + "*a," * aliases + "]"  # of fewer bytes than values
+        assert fits == (read_or_none(text) is not None)
 
 
-def test_the_size_is_bounded():
+def test_a_file_may_have_as_many_values_as_bytes():
+    many = document.MAX_VALUES + 1
+    assert len(read("[" + "1," * many + "]").data) == many
+    assert len(read("[" + ",".join("1" * many) + "]", "a.json").data) == many
+
+
+def test_the_size_is_bounded(monkeypatch):
+    assert document.MAX_BYTES == 64 << 20
+    monkeypatch.setattr(document, "MAX_BYTES", 1 << 16)
     head = "a: x #"
     for size, fits in (
         (document.MAX_BYTES - 1, True),

@@ -2,7 +2,9 @@
 as a device does, and asked.
 """
 
+import fnmatch
 import json
+import os
 
 import pytest
 
@@ -14,6 +16,7 @@ from clawlite.core.turns import tools as pipeline
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.policy import folding
 
 HANDLERS = "".join(
     f'def {name}(path: str = \'\') -> str:\n    """Do it."""\n    return \'ran\'\n\n\n'
@@ -495,6 +498,22 @@ def test_rules_that_never_decide(tmp_path):
         assert '"id": "%s"' % one["id"] in "".join(text[one["line"] - 1 : one["line"] + 1]) and one[
             "file"
         ].endswith("claw.yaml")
+
+
+def test_a_policy_of_more_than_a_mebibyte_takes_time_that_grows_with_its_rules(
+    tmp_path, monkeypatch
+):
+    """No rule is compared with the others, and a name is no pattern to be compiled."""
+    monkeypatch.setattr(folding.FlatRule, "__eq__", None)
+    monkeypatch.setattr(fnmatch, "fnmatchcase", None)
+    rules = [rule("name-%d" % n, "deny", match={"name": "tool-%d" % n}) for n in range(12000)]
+    (tmp_path / "tools.py").write_text(HANDLERS)
+    write(tmp_path, [tool("one")], {"p": [*rules, ALLOW, rule("late", "deny")]})
+    assert os.path.getsize(tmp_path / "claw.yaml") > 1 << 20
+    (tmp_path / "tools.py").unlink()
+    told = lint_warnings.find(manifest.load(tmp_path))
+    assert [one["id"] for one in told["dead"]] == ["name-%d" % n for n in range(12000)]
+    assert [one["id"] for one in told["shadowed"]] == ["late"]
 
 
 def test_a_limited_rule_does_not_shadow(tmp_path):
