@@ -41,6 +41,30 @@ def test_a_restart_does_not_reset_the_minute(tmp_path, device):
     assert sum(counted[1::2]) == 2
 
 
+def test_damaged_meters_are_told_and_kept(tmp_path, device):
+    """A limit must not be reset unseen; of three damaged files the first and the last are kept."""
+    path = tmp_path / "agent/meters.json"
+    with device() as agent:
+        assert calls(agent, 1) == [None]
+    for bad, name in (
+        ('{".calls": [', "meters.json.damaged"),
+        ("[1, 2]", "meters.json.damaged.2"),
+        ("{", "meters.json.damaged.2"),
+    ):
+        path.write_text(bad)
+        with device() as agent:
+            assert calls(agent, 1) == [None]
+            agent.end()
+            assert agent.errors() == (
+                "clawlite: the meters of this agent were damaged and start anew (%s)\n" % name
+            )
+        assert path.with_name(name).read_text() == bad
+    assert path.with_name("meters.json.damaged").read_text() == '{".calls": ['
+    path.write_text('{".calls": [1], "first": "x", "second": [true, 2], "third": [-1, 2]}')
+    with device() as agent:
+        assert calls(agent, 1) == [None], "entries of a wrong shape count for nothing"
+
+
 def test_a_tool_that_may_run_twice_is_tried_again(device):
     """5.4 ``retry``."""
     with device() as agent:

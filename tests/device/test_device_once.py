@@ -193,9 +193,17 @@ def test_damaged_and_torn_lines(device):
             ask(agent, "water", 2, {"who": "w2"}) == "w2 ran"
             and "2 lines are lost" in agent.errors()
         )
-    assert (
-        device.ran() == ["w1", "w2"] and device.journal.with_name("calls.journal.damaged").exists()
-    )
+    first, last = (device.journal.with_name("calls.journal.damaged" + end) for end in ("", ".2"))
+    assert device.ran() == ["w1", "w2"] and first.exists()
+    kept = first.read_bytes()
+    for _ in range(2):
+        with open(device.journal, "ab") as file:
+            file.write(b"y" * 20 + b"\n")
+        with device("--stdio") as agent:
+            agent.initialize()
+            assert ask(agent, "water", 2, {"who": "w2"}) == "w2 ran"
+            assert "1 lines are lost (calls.journal.damaged.2)" in agent.errors()
+    assert first.read_bytes() == kept and b"y" * 20 in last.read_bytes()
 
 
 def test_kill_9_at_random(device):

@@ -167,11 +167,13 @@ def _compact(folder: str, now, lives: bool):
     older = folder + "/calls.older"
     last, damaged = last_of(_lines(folder))
     if damaged:
+        name = "calls.journal.damaged"
+        if name in os.listdir(folder):  # the first and the last are kept
+            name += ".2"
         sys.stderr.write(
-            "clawlite: the journal of calls was damaged: %d lines are lost "
-            "(calls.journal.damaged)\n" % damaged
+            "clawlite: the journal of calls was damaged: %d lines are lost (%s)\n" % (damaged, name)
         )
-        with open(folder + "/calls.journal.damaged", "wb") as file:
+        with open(folder + "/" + name, "wb") as file:
             for data in _lines(folder):
                 file.write(data + b"\n")
     number = 0

@@ -4,6 +4,7 @@ Loaded for images that declare limits, or whose providers are remote.
 """
 
 import os
+import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.policy.ledger import CALLS, Ledger, add
@@ -50,13 +51,31 @@ class Meters:
         return True
 
     def _read(self) -> dict:
-        """Return the meters of the last run; a damaged file is set aside, so that it is seen."""
+        """Return the meters of the last run.  A damaged file is set aside and told: it must not
+        reset a limit unseen.  The first such file and the last are kept.
+        """
         try:
             with open(self._path, "rb") as file:
                 stored = loads(file.read(_MAX))
-            return stored if isinstance(stored, dict) else {}
+            if not isinstance(stored, dict):
+                raise ClawError("no object")
         except OSError:
             return {}
         except ClawError:
-            os.rename(self._path, self._path + ".damaged")
+            folder, _, name = self._path.rpartition("/")
+            name += ".damaged"
+            if name in os.listdir(folder):
+                name += ".2"
+            os.rename(self._path, folder + "/" + name)
+            sys.stderr.write(
+                "clawlite: the meters of this agent were damaged and start anew (%s)\n" % name
+            )
             return {}
+        return {
+            key: entry
+            for key, entry in stored.items()
+            if isinstance(entry, list)
+            and len(entry) % 2 == 0
+            and (len(entry) == 2 or key == CALLS)
+            and all(type(n) is int and n >= 0 for n in entry)
+        }
