@@ -212,13 +212,9 @@ def test_letters_that_look_like_others():
 @settings(max_examples=300, deadline=None)
 def test_any_text_does(text):
     assert PATTERNS.found(text) in (True, False)
-    assert (
-        PATTERNS.found(text + "\n" + ORDER + "\n")
-        or text.endswith("-")
-        or "not" in fold(text).lower()
-        or "<!--" in text
-        or "no" in fold(text).lower()
-    )
+    # apart from the order: a text may end in "not", however it is spelled
+    rest = "\nIt rains today.\n" + ORDER + "\n"
+    assert PATTERNS.found(text + rest) or "<!--" in text
 
 
 @pytest.mark.parametrize(
