@@ -132,6 +132,9 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
     try:
         job = marshal.loads(_whole(job_fd))
         _standard(job.get("stdin", b""), output)
+        if plan["kind"] == "server":
+            os.dup2(line, 0)
+            os.dup2(line, 1)
         limits.share(None if "cpu_shares" in plan["kept"] else plan["cpu_shares"])
         env = dict(plan["env"], **job["env"])
         _enter(plan, env)
@@ -140,7 +143,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         # in L who holds a secret hides, if its supervisor has nothing to look at
         if not job["env"] or limits.is_watched(plan) or limits.is_weighed(plan):
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
-        if plan["kind"] == "command":
+        if plan["kind"] in ("command", "server"):
             _execute(job["argv"], env)
         os.environ.clear()
         os.environ.update(env)

@@ -12,6 +12,8 @@ results.
    descriptors from /proc.
 5. ``MAX_CALLS`` run at once, ``MAX_QUEUE`` wait in the order in which they came, and further calls
    are refused.
+6. A server (``jobs.Server``) lives beside them: the agent has the other end of its stdin and
+   stdout.
 """
 
 import _socket
@@ -143,7 +145,7 @@ class Engine:
         number  int, by which the outcome comes back;  due_ms  monotonic time of its end, or None:
                 the time that it waits does not count
         """
-        if not self._queue and len(self._calls) < MAX_CALLS:
+        if not self._queue and not self._is_full():
             return self._start(number, profile, job, due_ms, now_ms)
         if len(self._queue) >= MAX_QUEUE:
             return False, _not_run(
@@ -154,6 +156,27 @@ class Engine:
             (number, profile, job, None if due_ms is None else max(due_ms - now_ms, 0))
         )
         return None
+
+    def open(self, number: int, profile, job, now_ms: int):
+        """Start the server *job*; return the socket, a stream, that is its stdin and stdout.  Its
+        outcome comes from ``poll``, and ``cancel`` ends it.
+
+        number  int below 0: no call has it
+        Raises ``ClawError``.  A program that cannot be started says so on the stream: ``X``, and
+        the error as JSON.
+        """
+        try:
+            call = self._begin(number, profile, job, None, job.pack(), now_ms)
+        except OSError as e:
+            self._lose()
+            raise ClawError(
+                "the sandbox cannot be started: %s" % e.strerror, "see: clawlite doctor"
+            ) from None
+        talk, call.talk = call.talk, None
+        return talk
+
+    def _is_full(self) -> bool:
+        return sum(number >= 0 for number in self._calls) >= MAX_CALLS
 
     def _start(self, number: int, profile, job, due_ms, now_ms: int):
         try:
@@ -197,7 +220,8 @@ class Engine:
     def _send(
         self, number: int, profile, job, plan: int, timeout_ms, packed: bytes, now_ms: int
     ) -> _Call:
-        talk, their_talk = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        kind = _socket.SOCK_STREAM if job.KIND == "server" else _socket.SOCK_SEQPACKET
+        talk, their_talk = _socket.socketpair(_socket.AF_UNIX, kind)
         line, their_line = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         # its supervisor reads it when it begins: nothing has happened until then
         line.send(b"J")
@@ -226,7 +250,7 @@ class Engine:
             None if timeout_ms is None else now_ms + timeout_ms + LATE_MS,
         )
         # of a program that did not start, talk is read at the end
-        for end in (line,) if job.KIND == "command" else (line, talk):
+        for end in (line,) if job.KIND in ("command", "server") else (line, talk):
             self._lines[end.fileno()] = call, end is line
             self._epoll.register(end, select.EPOLLIN)
         return call
@@ -276,7 +300,7 @@ class Engine:
                         ToolTimeout("the call did not end in time and was ended with its sandbox"),
                     ),
                 )
-        while self._queue and len(self._calls) < MAX_CALLS:
+        while self._queue and not self._is_full():
             number, profile, job, left_ms = self._queue.pop(0)
             outcome = self._start(
                 number, profile, job, None if left_ms is None else now_ms + left_ms, now_ms
@@ -295,7 +319,7 @@ class Engine:
         """Return the monotonic time at which ``poll`` has something to do although nothing is
         readable, or None.
         """
-        if self._queue and len(self._calls) < MAX_CALLS:
+        if self._queue and not self._is_full():
             return 0  # one was cancelled: there is room for who waits
         late = [call.late_ms for call in self._calls.values() if call.late_ms is not None]
         return min(late) if late else None
@@ -422,7 +446,7 @@ class Engine:
             return False, ToolTimeout(
                 "the call did not end in time and was ended with all that it started"
             )
-        if call.job.KIND == "command":
+        if call.job.KIND in ("command", "server"):
             return call.outcome if call.outcome else (True, self._command(call, end))
         if call.outcome is None or ended:
             said = (

@@ -1,4 +1,5 @@
-"""What can run in a sandbox: a command, a function of tools.py, or a function of clawlite itself.
+"""What can run in a sandbox: a command, a server, a function of tools.py, or a function of clawlite
+itself.
 
 ``most`` of each: the bytes that the files of the workspace may have together, or None; a
 ``Builtin`` checks that itself.
@@ -50,6 +51,16 @@ class Command:
                 "files": self.files,
             }
         )
+
+
+class Server(Command):
+    """A program that talks on stdin and stdout for as long as the agent lives (``Engine.open``).
+
+    Its outcome is a command's; ``output`` is what it wrote to stderr.  The sandbox's time for one
+    call does not limit it; its other limits hold for its whole life.
+    """
+
+    KIND = "server"
 
 
 class Function:

@@ -208,7 +208,7 @@ def _seen(folder: str, mounts: list) -> str:
 
 def _python(job, whole: int, real) -> list:
     """Return the mounts that a function needs: the interpreter that runs it, and clawlite."""
-    if job.KIND == "command" or whole:
+    if job.KIND in ("command", "server") or whole:
         return []
     return [(path, path, False) for path in python_folders(real)]
 

@@ -145,7 +145,7 @@ def _run(
             ) from None
         if asks is not None:
             asks.allow(plan)
-        output = os.pipe() if plan["kind"] == "command" else (-1, -1)
+        output = os.pipe() if plan["kind"] in ("command", "server") else (-1, -1)
         memory = os.memfd_create("plan")
         os.write(memory, marshal.dumps(plan))
         handed = [memory, job_fd, talk] + [fd for fd in output[1:] if fd >= 0]
