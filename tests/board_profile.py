@@ -54,6 +54,7 @@ def instrument(tree: Path) -> dict[int, tuple]:
     for path in (ROOT / "clawlite").glob("core/*/*.py"):  # what boards have in no linked module
         target = tree / path.relative_to(ROOT)
         if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
     for package in ("clawlite", "clawlite/scan"):
         (tree / package / "__init__.py").touch()

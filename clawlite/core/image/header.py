@@ -36,7 +36,7 @@ TOOL = (
     object,
     _MANY,
     _MANY,
-    (4, str),
+    (5, str),
     [str],
     [(str, _ENTRY)],
     [None, (_ENTRY,)],

@@ -44,7 +44,7 @@ from clawlite.core.base.text import decode_utf8
     SANDBOX,
     GUARD,
 ) = range(1, 14)
-MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS, NETWORK = range(14, 22)
+MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS, NETWORK, MCP = range(14, 23)
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2  # the levels of an agent's autonomy
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = (
     1,
@@ -56,8 +56,9 @@ READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_E
     64,
     128,
 )
-# what answers a tool: the registry, tools.py, a skill's instruction, a turn of a skill's own
-BUILTIN, MAKER, SKILL, COMPOSITE = range(4)
+# what answers a tool: the registry, tools.py, a skill's instruction, a turn of a skill's own, an
+# MCP server
+BUILTIN, MAKER, SKILL, COMPOSITE, SERVED = range(5)
 
 
 class Tool:
@@ -70,7 +71,8 @@ class Tool:
     output       check program, or None
     timeout_ms   int >= 1, or 0 for none
     max_output   int, bytes of result text that are kept
-    handler      (BUILTIN | MAKER, name) or (SKILL | COMPOSITE, name of the skill)
+    handler      (BUILTIN | MAKER, name), (SKILL | COMPOSITE, name of the skill), or
+                 (SERVED, "SERVER/TOOL")
     paths        list of names of arguments that hold a path
     policies     list of [policy name, entry]: what each policy says alone
     bound        entry of ``policy_ref``, or None

@@ -47,6 +47,7 @@ Ability = Literal[
     "https",
     "lan",
     "log",
+    "mcp",
     "memory",
     "messages",
     "mqtt",

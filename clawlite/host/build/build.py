@@ -30,8 +30,7 @@ def build_facts(name: str, at_use: bool) -> tuple:
 
     facts  ``Manifest.facts``: all that the image depends on
     """
-    manifest.pin(name)
-    loaded = manifest.load(name)
+    loaded, _ = manifest.load_pinned(name)
     path = os.path.join(loaded.folder, IMAGE)
     save(path, compiler.build(loaded, device_key(), at_use).data)
     return path, loaded.facts
@@ -116,14 +115,14 @@ def build(
     output    where the image goes; None: ``claw.cbor`` beside the manifest
     key_file  file with the device key to sign with, or None
     board     refuse what this board (``boards.names``) cannot honour, or None
-    refresh   fetch again what other registries gave, and refuse what has changed
+    refresh   fetch again what other registries gave, ask MCP servers again for their tools, and
+              refuse what has changed
     allowed   folders outside of the manifest's that its files may lie in
-    Keys: file, bytes, changed, requires, sections, heap_bytes and held_bytes (heap that turns work
-    with, and what is held between them: host/fit/heap.py), flash_bytes, word_bits (of these),
-    board, fits and fits_not (names of boards), why_not ({each of fits_not: its first reason}),
-    dead, shadowed, warnings."""
-    manifest.pin(name, refresh, allowed)
-    loaded = manifest.load(name, allowed)
+    Keys: file, bytes, changed, pinned (URIs of what was asked now and stands in clawlite.lock),
+    requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held
+    between them: host/fit/heap.py), flash_bytes, word_bits (of these), board, fits and fits_not
+    (names of boards), why_not ({each of fits_not: its first reason}), dead, shadowed, warnings."""
+    loaded, pinned = manifest.load_pinned(name, refresh, allowed)
     key = read_key(key_file) if key_file else None
     profile = boards.profile(board, loaded.folder) if board else None
     if profile:
@@ -141,6 +140,7 @@ def build(
         "file": path,
         "bytes": len(built.data),
         "changed": changed,
+        "pinned": pinned,
         "requires": compiler.requires(loaded),
         "sections": [{"name": part, "bytes": size} for part, size in built.sections],
         "heap_bytes": need.heap(there),

@@ -69,6 +69,8 @@ def built(found: dict, as_json: bool) -> None:
         f"{found['file']}: {found['bytes']} bytes, needs: "
         f"{', '.join(found['requires']) or 'nothing special'}"
     )
+    for uri in found["pinned"]:
+        say(f"  pinned in clawlite.lock: {uri}")
     for part in found["sections"]:
         say(f"  {part['name']:14}{part['bytes']:7} bytes")
     print(

@@ -19,6 +19,7 @@ from clawlite.host.channels import channels
 from clawlite.host.documents import registry
 from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES, encode, table, write
 from clawlite.host.manifest import conformance, lint_errors, unsupported
+from clawlite.host.mcp import image_section
 from clawlite.host.memory import memories
 from clawlite.host.policy import folding, scan_config
 from clawlite.host.providers import provider_order, trust
@@ -124,6 +125,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.CHANNELS: channels.section(manifest),
         layout.WORLDS: world_models.section(manifest),
         layout.NETWORK: trust.section(manifest),
+        layout.MCP: image_section.section(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -172,8 +174,10 @@ def requires(manifest) -> list[str]:
     needed.update(
         registry.ability(tool.name)
         for tool in manifest.tools
-        if tool.function is None and not tool.spec.composite
+        if tool.function is None and not tool.spec.composite and tool.served is None
     )
+    if any(tool.served for tool in manifest.tools):
+        needed.add("mcp")
     if telemetries.section(manifest):
         needed.add("telemetry")
     if manifest.tools and sandboxes.level(manifest):
@@ -258,7 +262,13 @@ def _timeout_ms(manifest, tool) -> int:
         )
     return (
         min(own or most, most)
-        if most and (tool.function or tool.spec.composite or registry.ability(tool.name) != "pins")
+        if most
+        and (
+            tool.function
+            or tool.served
+            or tool.spec.composite
+            or registry.ability(tool.name) != "pins"
+        )
         else own
     )
 
@@ -304,6 +314,12 @@ def _flags(tool, handler) -> int:
         ("openWorldHint", layout.OPEN_WORLD),
     ):
         flags |= flag if hints.get(name) is True else 0
+    if tool.served is not None:
+        # a stranger's hint may make it stricter, never looser
+        theirs = tool.served.definition.get("annotations")
+        if isinstance(theirs, dict) and theirs.get("destructiveHint") is True and not read_only:
+            flags |= layout.DESTRUCTIVE
+        return flags
     if handler is not None:
         return flags
     if tool.function is None:
@@ -324,6 +340,8 @@ def _flags(tool, handler) -> int:
 
 
 def _handler(tool) -> list:
+    if tool.served is not None:
+        return [layout.SERVED, f"{tool.served.server.name}/{tool.served.tool}"]
     return (
         [layout.BUILTIN, tool.name]
         if tool.function is None

@@ -29,6 +29,7 @@ class Primitive:
               alone)
     place     where the fields of the spec stand
     function  for a tool: the ``signature.Function`` that handles it, or None
+    served    for a tool: the ``host.mcp.pinned.Served`` of the MCP server that answers it, or None
     told      where a maker is told of it: in a file of theirs, or where the manifest names a
               document of this package
     """
@@ -44,6 +45,7 @@ class Primitive:
     place: Place | LinePlace
     function: object = None
     entry: Place = None  # where the manifest names a document of this package
+    served: object = None
 
     @property
     def told(self) -> Place | LinePlace:

@@ -92,14 +92,21 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
         old = lock.read(sources)
     except Refused as e:
         raise ClawError(*e.args) from None
-    entries, fetched = [], []
+    # what MCP servers listed (host/mcp/pinned.py) stays
+    entries = [entry for uri, entry in old.items() if not uri.startswith("claw://")]
+    fetched = []
     for uri in wanted:
         text, url = claw_uri.canonical(uri), address(known[uri.namespace], uri)
         entry = old.get(text)
         if entry is None or entry.url != url or refresh:
             new = _fetched(uri, text, url)
             if entry is not None and entry.sha256 != new.sha256:
-                raise _changed(entry, new)
+                raise changed(
+                    entry,
+                    new,
+                    "a version never changes: ask its publisher; to take it all the same, "
+                    f"remove its entry from {lock.FILE}",
+                )
             entry = new
             fetched.append(text)
         entries.append(entry)
@@ -157,7 +164,8 @@ def _fetched(uri, text: str, url: str) -> lock.Entry:
     return lock.Entry(text, url, lock.digest(content), content)
 
 
-def _changed(old: lock.Entry, new: lock.Entry) -> ClawError:
+def changed(old: lock.Entry, new: lock.Entry, hint: str) -> ClawError:
+    """Return the error that shows how *new* differs from the pinned *old*."""
     from difflib import unified_diff
 
     lines = list(
@@ -176,8 +184,7 @@ def _changed(old: lock.Entry, new: lock.Entry) -> ClawError:
                 *(["..."] if len(lines) > _SHOWN else []),
             ]
         ),
-        f"a version never changes: ask its publisher; to take it all the same, "
-        f"remove its entry from {lock.FILE}",
+        hint,
     )
 
 

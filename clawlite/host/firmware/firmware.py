@@ -208,7 +208,17 @@ KEEP_SENTENCES = ("main", "errors")  # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)  # handlers in tools.py get one as ``board``
 # No tool of a board connects, and none has a sandbox; ``limits`` here is core/limits.py, and not
 # the unit of that name.
-NOT_ON_BOARDS = ("__init__", "defaults", "dialect", "encoder", "netaddress", "netrules", "profile")
+NOT_ON_BOARDS = (
+    "__init__",
+    "defaults",
+    "dialect",
+    "encoder",
+    "mcp_client",
+    "mcp_pin",
+    "netaddress",
+    "netrules",
+    "profile",
+)
 
 
 def rooms() -> list[pathlib.Path]:

@@ -39,6 +39,7 @@ SECTION_NAMES = {
     layout.CONTEXT: "context",
     layout.WORLDS: "world models",
     layout.NETWORK: "network",
+    layout.MCP: "MCP servers",
 }
 
 

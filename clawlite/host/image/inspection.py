@@ -12,7 +12,7 @@ from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES
 
 DEFAULT_SIZE_MB = 64  # of an audit, as linux/audit/audit.py has it
 # by what answers a tool
-HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ")
+HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ", "MCP server: ")
 
 
 def is_image(path: str) -> bool:

@@ -16,6 +16,7 @@ from clawlite.host.documents.primitives import DeclaredNames, Primitive
 from clawlite.host.documents.references import References
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import cross_references, settings
+from clawlite.host.mcp import pinned
 from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
@@ -140,6 +141,20 @@ def pin(path, refresh: bool = False, allowed=()) -> list[str]:
     return registries.pin(Sources(os.path.dirname(file), allowed), os.path.basename(file), refresh)
 
 
+def load_pinned(path, refresh: bool = False, allowed=()) -> tuple[Manifest, list[str]]:
+    """Return (the Manifest at *path*, the URIs of what was pinned now), after all that it needs of
+    others has been pinned: documents of other registries are fetched, MCP servers are started and
+    asked for their tools.
+
+    refresh  fetch and ask again, and refuse what has changed
+    Raises ManifestErrors, ``ClawError``.
+    """
+    documents = pin(path, refresh, allowed)
+    loaded = load(path, allowed)
+    servers = pinned.pin(loaded, allowed, refresh)
+    return load(path, allowed) if servers else loaded, documents + servers
+
+
 def load(path, allowed=()) -> Manifest:
     """Return the Manifest at *path*: claw.yaml, a JSON file, or a folder with one of NAMES in it.
 
@@ -217,6 +232,8 @@ class _Loader:
         extra = settings.load(self.sources, self.problems)
         if len(self.problems.found) == before:
             self._pins(extra)
+            tools = [one for one in found if one.kind == "Tool"]
+            pinned.bind(tools, extra, self.sources, self.problems)
         self.problems.raise_all()
         return self._manifest(metadata, heartbeat, found, extra, functions, uris)
 

@@ -36,7 +36,7 @@ from clawlite.host.tools.search_settings import Search
 
 FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024  # bytes of a reflex or replay file
-NOT_BUILT = ("mcp", "logs")
+NOT_BUILT = ("logs",)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(
@@ -164,6 +164,21 @@ Registry = Annotated[
 ]
 
 
+class MCPServer(Strict):
+    """What starts an MCP server beside the path in its URI: arguments, and the names of variables
+    of the agent that it gets.
+    """
+
+    args: list[str] | None = None
+    environment: list[Text] | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        for index, text in enumerate(value.get("environment") or ()):
+            if isinstance(text, str) and text and not _VARIABLE.fullmatch(text):
+                report(("environment", index), "", "the name of a variable", quoted(text))
+
+
 class File(Strict):
     reflex: Text | None = None
     replay: Text | None = None
@@ -189,6 +204,7 @@ class File(Strict):
     webhook: Webhook | None = None
     telegram: Telegram | None = None
     mqtt: Mqtt | None = None
+    mcp: dict[str, MCPServer] | None = None
     # namespace: base URL (host/documents/registries.py reads them before all else)
     registries: dict[str, Registry] | None = None
 
@@ -229,6 +245,7 @@ class Settings:
     audit                     AuditSettings
     tenant_id                 what {tenant_id} stands for, or None
     time_zone, cron           of schedules: an IANA name or None, Cron
+    mcp                       {name of an MCP server: MCPServer}
     webhook, telegram, mqtt   of channels of these types, the last of type queue
     place                     where problems of later stages are reported: ``where("pins", 0,
                               "kind")`` gives (file, line)
@@ -257,6 +274,7 @@ class Settings:
     credentials: list = dataclasses.field(default_factory=list)
     memory: Struct = dataclasses.field(default_factory=Memory)
     audit: Struct = dataclasses.field(default_factory=AuditSettings)
+    mcp: dict = dataclasses.field(default_factory=dict)
     tenant_id: str = None
     time_zone: str = None
     cron: Struct = dataclasses.field(default_factory=Cron)
@@ -336,6 +354,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.credentials = file.credentials or []
         settings.memory = file.memory or Memory()
         settings.audit = file.audit or AuditSettings()
+        settings.mcp = file.mcp or {}
         settings.tenant_id = file.tenant_id
         settings.time_zone = file.time_zone
         for key, made in (

@@ -11,6 +11,7 @@ from clawlite.host.base.kinds import UNBUILT
 from clawlite.host.boards import boards
 from clawlite.host.channels import channels
 from clawlite.host.documents import registry
+from clawlite.host.mcp import image_section
 from clawlite.host.memory import memories
 from clawlite.host.providers import remotes
 from clawlite.host.providers.provider_order import BUILTIN_ENDPOINTS
@@ -44,6 +45,7 @@ def refuse(manifest, at_use: bool = False) -> None:
     if manifest.sandbox:
         _sandbox(manifest, manifest.sandbox)
     memories.refuse(manifest)
+    image_section.refuse(manifest)
     world_models.refuse(manifest)
     for primitive in manifest.primitives():
         if primitive.kind in UNBUILT and not (at_use and primitive.kind in SAID_AT_USE):
@@ -103,13 +105,12 @@ def _provider(manifest, provider) -> None:
 
 def _tool(manifest, tool) -> None:
     spec = tool.spec
-    if spec.mcp_source is not None:
+    if spec.mcp_source is not None and not spec.mcp_source.uri.startswith("stdio://"):
         manifest.problem(
             tool,
-            ("mcp_source",),
-            f"MCP servers are {LATER}",
-            hint="remove it, and write the tool in tools.py",
-            key=True,
+            ("mcp_source", "uri"),
+            f"MCP servers over HTTP are {LATER}",
+            hint="run the server here: stdio:///PATH of its program",
         )
     if spec.timeout_ms and not can_end(manifest, tool):
         manifest.problem(

@@ -42,6 +42,7 @@ ABILITIES = (
     "https",
     "lan",
     "log",
+    "mcp",
     "memory",
     "messages",
     "mqtt",
@@ -140,7 +141,7 @@ class Shell:
             self.agent.prepare = self.reach
         image.workspace = workspace.folder(None, state_folder(image.agent.name), image)
         self.startup = Startup(self, folder, None if image.agent.isolation else functions)
-        if image.agent.isolation or not {"files", "shell", "web"}.isdisjoint(image.requires):
+        if image.agent.isolation or not {"files", "mcp", "shell", "web"}.isdisjoint(image.requires):
             self.isolate()
         if not operator:
             self.startup.start()  # a person is told at once of what fails, and mends it

@@ -3,6 +3,8 @@
     functions of tools.py     level none: here (core/turns/handlers.py); level process: a child of
                               the sandbox for each call
     files, shells, memory     builtin.py says which of both
+    tools of MCP servers      a process that lives as long as the agent (linux/mcp), on level
+                              process in the sandbox
     web                       on a connection of this process, under the sandbox's network rules
                               (fetch.py)
     pins, buses, message      here, on every level: they are this program's own code, and touch
@@ -16,7 +18,7 @@ import os
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.defaults import undeclared
 from clawlite.core.image.header import shaped
-from clawlite.core.image.image import GENERATOR, HAS_BOARD, MAKER
+from clawlite.core.image.image import GENERATOR, HAS_BOARD, MAKER, MCP, SERVED
 from clawlite.core.image.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.core.policy.policy import paths_of
 from clawlite.linux.files.workspace import hidden, make, store_behind
@@ -27,6 +29,8 @@ PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
 WEB = ("web-fetch", "web-search")
 # core/image/header.py
+_SERVERS = [(str, [str], [str], bool, [(str, bytes)])]
+_PLAIN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}  # of a server outside
 _LOCAL = (
     [str],
     [str],
@@ -99,6 +103,7 @@ class Dispatcher:
         self._credentials = Credentials(credentials, image)
         self._engine = None
         self._fetcher = None
+        self._servers = None
         # task -> name of the tool in the sandbox, None for a function of tools.py
         self._jobs = {}
         if profile.level != NONE:
@@ -125,6 +130,8 @@ class Dispatcher:
             or bool(self._jobs)
             or self._fetcher is not None
             and self._fetcher.is_busy
+            or self._servers is not None
+            and self._servers.is_busy
         )
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
@@ -134,6 +141,11 @@ class Dispatcher:
             if kind == MAKER:
                 if self._profile.level != NONE:
                     return self._function(task, tool, arguments, due_ms, now_ms)
+            elif kind == SERVED:
+                if self._profile.timeout_ms is not None:
+                    most_ms = now_ms + self._profile.timeout_ms
+                    due_ms = most_ms if due_ms is None else min(due_ms, most_ms)
+                return self._mcp().start(task, name, arguments, due_ms, now_ms)
             elif name in WEB:
                 return self._web().start(
                     task, self._profile, name, arguments, due_ms, self._credentials.injections()
@@ -215,12 +227,16 @@ class Dispatcher:
         (core/turns/handlers.py).
         """
         ended = self._handlers.poll(now_ms) if self._handlers.is_busy else []
-        if self._jobs:
+        if self._engine is not None and (self._jobs or self._servers is not None):
             for task, outcome in self._engine.poll(now_ms):
                 if task in self._jobs:
                     ended.append(
                         (task, outcome if outcome[0] is None else self._ended(task, outcome))
                     )
+                elif task < 0:
+                    self._servers.ended(task, outcome)
+        if self._servers is not None:
+            ended += self._servers.poll(now_ms)
         if self._fetcher is not None:
             ended += self._fetcher.poll()
         return ended
@@ -232,12 +248,18 @@ class Dispatcher:
             self._builtins.ended(task)
         elif self._fetcher is not None:
             self._fetcher.cancel(task)
+        if self._servers is not None:
+            self._servers.cancel(task)
         self._handlers.cancel(task)
 
     def close(self):
         """End all work."""
         for task in list(self._jobs):
             self.cancel(task)
+        if self._servers is not None:
+            self.descriptors.remove(self._servers.fileno())
+            self._servers.close()
+            self._servers = None
         if self._engine is not None:
             self.descriptors.clear()
             self._engine.close()
@@ -252,7 +274,7 @@ class Dispatcher:
         the loop, or None.
         """
         parts = [self._handlers] + [
-            part for part in (self._engine, self._fetcher) if part is not None
+            part for part in (self._engine, self._fetcher, self._servers) if part is not None
         ]
         return min(
             [at for at in [part.deadline() for part in parts] if at is not None], default=None
@@ -284,6 +306,26 @@ class Dispatcher:
             )
             self.descriptors.append(self._engine.fileno())
         return self._engine
+
+    def _mcp(self):
+        if self._servers is None:
+            from clawlite.linux.mcp.servers import Servers
+
+            rows = shaped(self._image.section(MCP), _SERVERS, "MCP servers")
+            self._servers = Servers(rows, self._begin_server)
+            self.descriptors.append(self._servers.fileno())
+        return self._servers
+
+    def _begin_server(self, number: int, argv: list, variables: list, now_ms: int):
+        """Return the process of an MCP server (linux/mcp/server_process.py)."""
+        from clawlite.linux.mcp.server_process import PlainServer, SandboxedServer
+
+        env = {name: os.environ[name] for name in variables if name in os.environ}
+        if self._profile.level != NONE:
+            return SandboxedServer(self._sandbox(), self._profile, number, argv, env, now_ms)
+        folder = self._image.workspace
+        os.makedirs(folder, 0o700, exist_ok=True)
+        return PlainServer(argv, dict(_PLAIN, HOME=folder, **env), folder)
 
     def _web(self):
         if self._fetcher is None:

@@ -127,6 +127,7 @@ def test_build_shows_sizes_and_the_heap(project, tmp_path):
         "file",
         "bytes",
         "changed",
+        "pinned",
         "requires",
         "sections",
         "heap_bytes",

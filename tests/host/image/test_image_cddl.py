@@ -6,6 +6,7 @@ import pathlib
 import struct
 
 import cbor2
+import mcp_agents
 import pytest
 from cddl_verifier import validate
 
@@ -59,6 +60,13 @@ def test_every_part_of_an_image_fits_its_rule(path):
     assert rows(part(layout.RULES)) or not image.names
     for row in rows(part(layout.RULES)):
         check("rule", row)
+
+
+def test_mcp_servers_fit_their_rule(tmp_path):
+    _, image = opened(pathlib.Path(mcp_agents.build(tmp_path)))
+    check("mcp", image.part(layout.MCP, 0, image.size_of(layout.MCP)))
+    for _, offset, size, _ in map(image.row, image.names):
+        check("tool", image.part(layout.RECORDS, offset, size))
 
 
 @pytest.mark.parametrize(

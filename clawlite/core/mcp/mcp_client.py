@@ -1,0 +1,283 @@
+"""A client of the Model Context Protocol on one stream of lines, without I/O: bytes go in and come
+out.
+
+1. Two eras of the protocol are in use.  In the stateless one (2026-07-28) each request carries its
+   version; in the handshake one (up to 2025-11-25) the client says ``initialize`` first.  The newer
+   is tried first; a server that answers ``server/discover`` with an error, or not within
+   ``PROBE_MS``, is asked in the older way.
+2. What a server sends is not trusted.  The length of a line, the number of tools and the number of
+   messages that answer nothing are bounded, and an answer to a request that was never sent ends the
+   conversation.
+3. A server that asks for something gets an error: this client offers no sampling, no elicitation
+   and no roots.
+"""
+
+from clawlite.core.base.errors import ClawError, InvalidParams
+from clawlite.core.base.jsonvalue import show
+
+STATELESS = "2026-07-28"
+HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+MAX_LINE = 4194304  # bytes of one message
+MAX_TOOLS = 1000
+MAX_PAGES = 100
+MAX_UNASKED = 10000  # messages in a row that answer nothing
+MAX_SAID = 2000  # characters of a server's error that are shown
+PROBE_MS = 3000
+DISCOVER, INITIALIZE, LIST, READY = range(4)  # states
+
+
+class Broken(ClawError):
+    """The server does not speak the protocol: the conversation cannot go on."""
+
+
+class MCPClient:
+    """One conversation.
+
+    codecs        (function(bytes) -> value, raising ``ClawError``; function(value) -> str)
+    version       str, of this program
+    is_handshake  bool, the server is known to speak the older era alone
+    Public:
+    out       bytearray that waits to be sent; the caller takes what it has sent from its start
+    state     DISCOVER .. READY
+    tools     {name: definition} of the server, once READY
+    is_stale  bool, the server says that its tools have changed; ``ask_for_tools`` asks again
+    is_stateless  bool, the newer era is spoken, or tried
+    """
+
+    def __init__(self, codecs: tuple, version: str, now_ms: int, is_handshake: bool = False):
+        self.out = bytearray()
+        self.tools = {}
+        self.is_stale = False
+        self._loads, self._dumps = codecs
+        self._info = {"name": "clawlite", "version": version}
+        self.is_stateless = True
+        self._line = bytearray()
+        self._waiting = {}  # id of a request -> what the caller calls it
+        self._next = 0
+        self._unasked = self._pages = 0
+        self._found = {}
+        self._probe_until = now_ms + PROBE_MS
+        self.state = DISCOVER
+        if is_handshake:
+            self._initialize()
+        else:
+            self._request("server/discover", {})
+
+    @property
+    def probe_until(self):
+        """The monotonic ms until which the newer era is tried, or None when it is known."""
+        return self._probe_until if self.state == DISCOVER else None
+
+    def tick(self, now_ms: int):
+        """Turn to the older era when the server did not answer in the newer one in time."""
+        if self.state == DISCOVER and now_ms >= self._probe_until:
+            self._initialize()
+
+    def call(self, key, tool: str, arguments: dict):
+        """Send a call of *tool*; its answer comes from ``feed`` as (key, outcome)."""
+        self._request("tools/call", {"name": tool, "arguments": arguments}, key)
+
+    def cancel(self, key):
+        """Tell the server that nobody waits for the call *key* any more."""
+        for number, one in list(self._waiting.items()):
+            if one == key:
+                del self._waiting[number]
+                self._notify("notifications/cancelled", {"requestId": number})
+
+    def ask_for_tools(self):
+        """Ask for the tools again; the state is LIST until they are known."""
+        self.state, self._found, self._pages, self.is_stale = LIST, {}, 0, False
+        self._request("tools/list", {})
+
+    def feed(self, data: bytes) -> list:
+        """Take *data* from the server; return [(key, outcome), ...] of the calls that it answers.
+
+        outcome  (True, text or JSON value) or (False, ``ClawError``)
+        Raises ``Broken``.
+        """
+        done = []
+        start = 0
+        while True:
+            end = data.find(b"\n", start)
+            self._line += data[start:] if end < 0 else data[start:end]
+            if len(self._line) > MAX_LINE:
+                raise Broken("it sent a message of more than %d bytes" % MAX_LINE)
+            if end < 0:
+                return done
+            line, self._line, start = bytes(self._line).strip(), bytearray(), end + 1
+            if line:
+                self._message(line, done)
+
+    # -- one message
+
+    def _message(self, line: bytes, done: list):
+        try:
+            message = self._loads(line)
+        except ClawError:
+            raise Broken("it sent what is not JSON: %s" % _start(line)) from None
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+            raise Broken("it sent what is not JSON-RPC: %s" % _start(line))
+        if "method" in message:
+            self._asked(message)
+            return
+        number = message.get("id")
+        # it could not read a request, or its id: of those that wait the oldest is meant
+        if number is None and "error" in message and self._waiting:
+            number = min(self._waiting)
+        if type(number) is not int or not 0 <= number < self._next:
+            raise Broken("it answered a request that was never sent, id %s" % show(number))
+        if number not in self._waiting:  # of a call that was cancelled
+            self._count()
+            return
+        self._unasked = 0
+        key = self._waiting.pop(number)
+        if key is None:
+            self._prepare(message)
+        else:
+            done.append((key, _outcome(message)))
+
+    def _asked(self, message: dict):
+        self._count()
+        method = message["method"]
+        if "id" not in message:
+            if method == "notifications/tools/list_changed":
+                self.is_stale = True
+        elif method == "ping":
+            self._send({"id": message["id"], "result": {}})
+        else:
+            error = {"code": -32601, "message": "this client does not offer %s" % show(method)}
+            self._send({"id": message["id"], "error": error})
+
+    def _count(self):
+        self._unasked += 1
+        if self._unasked > MAX_UNASKED:
+            raise Broken("it sent %d messages that answer nothing" % MAX_UNASKED)
+
+    def _prepare(self, message: dict):
+        """Take the answer to a request of the client's own."""
+        result = message.get("result")
+        if self.state == DISCOVER:
+            versions = result.get("supportedVersions") if isinstance(result, dict) else None
+            if isinstance(versions, list) and STATELESS in versions:
+                self.ask_for_tools()
+            else:
+                self._initialize()
+        elif "error" in message:
+            asked = "initialize" if self.state == INITIALIZE else "tools/list"
+            raise Broken("it answers %s with an error: %s" % (asked, _said(message["error"])))
+        elif not isinstance(result, dict):
+            raise Broken("it sent an answer without a result")
+        elif self.state == INITIALIZE:
+            version = result.get("protocolVersion")
+            if version not in HANDSHAKE:
+                raise Broken(
+                    "it speaks version %s of MCP; expected %s or %s"
+                    % (show(version), STATELESS, ", ".join(HANDSHAKE))
+                )
+            self._notify("notifications/initialized", {})
+            self.ask_for_tools()
+        else:
+            self._page(result)
+
+    def _page(self, result: dict):
+        tools = result.get("tools")
+        self._pages += 1
+        if not isinstance(tools, list):
+            raise Broken("its list of tools is none")
+        for tool in tools:
+            if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+                raise Broken("its list of tools has an entry without a name")
+            if tool["name"] in self._found:
+                raise Broken("it lists the tool %s twice" % show(tool["name"]))
+            self._found[tool["name"]] = tool
+        if len(self._found) > MAX_TOOLS or self._pages > MAX_PAGES:
+            raise Broken("it lists more than %d tools, or %d pages" % (MAX_TOOLS, MAX_PAGES))
+        cursor = result.get("nextCursor")
+        if cursor is not None:
+            self._request("tools/list", {"cursor": cursor})
+        else:
+            self.tools, self.state = self._found, READY
+
+    # -- what is sent
+
+    def _initialize(self):
+        self._waiting.clear()  # nobody waits for the answer to server/discover any more
+        self.is_stateless, self.state = False, INITIALIZE
+        self._request(
+            "initialize",
+            {"protocolVersion": HANDSHAKE[0], "capabilities": {}, "clientInfo": self._info},
+        )
+
+    def _request(self, method: str, params: dict, key=None):
+        number, self._next = self._next, self._next + 1
+        self._waiting[number] = key
+        self._send({"id": number, "method": method, "params": self._with_meta(params)})
+
+    def _notify(self, method: str, params: dict):
+        self._send({"method": method, "params": self._with_meta(params)})
+
+    def _with_meta(self, params: dict) -> dict:
+        if not self.is_stateless:
+            return params
+        params = dict(params)
+        params["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": STATELESS,
+            "io.modelcontextprotocol/clientInfo": self._info,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        return params
+
+    def _send(self, message: dict):
+        message["jsonrpc"] = "2.0"
+        self.out += self._dumps(message).encode() + b"\n"
+
+
+def _start(line: bytes) -> str:
+    """Return the start of a line that is perhaps no text, as a person may see it."""
+    return show("".join(chr(byte) if 32 <= byte < 127 else "." for byte in line[:80]))
+
+
+def _said(error) -> str:
+    message = error.get("message") if isinstance(error, dict) else error
+    return message[:MAX_SAID] if isinstance(message, str) else show(message)
+
+
+def _outcome(message: dict) -> tuple:
+    """Return the outcome of a call out of its answer."""
+    if "error" in message:
+        error = message["error"]
+        cls = (
+            InvalidParams if isinstance(error, dict) and error.get("code") == -32602 else ClawError
+        )
+        return False, cls("the MCP server says: %s" % _said(error))
+    result = message.get("result")
+    if not isinstance(result, dict):
+        return False, ClawError("the MCP server sent an answer without a result")
+    if result.get("resultType", "complete") != "complete":
+        return False, ClawError(
+            "the MCP server wants more input for this call, which is not supported",
+            "give all that it needs in the arguments",
+        )
+    content = result.get("content", [])
+    text = "\n".join([_block(block) for block in content]) if isinstance(content, list) else ""
+    if result.get("isError") is True:
+        return False, ClawError("the tool failed: %s" % (text or "it does not say why"))
+    return True, result["structuredContent"] if "structuredContent" in result else text
+
+
+def _block(block) -> str:
+    """Return one piece of content as text; what is no text is named with its type and size."""
+    if not isinstance(block, dict):
+        return "[content of no known form]"
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return block["text"]
+    if kind == "resource_link":
+        return "[resource %s]" % show(block.get("uri"))
+    inner = block.get("resource") if kind == "resource" else block
+    inner = inner if isinstance(inner, dict) else {}
+    if isinstance(inner.get("text"), str):
+        return inner["text"]
+    data = inner.get("data", inner.get("blob"))
+    size = len(data) * 3 // 4 if isinstance(data, str) else 0
+    return "[%s %s, %d bytes, not shown]" % (show(kind), show(inner.get("mimeType")), size)

@@ -1,0 +1,145 @@
+"""The tools of an MCP server on stdio, asked of the server itself."""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from clawlite import __version__
+from clawlite.core.base.errors import ClawError, ParseError
+from clawlite.core.mcp.mcp_client import DISCOVER, READY, MCPClient
+
+TIMEOUT_S = 30  # from the start of a server to the end of its list
+_SAID = 2000  # characters of stderr that are shown
+
+
+def tools_of(argv: list[str], env: dict[str, str]) -> tuple[dict, bool]:
+    """Start the server *argv*, ask it for its tools and end it; return ({name: definition}, whether
+    it needs the handshake of the older era).
+
+    env  its variables, beside PATH, LANG and HOME
+    It runs in an empty folder, as this user: nothing contains it.  Raises ``ClawError``.
+    """
+    found = _listed(argv, env, is_handshake=False)
+    if found is None:  # it ended at the newer era's question: some servers do
+        found = _listed(argv, env, is_handshake=True)
+    return found
+
+
+def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
+    ours, theirs = socket.socketpair()
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as home:
+        base = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8", "HOME": home}
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=theirs,
+                stdout=theirs,
+                stderr=errors,
+                cwd=home,
+                env={**base, **env},
+                start_new_session=True,
+            )
+        except OSError as e:
+            ours.close()
+            raise ClawError(
+                f"the MCP server {argv[0]} cannot be started: {e.strerror}",
+                "install it here too: a build asks it for its tools",
+            ) from None
+        finally:
+            theirs.close()
+        client = MCPClient((_loads, json.dumps), __version__, _now_ms(), is_handshake)
+        try:
+            _talk(client, ours)
+            return client.tools, not client.is_stateless
+        except _Ended:
+            if client.state == DISCOVER and not is_handshake:
+                return None
+            process.wait()
+            raise _failed(argv, "it ended", errors) from None
+        except ClawError as e:
+            raise _failed(argv, e.message, errors) from None
+        finally:
+            ours.close()
+            _end(process)
+
+
+class _Ended(Exception):
+    """The server has closed its stdout."""
+
+
+def _talk(client: MCPClient, ours: socket.socket) -> None:
+    ours.setblocking(False)
+    until = time.monotonic() + TIMEOUT_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(ours, selectors.EVENT_READ)
+        while client.state != READY:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise ClawError(f"it did not list its tools within {TIMEOUT_S} s")
+            client.tick(_now_ms())
+            try:
+                while client.out:
+                    del client.out[: ours.send(client.out)]
+            except BlockingIOError:
+                pass
+            except OSError:
+                raise _Ended from None
+            # a second at most: the era that is tried first has a time of its own
+            if selector.select(min(left, 1, 0.05 if client.out else 1)):
+                data = _received(ours)
+                if not data:
+                    raise _Ended
+                client.feed(data)
+
+
+def _received(ours: socket.socket) -> bytes:
+    try:
+        return ours.recv(65536)
+    except OSError:
+        return b""
+
+
+def _failed(argv: list[str], why: str, errors) -> ClawError:
+    size = errors.seek(0, os.SEEK_END)
+    errors.seek(max(size - _SAID, 0))
+    said = errors.read().decode("utf-8", "replace").strip()
+    said = "".join(c if c.isprintable() or c == "\n" else " " for c in said)
+    return ClawError(
+        f"the MCP server {argv[0]}: {why}" + (f", and said:\n{said}" if said else ""),
+        "try it by hand, and see its arguments in clawlite.toml: [mcp.NAME] args",
+    )
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End the server and all that it started; its stdin is closed already."""
+    for number in (None, signal.SIGTERM):
+        try:
+            if number is not None:
+                os.killpg(process.pid, number)
+            process.wait(0.5)
+            break
+        except (subprocess.TimeoutExpired, ProcessLookupError):
+            pass
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def _loads(data: bytes):
+    try:
+        value = json.loads(data)
+        json.dumps(value, ensure_ascii=False).encode()  # half a character cannot be pinned
+        return value
+    except (ValueError, RecursionError) as e:
+        raise ParseError(str(e)) from None
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)

@@ -1,0 +1,176 @@
+"""Which MCP server a Tool's ``mcp_source`` means, and what of it stands in clawlite.lock.
+
+    mcp_source: { uri: "stdio:///usr/bin/npx#files", tool_name: read_file }
+
+    [mcp.files]                       arguments of the server ``files``
+    args = ["-y", "@modelcontextprotocol/server-filesystem", "/workspace"]
+
+1. A server's name is the fragment of its URI, without one the last part of its path: one program
+   may be several servers.
+2. A build starts a server that clawlite.lock does not know, or whose arguments have changed, and
+   pins its whole list of tools there.  All else reads the lock.
+3. What is pinned does not change by itself: with ``refresh`` the server is asked again, and a
+   difference is an error that shows it.
+"""
+
+import dataclasses
+import json
+import os
+import shlex
+from urllib.parse import unquote, urlsplit
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import one_of, quoted
+from clawlite.host.documents import lock
+from clawlite.host.documents.registries import changed
+from clawlite.host.documents.sources import Refused, Sources
+from clawlite.host.mcp import listing
+
+SCHEME = "stdio://"
+
+
+@dataclasses.dataclass
+class Server:
+    """A server: its name, the URI that is its key in the lock, what starts it, and the variables
+    of the agent that it gets.
+    """
+
+    name: str
+    uri: str
+    argv: list
+    environment: list
+
+
+@dataclasses.dataclass
+class Served:
+    """What a Tool binds: a tool of *server*, with its pinned *definition*.
+
+    shown  what of the definition the model sees: the Tool document does not say it itself
+    """
+
+    server: Server
+    tool: str
+    definition: dict
+    is_handshake: bool
+    shown: list
+
+
+def server_of(uri: str, settings) -> Server:
+    """Return the server that *uri* (``stdio:///PATH#NAME``) means."""
+    parts = urlsplit(uri)
+    path = unquote(parts.path)
+    name = unquote(parts.fragment) or path.rsplit("/", 1)[-1]
+    own = settings.mcp.get(name)
+    return Server(
+        name,
+        f"{SCHEME}{path}#{name}",
+        [path, *(own.args or [] if own else [])],
+        own.environment or [] if own else [],
+    )
+
+
+def bind(tools: list, settings, sources: Sources, problems) -> None:
+    """Set ``served`` of each Tool whose server is pinned, and give it the description and the
+    input schema that its document leaves out.  One whose server is not pinned stays as it is.
+    """
+    wanted = [tool for tool in tools if _is_stdio(tool)]
+    if not wanted:
+        return
+    try:
+        entries = lock.read(sources)
+    except Refused as e:
+        problems.add(wanted[0].place, ("mcp_source",), e.args[0], hint=e.args[1])
+        return
+    for tool in wanted:
+        server = server_of(tool.spec.mcp_source.uri, settings)
+        entry = entries.get(server.uri)
+        if entry is not None and entry.url == _command(server):
+            _bind(tool, server, json.loads(entry.text), problems)
+
+
+def _bind(tool, server: Server, found: dict, problems) -> None:
+    spec = tool.spec
+    name = spec.mcp_source.tool_name
+    definition = found["tools"].get(tool.name if name is None else name)
+    if definition is None:
+        names = sorted(found["tools"])
+        problems.add(
+            tool.place,
+            ("mcp_source",) if name is None else ("mcp_source", "tool_name"),
+            f"the MCP server {server.name} has no tool {quoted(name or tool.name)}",
+            hint=f"set tool_name to {one_of(names)}" if names else "it lists no tool at all",
+            key=name is None,
+        )
+        return
+    tool.served = Served(server, name or tool.name, definition, found["handshake"], [])
+    for field, theirs, default in (
+        ("description", "description", tool.name),
+        ("input_schema", "inputSchema", {"type": "object"}),
+    ):
+        if getattr(spec, field) is None:
+            value = definition.get(theirs)
+            setattr(spec, field, value if isinstance(value, type(default)) else default)
+            tool.served.shown.append(getattr(spec, field))
+
+
+def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
+    """Start the servers of *manifest* that the lock lacks, and pin their tools; return their URIs.
+
+    refresh  ask all of them, and compare
+    Raises ``ClawError`` for a server that does not answer, or whose tools have changed; then
+    nothing is written.
+    """
+    servers = {}
+    for tool in manifest.tools:
+        if _is_stdio(tool):
+            server = server_of(tool.spec.mcp_source.uri, manifest.settings)
+            servers[server.uri] = server
+    if not servers:
+        return []
+    sources = Sources(manifest.folder, allowed)
+    try:
+        old = lock.read(sources)
+    except Refused as e:
+        raise ClawError(*e.args) from None
+    entries = {uri: entry for uri, entry in old.items() if not uri.startswith(SCHEME)}
+    asked = []
+    for uri, server in servers.items():
+        entry = old.get(uri)
+        if refresh or entry is None or entry.url != _command(server):
+            new = _listed(server)
+            if entry is not None and entry.url == new.url and entry.sha256 != new.sha256:
+                raise changed(
+                    entry,
+                    new,
+                    "look at what has changed; to take it, remove its entry from "
+                    f"{lock.FILE} and build again",
+                )
+            asked.append(uri)
+            entry = new
+        entries[uri] = entry
+    if entries != old:
+        try:
+            lock.write(sources, list(entries.values()))
+        except OSError as e:
+            raise ClawError(
+                f"{sources.shown(lock.FILE)}: {e.strerror}", "make its folder writable"
+            ) from None
+    return asked
+
+
+def _listed(server: Server) -> lock.Entry:
+    env = {name: os.environ[name] for name in server.environment if name in os.environ}
+    tools, is_handshake = listing.tools_of(server.argv, env)
+    text = json.dumps(
+        {"handshake": is_handshake, "tools": tools}, ensure_ascii=False, indent=1, sort_keys=True
+    )
+    return lock.Entry(server.uri, _command(server), lock.digest(text), text)
+
+
+def _command(server: Server) -> str:
+    return shlex.join(server.argv)
+
+
+def _is_stdio(tool) -> bool:
+    source = tool.spec.mcp_source if tool.kind == "Tool" else None
+    return source is not None and source.uri.startswith(SCHEME)

@@ -1,0 +1,126 @@
+"""The process of an MCP server: a stream that is its stdin and stdout, and what it says on stderr.
+
+    SandboxedServer   level process: it lives in the sandbox of the agent's tools (jobs.Server)
+    PlainServer       level none: a process of the agent's user; nothing contains it
+
+Both have: stream (a socket that does not block), errors() -> the end of what it wrote to stderr,
+has_ended() -> bool, end() (the process is gone when it returns, or its sandbox ends it).
+"""
+
+import os
+import signal
+import socket
+import subprocess
+
+from clawlite.core.base.errors import ClawError
+
+MAX_ERRORS = 2000  # characters of stderr that are kept
+GRACE_S = 0.5  # between the end of its stdin, SIGTERM and SIGKILL
+
+
+class SandboxedServer:
+    """A server in the sandbox.
+
+    engine, profile  ``sandbox.engine.Engine`` and the profile of the agent's tools
+    number           int below 0, by which the engine knows it
+    """
+
+    def __init__(self, engine, profile, number: int, argv: list, env: dict, now_ms: int):
+        from clawlite.linux.sandbox.jobs import Server
+
+        self._engine, self._number = engine, number
+        self._outcome = None
+        self.stream = engine.open(number, profile, Server(argv, env=env), now_ms)
+        self.stream.setblocking(False)
+
+    def ended(self, outcome: tuple):
+        """Take what ``Engine.poll`` says of its end."""
+        self._outcome = outcome
+
+    def has_ended(self) -> bool:
+        return self._outcome is not None
+
+    def errors(self) -> str:
+        if self._outcome is None:
+            return ""
+        done, value = self._outcome
+        if not done:
+            return value.message
+        by = "ended by the sandbox's limit %s\n" % value["ended"] if value["ended"] else ""
+        return (by + value["output"] + value["note"])[-MAX_ERRORS:]
+
+    def end(self):
+        self.stream.close()
+        if self._outcome is None:
+            self._engine.cancel(self._number)
+
+
+class PlainServer:
+    """A server outside of any sandbox, in a session of its own, so that it ends with all that it
+    started.
+    """
+
+    def __init__(self, argv: list, env: dict, cwd: str):
+        self.stream, theirs = socket.socketpair()
+        self._errors, their_errors = os.pipe()
+        self._said = b""
+        try:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=theirs,
+                stdout=theirs,
+                stderr=their_errors,
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except OSError as e:
+            self.stream.close()
+            os.close(self._errors)
+            raise ClawError("%s: %s" % (argv[0], e.strerror)) from None
+        finally:
+            theirs.close()
+            os.close(their_errors)
+        self.stream.setblocking(False)
+        os.set_blocking(self._errors, False)
+
+    def fileno(self) -> int:
+        """Return the descriptor of its stderr, which must be read as it writes."""
+        return self._errors
+
+    def read_errors(self) -> bool:
+        """Keep the end of what it has written to stderr; return whether anything had come."""
+        try:
+            data = os.read(self._errors, 65536)
+        except BlockingIOError:
+            return False
+        self._said = (self._said + data)[-4 * MAX_ERRORS :]
+        return bool(data)
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def errors(self) -> str:
+        while self._errors >= 0 and self.read_errors():
+            pass
+        return self._said.decode("utf-8", "replace")[-MAX_ERRORS:]
+
+    def end(self):
+        self.stream.close()
+        for number in (0, signal.SIGTERM, signal.SIGKILL):
+            if number:
+                self._signal(number)
+            try:
+                self._process.wait(GRACE_S if number != signal.SIGKILL else None)
+                break
+            except subprocess.TimeoutExpired:
+                pass
+        self._signal(signal.SIGKILL)  # what it started and left
+        os.close(self._errors)
+        self._errors = -1
+
+    def _signal(self, number: int):
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            pass

@@ -1,0 +1,324 @@
+"""The MCP servers of one agent: started by the first call of one of their tools, ended with the
+agent.
+
+1. Nothing here waits, but ``close``: what a server says is read when the loop finds it readable.
+2. A tool that differs from what was pinned when the agent was built is refused, until it is built
+   again.
+3. A server that ends, breaks the protocol or does not answer in time is ended.  The next call
+   starts another one, not before a pause that doubles with each failure.
+4. Calls that were sent to a server that then ended are errors: what they did is not known, and
+   nothing sends them again.  Calls that it never got say so, and may be sent again.
+"""
+
+import select
+
+from clawlite import __version__
+from clawlite.core.base.errors import ClawError, ToolTimeout
+from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient
+from clawlite.core.mcp.mcp_pin import changed, pin_of
+from clawlite.linux.io.jsontext import dumps, loads
+
+CALL_MS = 60000  # of a call that nothing else limits
+START_MS = 20000  # from the start of a server to its list of tools
+WAIT_MS = 1000  # for what is told of its end, once its stream has closed
+FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000
+MAX_UNSENT = 8388608  # bytes that a server has not read
+_PIECE = 65536
+
+
+class _Call:
+    """One call under way: *tool* and *arguments* as the server has them."""
+
+    def __init__(self, tool: str, arguments: dict, due_ms: int):
+        self.tool, self.arguments, self.due_ms = tool, arguments, due_ms
+        self.is_sent = False
+
+
+class _Server:
+    """One server.
+
+    name   str;  argv  list of str;  env  names of the agent's variables that it gets
+    is_handshake  bool, it spoke the older era alone when the agent was built
+    pins   {name of a tool: bytes of ``pin_of``}
+    """
+
+    def __init__(self, number: int, name: str, argv: list, env: list, is_handshake, pins: list):
+        self.number, self.name, self.argv, self.env = number, name, argv, env
+        self.is_handshake, self.pins = is_handshake, dict(pins)
+        self.process = self.client = None
+        self.calls = {}  # task -> _Call
+        self.failures = 0  # in a row
+        self.resume_ms = 0  # not started again before
+        self.ready_ms = self.gone_ms = None  # deadlines: READY, and the end of one that has gone
+        self.why = ""
+        self.is_writing = False
+
+
+class Servers:
+    """All servers of one agent.
+
+    rows   section MCP of the image: [[name, argv, names of variables, needs the handshake, [[tool,
+           pin], ...]], ...]
+    begin  function(number, argv, names of variables, now_ms) -> process (server_process.py)
+    """
+
+    def __init__(self, rows: list, begin):
+        self._servers = {row[0]: _Server(-1 - i, *row) for i, row in enumerate(rows)}
+        self._begin = begin
+        self._epoll = select.epoll()
+        self._by_fd = {}  # descriptor -> server
+        self._tasks = {}  # task -> server
+        self._done = []
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when ``poll`` has something to do."""
+        return self._epoll.fileno()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way, or a server."""
+        return bool(self._tasks or self._by_fd)
+
+    def start(self, task: int, name: str, arguments: dict, due_ms, now_ms: int):
+        """Start a call of the tool *name*, "SERVER/TOOL"; return None, or the outcome if it has one
+        at once.
+        """
+        server, _, tool = name.partition("/")
+        server = self._servers[server]
+        if server.process is None or server.gone_ms is not None:
+            if server.gone_ms is not None or now_ms < server.resume_ms:
+                return False, _not_run(
+                    "the MCP server %s has failed %d times in a row: %s"
+                    % (server.name, max(server.failures, 1), server.why or "it has just ended"),
+                    "send it again in %d s" % -(-max(server.resume_ms - now_ms, 1000) // 1000),
+                )
+            try:
+                self._open(server, now_ms)
+            except ClawError as e:
+                self._failed(server, e.message, now_ms)
+                return False, _not_run(
+                    "the MCP server %s cannot be started: %s" % (server.name, e.message), e.hint
+                )
+        due_ms = now_ms + CALL_MS if due_ms is None else due_ms
+        server.calls[task] = _Call(tool, arguments, due_ms)
+        self._tasks[task] = server
+        self._go_on(server, now_ms)
+        return None
+
+    def poll(self, now_ms: int) -> list:
+        """Return [(task, outcome), ...] of the calls that have ended."""
+        for fd, event in self._epoll.poll(0):
+            server = self._by_fd.get(fd)
+            if server is None:
+                continue
+            if fd != server.process.stream.fileno():
+                self._errors(server, fd)
+            elif event & ~select.EPOLLOUT:
+                self._read(server, now_ms)
+            else:
+                self._write(server, now_ms)
+        for server in self._servers.values():
+            self._look(server, now_ms)
+        done, self._done = self._done, []
+        return done
+
+    def deadline(self):
+        """Return the monotonic time at which ``poll`` has something to do whatever comes, or
+        None.
+        """
+        if self._done:
+            return 0
+        times = [call.due_ms for server in self._servers.values() for call in server.calls.values()]
+        for server in self._servers.values():
+            times += [server.ready_ms, server.gone_ms]
+            times.append(server.client.probe_until if server.client else None)
+        return min([at for at in times if at is not None], default=None)
+
+    def cancel(self, task: int):
+        """End the call at once; nothing more is heard of it."""
+        server = self._tasks.pop(task, None)
+        if server is not None:
+            call = server.calls.pop(task)
+            if call.is_sent and server.client is not None:
+                server.client.cancel(task)
+                self._flush(server)
+
+    def ended(self, number: int, outcome: tuple):
+        """Take what the sandbox says of the end of server *number*."""
+        for server in self._servers.values():
+            if server.number == number and server.process is not None:
+                server.process.ended(outcome)
+
+    def close(self):
+        """End all servers, and wait until they are gone."""
+        self._tasks.clear()
+        for server in self._servers.values():
+            server.calls.clear()
+            if server.process is not None:
+                self._end(server)
+        self._epoll.close()
+
+    # -- one server
+
+    def _open(self, server: _Server, now_ms: int):
+        server.process = self._begin(server.number, server.argv, server.env, now_ms)
+        server.client = MCPClient((loads, dumps), __version__, now_ms, server.is_handshake)
+        server.ready_ms, server.why, server.is_writing = now_ms + START_MS, "", False
+        descriptors = [server.process.stream.fileno()]
+        if hasattr(server.process, "fileno"):
+            descriptors.append(server.process.fileno())
+        for fd in descriptors:
+            self._by_fd[fd] = server
+            self._epoll.register(fd, select.EPOLLIN)
+
+    def _errors(self, server: _Server, fd: int):
+        if not server.process.read_errors():  # it has closed it
+            self._epoll.unregister(fd)
+            del self._by_fd[fd]
+
+    def _read(self, server: _Server, now_ms: int):
+        try:
+            data = server.process.stream.recv(_PIECE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        try:
+            if not data:
+                self._gone(server, now_ms)
+                return
+            if data[:1] == b"X" and not server.client.tools:
+                raise _not_started(data[1:])
+            done = server.client.feed(data)
+        except ClawError as e:
+            self._fail(server, e.message, now_ms)
+            return
+        for task, outcome in done:
+            if server.calls.pop(task, None) is not None:
+                del self._tasks[task]
+                server.failures = 0
+                self._done.append((task, outcome))
+        self._go_on(server, now_ms)
+
+    def _go_on(self, server: _Server, now_ms: int):
+        """Send what can be sent."""
+        if server.client.is_stale and server.client.state == READY:
+            server.client.ask_for_tools()
+        if server.client.state == READY:
+            server.ready_ms = None
+            for task, call in list(server.calls.items()):
+                if not call.is_sent:
+                    refusal = _differs(server, call.tool)
+                    if refusal is None:
+                        call.is_sent = True
+                        server.client.call(task, call.tool, call.arguments)
+                    else:
+                        del server.calls[task], self._tasks[task]
+                        self._done.append((task, (False, refusal)))
+        self._write(server, now_ms)
+
+    def _write(self, server: _Server, now_ms: int):
+        if not self._flush(server):
+            self._fail(server, "it has not read %d bytes that it was sent" % MAX_UNSENT, now_ms)
+
+    def _flush(self, server: _Server) -> bool:
+        """Send what its stream takes; return False when too much waits."""
+        out, stream = server.client.out, server.process.stream
+        try:
+            while out:
+                del out[: stream.send(out)]
+        except BlockingIOError:
+            pass
+        except OSError:  # it has closed it, and reading tells so
+            out.clear()
+        if server.is_writing != bool(out):
+            server.is_writing = bool(out)
+            events = select.EPOLLIN | (select.EPOLLOUT if out else 0)
+            self._epoll.modify(stream.fileno(), events)
+        return len(out) <= MAX_UNSENT
+
+    def _look(self, server: _Server, now_ms: int):
+        """See to what is due."""
+        if server.process is None:
+            return
+        if server.gone_ms is not None:
+            if server.process.has_ended() or now_ms >= server.gone_ms:
+                self._fail(server, "it ended", now_ms)
+            return
+        if server.ready_ms is not None and now_ms >= server.ready_ms:
+            self._fail(server, "it did not list its tools within %d s" % (START_MS // 1000), now_ms)
+            return
+        before = server.client.state
+        server.client.tick(now_ms)
+        if server.client.state != before:
+            self._write(server, now_ms)
+        for task, call in list(server.calls.items()):
+            if now_ms >= call.due_ms:
+                self.cancel(task)
+                error = "the MCP server %s did not answer in time" % server.name
+                self._done.append((task, (False, ToolTimeout(error))))
+
+    def _gone(self, server: _Server, now_ms: int):
+        """Its stream has closed: what it said last comes by another way, soon."""
+        self._epoll.unregister(server.process.stream)
+        del self._by_fd[server.process.stream.fileno()]
+        server.gone_ms = now_ms + WAIT_MS
+
+    def _fail(self, server: _Server, why: str, now_ms: int):
+        """End *server*, and the calls that it has."""
+        said = server.process.errors().strip()
+        self._failed(server, why + (", and said: " + said if said else ""), now_ms)
+        for task, call in server.calls.items():
+            del self._tasks[task]
+            if call.is_sent:
+                error = ClawError(
+                    "the MCP server %s failed during the call: %s" % (server.name, server.why),
+                    "what the call did is not known: look before it is made again",
+                )
+            else:
+                error = _not_run(
+                    "the MCP server %s failed: %s" % (server.name, server.why), "send it again"
+                )
+            self._done.append((task, (False, error)))
+        server.calls.clear()
+        self._end(server)
+
+    def _failed(self, server: _Server, why: str, now_ms: int):
+        pause_ms = min(FIRST_PAUSE_MS << min(server.failures, 16), LONGEST_PAUSE_MS)
+        server.failures, server.why, server.resume_ms = server.failures + 1, why, now_ms + pause_ms
+
+    def _end(self, server: _Server):
+        for fd in [fd for fd, one in self._by_fd.items() if one is server]:
+            self._epoll.unregister(fd)
+            del self._by_fd[fd]
+        server.process.end()
+        server.process = server.client = server.ready_ms = server.gone_ms = None
+
+
+def _not_started(data: bytes):
+    """Return the error of a sandbox that could not start a server: what its child sends."""
+    error = loads(data)
+    return Broken("%s - %s" % (error["message"], error["hint"]))
+
+
+def _differs(server: _Server, tool: str):
+    """Return the error for a tool that is not what was pinned, or None."""
+    definition = server.client.tools.get(tool)
+    if definition is None:
+        what = "the MCP server %s has no tool %s any more" % (server.name, tool)
+    else:
+        parts = changed(server.pins[tool], pin_of(definition))
+        if not parts:
+            return None
+        what = "the MCP server %s has changed the %s of its tool %s since this agent was built" % (
+            server.name,
+            parts,
+            tool,
+        )
+    return _not_run(what, "clawlite build --refresh shows the difference")
+
+
+def _not_run(message: str, hint: str):
+    from clawlite.core.idempotency.idempotency_journal import not_run
+
+    return not_run(message, hint)

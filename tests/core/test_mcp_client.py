@@ -1,0 +1,256 @@
+"""core/mcp: both eras of the protocol, in any portions, and servers that break it."""
+
+import json
+
+from clawlite.core.base.errors import InvalidParams, ParseError
+from clawlite.core.mcp import mcp_client
+from clawlite.core.mcp.mcp_client import (
+    DISCOVER,
+    INITIALIZE,
+    LIST,
+    MAX_UNASKED,
+    PROBE_MS,
+    READY,
+    STATELESS,
+    Broken,
+    MCPClient,
+)
+from clawlite.core.mcp.mcp_pin import changed, pin_of
+
+ECHO = {"name": "echo", "description": "Give it back.", "inputSchema": {"type": "object"}}
+
+
+def loads(data):
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise ParseError("no JSON")
+
+
+def client(now_ms=0, is_handshake=False):
+    return MCPClient((loads, json.dumps), "1", now_ms, is_handshake)
+
+
+def sent(one) -> list:
+    """Return the messages that wait to be sent, as a server gets them."""
+    found = [json.loads(line) for line in bytes(one.out).split(b"\n") if line]
+    one.out = bytearray()
+    return found
+
+
+def line(number, result=None, error=None) -> bytes:
+    message = {"jsonrpc": "2.0", "id": number}
+    if error is None:
+        message["result"] = result
+    else:
+        message["error"] = error
+    return json.dumps(message).encode() + b"\n"
+
+
+def ready(tools=(ECHO,)):
+    """Return a client of the newer era that knows *tools*."""
+    one = client()
+    one.feed(line(0, {"supportedVersions": [STATELESS]}))
+    one.feed(line(1, {"tools": list(tools)}))
+    assert one.state == READY
+    sent(one)
+    return one
+
+
+def broken(one, data) -> str:
+    try:
+        one.feed(data)
+    except Broken as e:
+        return e.message
+    return ""
+
+
+def test_the_newer_era_has_its_version_in_each_request():
+    one = client()
+    (first,) = sent(one)
+    assert first["method"] == "server/discover" and one.state == DISCOVER
+    one.feed(line(0, {"supportedVersions": ["2099-01-01", STATELESS]}))
+    (second,) = sent(one)
+    assert second["method"] == "tools/list" and one.state == LIST
+    for message in (first, second):
+        meta = message["params"]["_meta"]
+        assert meta["io.modelcontextprotocol/protocolVersion"] == STATELESS
+    one.feed(line(1, {"tools": [ECHO]}))
+    assert one.state == READY and one.tools == {"echo": ECHO} and one.is_stateless
+
+
+def test_the_handshake_follows_an_error_another_version_or_silence():
+    for answer in (
+        line(0, None, {"code": -32601, "message": "?"}),
+        line(0, {"supportedVersions": ["2099-01-01"]}),
+        line(0, {}),
+        None,
+    ):
+        one = client(100)
+        sent(one)
+        assert one.probe_until == 100 + PROBE_MS
+        one.tick(100 + PROBE_MS - 1)
+        assert one.state == DISCOVER
+        if answer is None:
+            one.tick(100 + PROBE_MS)
+        else:
+            one.feed(answer)
+        (asked,) = sent(one)
+        assert asked["method"] == "initialize" and "_meta" not in asked["params"]
+        assert one.state == INITIALIZE and one.probe_until is None
+        one.feed(line(asked["id"], {"protocolVersion": "2024-11-05"}))
+        done, listing = sent(one)
+        assert done["method"] == "notifications/initialized" and "id" not in done
+        one.feed(line(listing["id"], {"tools": []}))
+        assert one.state == READY and not one.is_stateless
+
+
+def test_a_late_answer_to_the_newer_era_changes_nothing():
+    one = client()
+    one.tick(PROBE_MS)
+    assert one.feed(line(0, {"supportedVersions": [STATELESS]})) == [] and one.state == INITIALIZE
+
+
+def test_who_is_known_to_need_the_handshake_is_asked_so_at_once():
+    one = client(0, True)
+    assert [message["method"] for message in sent(one)] == ["initialize"]
+
+
+def test_pages():
+    one = client()
+    one.feed(line(0, {"supportedVersions": [STATELESS]}))
+    sent(one)
+    one.feed(line(1, {"tools": [ECHO], "nextCursor": "x"}))
+    (asked,) = sent(one)
+    assert asked["params"]["cursor"] == "x" and one.state == LIST
+    other = dict(ECHO)
+    other["name"] = "other"
+    one.feed(line(2, {"tools": [other]}))
+    assert sorted(one.tools) == ["echo", "other"]
+
+
+def test_calls_are_answered_in_any_order_and_any_portions():
+    one = ready()
+    one.call("a", "echo", {"n": 1})
+    one.call("b", "echo", {"n": 2})
+    first, second = sent(one)
+    assert first["params"]["name"] == "echo" and first["params"]["arguments"] == {"n": 1}
+    data = line(second["id"], {"content": [{"type": "text", "text": "two"}]})
+    data += line(first["id"], {"structuredContent": {"is": "one"}})
+    for size in (1, 7, len(data)):
+        again = ready()
+        again.call("a", "echo", {})
+        again.call("b", "echo", {})
+        found = []
+        for at in range(0, len(data), size):
+            found += again.feed(data[at : at + size])
+        assert found == [("b", (True, "two")), ("a", (True, {"is": "one"}))]
+
+
+def test_what_a_result_may_be():
+    def outcome(result=None, error=None):
+        one = ready()
+        one.call("a", "echo", {})
+        ((key, found),) = one.feed(line(sent(one)[0]["id"], result, error))
+        assert key == "a"
+        return found
+
+    blocks = [
+        {"type": "text", "text": "a"},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": "x", "text": "inside"}},
+        {"type": "resource_link", "uri": "file:///x"},
+        7,
+    ]
+    done, text = outcome({"content": blocks})
+    assert done and text.split("\n") == [
+        "a",
+        '["image" "image/png", 3 bytes, not shown]',
+        "inside",
+        '[resource "file:///x"]',
+        "[content of no known form]",
+    ]
+    done, error = outcome({"content": [{"type": "text", "text": "no disk"}], "isError": True})
+    assert not done and error.message == "the tool failed: no disk"
+    done, error = outcome({"resultType": "input_required"})
+    assert not done and "wants more input" in error.message
+    done, error = outcome(None, {"code": -32602, "message": "no such city"})
+    assert not done and isinstance(error, InvalidParams) and "no such city" in error.message
+    for strange in (None, [], "x"):
+        assert outcome(strange)[0] is False
+    assert outcome(None, "odd")[0] is False
+
+
+def test_a_cancelled_call_is_told_and_its_answer_is_nobodys():
+    one = ready()
+    one.call("a", "echo", {})
+    (asked,) = sent(one)
+    one.cancel("a")
+    (told,) = sent(one)
+    assert told["method"] == "notifications/cancelled"
+    assert told["params"]["requestId"] == asked["id"]
+    assert one.feed(line(asked["id"], {"content": []})) == []
+
+
+def test_what_a_server_asks_for():
+    one = ready()
+    one.feed(b'{"jsonrpc":"2.0","id":"p","method":"ping"}\n')
+    one.feed(b'{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage","params":{}}\n')
+    ping, refused = sent(one)
+    assert ping == {"jsonrpc": "2.0", "id": "p", "result": {}}
+    assert refused["id"] == 9 and refused["error"]["code"] == -32601
+    one.feed(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n')
+    assert one.is_stale and one.state == READY
+    one.ask_for_tools()
+    assert one.state == LIST and not one.is_stale
+
+
+def test_whoever_breaks_the_protocol_is_told_of():
+    for data, said in (
+        (b"Hello!\n", "not JSON"),
+        (b"[1]\n", "not JSON-RPC"),
+        (b'{"id":1}\n', "not JSON-RPC"),
+        (line(4711, {}), "never sent, id 4711"),
+        (line("1", {}), "never sent"),
+        (line(True, {}), "never sent"),
+        (b"\xff\xfe\n", "not JSON"),
+    ):
+        assert said in broken(ready(), data), data
+    one = ready()
+    note = b'{"jsonrpc":"2.0","method":"notifications/message"}\n'
+    for _ in range(MAX_UNASKED):
+        one.feed(note)
+    assert "answer nothing" in broken(one, note)
+
+
+def test_a_message_without_end():
+    most, mcp_client.MAX_LINE = mcp_client.MAX_LINE, 1000  # a board has no room for a real one
+    try:
+        one = ready()
+        one.feed(b"x" * 1000)
+        assert "more than 1000 bytes" in broken(one, b"x")
+    finally:
+        mcp_client.MAX_LINE = most
+
+
+def test_a_list_that_is_none():
+    for tools, said in (
+        (None, "is none"),
+        ([{}], "without a name"),
+        ([ECHO, ECHO], "twice"),
+        ([3], "without a name"),
+    ):
+        one = client()
+        one.feed(line(0, {"supportedVersions": [STATELESS]}))
+        assert said in broken(one, line(1, {"tools": tools})), tools
+
+
+def test_pins_say_what_has_changed():
+    about, schema = dict(ECHO), dict(ECHO)
+    about["description"] = "x"
+    schema["inputSchema"] = {"type": "object", "required": ["a"]}
+    pin = pin_of(ECHO)
+    assert len(pin) == 32 and changed(pin, pin_of(dict(ECHO))) == ""
+    assert changed(pin, pin_of(about)) == "description"
+    assert changed(pin, pin_of(schema)) == "input schema"
+    assert changed(pin, pin_of({})) == "description and input schema"

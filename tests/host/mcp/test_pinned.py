@@ -1,0 +1,182 @@
+"""MCP servers at build time: listed, pinned, and refused (CKP 0.3.0 Tool, "MCP Compatibility")."""
+
+import json
+import tomllib
+
+import mcp_agents
+import pytest
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build import build, check, tool_table
+
+
+def entries(agent) -> list:
+    return tomllib.loads((agent / "clawlite.lock").read_text())["document"]
+
+
+def problem(agent):
+    with pytest.raises(ManifestErrors) as caught:
+        build.build(str(agent))
+    (one,) = caught.value.problems
+    return one
+
+
+def test_a_build_pins_and_the_next_one_asks_nobody(tmp_path):
+    """The runtime MUST obtain description and input_schema via tools/list."""
+    agent = mcp_agents.write(tmp_path)
+    first = build.build(str(agent))
+    assert "mcp" in first["requires"]
+    assert [uri.partition("#")[2] for uri in first["pinned"]] == ["t"]
+    assert mcp_agents.methods(tmp_path) == [
+        "server/discover",
+        "initialize",
+        "notifications/initialized",
+        "tools/list",
+    ]
+    assert mcp_agents.processes(tmp_path) == []
+    (entry,) = entries(agent)
+    assert json.loads(entry["text"])["tools"]["echo"]["description"] == "Give a text back."
+    second = build.build(str(agent))
+    assert len(mcp_agents.methods(tmp_path)) == 4
+    assert not second["changed"] and second["pinned"] == []
+    (row,) = [row for row in tool_table.rows(str(agent)) if row["name"] == "echo"]
+    assert row["description"] == "Give a text back." and row["input_schema"]["required"] == ["text"]
+    assert row["handler"] == "MCP server: t/echo"
+
+
+def test_all_pages_are_read(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["pages"])
+    build.build(str(agent))
+    assert mcp_agents.methods(tmp_path).count("tools/list") == 3
+    assert len(json.loads(entries(agent)[0]["text"])["tools"]) == len(mcp_agents.TOOLS)
+
+
+def test_a_server_that_ends_at_the_newer_era_is_asked_in_the_older_one(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["old"])
+    build.build(str(agent))
+    assert json.loads(entries(agent)[0]["text"])["handshake"] is True
+
+
+def test_other_arguments_are_another_server(tmp_path):
+    agent = mcp_agents.write(tmp_path)
+    build.build(str(agent))
+    mcp_agents.write(tmp_path, ["pages"])
+    build.build(str(agent))
+    assert mcp_agents.methods(tmp_path).count("tools/list") == 4
+    assert len(entries(agent)) == 1
+
+
+def test_what_a_server_changes_is_shown_and_not_taken(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["changed"])
+    build.build(str(agent))
+    before = (agent / "clawlite.lock").read_bytes()
+    (tmp_path / "marks/changed").touch()
+    build.build(str(agent))
+    with pytest.raises(ClawError) as caught:
+        build.build(str(agent), refresh=True)
+    assert '+   "description": "Give a text back. And more.",' in caught.value.message
+    assert "remove its entry from clawlite.lock" in caught.value.hint
+    assert (agent / "clawlite.lock").read_bytes() == before
+    (agent / "clawlite.lock").unlink()
+    assert build.build(str(agent))["changed"]
+
+
+def test_check_starts_nothing_and_says_what_is_missing(tmp_path):
+    agent = mcp_agents.write(tmp_path)
+    (said, *_) = check.check(str(agent))["not_built"]
+    assert "what this server offers is not known yet" in said and "clawlite build" in said
+    assert mcp_agents.methods(tmp_path) == []
+    build.build(str(agent))
+    assert check.check(str(agent))["not_built"] == []
+
+
+@pytest.mark.parametrize(
+    "what, said",
+    [
+        ("not-json", "it sent what is not JSON"),
+        ("neither", "it answers initialize with an error"),
+        ("stranger", "it answered a request that was never sent, id 4711"),
+        ("twice", 'it lists the tool "echo" twice'),
+        ("exits", "no licence for this machine"),
+    ],
+)
+def test_a_server_that_cannot_be_asked(tmp_path, what, said):
+    agent = mcp_agents.write(tmp_path, [what])
+    with pytest.raises(ClawError) as caught:
+        build.build(str(agent))
+    assert said in caught.value.message and not (agent / "clawlite.lock").exists()
+    assert mcp_agents.processes(tmp_path) == []
+
+
+def test_a_program_that_is_not_there(tmp_path):
+    tools = [mcp_agents.tool("echo", program="/no/such/program")]
+    agent = mcp_agents.write(tmp_path, tools=tools)
+    with pytest.raises(ClawError, match="/no/such/program cannot be started: No such file"):
+        build.build(str(agent))
+
+
+def test_a_tool_that_the_server_does_not_have(tmp_path):
+    found = problem(mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "ecko")]))
+    assert "tools[0].inline.mcp_source.tool_name: the MCP server t has no tool" in found.text()
+    assert "echo" in found.hint
+
+
+def test_without_tool_name_the_tool_of_the_same_name(tmp_path):
+    build.build(str(mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo")])))
+    found = problem(mcp_agents.write(tmp_path, tools=[mcp_agents.tool("mine")]))
+    assert 'has no tool "mine"' in found.text() and "set tool_name to" in found.hint
+
+
+def test_http_is_refused_by_name(tmp_path):
+    far = {"inline": {"name": "far", "mcp_source": {"uri": "https://mcp.example.com/mcp"}}}
+    tools = [mcp_agents.tool("echo"), far]
+    found = problem(mcp_agents.write(tmp_path, tools=tools))
+    assert "MCP servers over HTTP are not supported by this version" in found.text()
+    assert "stdio:///PATH" in found.hint
+
+
+def test_two_servers_of_one_name(tmp_path):
+    import sys
+
+    other = tmp_path / "python"
+    other.symlink_to(sys.executable)
+    tools = [mcp_agents.tool("echo"), mcp_agents.tool("sum", program=str(other))]
+    found = problem(mcp_agents.write(tmp_path, tools=tools))
+    assert "t is the name of another MCP server already" in found.text()
+
+
+def test_a_description_that_gives_orders_needs_one_of_the_maker(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["orders"], tools=[mcp_agents.tool("echo")])
+    found = problem(agent)
+    assert "gives orders to a model" in found.text() and "description" in found.hint
+    mine = mcp_agents.tool("echo")
+    mine["inline"]["description"] = "Give it back."
+    mcp_agents.write(tmp_path, ["orders"], tools=[mine])
+    build.build(str(agent))
+
+
+def test_the_hints_of_a_server_make_nothing_looser(tmp_path):
+    """Annotations are untrusted hints: read-only is not believed, destructive is."""
+    agent = mcp_agents.write(tmp_path)
+    build.build(str(agent))
+    (row,) = [row for row in tool_table.rows(str(agent)) if row["name"] == "sum"]
+    assert row["annotations"]["readOnlyHint"] is False
+    assert row["annotations"]["destructiveHint"] is True
+
+
+def test_settings_of_a_server(tmp_path):
+    agent = mcp_agents.write(tmp_path)
+    settings = agent / "clawlite.toml"
+    settings.write_text(settings.read_text() + 'environment = ["NOT A NAME"]\ncommand = "x"\n')
+    with pytest.raises(ManifestErrors) as caught:
+        build.build(str(agent))
+    said = [one.text() for one in caught.value.problems]
+    assert any("mcp.t.environment[0]: expected the name of a variable" in one for one in said)
+    assert any("mcp.t.command: unknown field" in one for one in said)
+
+
+def test_a_board_says_what_it_lacks(tmp_path):
+    agent = mcp_agents.write(tmp_path)
+    with pytest.raises(ManifestErrors, match="this needs mcp, which pico does not have"):
+        build.build(str(agent), board="pico")

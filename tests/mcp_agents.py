@@ -1,0 +1,87 @@
+"""Agents whose tools an MCP server answers (tests/mcp_server.py, or one of others)."""
+
+import json
+import sys
+from pathlib import Path
+
+from clawlite.host.build.build import build_beside
+
+SERVER = Path(__file__).with_name("mcp_server.py")
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ("echo", "picture", "fail", "sum", "sleep", "where")
+CLAW = """\
+claw: "0.3.0"
+kind: Claw
+metadata: { name: served }
+spec:
+  identity: { inline: { personality: "You ask servers.", autonomy: autonomous } }
+  providers: [{ inline: { protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } } }]
+  sandbox: { inline: %s }
+  tools: %s
+  policies: [{ inline: { name: p, rules: %s } }]
+"""  # noqa: E501
+ALLOW = [{"id": "all", "action": "allow", "scope": "all"}]
+
+
+def sandbox(level: str, *folders) -> dict:
+    """Return a Sandbox in which the server and its Python are found; it may write to *folders*."""
+    if level == "none":
+        return {"level": "none"}
+    reads = {str(ROOT), sys.prefix, sys.base_prefix}
+    mounts = [{"path": path, "permissions": "ro"} for path in sorted(reads)]
+    mounts += [{"path": str(folder), "permissions": "rw"} for folder in folders]
+    capabilities = {"filesystem": {"mode": "scoped", "mount_paths": mounts}}
+    return {"name": "box", "level": "process", "capabilities": capabilities}
+
+
+def tool(name: str, theirs: str = None, server: str = "t", program: str = sys.executable) -> dict:
+    source = {"uri": f"stdio://{program}#{server}"}
+    if theirs is not None:
+        source["tool_name"] = theirs
+    return {"inline": {"name": name, "mcp_source": source}}
+
+
+def write(folder: Path, what=(), level="none", tools=None, rules=ALLOW, args=None, more="") -> Path:
+    """Write the manifest of an agent with the test's server into *folder*/agent; return that."""
+    agent, marks = folder / "agent", folder / "marks"
+    agent.mkdir(exist_ok=True)
+    marks.mkdir(exist_ok=True)
+    marks.chmod(0o777)
+    tools = [tool(name, name) for name in TOOLS] if tools is None else tools
+    box = sandbox(level, marks)
+    (agent / "claw.yaml").write_text(CLAW % (json.dumps(box), json.dumps(tools), json.dumps(rules)))
+    args = [str(SERVER), str(marks), *what] if args is None else args
+    (agent / "clawlite.toml").write_text(
+        'reflex = "reflex.toml"\n%s[mcp.t]\nargs = %s\n' % (more, json.dumps(args))
+    )
+    (agent / "reflex.toml").write_text(
+        '[[rule]]\nwhen = "say {words:text}"\ncall = "echo"\narguments = { text = "{words}" }\n'
+        'then = [{ say = "{result}" }]\n'
+    )
+    return agent
+
+
+def build(folder: Path, *args, **named) -> str:
+    """Write and build such an agent; return its image."""
+    return build_beside(str(write(folder, *args, **named)))
+
+
+def methods(folder: Path) -> list:
+    """Return the methods that the servers below *folder* were asked for."""
+    file = folder / "marks/methods"
+    return file.read_text().split() if file.exists() else []
+
+
+def processes(folder: Path) -> list:
+    """Return the command lines of the servers below *folder*, and of what they started, that still
+    run.
+    """
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:  # it ended meanwhile
+            continue
+        if str(folder / "marks").encode() in words:
+            found.append(words)
+    return found
