@@ -1,0 +1,59 @@
+"""The gateway's store while its file takes nothing more, and when it can be written again."""
+
+import asyncio
+import sqlite3
+
+import pytest
+
+pytest.importorskip("aiosqlite")
+
+from clawlite.host.gateway.store import Store  # noqa: E402
+
+ROW = "x" * 8000
+
+
+def rows(path, sql: str) -> list:
+    with sqlite3.connect(path) as db:
+        return db.execute(sql).fetchall()
+
+
+async def limit(store, pages: int):
+    """Let SQLite refuse a file of more pages, as on a full disk; it counts those that it has."""
+    await store._db.execute("PRAGMA max_page_count=%d" % pages)
+
+
+async def keep(store, asked: str):
+    store.asked("kitchen", "a", "p", "request", asked + ROW, "", "ok")
+    await asyncio.wait(store._tasks)
+
+
+def test_a_fault_is_told_once_and_again_after_it_was_mended(tmp_path):
+    path, notes = tmp_path / "gateway.db", []
+
+    async def play():
+        store = await Store.open(str(path), notes.append)
+        await keep(store, "first")
+        await limit(store, 1)
+        for number in range(3):
+            await keep(store, "lost %d" % number)
+            await store.spend("kitchen", "a", {"tokens": [1, number, ROW]})
+        assert len(notes) == 1 and "gateway.db cannot be written" in notes[0], notes
+        assert "full" in notes[0] and "make room" in notes[0]
+        assert store.spent("kitchen", "a")["tokens"][1] == 2, "it counts all the same"
+        await limit(store, 1000)
+        await keep(store, "again")
+        await store.spend("kitchen", "a", {"tokens": [1, 3, ROW]})
+        assert len(notes) == 1
+        await limit(store, 1)
+        await keep(store, "lost once more")
+        assert len(notes) == 2, "the next fault is told again"
+        await limit(store, 1000)
+        await store.close()
+        later = await Store.open(str(path), notes.append)
+        assert later.spent("kitchen", "a") == {"tokens": [1, 3, ROW]}
+        await later.close()
+
+    asyncio.run(play())
+    asked = [text.removesuffix(ROW) for (text,) in rows(path, "SELECT asked FROM history")]
+    assert asked == ["first", "again"]
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
