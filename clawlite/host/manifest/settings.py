@@ -174,7 +174,8 @@ class MCPServer(Strict):
 
     @staticmethod
     def more(value: dict, report) -> None:
-        for index, text in enumerate(value.get("environment") or ()):
+        names = value.get("environment")
+        for index, text in enumerate(names if isinstance(names, list) else ()):
             if isinstance(text, str) and text and not _VARIABLE.fullmatch(text):
                 report(("environment", index), "", "the name of a variable", quoted(text))
 

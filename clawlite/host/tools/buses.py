@@ -47,7 +47,7 @@ class Bus(Strict):
     @staticmethod
     def more(value: dict, report) -> None:
         kind = value.get("kind")
-        if kind not in _OWN:
+        if not isinstance(kind, str) or kind not in _OWN:
             return
         for field in sorted(set().union(*_OWN.values()) - _OWN[kind]):
             if field in value:
