@@ -11,7 +11,10 @@ orders       its description gives a model orders
 changed      another description and schema, once FOLDER/changed is there
 dies         it ends in a call, once   exits     it ends at once, and says why
 old          it ends at a method that it does not know
-pages        its list has three pages  child     it starts a process that outlives it
+idle         it ends after a call      child     it starts a process that outlives it
+pages        its list has three pages
+odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
+             there
 """
 
 import json
@@ -105,6 +108,8 @@ def say(message: dict) -> None:
 
 if "exits" in WHAT:
     sys.exit("no licence for this machine")
+if "odd" in WHAT and os.path.exists(os.path.join(FOLDER, "now")):
+    print('X{"message": ["not", "a", "text"]}', flush=True)
 if "child" in WHAT:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", FOLDER])
 for line in sys.stdin:
@@ -121,6 +126,8 @@ for line in sys.stdin:
     result = answer(request["method"], request.get("params", {}))
     if result is not None:
         say({"id": request["id"], "result": result})
+        if "idle" in WHAT and request["method"] == "tools/call":
+            sys.exit(0)
     elif "old" in WHAT:
         sys.exit(1)
     else:

@@ -17,6 +17,7 @@ from clawlite.core.base.errors import ClawError, ToolTimeout
 from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.mcp.server_process import MAX_ERRORS
 
 CALL_MS = 60000  # of a call that nothing else limits
 START_MS = 20000  # from the start of a server to its list of tools
@@ -52,6 +53,7 @@ class _Server:
         self.ready_ms = self.gone_ms = None  # deadlines: READY, and the end of one that has gone
         self.why = ""
         self.is_writing = False
+        self.is_silent = True  # nothing has come from it yet
 
 
 class Servers:
@@ -76,8 +78,9 @@ class Servers:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is under way, or a server."""
-        return bool(self._tasks or self._by_fd)
+        """Whether a call is under way, or a server: one that ends must be seen."""
+        servers = self._servers.values()
+        return bool(self._done) or any(one.process is not None for one in servers)
 
     def start(self, task: int, name: str, arguments: dict, due_ms, now_ms: int):
         """Start a call of the tool *name*, "SERVER/TOOL"; return None, or the outcome if it has one
@@ -163,7 +166,8 @@ class Servers:
     def _open(self, server: _Server, now_ms: int):
         server.process = self._begin(server.number, server.argv, server.env, now_ms)
         server.client = MCPClient((loads, dumps), __version__, now_ms, server.is_handshake)
-        server.ready_ms, server.why, server.is_writing = now_ms + START_MS, "", False
+        server.ready_ms, server.why = now_ms + START_MS, ""
+        server.is_writing, server.is_silent = False, True
         descriptors = [server.process.stream.fileno()]
         if hasattr(server.process, "fileno"):
             descriptors.append(server.process.fileno())
@@ -187,8 +191,9 @@ class Servers:
             if not data:
                 self._gone(server, now_ms)
                 return
-            if data[:1] == b"X" and not server.client.tools:
+            if data[:1] == b"X" and server.is_silent:
                 raise _not_started(data[1:])
+            server.is_silent = False
             done = server.client.feed(data)
         except ClawError as e:
             self._fail(server, e.message, now_ms)
@@ -296,9 +301,12 @@ class Servers:
 
 
 def _not_started(data: bytes):
-    """Return the error of a sandbox that could not start a server: what its child sends."""
+    """Return the error of a sandbox that could not start a server: what its child sends.  A server
+    may send the like itself, so the shape is nothing to rely on.
+    """
     error = loads(data)
-    return Broken("%s - %s" % (error["message"], error["hint"]))
+    said = [error.get("message"), error.get("hint")] if isinstance(error, dict) else []
+    return Broken(" - ".join(str(text)[:MAX_ERRORS] for text in said if text) or "it said X")
 
 
 def _differs(server: _Server, tool: str):

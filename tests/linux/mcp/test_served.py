@@ -124,6 +124,28 @@ def test_a_server_without_measure_is_ended(tmp_path, level, what, said):
     eventually(lambda: mcp_agents.processes(tmp_path) == [])
 
 
+def test_a_server_that_ends_between_calls_is_started_again(tmp_path, level):
+    """Nobody waits for it then, and its end must be seen all the same."""
+    with agent_of(tmp_path, ["idle"], level=level) as agent:
+        assert called(agent, "echo", "first")[0] == "first"
+        found = []
+
+        def again():
+            found.append(called(agent, "echo", "second", 2 + len(found)))
+            return found[-1][0] == "second"
+
+        eventually(again)
+        assert mcp_agents.methods(tmp_path).count("tools/call") == 2
+
+
+def test_a_server_that_plays_a_sandbox_that_could_not_start_it(tmp_path, level):
+    with agent_of(tmp_path, ["odd"], level=level) as agent:
+        (tmp_path / "marks/now").touch()
+        assert "the MCP server t failed" in called(agent, "echo")[1]["message"]
+        agent.line('{"jsonrpc": "2.0", "id": 9, "method": "claw.status"}')
+        assert agent.message()["result"]["state"] == "READY"
+
+
 def test_a_call_that_takes_too_long_is_cancelled(tmp_path):
     tools = [dict(mcp_agents.tool("sleep")["inline"], timeout_ms=300)]
     tools = [{"inline": tools[0]}, mcp_agents.tool("echo")]
