@@ -91,7 +91,11 @@ def called(name: str, arguments: dict) -> dict:
 def answer(method: str, params: dict):
     if method == "initialize" and "neither" not in WHAT:
         version = params["protocolVersion"]
-        return {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "t"}}
+        return {
+            "protocolVersion": version,
+            "capabilities": {},
+            "serverInfo": {"name": "t", "version": "1"},
+        }
     if method == "tools/list":
         return listed(params)
     if method == "tools/call":

@@ -30,6 +30,7 @@ SUITES = (
     "memory",
     "triggers",
     "sandbox",
+    "mcp",
     "boards",
 )
 
@@ -105,6 +106,7 @@ def _functions() -> dict:
         "memory": [memory.memory],
         "triggers": [triggers.triggers],
         "sandbox": [sandbox.sandbox],
+        "mcp": [serve.mcp],
         "boards": [promises.boards],
     }
 

@@ -1,5 +1,7 @@
 """Suites of ``serve --stdio``: a process, a pipe to it and one from it."""
 
+import importlib.util
+import json
 import os
 import shutil
 import statistics
@@ -30,6 +32,38 @@ for line in sys.stdin.buffer:
     out.flush()
 """  # noqa: E501
 _READ = 65536
+OVER_OFFICIAL = 1.5  # the target of the project
+MCP_CALLS = 20
+SERVED = {
+    "claw": "0.3.0",
+    "kind": "Claw",
+    "metadata": {"name": "served"},
+    "spec": {
+        "identity": {"inline": {"name": "served", "personality": "x", "autonomy": "autonomous"}},
+        "providers": [
+            {
+                "inline": {
+                    "protocol": "custom",
+                    "endpoint": "builtin:reflex",
+                    "model": "m",
+                    "auth": {"type": "none"},
+                }
+            }
+        ],
+        "sandbox": {"inline": {"level": "none"}},
+        "tools": [
+            {
+                "inline": {
+                    "name": "echo",
+                    "mcp_source": {"uri": f"stdio://{sys.executable}#echo"},
+                }
+            }
+        ],
+        "policies": [
+            {"inline": {"name": "p", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}
+        ],
+    },
+}
 
 
 class Peer:
@@ -286,3 +320,67 @@ def _memory(pid: int) -> tuple:
 
 def _median(pairs: list, kind: int) -> int:
     return int(statistics.median(pair[kind] for pair in pairs))
+
+
+def mcp(bench):
+    """Yield rows: a call of an MCP server over stdio by an agent, by nobody but a pipe, and by the
+    official client where it is installed; each is asked over a pipe, in turns.
+    """
+    echo = bench.script("mcp_echo.py")
+    serve = [sys.executable, "-m", "clawlite", "serve", _served_image(bench, echo), "--stdio"]
+    peers = [
+        (Peer(serve, bench.environment(), bench.folder), _asked_agent, []),
+        (Peer([sys.executable, echo], None, bench.folder), _asked_server, []),
+    ]
+    try:
+        if importlib.util.find_spec("mcp") is not None:
+            official = [sys.executable, bench.script("mcp_official.py"), echo]
+            peers.append((Peer(official, None, bench.folder), lambda number: b"hello\n", []))
+        peers[0][0].ask(agent.opening(), 2)
+        for number in range(bench.rounds * MCP_CALLS + 1):
+            for peer, asked, times in peers:
+                data = asked(number)
+                begin = time.perf_counter_ns()
+                answer = peer.ask(data, 1)
+                times.append((time.perf_counter_ns() - begin) / 1e3)
+                if b"hello" not in answer:
+                    raise ClawError(f"the answer was {answer[:200]!r}")
+    finally:
+        for peer, _, _ in peers:
+            peer.end()
+    ours, bare, *theirs = [times[1:] for _, _, times in peers]  # the first starts a server
+    if theirs:
+        ratio = statistics.median(ours) / statistics.median(theirs[0])
+        note = "value: its median over that of the official client, in turns"
+        yield bench.row("mcp", "a call, by an agent", "us", ours, ratio, OVER_OFFICIAL, note)
+        yield bench.row("mcp", "a call, by the official client", "us", theirs[0])
+    else:
+        note = "pip install mcp compares it with the official client"
+        yield bench.row("mcp", "a call, by an agent", "us", ours, note=note)
+    yield bench.row("mcp", "a call, by a pipe alone", "us", bare)
+
+
+def _served_image(bench, echo: str) -> str:
+    from clawlite.host.build.build import build_beside
+
+    folder = bench.make("served")
+    for name, text in (
+        ("claw.yaml", json.dumps(SERVED)),
+        ("reflex.toml", '[[rule]]\nwhen = "hello"\nsay = "hello"\n'),
+        ("clawlite.toml", f'reflex = "reflex.toml"\n[mcp.echo]\nargs = [{json.dumps(echo)}]\n'),
+    ):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text)
+    return build_beside(folder)
+
+
+def _asked_agent(number: int) -> bytes:
+    context = {"request_id": agent.UUID % number, "identity": "served"}
+    called = {"name": "echo", "arguments": {"text": "hello"}, "context": context}
+    return agent.line("claw.tool.call", called, number)
+
+
+def _asked_server(number: int) -> bytes:
+    params = {"name": "echo", "arguments": {"text": "hello"}}
+    request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    return json.dumps(request).encode() + b"\n"

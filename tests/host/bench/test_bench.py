@@ -80,6 +80,7 @@ CASES = {  # the first words of each suite's cases
     ],
     "triggers": ["a run of a schedule"] + ["a message of a queue"] * HAS_BROKER,
     "sandbox": ["plain: subprocess.run", "in process: no child", "in process: of it: the plan"],
+    "mcp": ["a call, by an agent", "a call, by the official client", "a call, by a pipe"],
     "boards": [
         "line, a turn's bytes",
         "noise, 1 byte in 1,000: records",
@@ -128,6 +129,7 @@ TARGETS = {
     "memory": {40, 500, 3000, 1600, 10},
     "triggers": {1000},
     "build": {1500},
+    "mcp": {1.5},
     "sandbox": {150} | _profiles(),
     "boards": {12, 1, 0, 15, 8192, 100},
 }
