@@ -56,7 +56,8 @@ def main(args: list, board=None) -> int:
         if board is not None:
             lines, head, folder, agent = fetched(board, image)
         else:
-            (lines, head, folder), agent = opened(image), image.agent.name
+            lines, head, folder = opened(image, 0 if verb else last)
+            agent = image.agent.name
         if verb == "take":
             return _taken(list(lines), head, agent, anchor, board, as_json)
         if verb:
@@ -108,9 +109,11 @@ def _parsed(args: list) -> tuple:
     return words, as_json, last, anchor
 
 
-def opened(image) -> tuple:
+def opened(image, newest: int = 0) -> tuple:
     """Return (lines, head, folder) of the audit of *image*.  Raises ``ClawError`` when there is
     none.
+
+    newest  how many of the newest lines, 0 for all
     """
     record = image.section(GUARD)
     audit = ScanConfig(record).audit if record else None
@@ -123,7 +126,7 @@ def opened(image) -> tuple:
     else:
         from clawlite.linux.audit.files import read
     folder = files.state_folder(image.agent.name)
-    lines, head, is_there = read(folder)
+    lines, head, is_there = read(folder, newest)
     if not is_there:
         raise ClawError(
             "there is no audit in %s" % folder,

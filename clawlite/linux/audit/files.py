@@ -21,6 +21,7 @@ from clawlite.scan.auditline import head_of
 SEGMENT = 4 << 20  # bytes
 DAY = 86400
 HEAD = 256  # bytes of the head's file, always written whole
+_PIECE = 65536  # bytes that are read from a file's end at first
 
 
 class FileStore:
@@ -238,9 +239,11 @@ def segments(folder: str) -> list:
     ]
 
 
-def read(folder: str) -> tuple:
+def read(folder: str, newest: int = 0) -> tuple:
     """Return (iterator over the lines without their ends, ``Head`` or None, whether there is an
     audit).
+
+    newest  how many of the newest lines, 0 for all.  Cost: so much of the files' ends is read
     """
     paths = segments(folder)
     try:
@@ -251,12 +254,41 @@ def read(folder: str) -> tuple:
 
     def lines():
         head = head_of(data or b"")
-        for path in paths:
-            with open(path, "rb") as file:
-                for text in file:
-                    text = text.rstrip(b"\n")
-                    # older ones were to go
-                    if head is None or (link(text)[0] or head.first) >= head.first:
-                        yield text
+        for text in _last_lines(paths, newest) if newest else _lines(paths):
+            # older ones were to go
+            if head is None or (link(text)[0] or head.first) >= head.first:
+                yield text
 
     return lines(), head_of(data or b""), bool(paths or data)
+
+
+def _lines(paths: list):
+    for path in paths:
+        with open(path, "rb") as file:
+            for text in file:
+                yield text.rstrip(b"\n")
+
+
+def _last_lines(paths: list, count: int) -> list:
+    """Return the last *count* lines of the files, which follow each other."""
+    found = []
+    for path in reversed(paths):
+        if len(found) >= count:
+            break
+        found = _end(path, count - len(found)) + found
+    return found
+
+
+def _end(path: str, count: int) -> list:
+    """Return the last *count* lines of a file."""
+    with open(path, "rb") as file:
+        start, data, step = file.seek(0, os.SEEK_END), b"", _PIECE
+        while start and data.count(b"\n") <= count:
+            start, end = max(start - step, 0), start
+            file.seek(start)
+            data = file.read(end - start) + data
+            step *= 2  # few pieces, however many lines are asked for
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    return lines[-count:]

@@ -139,8 +139,8 @@ class SQLiteStore:
             self._db = None
 
 
-def read(folder: str) -> tuple:
-    """Return as ``auditfile.read``."""
+def read(folder: str, newest: int = 0) -> tuple:
+    """Return as ``files.read``."""
     path = os.path.join(folder, "audit.db")
     if not os.path.exists(path):
         return iter(()), None, False
@@ -153,7 +153,10 @@ def read(folder: str) -> tuple:
 
     def lines():
         try:
-            for (line,) in db.execute("SELECT line FROM records ORDER BY n"):
+            for (line,) in db.execute(
+                "SELECT line FROM (SELECT n, line FROM records ORDER BY n DESC LIMIT ?) ORDER BY n",
+                (newest or -1,),
+            ):
                 yield line if isinstance(line, bytes) else str(line).encode()
         finally:
             db.close()

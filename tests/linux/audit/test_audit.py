@@ -52,6 +52,31 @@ def _chain(count: int) -> tuple:
     return [line(head, {"event": "e", "k": number}, str)[:-1] for number in range(count)], head
 
 
+@pytest.mark.parametrize("kind", STORES)
+def test_the_newest_records_are_the_end_of_all(kind, tmp_path):
+    store = _store(kind, tmp_path)
+    for number in range(40):
+        long = "x" * (90_000 if number % 9 == 4 else number)  # longer than a piece, too
+        store.append(_make({"event": "e", "k": number, "text": long}), NOW + number * 20_000)
+    store.close()
+    every = list(STORES[kind].read(str(tmp_path))[0])
+    assert len(every) == 40 and (kind == "sqlite" or len(files.segments(str(tmp_path))) > 5)
+    for count in (1, 2, 7, 39, 40, 41, 500):
+        lines, head, is_there = STORES[kind].read(str(tmp_path), count)
+        assert list(lines) == every[-count:] and head.last == 40 and is_there, count
+
+
+def test_only_the_end_of_an_audit_is_read_for_its_newest_records(tmp_path):
+    (tmp_path / "audit-1.jsonl").mkdir()  # whoever reads it fails
+    with open(tmp_path / "audit.jsonl", "wb") as file:
+        file.seek(1 << 36)  # a line of 64 GiB, which lies on no disk
+        file.write(b"\n" + b"".join(b'{"n":%d}\n' % n for n in range(2, 2000)) + b'{"n":2000')
+    lines, _, _ = files.read(str(tmp_path), 3)
+    assert list(lines) == [b'{"n":1998}', b'{"n":1999}', b'{"n":2000']
+    with pytest.raises(IsADirectoryError):
+        list(files.read(str(tmp_path))[0])
+
+
 # -- the chain
 
 
