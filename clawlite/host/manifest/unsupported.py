@@ -13,6 +13,7 @@ from clawlite.host.channels import channels
 from clawlite.host.documents import registry
 from clawlite.host.mcp import image_section
 from clawlite.host.memory import memories
+from clawlite.host.models.tool import MCP_MEND
 from clawlite.host.providers import remotes
 from clawlite.host.providers.provider_order import BUILTIN_ENDPOINTS
 from clawlite.host.telemetry import telemetries
@@ -110,7 +111,7 @@ def _tool(manifest, tool) -> None:
             tool,
             ("mcp_source", "uri"),
             f"MCP servers over HTTP are {LATER}",
-            hint="run the server here: stdio:///PATH of its program",
+            hint=MCP_MEND,
         )
     if spec.timeout_ms and not can_end(manifest, tool):
         manifest.problem(

@@ -7,6 +7,10 @@ from clawlite.host.base.problems import did_you_mean, quoted, shown
 from clawlite.host.models.common import Amount, Count, Strict, Text
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+MCP_MEND = (
+    "name a server's program on this machine, stdio:///PATH (docs/mcp.md), or remove mcp_source "
+    "and write the tool in tools.py"
+)
 _TRANSPORT = re.compile(r"stdio:///.|https://.|http://(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z)")
 
 
@@ -23,7 +27,7 @@ class MCPSource(Strict):
             report(
                 ("uri",),
                 "the mcp:// scheme is reserved and must not be used",
-                hint="remove mcp_source, and write the tool in tools.py",
+                hint=MCP_MEND,
             )
         elif uri:
             why = "http:// is for this machine only" if uri.startswith("http://") else ""
@@ -32,7 +36,7 @@ class MCPSource(Strict):
                 why,
                 "stdio:///PATH or https://HOST/...",
                 quoted(uri),
-                "remove mcp_source, and write the tool in tools.py",
+                MCP_MEND,
             )
 
 

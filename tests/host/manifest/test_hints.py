@@ -57,9 +57,6 @@ def test_a_tool_of_an_mcp_server_is_mended_by_what_its_hint_says(tmp_path, uri):
         checked(tmp_path, look, look + '        mcp_source: { uri: "%s" }\n' % uri)
         build_beside(str(tmp_path))
     (problem,) = caught.value.problems
-    assert problem.hint in (
-        "remove mcp_source, and write the tool in tools.py",
-        "remove mcp_source, and the function answers",
-    )
+    assert "remove mcp_source" in problem.hint
     checked(tmp_path, "garden", "garden")  # both are done: tools.py has the function
     build_beside(str(tmp_path))
