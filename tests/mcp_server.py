@@ -12,7 +12,7 @@ changed      another description and schema, once FOLDER/changed is there
 dies         it ends in a call, once   exits     it ends at once, and says why
 old          it ends at a method that it does not know
 idle         it ends after a call      child     it starts a process that outlives it
-pages        its list has three pages
+pages        its list has three pages    notify    it says after each call that its list has changed
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
              there
 """
@@ -130,6 +130,8 @@ for line in sys.stdin:
     result = answer(request["method"], request.get("params", {}))
     if result is not None:
         say({"id": request["id"], "result": result})
+        if "notify" in WHAT and request["method"] == "tools/call":
+            say({"method": "notifications/tools/list_changed"})
         if "idle" in WHAT and request["method"] == "tools/call":
             sys.exit(0)
     elif "old" in WHAT:

@@ -91,6 +91,22 @@ def test_what_changed_since_the_build_is_refused(tmp_path, level):
         assert "tools/call" not in mcp_agents.methods(tmp_path)
 
 
+def test_a_list_that_changes_while_the_agent_runs_is_looked_at_again(tmp_path):
+    with agent_of(tmp_path, ["changed", "notify"]) as agent:
+        assert called(agent, "echo", number=1)[0] == "a"
+        assert called(agent, "echo", number=2)[0] == "a", "a list that is the same changes nothing"
+        (tmp_path / "marks/changed").touch()
+        found = []
+
+        def is_refused():  # it tells after an answer, so one more call may have been sent before
+            found.append(called(agent, "echo", number=3 + len(found)))
+            return found[-1][1] is not None
+
+        eventually(is_refused)
+        assert "has changed the description and input schema" in found[-1][1]["message"]
+        assert called(agent, "sum", number=60)[1]["data"]["ran"] is False
+
+
 def test_a_server_that_dies_in_a_call_is_started_again(tmp_path, level):
     """What the call did is not known, so nothing sends it again."""
     with agent_of(tmp_path, ["dies"], level=level) as agent:
