@@ -97,7 +97,9 @@ class Servers:
                 )
             try:
                 self._open(server, now_ms)
-            except ClawError as e:
+            except (ClawError, OSError) as e:
+                if isinstance(e, OSError):
+                    e = ClawError("%s: %s" % (e.filename, e.strerror))
                 self._failed(server, e.message, now_ms)
                 return False, _not_run(
                     "the MCP server %s cannot be started: %s" % (server.name, e.message), e.hint
@@ -229,6 +231,8 @@ class Servers:
     def _flush(self, server: _Server) -> bool:
         """Send what its stream takes; return False when too much waits."""
         out, stream = server.client.out, server.process.stream
+        if server.gone_ms is not None:  # nobody reads it, and nothing watches the stream
+            return True
         try:
             while out:
                 del out[: stream.send(out)]

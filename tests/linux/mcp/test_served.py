@@ -169,6 +169,15 @@ def test_a_call_that_takes_too_long_is_cancelled(tmp_path):
         assert called(agent, "sleep")[1]["code"] == -32014
 
 
+def test_a_workspace_that_cannot_be_made(tmp_path):
+    with agent_of(tmp_path) as agent:
+        workspace = next((tmp_path / "state").rglob("served")) / "workspace"
+        workspace.write_text("in the way")
+        error = called(agent, "echo")[1]
+        assert "cannot be started" in error["message"] and "File exists" in error["message"]
+        assert agent.is_serving()
+
+
 def test_a_program_that_the_sandbox_does_not_show(tmp_path):
     agent = mcp_agents.write(tmp_path, level="process")
     from clawlite.host.build.build import build_beside
