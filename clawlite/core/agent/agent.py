@@ -181,18 +181,6 @@ class Agent:
             )
             self._end(task, None, error, now_ms)
 
-    def end_all(self, error, now_ms: int):
-        """End every task with *error*.  One whose end raises is dropped and logged: it must keep
-        the agent neither from its end nor from another start.
-        """
-        for number in sorted(self.tasks):
-            try:
-                self.cancel(number, error, now_ms)
-            except Exception as e:
-                self.tasks.pop(number, None)
-                why = "%s: %s" % (type(e).__name__, e)
-                self.effects.append((LOG, {"event": "task.dropped", "task": number, "reason": why}))
-
     def _advance(self, task, value, error, now_ms: int):
         if task.wake_ms is not None or task.tool is not None:
             task.tool = task.wake_ms = None

@@ -119,7 +119,13 @@ class Lifecycle:
             stopped = self._drain[1]
             drained = not tasks
             self._drain = None
-            self._agent.end_all(InvalidRequest("the agent stopped before this call ended"), now_ms)
+            for number in sorted(tasks):
+                try:
+                    self._agent.cancel(
+                        number, InvalidRequest("the agent stopped before this call ended"), now_ms
+                    )
+                except Exception:  # what cannot be ended must not keep the agent from its end
+                    tasks.pop(number, None)
             self.to(STOPPED, now_ms)
             stopped(drained, now_ms)
 

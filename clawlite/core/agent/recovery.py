@@ -45,11 +45,7 @@ class Recovery:
             now_ms,
             {"error": error.message, "failures": failures, "attempt_in_ms": pause_ms},
         )
-        ended = InternalError(
-            "the agent failed before this call ended: %s" % self.error.message,
-            "ask claw.status, and call again when it is READY",
-        )
-        self._agent.end_all(ended, now_ms)
+        self._end_all(now_ms)
         if life.on_failure:
             life.on_failure(error, pause_ms)
         if pause_ms is None:
@@ -57,6 +53,19 @@ class Recovery:
             self._agent.effects.append((EXIT, 1))
         else:
             self.due_ms = now_ms + pause_ms
+
+    def _end_all(self, now_ms: int):
+        tasks = self._agent.tasks
+        ended = InternalError(
+            "the agent failed before this call ended: %s" % self.error.message,
+            "ask claw.status, and call again when it is READY",
+        )
+        for number in sorted(tasks):
+            try:
+                self._agent.cancel(number, ended, now_ms)
+            # the failure may lie just there; this one is gone all the same
+            except Exception:
+                tasks.pop(number, None)
 
     def refusal(self, method: str, now_ms: int):
         """Return the error of a request that comes meanwhile."""
