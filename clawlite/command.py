@@ -1,10 +1,10 @@
 """The command line's first step: dispatch with the standard library alone.
 
-Device verbs (run, ask, serve, trace, service, doctor, channels) need no package, nor do inspect,
-tools, conformance and bench, which are the host part's; with --port run and ask are the host's; the
-others load click.  A device verb over a manifest compiles it here, with the host part, and then
-becomes the runtime (exec), so that no agent ever carries the compiler in its memory. Where nothing
-has changed since the last time, the image beside the manifest is run at once
+Device verbs (run, ask, serve, trace, service, doctor, channels, swarm, mcp) need no package, nor do
+inspect, tools, conformance and bench, which are the host part's; with --port run and ask are the
+host's; the others load click.  A device verb over a manifest compiles it here, with the host part,
+and then becomes the runtime (exec), so that no agent ever carries the compiler in its memory. Where
+nothing has changed since the last time, the image beside the manifest is run at once
 (linux/admin/image_cache.py)."""
 
 import sys
@@ -77,6 +77,8 @@ def _main(args: list) -> int:
         )
     ):
         return _device(args[0], args[1:])
+    if args[:1] == ["mcp"]:
+        return _mcp(args[1:])
     on_board = any(arg.partition("=")[0] in ("--port", "--dir") for arg in args)
     if args and args[0] == "trace" and not on_board:
         from clawlite.linux.admin.trace import main as trace
@@ -98,6 +100,10 @@ def _main(args: list) -> int:
         from clawlite.linux.admin.audit import main as audit
 
         return audit(args[1:])
+    if args[:1] == ["swarm"]:
+        from clawlite.linux.swarm_commands.commands import main as swarm
+
+        return swarm(args[1:])
     if args[0] == "channels":
         from clawlite.linux.admin.dead_letters import main as channels
 
@@ -156,6 +162,22 @@ def _show(verb: str, args: list, records) -> int:
     return show(args, records)
 
 
+def _mcp(args: list) -> int:
+    from clawlite.linux.admin import commands
+
+    if args[:1] == ["serve"]:
+        if any(arg.partition("=")[0] == "--port" for arg in args):
+            try:
+                from clawlite.host.cli.standalone import main as plain
+
+                return plain(["mcp", *args])
+            except ImportError as e:
+                return _missing(e)
+        return _device(commands.MCP, args[1:])
+    print(commands.USAGE[commands.MCP], file=sys.stdout if args[:1] == ["--help"] else sys.stderr)
+    return 0 if args[:1] == ["--help"] else 2
+
+
 def _device(verb: str, args: list) -> int:
     from clawlite.linux.admin import commands
     from clawlite.linux.io import stdio
@@ -170,7 +192,7 @@ def _device(verb: str, args: list) -> int:
         return commands.run_bootstrap()
     from clawlite.linux.admin import image_cache
 
-    at_use = verb == "serve"
+    at_use = verb in ("serve", commands.MCP)
     current = image_cache.find(command.name, at_use)
     if current:
         command.name = current

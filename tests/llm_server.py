@@ -9,6 +9,7 @@ A request takes the next step of the script; a step is a dict, or a callable tha
 ``Request``.
 
     text, calls, stop   an answer: in the API's own form, as a stream when the request asks for one
+    read, written       tokens that it is said to have used, OpenAI's form alone
     status, headers     else: 200, and (name, value) pairs
     body                bytes, an object that is sent as JSON, or an iterable of bytes
     stream              list of bytes and ``threading.Event``: chunks, and what is waited for before
@@ -26,6 +27,7 @@ import functools
 import http.server
 import itertools
 import json
+import select
 import shutil
 import socket
 import ssl
@@ -135,7 +137,12 @@ def openai_answer(step: dict, model: str, streamed: bool, include_usage: bool):
     """Return the whole answer, or the list of a stream's chunks."""
     wanted = step.get("calls", ())
     reason = step.get("stop") or ("tool_calls" if wanted else "stop")
-    usage = {"prompt_tokens": 19, "completion_tokens": 10, "total_tokens": 29}
+    read, written = step.get("read", 19), step.get("written", 10)
+    usage = {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+    }
     head = {
         "id": "chatcmpl-1",
         "created": 1741569952,
@@ -378,7 +385,7 @@ class Server(http.server.ThreadingHTTPServer):
               trust then
     api       "openai" or "anthropic"
     endpoint  URL up to and with /v1; requests: list of ``Request``; stalled: an Event, set when a
-              step stalls
+              step stalls; gone: another, set when its client hangs up meanwhile
     failed    list of what went wrong in TLS handshakes and in sending, as text
     """
 
@@ -391,7 +398,8 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.script, self.api = script, api
         self.requests, self.failed, self._open, self._gates = [], [], set(), []
-        self.stalled, self.stopping, self.lock = (
+        self.stalled, self.gone, self.stopping, self.lock = (
+            threading.Event(),
             threading.Event(),
             threading.Event(),
             threading.Lock(),
@@ -574,7 +582,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _stall(self):
         self.server.stalled.set()
-        self.server.stopping.wait(WAIT_S)
+        while not self.server.stopping.is_set():
+            readable = select.select([self.connection], [], [], 0.02)[0]
+            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                self.server.gone.set()
+                break
         self.close_connection = True
 
     def _end(self, step: dict):

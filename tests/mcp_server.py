@@ -19,9 +19,9 @@ odd          its first byte is an X, as of a sandbox that could not start it, on
 
 import json
 import os
+import select
 import subprocess
 import sys
-import time
 
 FOLDER, WHAT = sys.argv[1], sys.argv[2:]
 
@@ -84,7 +84,9 @@ def called(name: str, arguments: dict) -> dict:
     if name == "where":
         text = json.dumps([os.getcwd(), os.getuid(), sorted(os.environ)])
     if name == "sleep":
-        time.sleep(600)
+        gone = select.poll()
+        gone.register(0, 0)  # the end of its input alone: who asked may be killed meanwhile
+        gone.poll(600000)
     return {"content": [{"type": "text", "text": text}]}
 
 

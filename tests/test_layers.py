@@ -6,6 +6,7 @@ it bad samples."""
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ EXTRAS = {
     "msgspec",
     "cbor2",
     "serial",
+    "aiohttp",
+    "yarl",
     "aiosqlite",
     "tomli_w",
     "click",
@@ -97,7 +100,7 @@ def imports(tree: ast.Module):
                     yield alias.name, child.lineno, guarded, nested
             elif isinstance(child, ast.ImportFrom):
                 yield from from_import(child, guarded, nested)
-            else:
+            elif not isinstance(child, ast.expr):  # no expression holds a statement
                 yield from walk(
                     child,
                     guarded or isinstance(child, ast.Try),
@@ -224,6 +227,7 @@ def test_imports_and_calls_of_every_module():
     assert not problems, "\n".join(problems)
 
 
+@cache
 def _graph(layer: str) -> dict:
     """Return {module: modules of the same layer that it imports, anywhere in it}, by dotted
     names.
@@ -233,19 +237,13 @@ def _graph(layer: str) -> dict:
         for kind, path in _modules()
         if kind == layer and path.name != "__init__.py"
     }
-    return {
-        name: {
-            module
-            for module, *_ in imports(ast.parse(path.read_text()))
-            if module in paths and module != name
-        }
-        | {
-            module.rpartition(".")[0]
-            for module, *_ in imports(ast.parse(path.read_text()))
-            if module.rpartition(".")[0] in paths and module.rpartition(".")[0] != name
-        }
-        for name, path in paths.items()
-    }
+    graph = {}
+    for name, path in paths.items():
+        modules = {module for module, *_ in imports(ast.parse(path.read_text()))}
+        # "from module import name" names what is in a module
+        modules |= {module.rpartition(".")[0] for module in modules}
+        graph[name] = {module for module in modules if module in paths and module != name}
+    return graph
 
 
 def _firmware_graph() -> dict:

@@ -210,7 +210,7 @@ def device(installed, tmp_path):
         ("tools claw.cbor", "digital-write"),
         ("tools claw.cbor --json", '"name": "board-info"'),
         ("inspect claw.cbor", "bench 1.0.0 - "),
-        ("conformance", "level-2"),
+        ("conformance", "level-3"),
         ("bench --here load --rounds 2 --no-fail", "open the file"),
     ],
 )

@@ -39,13 +39,10 @@ def head_of(data: bytes):
     data = data.strip(b"\0 \n")
     parts = data.split(b'"')
     try:
-        head = Head(
-            int(parts[2][1:-1]),
-            str(parts[5], "ascii"),
-            int(parts[8][1:-1]),
-            str(parts[11], "ascii"),
-        )
-    except (ValueError, IndexError):
+        # number and hash of the oldest record that is left, and of the newest
+        _, _, first, _, _, prev, _, _, last, _, _, newest, _ = parts
+        head = Head(int(first[1:-1]), str(prev, "ascii"), int(last[1:-1]), str(newest, "ascii"))
+    except ValueError:
         return None
     whole = len(head.prev) == len(head.hash) == 64 and head.text().encode() == data
     return head if whole else None

@@ -5,6 +5,8 @@ is a list of (name, value) in the order of its line (auditline.py): dicts have n
 """
 
 from clawlite.core.base.render import canonical
+from clawlite.core.image.image import RULE_ID
+from clawlite.core.image.scan_config import AUDIT_APPROVALS, AUDIT_INPUTS, AUDIT_OUTPUTS
 
 MOST_TEXT = 4096  # characters of arguments, or of a result
 _EVENTS = ("tool.call", "tool.approval", "task.cancelled")
@@ -29,7 +31,7 @@ _PLAIN = (
 )
 
 
-def record(event: dict, wants: list, image) -> list:
+def record(event: dict, wants: list, image) -> "list | None":
     """Return the record of *event*, which has its time stamp; None for one that is not on record.
 
     wants  [inputs, outputs, approvals, ...], the audit of ``scan_config.ScanConfig``
@@ -38,7 +40,7 @@ def record(event: dict, wants: list, image) -> list:
     if (
         kind not in _EVENTS
         or kind == "tool.approval"
-        and not wants[2]
+        and not wants[AUDIT_APPROVALS]
         or kind == "task.cancelled"
         and not event.get("tool")
     ):
@@ -46,7 +48,7 @@ def record(event: dict, wants: list, image) -> list:
     pairs = [("time", event["timestamp"]), ("event", kind)]
     for name in _PLAIN:
         value = event.get(name)
-        if value is not None and (name != "approval" or wants[2]):
+        if value is not None and (name != "approval" or wants[AUDIT_APPROVALS]):
             if name == "tool":  # of an unknown one the caller's word, which may be anything
                 value = cut(value if isinstance(value, str) else canonical(value, MOST_TEXT))
             pairs.append((name, value))
@@ -54,11 +56,14 @@ def record(event: dict, wants: list, image) -> list:
         pairs.append(("sandbox", image.agent.sandbox))
     if "trace" in event:
         pairs.append(
-            ("trace", [[image.rule(number)[0], matched] for number, matched in event["trace"]])
+            (
+                "trace",
+                [[image.rule(number)[RULE_ID], matched] for number, matched in event["trace"]],
+            )
         )
-    if wants[0] and "arguments" in event:
+    if wants[AUDIT_INPUTS] and "arguments" in event:
         pairs.append(("arguments", canonical(event["arguments"], MOST_TEXT)))
-    if wants[1] and "output" in event:
+    if wants[AUDIT_OUTPUTS] and "output" in event:
         pairs.append(("output", cut(event["output"])))
     return pairs
 
@@ -68,7 +73,7 @@ def begins(time: str, wants: list, tool: str, arguments: dict, request_id) -> li
     pairs = [("time", time), ("event", "tool.begin"), ("tool", tool)]
     if request_id is not None:
         pairs.append(("request_id", request_id))
-    if wants[0]:
+    if wants[AUDIT_INPUTS]:
         pairs.append(("arguments", canonical(arguments, MOST_TEXT)))
     return pairs
 

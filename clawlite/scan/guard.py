@@ -8,9 +8,11 @@ secrets, orders of strangers.
 4. What an image does not ask for is not loaded.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.image.scan_config import (
     ALL,
+    AUDIT_OUTPUTS,
     BLOCK,
     DATA,
     DOUBTFUL,
@@ -24,6 +26,13 @@ from clawlite.core.image.scan_config import (
     ScanConfig,
 )
 from clawlite.core.image.image import GUARD
+
+# positions in ``ScanConfig.injection``, in its ``leaks``, and in what was found
+_ACTION = const(0)
+_ASKS = const(4)
+_WHERE = const(0)
+_LEAK_ACTION = const(1)
+_KIND = const(2)
 
 _MARKED = "[clawlite: the text below may be a prompt injection; nobody vouches for it]\n"
 
@@ -55,22 +64,23 @@ class Guard:
         injection = guards.injection
         self._image, self._roomy = image, roomy
         self._kept = None  # the patterns
-        self._lookers = injection[4] if injection else 0
+        self._lookers = injection[_ASKS] if injection else 0
         self.asks = self._lookers & (DOUBTFUL | ALL) != 0  # ``asked`` has something to do
-        self._injection = injection[0] if injection else None
+        self._injection = injection[_ACTION] if injection else None
         self.secrets = self.judge = self.alive = self._known = None
-        self.outputs = self.audit is not None and self.audit[1]
+        self.outputs = self.audit is not None and self.audit[AUDIT_OUTPUTS]
 
     def _patterns(self):
         patterns = self._kept
         if patterns is None:
             from clawlite.scan.injection import Patterns
 
-            injection = self._image.section(GUARD)[0]  # its shape was looked at
+            # its shape was looked at
+            _, automaton, words, phrases, _ = self._image.section(GUARD)[0]
             patterns = Patterns(
-                self._image.automaton(injection[1]),
-                injection[2],
-                injection[3],
+                self._image.automaton(automaton),
+                words,
+                phrases,
                 self._roomy,
                 self.alive,
             )
@@ -94,7 +104,7 @@ class Guard:
             from clawlite.scan.checks import check
 
             check(self._checks, tool, arguments)
-        if self._leaks and self._leaks[0] & INPUT:
+        if self._leaks and self._leaks[_WHERE] & INPUT:
             return self._cleaned(arguments, "%s: its arguments hold" % tool, event)
         return arguments
 
@@ -106,7 +116,7 @@ class Guard:
             check(self._checks, "message", text)
         return (
             self._cleaned(text, "the message holds", {})
-            if self._leaks and self._leaks[0] & INPUT
+            if self._leaks and self._leaks[_WHERE] & INPUT
             else text
         )
 
@@ -115,7 +125,7 @@ class Guard:
 
         Raises ``PolicyDenied``: the tool has run, and what it gave is withheld.
         """
-        if self._leaks and self._leaks[0] & OUTPUT:
+        if self._leaks and self._leaks[_WHERE] & OUTPUT:
             clean = self._cleaned(text, "%s: withheld, what it returned holds" % tool, event)
             if clean != text:
                 value = clean if isinstance(value, str) else self._cleaned(value, "", event)
@@ -225,13 +235,13 @@ class Guard:
             return text
         for _, _, kind in found:
             _note(event, "secret:" + kind)
-        if self._leaks[1] == BLOCK:
+        if self._leaks[_LEAK_ACTION] == BLOCK:
             raise PolicyDenied(
-                "%s a secret (%s)" % (what, found[0][2]),
+                "%s a secret (%s)" % (what, found[0][_KIND]),
                 "",
                 {"action": "deny", "found": event["found"]},
             )
-        if self._leaks[1] == WARN:
+        if self._leaks[_LEAK_ACTION] == WARN:
             return text
         from clawlite.scan.leaks import replaced
 

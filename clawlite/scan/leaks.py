@@ -107,11 +107,11 @@ def merged(found: list) -> list:
     found.sort()
     out = [found[0]]
     for start, end, kind in found[1:]:
-        last = out[-1]
-        if start >= last[1]:
+        first, last, known = out[-1]
+        if start >= last:
             out.append((start, end, kind))
-        elif end > last[1]:
-            out[-1] = (last[0], end, last[2])
+        elif end > last:
+            out[-1] = (first, end, known)
     return out
 
 

@@ -119,11 +119,11 @@ class Power:
             self.folder,
             env={"MICROPYPATH": ".frozen"},
         ) as it:
-            it.expect("is ready. /help lists the commands.\n> ", 30)
+            it.expect("is ready. /help lists the commands.\n> ")
             begun = len(changes(log))
             for text in texts:
                 it.line(text)
-                it.expect("Heard: %s.\n> " % ("the tool" if text.startswith("look") else text), 30)
+                it.expect("Heard: %s.\n> " % ("the tool" if text.startswith("look") else text))
                 acknowledged.append(len(changes(log)))
             it.end()
             assert it.wait() == 0
@@ -139,7 +139,7 @@ class Power:
             self.folder,
             env={"MICROPYPATH": ".frozen"},
         ) as it:
-            it.expect("is ready. /help lists the commands.\n> ", 30)
+            it.expect("is ready. /help lists the commands.\n> ")
             reply(it, "claw.initialize", INITIALIZE)
             for step in [None] + steps:
                 if isinstance(step, str):
@@ -191,8 +191,8 @@ def reply(it, method: str, params: dict) -> dict:
     it.number = getattr(it, "number", 0) + 1
     it.send(record(method, params, it.number))
     while True:
-        it.expect("\x1e", 30)
-        found = json.loads(it.expect("\n", 30))
+        it.expect("\x1e")
+        found = json.loads(it.expect("\n"))
         if found.get("id") == it.number:
             return found
 

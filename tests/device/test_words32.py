@@ -179,7 +179,7 @@ def test_a_dialogue_with_approvals_works_in_the_heap_that_is_said(board, tmp_pat
     image = Path(build_beside(str(tmp_path / name)))
     words = within(board, image, tmp_path)
     with Agent(words, tmp_path, env={"MICROPYPATH": f"{board}:.frozen"}) as it:
-        it.expect("> ", 30)
+        it.expect("> ")
         for answer in ("n", "y"):
             for text in (
                 "hello",
@@ -190,10 +190,10 @@ def test_a_dialogue_with_approvals_works_in_the_heap_that_is_said(board, tmp_pat
                 "/trace",
             ):
                 it.line(text)
-                said = it.expect("[y/N] " if text.startswith("water") else "> ", 30)
+                said = it.expect("[y/N] " if text.startswith("water") else "> ")
                 if text.startswith("water"):
                     it.line(answer)
-                    said += it.expect("> ", 30)
+                    said += it.expect("> ")
                     assert ("Watered for 1 s." in said) is (answer == "y")
                 assert "out of memory" not in said, (text, said)
         it.end()

@@ -10,13 +10,16 @@ needs a person waits as an approval.
     tick(now) when deadline() has come      approvals run out, a drain ends, heartbeats
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import (
     APPROVE,
     ASK,
     CANCEL,
     CLOSE,
+    IS_OK,
     JOIN,
     KEEP,
+    KIND,
     LOG,
     OPEN,
     RECEIVE,
@@ -24,9 +27,11 @@ from clawlite.core.base.effect import (
     RESOLVE,
     RESUME,
     RUN,
+    RUN_SKILL,
     SECRET,
     SLEEP,
     STORE,
+    VALUE,
 )
 from clawlite.core.base.errors import (
     ClawError,
@@ -38,57 +43,75 @@ from clawlite.core.base.errors import (
 from clawlite.core.agent.lifecycle import READY, Lifecycle
 from clawlite.core.agent.task import Task
 
+# positions in the effects that tasks yield (core/base/effect.py)
+_EVENT = const(1)  # LOG
+_TOOL = const(1)  # RUN
+_ARGUMENTS = const(2)
+_APPROVAL = const(1)  # APPROVE
+_NUMBERS = const(1)  # JOIN
+_MS = const(1)  # RECEIVE, SLEEP
+
 
 class Agent:
-    """One agent.
+    """One agent, and its seams: what a shell hands in.
 
     image      ``image.Image``
     max_tasks  int, how many turns and calls may be under way at once
+
+    Each seam below is an attribute that a shell sets before it starts the agent, and only where it
+    has what the seam is for; None, or the value in brackets, says that it has not.
+
+    emit        function(effect) for LOG, SEND and the KEEP of an end: carries them out at once,
+                while no effect waits [adds it to ``effects``]
+    run         function(task, tool, arguments, due_ms) -> (outcome or None, now_ms), likewise for
+                RUN
+    later       list, of a shell with little stack: (task, value, error) of tasks that ``drive``
+                carries on from the shell's loop.  An error of RECEIVE says that the value is of a
+                connection: it is dropped when the task waits for none any more.
+    on_wait     function(task, now_ms): another approval waits first now; task is None when none
+                does
+    calls       list, of a console: the last 8 (tool.call event, how its approval was answered)
+    prepare     function(), called before the first turn: sets ``codecs`` and ``meter``
+    codecs      (loads, dumps) of JSON, for remote providers
+    meter       ``meter.Meter``
+    keep_bytes  int, of a conversation, and of one answer in it: what remote providers see again [0]
+    is_behind   bool, a gateway asks the remote providers for this device [False]
+    memories    function() -> the methods of the stores
+    lasting     function(work, history, once) -> the work of a turn that goes on with what was said
+                in earlier sessions
+    kept        function() and function(key): what is on record (core/idempotency)
+    adopt       function(manifest, is_free) -> bool, checks what claw.initialize brings; True: the
+                manifest's agent takes over, which it may only where *is_free* is true
+    channels    linux/channels/channels.py
+    conditions  tuple of functions, each returns a line of /status [()]
     """
 
     def __init__(self, image, now_ms: int, max_tasks: int = 64):
         self.image = image
         self.effects = []
-        # function(effect) for LOG, SEND and KEEP of an end: a shell may carry them out at once,
-        # while nothing waits
         self.emit = self.effects.append
         self.tasks = {}
         self.lifecycle = Lifecycle(self, now_ms)
         self.waiting = []  # tasks with an approval, in the order in which they asked
-        # function(task, now_ms): another approval waits first now; task is None when none does
         self.on_wait = None
-        # the last 8 (tool.call event, how its approval was answered), where a console keeps them
         self.calls = None
-        # function(): a shell that reaches remote providers sets these three, before the first turn:
         self.prepare = None
-        self.codecs = None  # (loads, dumps)
-        # a gateway asks the remote providers for this device (core/providers/gateway.py)
+        self.codecs = None
         self.is_behind = False
-        self.meter = None  # meter.Meter
+        self.meter = None
         self.idempotency = None  # idempotency.Idempotency, from the operator's first tool call on
-        # function(): the stores' methods, by a shell that has some; its second is function(work,
-        # history, once) -> a turn's
         self.memories = None
-        self.lasting = None  # work that goes on with what was said in earlier sessions
-        # function(), function(key) for it: what is on record, by a shell that keeps records
+        self.lasting = None
         self.kept = None
-        # of a conversation, and of one answer in it: what remote providers see again
         self.keep_bytes = 0
-        # function(task, tool, arguments, due_ms) -> (outcome or None, now_ms) for RUN, likewise
         self.run = None
-        self.channels = None  # linux/channels/channels.py, by a shell whose image declares some
-        # function(manifest, is_free) -> bool, by a shell that checks what claw.initialize brings;
-        # True: the manifest's agent takes over, which it may only where *is_free* is true
+        self.channels = None
         self.adopt = None
-        # A list, by a shell with little stack: (task, value, error) of tasks that ``drive`` carries
-        # on from its loop.  An error of RECEIVE says that the value is of a connection: it is
-        # dropped when the task waits for none any more.
         self.later = None
-        # functions, each returns a line of /status, by a shell that has more to say
         self.conditions = ()
         self.max_tasks = max_tasks
         self._last = 0
-        self.providers = None  # chain.Chain, once it is asked for
+        self.providers = None  # ``ProviderOrder``, once it is asked for
 
     def chain(self):
         """Return the ``ProviderOrder`` of this agent, made when it is first asked for."""
@@ -145,9 +168,9 @@ class Agent:
         task = self.tasks.get(number)
         if task is not None:
             # its handler was ended while a provider was asked for it
-            if task.child and not outcome[0]:
+            if task.child and not outcome[IS_OK]:
                 child, task.child = task.child, None
-                self.cancel(child, outcome[1], now_ms)
+                self.cancel(child, outcome[VALUE], now_ms)
                 outcome = outcome + (None,)
             self._advance(task, outcome, None, now_ms)
 
@@ -232,19 +255,19 @@ class Agent:
                     task.outer.append(task.generator)
                     task.generator = effect
                     continue
-                kind = effect[0]
+                kind = effect[KIND]
                 if kind == LOG:
-                    if effect[1]["event"] == "tool.call":
-                        self._called(task, effect[1], now_ms)
+                    if effect[_EVENT]["event"] == "tool.call":
+                        self._called(task, effect[_EVENT], now_ms)
                     self.emit(effect)
                     continue
                 if kind == RUN:
-                    task.tool = task.began = effect[1].name
+                    task.tool = task.began = effect[_TOOL].name
                     run = (
                         task.number,
-                        effect[1],
-                        effect[2],
-                        now_ms + effect[1].timeout_ms if effect[1].timeout_ms else None,
+                        effect[_TOOL],
+                        effect[_ARGUMENTS],
+                        now_ms + effect[_TOOL].timeout_ms if effect[_TOOL].timeout_ms else None,
                     )
                     if task.ran_ms is None:
                         task.ran_ms = now_ms
@@ -259,14 +282,14 @@ class Agent:
                 if kind == APPROVE:
                     from clawlite.core.policy.approval import wait
 
-                    wait(self, task, effect[1], now_ms)
+                    wait(self, task, effect[_APPROVAL], now_ms)
                     return self._ask(now_ms)
                 if kind == RECEIVE or kind == SLEEP or kind == JOIN:
                     return _rest(task, effect, now_ms)
-                if kind == ASK:
+                if kind == ASK or kind == RUN_SKILL:
                     from clawlite.core.agent.child import begin
 
-                    return begin(self, task, effect[1], effect[2], now_ms)
+                    return begin(self, task, effect, now_ms)
                 if kind in (RESOLVE, RESUME, SECRET, STORE, KEEP, REMEMBER, OPEN, CLOSE):
                     effect = (kind, task.number) + effect[1:]
                 self.effects.append(effect)
@@ -384,9 +407,9 @@ class Agent:
 
 def _rest(task, effect: tuple, now_ms: int):
     """Let *task* wait for bytes, for a time or for another task."""
-    if effect[0] == JOIN:
-        effect[1].append(task.number)
+    if effect[KIND] == JOIN:
+        effect[_NUMBERS].append(task.number)
     else:
-        task.receives = effect[0] == RECEIVE
-        task.wake_ms = now_ms + effect[1]
-        task.wake = (True, None) if effect[0] == SLEEP else effect[1] // 1000
+        task.receives = effect[KIND] == RECEIVE
+        task.wake_ms = now_ms + effect[_MS]
+        task.wake = (True, None) if effect[KIND] == SLEEP else effect[_MS] // 1000

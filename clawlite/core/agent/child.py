@@ -2,16 +2,19 @@
 a composite tool.
 """
 
+from clawlite.core.base.effect import ASK
 
-def begin(agent, task, what, more, now_ms: int):
-    """Begin the child of *task* for its effect ``(ASK, what, more)``; the task goes on with its
+
+def begin(agent, task, effect: tuple, now_ms: int):
+    """Begin the child of *task* for its *effect*, ASK or RUN_SKILL; the task goes on with its
     outcome.
 
     The turn of a composite tool has the tool's ``timeout_ms``, else a turn's, but no more than the
     task has left; what waits for a person in it does not count.
     """
     due_ms, budget_ms = task.due_ms, None
-    if isinstance(what, str):
+    kind, what, more = effect
+    if kind == ASK:
         work = agent.chain().text(what, more)
     else:
         from clawlite.core.agent.skillturn import alone

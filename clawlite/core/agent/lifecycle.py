@@ -10,6 +10,7 @@
 The table is data; anything else is our bug.  Each change is an event for the log.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import LOG
 from clawlite.core.base.errors import InternalError, InvalidRequest
 
@@ -21,6 +22,9 @@ INIT, STARTING, READY, STOPPING, STOPPED, ERROR = (
     "STOPPED",
     "ERROR",
 )
+
+_DUE_MS = const(0)  # of a drain
+_STOPPED = const(1)
 
 
 class Lifecycle:
@@ -115,8 +119,8 @@ class Lifecycle:
     def drained(self, now_ms: int):
         """While STOPPING: go to STOPPED when nothing is under way, or the time to drain is over."""
         tasks = self._agent.tasks
-        if self._drain and (not tasks or now_ms >= self._drain[0]):
-            stopped = self._drain[1]
+        if self._drain and (not tasks or now_ms >= self._drain[_DUE_MS]):
+            stopped = self._drain[_STOPPED]
             drained = not tasks
             self._drain = None
             for number in sorted(tasks):
@@ -138,5 +142,5 @@ class Lifecycle:
     def deadline(self):
         """Return the monotonic time of the next ``tick`` that matters, or None."""
         if self._drain:
-            return self._drain[0]
+            return self._drain[_DUE_MS]
         return self.recovery.due_ms if self.state == ERROR else None

@@ -5,6 +5,7 @@ with a history of its own.
 from clawlite.core.base.effect import SAY, Result
 from clawlite.core.base.errors import ClawError, InvalidParams, ParseError
 from clawlite.core.turns.history import History
+from clawlite.core.image.image import HANDLER_NAME
 from clawlite.core.image.skill import PREFIX, begun, find, skills, value_of
 from clawlite.core.turns.tools import PERSON, call
 from clawlite.core.turns.turn import turn
@@ -47,7 +48,7 @@ def alone(agent, tool, arguments: dict):
     Returns its last text, or the JSON in it where a schema asks for JSON.
     """
     image, chain, history = agent.image, agent.chain(), History(0)
-    result = begun(image, tool.handler[1], arguments, Result)
+    result = begun(image, tool.handler[HANDLER_NAME], arguments, Result)
     history.is_nested = True
     work = turn(image, result.text, chain, history, None, result.skill)
     try:

@@ -2,6 +2,11 @@
 2000 on another.
 """
 
+from clawlite.core.base.dialect import const
+
+_MONTH = const(2)  # words of a date in HTTP
+_ZONE = const(7)
+
 
 def iso8601(epoch_s: int) -> str:
     """Return *epoch_s* (seconds since 1970-01-01T00:00:00Z, >= 0) as ``2026-02-22T10:30:00Z``.
@@ -35,13 +40,13 @@ def from_http(text: str):
     """
     parts = text.replace(":", " ").split(" ")
     month = (
-        "JanFebMarAprMayJunJulAugSepOctNovDec".find(parts[2])
-        if len(parts) == 8 and len(parts[2]) == 3
+        "JanFebMarAprMayJunJulAugSepOctNovDec".find(parts[_MONTH])
+        if len(parts) == 8 and len(parts[_MONTH]) == 3
         else -1
     )
     numbers = (
         [parts[i] for i in (1, 3, 4, 5, 6)]
-        if month >= 0 and month % 3 == 0 and parts[7] == "GMT"
+        if month >= 0 and month % 3 == 0 and parts[_ZONE] == "GMT"
         else []
     )
     for number in numbers:

@@ -33,19 +33,20 @@
     (CLOSE, task)                          end the connection of a task
 
     -> done    answered by ``Agent.done(task, outcome, now_ms)``
-    outcome    (True, value) or (False, exception); of RESOLVE, the value is a normalised absolute
-               path; of STORE, whether limits admit the entries, and when there are none, what is
-               used today (``Ledger.today``)
+    outcome    (True, value) or (False, exception), or of a handler (ASKING, (prompt, most)): it has
+               not ended, and goes on (RESUME) with what ``ASK`` gives for these
+               of RESOLVE, the value is a normalised absolute path; of STORE, whether limits admit
+               the entries, and when there are none, what is used today (``Ledger.today``)
     due_ms     monotonic time at which the handler's work is ended, or None
     what a connection receives goes to ``Agent.received(task, outcome, now_ms)``: bytes, b"" at its
     end
 
 The generators of a turn and of a tool call yield those with a task without it; the agent adds it.
-They also yield five that never leave the core:
+They also yield six that never leave the core:
 
     (ASK, prompt, most)                    a provider's answer to *prompt*, of at most so many
                                            tokens (``Chain.text``)  -> done
-    (ASK, tool, arguments)                 of a composite tool: what its skill comes to, in a turn
+    (RUN_SKILL, tool, arguments)           of a composite tool: what its skill comes to, in a turn
                                            of its own (core/agent/skillturn.py)  -> done
     (APPROVE, approval)                    wait for a person
     (JOIN, numbers)                        wait until the task is told: its number is added to
@@ -77,7 +78,16 @@ They also yield five that never leave the core:
     RECEIVE,
     SLEEP,
     REMEMBER,
-) = range(1, 23)
+    RUN_SKILL,
+) = range(1, 24)
+# positions in an effect
+KIND = 0
+TEXT, COUNT = 1, 2  # SAY, TELL, PROMPT, WRITE
+EVENT = MESSAGE = APPROVAL = 1  # LOG, SEND, APPROVE
+TOOL = 1  # RUN, as a task yields it
+TASK = 1  # of those with a task, as a shell gets them
+IS_OK, VALUE = range(2)  # of an outcome
+ASKING = 2  # in an outcome, in place of True or False (core/turns/handlers.py, ``question``)
 
 
 class Result:

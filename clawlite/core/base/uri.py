@@ -34,6 +34,13 @@ MAX_URI = 255  # the grammar bounds name and namespace, not the version
 _MAX_NAME = const(63)
 _MAX_URI = const(255)
 
+# parts of a URI behind claw://
+_AUTHORITY = const(0)
+_KIND = const(1)
+_NAMESPACE = const(1)
+_SHORT_NAME = const(1)
+_NAME = const(2)
+
 URI = namedtuple("URI", ("authority", "kind", "namespace", "name", "version"))
 
 
@@ -49,22 +56,22 @@ def parse(uri: str, alias: bool = False) -> URI:
     if len(uri) > _MAX_URI:
         raise InvalidParams("a claw:// URI of %d characters; at most %d" % (len(uri), _MAX_URI))
     parts = uri[7:].split("/")
-    if len(parts) == 3 and parts[0] == "local":
-        name, version = _split_version(uri, parts[2])
-        return URI("local", _kind(uri, parts[1]), None, _name(uri, name), version)
-    if len(parts) == 3 and parts[0] == "registry":
-        name, version = _split_version(uri, parts[2])
+    if len(parts) == 3 and parts[_AUTHORITY] == "local":
+        name, version = _split_version(uri, parts[_NAME])
+        return URI("local", _kind(uri, parts[_KIND]), None, _name(uri, name), version)
+    if len(parts) == 3 and parts[_AUTHORITY] == "registry":
+        name, version = _split_version(uri, parts[_NAME])
         if version is None:
             _refuse(uri, "claw://registry/NAMESPACE/NAME@VERSION, always with its version")
-        if not _is_word(parts[1], "-."):
+        if not _is_word(parts[_NAMESPACE], "-."):
             _refuse(uri, 'a namespace of 1 to 63 letters, digits, "-" and "."')
-        return URI("registry", None, parts[1], _name(uri, name), version)
-    if len(parts) == 2 and parts[0] in KINDS:
+        return URI("registry", None, parts[_NAMESPACE], _name(uri, name), version)
+    if len(parts) == 2 and parts[_AUTHORITY] in KINDS:
         if not alias:
             _refuse(uri, "the canonical form, claw://local/KIND/NAME")
-        if "@" in parts[1]:
+        if "@" in parts[_SHORT_NAME]:
             _refuse(uri, "no version in the short form; claw://local/KIND/NAME@VERSION has one")
-        return URI("local", parts[0], None, _name(uri, parts[1]), None)
+        return URI("local", parts[_AUTHORITY], None, _name(uri, parts[_SHORT_NAME]), None)
     _refuse(uri, "claw://local/KIND/NAME or claw://registry/NAMESPACE/NAME@VERSION")
 
 

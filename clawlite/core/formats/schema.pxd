@@ -1,6 +1,9 @@
 # Types for schema.py under Cython.
 cimport cython
 
+cdef int OBJECT, REQUIRED, MIN_MEMBERS, MAX_MEMBERS, ITEMS, MIN_ITEMS, MAX_ITEMS
+cdef int MATCH, MAX_LENGTH, MINIMUM, MAXIMUM, ABOVE, MULTIPLE, ENUM
+cdef Py_ssize_t _COUNT, _OTHERS, _PATTERNS, _FIRST_NAME, _REST, _AUTOMATON
 cdef int _STRING, _INTEGER, _FRACTION, _OBJECT, _ARRAY, _ANYTHING
 cdef dict _KINDS
 cdef bytes _ABOUT

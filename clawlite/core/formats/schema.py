@@ -12,7 +12,7 @@ A *node* says what one value may be:
 
     0 OBJECT       as below                12 MAX_LENGTH  code points
     1 REQUIRED     [name, ...]              13 MINIMUM     number
-    2 KEYS         node of every name       14 MAXIMUM     number
+    2 NAMES        node of every name       14 MAXIMUM     number
     3 MIN_MEMBERS  count                    15 ABOVE       number
     4 MAX_MEMBERS  count                    16 BELOW       number
     5 ITEMS        [rest, node 0, ...]      17 MULTIPLE    integer, or [integer, decimal places]
@@ -21,7 +21,7 @@ A *node* says what one value may be:
     8 MIN_ITEMS    count                    20 ANY         [node, ...]
     9 MAX_ITEMS    count                    21 ONE         [node, ...]
     10 MATCH       [automaton, what]        22 NOT         node
-    11 MIN_LENGTH  code points              23 IF          [node, then, else]
+    11 MIN_LENGTH  code points              23 IF_THEN     [node, then, else]
 
 The argument of OBJECT is [r, others, patterns, name, node, name, node, ...]: the first r names are
 required; *others* is the node of members that neither a name nor a pattern covers; patterns are 0
@@ -40,10 +40,36 @@ Source  JSON Schema 2020-12; CKP 0.2.0, 5.4: arguments are checked before a tool
 """
 
 from clawlite.core.base.dialect import const
+from clawlite.core.formats.operations import (
+    ABOVE,
+    ENUM,
+    ITEMS,
+    MATCH,
+    MAXIMUM,
+    MAX_ITEMS,
+    MAX_LENGTH,
+    MAX_MEMBERS,
+    MINIMUM,
+    MIN_ITEMS,
+    MIN_MEMBERS,
+    MULTIPLE,
+    OBJECT,
+    REQUIRED,
+)
 
 MAX_DEPTH = 32  # nesting of a value, as in the JSON decoders
 # nodes with checks that one value may visit: `anyOf` within recursion is exponential
 MAX_STEPS = 50000
+
+# positions in the argument of OBJECT, of ITEMS, and of MATCH
+_COUNT = const(0)
+_OTHERS = const(1)
+_PATTERNS = const(2)
+_FIRST_NAME = const(3)
+_REST = const(0)
+_AUTOMATON = const(0)
+_BEGIN = const(1)  # of a table
+
 
 _STRING = const(1)
 _INTEGER = const(4)
@@ -70,7 +96,7 @@ def check(program, value, automata, root: str = "arguments"):
     table = None
     if type(program) is list and program[0] is None:
         table = program
-        program = program[1]
+        program = program[_BEGIN]
     try:
         problem = _Run(table, automata).node(program, value, 0)
         if problem is None:
@@ -124,43 +150,45 @@ class _Run:
             if not _ABOUT[op] & kind:
                 continue
             if (
-                10 < op < 17
-                or op == 18
+                MATCH < op < MULTIPLE
+                or op == ENUM
                 and kind == _STRING
-                or op == 3
-                or op == 4
-                or op == 8
-                or op == 9
+                or op == MIN_MEMBERS
+                or op == MAX_MEMBERS
+                or op == MIN_ITEMS
+                or op == MAX_ITEMS
             ):
                 if _holds(op, arg, value):
                     continue
                 return [op, arg, value]
-            if op == 0:
+            if op == OBJECT:
                 found = 0
-                for nth in range(3, len(arg), 2):
+                for nth in range(_FIRST_NAME, len(arg), 2):
                     if arg[nth] in value:
                         found += 1
                         problem = self.node(arg[nth + 1], value[arg[nth]], depth + 1)
                         if problem is not None:
                             problem.append(arg[nth])
                             return problem
-                    elif nth < 3 + 2 * arg[0]:
-                        return [1, arg, value, arg[nth]]
-                if arg[2] == 0 and (found == len(value) or arg[1] == _ANYTHING):
+                    elif nth < _FIRST_NAME + 2 * arg[_COUNT]:
+                        return [REQUIRED, arg, value, arg[nth]]
+                if arg[_PATTERNS] == 0 and (found == len(value) or arg[_OTHERS] == _ANYTHING):
                     continue
-                problem = self.rest(0, arg, value, _OBJECT, depth)
-            elif op == 5:
+                problem = self.rest(OBJECT, arg, value, _OBJECT, depth)
+            elif op == ITEMS:
                 found = len(arg) - 1  # nodes of the first items; the one before them is the others'
-                if found == 0 and arg[0] == _ANYTHING:
+                if found == 0 and arg[_REST] == _ANYTHING:
                     continue
                 for nth in range(len(value)):
-                    problem = self.node(arg[nth + 1 if nth < found else 0], value[nth], depth + 1)
+                    problem = self.node(
+                        arg[nth + 1 if nth < found else _REST], value[nth], depth + 1
+                    )
                     if problem is not None:
                         problem.append(nth)
                         return problem
                 continue
-            elif op == 10:
-                problem = None if self.matches(arg[0], value) else [op, arg, value]
+            elif op == MATCH:
+                problem = None if self.matches(arg[_AUTOMATON], value) else [op, arg, value]
             else:
                 problem = self.rest(op, arg, value, kind, depth)
             if problem is not None:
@@ -192,17 +220,17 @@ def _holds(op: int, arg, value) -> bool:
     """Return whether a size, a number or a string among others is as *arg* demands.  nan fits
     nothing.
     """
-    if op == 18:
+    if op == ENUM:
         return value in arg
-    if op > 12:
+    if op > MAX_LENGTH:
         return (
             value >= arg
-            if op == 13
+            if op == MINIMUM
             else value <= arg
-            if op == 14
+            if op == MAXIMUM
             else value > arg
-            if op == 15
+            if op == ABOVE
             else value < arg
         )
     size = len(value)
-    return size <= arg if op == 4 or op == 9 or op == 12 else size >= arg
+    return size <= arg if op == MAX_MEMBERS or op == MAX_ITEMS or op == MAX_LENGTH else size >= arg

@@ -3,6 +3,9 @@ cimport cython
 from clawlite.core.formats.schema cimport _Run
 
 cdef int _MAX_DEPTH
+cdef int OBJECT, REQUIRED, MIN_MEMBERS, CONTAINS, UNIQUE, MULTIPLE
+cdef int ENUM, ALL, ANY, ONE, NOT, IF_THEN
+cdef Py_ssize_t _LEAST, _MOST, _NODE, _OTHERS, _PATTERNS, _CONDITION, _THEN, _ELSE
 
 @cython.locals(at=Py_ssize_t, found=Py_ssize_t)
 cpdef rare(_Run run, int op, arg, value, int kind, int depth)

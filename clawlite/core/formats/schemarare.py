@@ -6,6 +6,30 @@ way, *kind* the mask bit of *value*, which lies *depth* levels deep; operations,
 violations are those of schema.py."""
 
 from clawlite.core.base.dialect import const
+from clawlite.core.formats.operations import (
+    ALL,
+    ANY,
+    CONTAINS,
+    ENUM,
+    IF_THEN,
+    MIN_MEMBERS,
+    MULTIPLE,
+    NOT,
+    OBJECT,
+    ONE,
+    REQUIRED,
+    UNIQUE,
+)
+
+# positions in the argument of CONTAINS, of OBJECT, and of IF_THEN
+_LEAST = const(0)
+_MOST = const(1)
+_NODE = const(2)
+_OTHERS = const(1)
+_PATTERNS = const(2)
+_CONDITION = const(0)
+_THEN = const(1)
+_ELSE = const(2)
 
 # combined schemas (op 19 .. 23) under way at once: they nest without going into the value
 MAX_NESTED = 128
@@ -19,16 +43,16 @@ _ROUNDING = 4.5e-16 if float("1e-9") + 1.0 > 1.0 else 2.4e-7
 
 def rare(run, op: int, arg, value, kind: int, depth: int):
     """Return the violation by *value* of any check that schema.py leaves to this module."""
-    if op == 0:
+    if op == OBJECT:
         return _unnamed(run, arg, value, depth)
-    if op < 3:
+    if op < MIN_MEMBERS:
         return _names(run, op, arg, value, depth)
-    if op == 6:
+    if op == CONTAINS:
         found = 0
         for item in value:
-            found += run.node(arg[2], item, depth + 1) is None
-        return [op, arg, found] if found < arg[0] or found > arg[1] >= 0 else None
-    if op == 7:
+            found += run.node(arg[_NODE], item, depth + 1) is None
+        return [op, arg, found] if found < arg[_LEAST] or found > arg[_MOST] >= 0 else None
+    if op == UNIQUE:
         seen = set()
         for at in range(len(value)):
             same = _key(value[at], depth + 1)
@@ -36,9 +60,9 @@ def rare(run, op: int, arg, value, kind: int, depth: int):
                 return [op, arg, value[at], at]
             seen.add(same)
         return None
-    if op == 17:
+    if op == MULTIPLE:
         return None if _is_multiple(value, arg) else [op, arg, value]
-    if op == 18:
+    if op == ENUM:
         same = _key(value, depth)
         for item in arg:
             if _key(item, 0) == same:
@@ -54,7 +78,7 @@ def rare(run, op: int, arg, value, kind: int, depth: int):
 
 def _unnamed(run, arg, value, depth):
     """Check the members that no name covers; *arg* is that of OBJECT in schema.py."""
-    patterns = arg[2] or ()
+    patterns = arg[_PATTERNS] or ()
     # dicts have no order on boards: the violation whose name sorts first is told
     for name in sorted(value):
         matched = name in arg
@@ -64,9 +88,9 @@ def _unnamed(run, arg, value, depth):
                 matched = True
                 problem = problem or run.node(patterns[at + 1], value[name], depth + 1)
         if not matched:
-            if arg[1] == 0:
-                return [0, arg, name]
-            problem = run.node(arg[1], value[name], depth + 1)
+            if arg[_OTHERS] == 0:
+                return [OBJECT, arg, name]
+            problem = run.node(arg[_OTHERS], value[name], depth + 1)
         if problem is not None:
             problem.append(name)
             return problem
@@ -74,7 +98,7 @@ def _unnamed(run, arg, value, depth):
 
 
 def _names(run, op, arg, value, depth):
-    if op == 1:
+    if op == REQUIRED:
         for name in arg:
             if name not in value:
                 return [op, arg, value, name]
@@ -87,16 +111,17 @@ def _names(run, op, arg, value, depth):
 
 
 def _combined(run, op, arg, value, kind, depth):
-    if op == 19:
+    if op == ALL:
         for node in arg:
             problem = run.node(node, value, depth)
             if problem is not None:
                 return problem
         return None
-    if op == 22:
+    if op == NOT:
         return [op, arg, value] if run.node(arg, value, depth) is None else None
-    if op == 23:
-        return run.node(arg[1 if run.node(arg[0], value, depth) is None else 2], value, depth)
+    if op == IF_THEN:
+        fits = run.node(arg[_CONDITION], value, depth) is None
+        return run.node(arg[_THEN if fits else _ELSE], value, depth)
     return _alternatives(run, op, arg, value, kind, depth)
 
 
@@ -108,7 +133,7 @@ def _alternatives(run, op, arg, value, kind, depth):
     for node in arg:
         problem = run.node(node, value, depth)
         if problem is None:
-            if op == 20:
+            if op == ANY:
                 return None
             fitting += 1
         else:
@@ -120,8 +145,8 @@ def _alternatives(run, op, arg, value, kind, depth):
     if fitting == 1:
         return None
     if fitting:
-        return [21, arg, fitting]
-    return closest if about == 1 else [20, arg, value]
+        return [ONE, arg, fitting]
+    return closest if about == 1 else [ANY, arg, value]
 
 
 def _is_multiple(value, step):
@@ -130,8 +155,8 @@ def _is_multiple(value, step):
     """
     scale = 1
     if type(step) is list:
-        scale = 10 ** step[1]
-        step = step[0]
+        step, places = step
+        scale = 10**places
     if type(value) is int or _is_whole(value):
         return int(value) * scale % step == 0
     scaled = abs(value) * scale

@@ -6,7 +6,36 @@ the leaf upwards. What was checked is an operation of schema.py, "kind" for a ma
 word of _ENDINGS; anything else is the runtime's own, when no stack was left.  It is imported for a
 violation alone, so it may say all that helps."""
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.jsonvalue import path, several, show
+from clawlite.core.formats.operations import (
+    ANY,
+    CONTAINS,
+    ENUM,
+    ITEMS,
+    MATCH,
+    MAX_ITEMS,
+    MAX_LENGTH,
+    MAX_MEMBERS,
+    MIN_ITEMS,
+    MIN_LENGTH,
+    MIN_MEMBERS,
+    MINIMUM,
+    MULTIPLE,
+    NAMES,
+    NOT,
+    OBJECT,
+    ONE,
+    REQUIRED,
+    UNIQUE,
+)
+
+# positions in a violation
+_CHECK = const(0)
+_ARGUMENT = const(1)
+_FOUND = const(2)
+_PATH = const(3)
+_WHAT = const(1)  # of the argument of MATCH
 
 _WORDS = (
     (1, "a string"),
@@ -28,38 +57,39 @@ _ENDINGS = {
 
 def describe(root: str, violation: list) -> str:
     """Return the whole sentence; *root* is the word that its path begins with."""
-    return "at %s: %s" % (path(root, violation[3:]), _sentence(violation))
+    return "at %s: %s" % (path(root, violation[_PATH:]), _sentence(violation))
 
 
 def _sentence(violation):
-    op = violation[0]
+    op = violation[_CHECK]
     if type(op) is str and op != "kind":
         return _ending(op, violation)
-    arg = violation[1]
-    found = violation[2]
-    if op == 1:
+    arg = violation[_ARGUMENT]
+    found = violation[_FOUND]
+    if op == REQUIRED:
         return "expected a value, got nothing"
-    if op == 2:
+    if op == NAMES:
         return "in the name: " + _sentence(arg)
-    if op == 0:
+    if op == OBJECT:
         known = [word for word in arg[3:] if type(word) is str]
         return "expected %s, got the name %s" % (
             several(known) if known else "no such name",
             show(found),
         )
-    if op == 6:
-        return _count(found >= arg[0], arg[found >= arg[0]], "matching item", found)
-    if op == 7:
+    if op == CONTAINS:
+        least, most, _ = arg
+        return _count(found >= least, most if found >= least else least, "matching item", found)
+    if op == UNIQUE:
         return "expected an item unlike those before it, got " + show(found)
-    if op == 21:
+    if op == ONE:
         return "expected exactly one of %d alternatives to match, got %d" % (len(arg), found)
-    if op == 22:
+    if op == NOT:
         return "expected no match of the schema under `not`, got " + show(found)
-    if op in (3, 4, 8, 9, 11, 12):
+    if op in (MIN_MEMBERS, MAX_MEMBERS, MIN_ITEMS, MAX_ITEMS, MIN_LENGTH, MAX_LENGTH):
         return _count(
-            op in (4, 9, 12),
+            op in (MAX_MEMBERS, MAX_ITEMS, MAX_LENGTH),
             arg,
-            "character" if op > 10 else "item" if op > 5 else "member",
+            "character" if op > MATCH else "item" if op > ITEMS else "member",
             len(found),
         )
     return "expected %s, got %s" % (_wanted(op, arg), show(found))
@@ -69,7 +99,7 @@ def _ending(word, violation):
     sentence = _ENDINGS.get(
         word, "expected a value that nests no deeper than this device can follow"
     )
-    return sentence % violation[1] if "%" in sentence else sentence
+    return sentence % violation[_ARGUMENT] if "%" in sentence else sentence
 
 
 def _count(at_most, limit, noun, found):
@@ -85,12 +115,15 @@ def _wanted(op, arg):
     if op == "kind":
         words = [word for bit, word in _WORDS if arg & bit and not (bit == 4 and arg & 8)]
         return " or ".join(words) or "no value here"
-    if op == 10:
-        return arg[1]
-    if op == 17:
-        return "a multiple of " + show(arg if type(arg) is int else arg[0] / 10 ** arg[1])
-    if op == 18:
+    if op == MATCH:
+        return arg[_WHAT]
+    if op == MULTIPLE:
+        if type(arg) is int:
+            return "a multiple of " + show(arg)
+        step, places = arg
+        return "a multiple of " + show(step / 10**places)
+    if op == ENUM:
         return several(arg)
-    if op == 20:
+    if op == ANY:
         return "a match of one of %d alternatives" % len(arg)
-    return _BOUNDS[op - 13] + " " + show(arg)
+    return _BOUNDS[op - MINIMUM] + " " + show(arg)

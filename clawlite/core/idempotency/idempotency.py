@@ -11,10 +11,13 @@
    others go on.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.idempotency.idempotent_request import IdempotentRequest
 
 KEPT_MS = 300000  # so long a call is remembered after its end
 IDS, FREE, BYTES = 64, 2, 4096  # of a board; a shell with more room says so
+_DUE_MS = const(0)  # of one in ``held``
+_SIZE = const(1)
 
 
 def nothing(key=None):
@@ -55,7 +58,7 @@ class Idempotency:
         if once is None:
             if id not in self.held:
                 return None
-            if self.now_ms < self.held[id][0]:
+            if self.now_ms < self.held[id][_DUE_MS]:
                 from clawlite.core.idempotency.idempotency_journal import read
 
                 return read(IdempotentRequest(self, id, None), self.kept(id))
@@ -104,7 +107,7 @@ class Idempotency:
         self._held_used += size
 
     def _release(self, id: str):
-        self._held_used -= self.held.pop(id)[1]
+        self._held_used -= self.held.pop(id)[_SIZE]
 
     def check_room(self):
         """Raise ``InvalidRequest`` when one more that must be remembered is too much: a quarter
@@ -112,7 +115,7 @@ class Idempotency:
         """
         if self._is_full():
             for id in list(self.held):
-                if self.now_ms >= self.held[id][0]:
+                if self.now_ms >= self.held[id][_DUE_MS]:
                     self._release(id)
             if self._is_full():
                 from clawlite.core.idempotency.idempotency_journal import full

@@ -4,6 +4,7 @@ for them and drops again."""
 
 import hashlib
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import KEEP
 from clawlite.core.base.errors import (
     ClawError,
@@ -24,6 +25,10 @@ from clawlite.core.idempotency.idempotency_record import (
     LOST,
     OPEN,
 )
+
+_PAYLOAD = const(1)  # of a record
+_FINGERPRINT = const(0)  # of a payload
+_ERROR = const(1)
 
 
 def begin(once):
@@ -102,15 +107,16 @@ def end(once, result, error):
 
 def read(once, record):
     """Give *once* what is on record of it: (kind, payload), or None when the record is lost."""
-    payload = record[1] if record else [""]
-    once.asked = payload[0]
+    payload = record[_PAYLOAD] if record else [""]
+    once.asked = payload[_FINGERPRINT]
     once.state = LOST if len(payload) == 1 else ENDED
     if len(payload) == 2:
-        once.answer = payload[1]
+        once.answer = payload[_ERROR]
     elif len(payload) == 4:
         from clawlite.core.base.effect import Result
 
-        once.answer = Result(payload[1], payload[2], None, payload[3])
+        _, text, is_error, original_bytes = payload
+        once.answer = Result(text, is_error, None, original_bytes)
     return once
 
 

@@ -28,10 +28,14 @@ A shell appends them when it carries KEEP effects out.  The last of a key counts
 
 import binascii
 
+from clawlite.core.base.dialect import const
+
 WAIT, BEGIN, END, GONE = 1, 2, 3, 4
 NEW, OPEN, BEGUN, ENDED, LOST = 0, 1, 2, 3, 4
 KEPT_S = 300  # so long a call is remembered after its end
 _SET_S = 1700000000  # a clock that shows less has not been set
+
+_KEY = const(3)  # of what ``parse`` returns
 
 
 def line(kind: int, when: int, owner: int, key: str, text: str) -> bytes:
@@ -66,7 +70,7 @@ def last_of(lines) -> tuple:
         if record is None:
             damaged += 1
         else:
-            last[record[3]] = number
+            last[record[_KEY]] = number
         number += 1
     return last, damaged
 

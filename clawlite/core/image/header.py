@@ -17,6 +17,7 @@ FORMAT = 1
 MAX_HEAD = 8192
 MAX_IMAGE = 16777216
 _CHUNK = 1024
+_DIRECTORY = 4  # of the head
 _UNSIGNED, _SIGNED = 40, 73  # bytes behind the body: crc, digest, and null or a signature
 _CUT = "the file is cut or damaged; build or flash it again"
 
@@ -36,7 +37,7 @@ TOOL = (
     object,
     _MANY,
     _MANY,
-    (5, str),
+    (6, str),
     [str],
     [(str, _ENTRY)],
     [None, (_ENTRY,)],
@@ -153,7 +154,7 @@ def parse(read, size: int) -> tuple:
     _check(read, size, body + left)
     head = shaped(decode(read(pos, length)), _HEAD, "the head")
     where = {}
-    for section, part in head[4]:
+    for section, part in head[_DIRECTORY]:
         where[section] = (body, part)
         if part > left:
             raise ImageError(

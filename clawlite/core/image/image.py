@@ -45,6 +45,7 @@ from clawlite.core.base.text import decode_utf8
     GUARD,
 ) = range(1, 14)
 MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS, NETWORK, MCP = range(14, 23)
+SWARM, SERVICES = 23, 24
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2  # the levels of an agent's autonomy
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = (
     1,
@@ -57,8 +58,22 @@ READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_E
     128,
 )
 # what answers a tool: the registry, tools.py, a skill's instruction, a turn of a skill's own, an
-# MCP server
-BUILTIN, MAKER, SKILL, COMPOSITE, SERVED = range(5)
+# MCP server, a service
+BUILTIN, MAKER, SKILL, COMPOSITE, SERVED, SERVICE = range(6)
+HANDLER_KIND, HANDLER_NAME = range(2)  # of ``Tool.handler``
+# of a rule, see ``Image.rule``
+(
+    RULE_ID,
+    RULE_ACTION,
+    RULE_REASON,
+    RULE_TIMEOUT_S,
+    RULE_ALLOWS,
+    RULE_ROOT,
+    RULE_POLICY,
+    RULE_RATE,
+) = range(8)
+_ROW_NAME, _ROW_OFFSET, _ROW_LENGTH, _ROW_ENTRY = range(4)  # of a tool's row in the index
+_OFFSET, _LENGTH = range(2)  # of a part of a section
 
 
 class Tool:
@@ -72,7 +87,7 @@ class Tool:
     timeout_ms   int >= 1, or 0 for none
     max_output   int, bytes of result text that are kept
     handler      (BUILTIN | MAKER, name), (SKILL | COMPOSITE, name of the skill), or
-                 (SERVED, "SERVER/TOOL")
+                 (SERVED, "SERVER/TOOL"), or (SERVICE, "SERVICE.TOOL")
     paths        list of names of arguments that hold a path
     policies     list of [policy name, entry]: what each policy says alone
     bound        entry of ``policy_ref``, or None
@@ -85,7 +100,7 @@ class Tool:
     fits         function(arguments) -> bool, True only when they fit ``schema``; where it is not,
                  ``check`` decides
     decision     ``policy.Decision`` of a constant tool
-    settled      bool, see linux/runtime/fast_schema.py
+    settled      bool, see core/turns/gates.py
     """
 
     fits = decision = None
@@ -190,7 +205,7 @@ class Image:
 
     def size_of(self, section: int) -> int:
         """Return the bytes of a section; 0 when the image has none."""
-        return self._where.get(section, (0, 0))[1]
+        return self._where.get(section, (0, 0))[_LENGTH]
 
     def section(self, section: int) -> object:
         """Return a whole section, decoded; those that header.py knows, of the shape they should
@@ -198,7 +213,7 @@ class Image:
         """
         value = None
         if section in self._where:
-            value = cbor.decode(self.part(section, 0, self._where[section][1]))
+            value = cbor.decode(self.part(section, 0, self._where[section][_LENGTH]))
         if section == AGENT or value is not None and section == PINS:
             from clawlite.core.image.header import section_of
 
@@ -221,7 +236,7 @@ class Image:
         start, end = struct.unpack(">II", self._rows[at : at + 8])
         row = cbor.decode(self.part(TOOLS, start, end - start))
         # two names with a line's end between them are none
-        return row if row[0] == name else None
+        return row if row[_ROW_NAME] == name else None
 
     def _row(self, section: int, number: int) -> bytes:
         """Return row *number* of a table: (rows + 1) big-endian u32 offsets, then the rows."""
@@ -229,20 +244,26 @@ class Image:
         return self.part(section, start, end - start)
 
     def tool(self, name: str) -> Tool:
-        """Return the tool *name*, or None.  ``read_file`` and ``read-file`` name the same tool."""
+        """Return the tool *name*, or None.  ``read_file`` and ``read-file`` name the same tool, and
+        ``desk__trade`` is how providers, who refuse dots, call ``desk.trade``.
+        """
         tool = self._tools.get(name)
         if tool is None:
-            row = self.row(name) or self.row(name.replace("_", "-"))
+            row = (
+                self.row(name)
+                or self.row(name.replace("_", "-"))
+                or self.row(name.replace("__", ".", 1))
+            )
             if row is None:
                 return None
-            name = row[0]
-            record = cbor.decode(self.part(RECORDS, row[1], row[2]))
+            name = row[_ROW_NAME]
+            record = cbor.decode(self.part(RECORDS, row[_ROW_OFFSET], row[_ROW_LENGTH]))
             # a board has no memory for this: there the call that stumbles over it fails alone
             if self._keep:
                 from clawlite.core.image.header import TOOL, shaped
 
                 shaped(record, TOOL, "tool " + name)
-            tool = Tool(record, row[3])
+            tool = Tool(record, row[_ROW_ENTRY])
             if len(self._tools) < self._keep:
                 self._tools[name] = tool
                 if self.prepare:
@@ -286,9 +307,11 @@ class Image:
     def prose(self, where: list) -> str:
         """Return the text at [offset, length] of PROSE.  Raises ``ImageError``."""
         try:
-            return decode_utf8(self.part(PROSE, where[0], where[1]))
+            return decode_utf8(self.part(PROSE, where[_OFFSET], where[_LENGTH]))
         except ValueError as e:
-            raise ImageError("image: the text at byte %d of section %d: %s" % (where[0], PROSE, e))
+            raise ImageError(
+                "image: the text at byte %d of section %d: %s" % (where[_OFFSET], PROSE, e)
+            )
 
     def missing(self, abilities) -> list:
         """Return what the image requires and *abilities* lacks, in the image's order."""

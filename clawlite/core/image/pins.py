@@ -8,11 +8,16 @@ and nothing else. ``SimulatedPins`` is the bank for machines without pins.  Valu
 image; time is handed in.  Every bank has its methods; where MicroPython has pins it is
 firmware-host/micropython/io/machinepins.py."""
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import SandboxDenied
 
 ADC, INPUT, OUTPUT, PWM, PULL_UP, PULL_DOWN = range(6)  # the last two: inputs with a resistor
 KINDS = ("adc", "input", "output", "pwm", "input", "input")
 FULL = 65535
+# positions in a simulated pin
+_VALUE = const(0)
+_KIND = const(1)
+_PIN = const(4)
 
 
 class SimulatedPins:
@@ -40,21 +45,21 @@ class SimulatedPins:
         """
         pin = self._pin(name)
         self._move()
-        return pin[0]
+        return pin[_VALUE]
 
     def write(self, name: str, value: int):
         """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
         other pin or value.
         """
         pin = self._pin(name)
-        if pin[1] not in (OUTPUT, PWM):
-            raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, KINDS[pin[1]]))
-        limit = FULL if pin[1] == PWM else 1
+        if pin[_KIND] not in (OUTPUT, PWM):
+            raise SandboxDenied("pin %s is %s, expected output or pwm" % (name, KINDS[pin[_KIND]]))
+        limit = FULL if pin[_KIND] == PWM else 1
         value = int(value)
         if not 0 <= value <= limit:
             raise SandboxDenied("pin %s: expected 0 to %d, got %d" % (name, limit, value))
         self._move()
-        pin[0] = value
+        pin[_VALUE] = value
 
     def describe(self) -> list:
         """Return [{name, pin, kind, value}, ...] in the image's order."""
@@ -62,9 +67,9 @@ class SimulatedPins:
         return [
             {
                 "name": name,
-                "pin": self._pins[name][4],
-                "kind": KINDS[self._pins[name][1]],
-                "value": self._pins[name][0],
+                "pin": self._pins[name][_PIN],
+                "kind": KINDS[self._pins[name][_KIND]],
+                "value": self._pins[name][_VALUE],
             }
             for name in self.names
         ]
@@ -73,8 +78,8 @@ class SimulatedPins:
         """Switch every output off: the safe state."""
         self._move()
         for pin in self._pins.values():
-            if pin[1] in (OUTPUT, PWM):
-                pin[0] = 0
+            if pin[_KIND] in (OUTPUT, PWM):
+                pin[_VALUE] = 0
 
     def _pin(self, name: str) -> list:
         pin = self._pins.get(name)
@@ -93,5 +98,5 @@ class SimulatedPins:
             value, _, raises, per_second, _ = self._pins[name]
             if raises is not None and value and passed > 0:
                 target = self._pins[raises]
-                moved = target[0] + passed * per_second // 1000
-                target[0] = 0 if moved < 0 else FULL if moved > FULL else moved
+                moved = target[_VALUE] + passed * per_second // 1000
+                target[_VALUE] = 0 if moved < 0 else FULL if moved > FULL else moved

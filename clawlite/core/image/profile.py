@@ -47,7 +47,8 @@ def workspace_mount(files: int, mounts: list):
     for path, writable in mounts:
         if writable and files == SCOPED:
             return path
-    return mounts[0][0]
+    path, _ = mounts[0]
+    return path
 
 
 class Profile:
@@ -70,8 +71,7 @@ class Profile:
     or None"""
 
     def __init__(self, record: list):
-        network, files, secrets, shell, limits = record[2:]
-        self.name, self.level = record[0], record[1]
+        self.name, self.level, network, files, secrets, shell, limits = record
         self.network, self.hosts, self.block_private = network
         self.files, self.mounts, self.denied = files
         self.injection, self.leaks = secrets

@@ -8,6 +8,7 @@ BLOCK, REDACT, WARN = 0, 1, 2  # what becomes of them
 PATTERN, DOUBTFUL, ALL = 1, 2, 4
 STOP, MARK, NOTE = 0, 1, 2  # what becomes of an injection: block-and-log, warn, log-only
 ORDERS, DATA, UNCLEAR = 0, 1, 2  # what a model says of a text
+AUDIT_INPUTS, AUDIT_OUTPUTS, AUDIT_APPROVALS = range(3)  # positions in ``ScanConfig.audit``
 _MANY = 1 << 32
 
 

@@ -183,7 +183,8 @@ class Line:
                 return b""
             frame = 0, ACK, b""
         receiver.answered()
-        return encode(frame[0], receiver.expected, frame[1], frame[2], self._seed)
+        seq, kind, payload = frame
+        return encode(seq, receiver.expected, kind, payload, self._seed)
 
     def next_event(self) -> tuple:
         """Return ``(kind, payload)`` of the next event, or None.  Never raises."""
@@ -191,7 +192,8 @@ class Line:
             item = self._splitter.next_item()
             if item is None:
                 return None
-            event = self._event(item[0], item[1])
+            kind, data = item
+            event = self._event(kind, data)
             if event:
                 self._events.append(event)
         return self._events.pop(0)
@@ -215,11 +217,13 @@ class Line:
         if kind == HELLO:
             frame = decode(item, 0)
             if frame:
-                return self._greeted(frame[3])
+                _, _, _, payload = frame
+                return self._greeted(payload)
         elif self._state == _RELIABLE:
             frame = decode(item, self._seed)
             if frame:
-                return self._taken(frame[0], frame[1], frame[2], frame[3])
+                seq, ack, kind, payload = frame
+                return self._taken(seq, ack, kind, payload)
         elif self._state == _PLAIN and (kind == DATA or kind == MORE or kind == ACK):
             self._reset_due = True
             return None

@@ -30,6 +30,8 @@ LOOSE, MARKED, LONG, CUT, OVER = const(0), const(1), const(2), const(3), const(4
 _MARK, _GREETING = const(30), const(24)  # 0x1E; bytes of a hello's payload
 # bytes before the payload, of a session's frame, and of a hello or reset
 _HEAD, _PLAIN_HEAD = const(10), const(15)
+_KIND, _PLAIN_KIND = const(1), const(6)  # where its kind stands
+_SEQ, _ACK = const(0), const(1)  # of the bytes behind it
 
 
 def encode(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:
@@ -73,10 +75,10 @@ def decode(item: bytes, seed: int) -> tuple:
     if (
         not kind
         or len(numbers) < 2
-        or digits != _digits(numbers[0], numbers[1], kind, payload, seed)
+        or digits != _digits(numbers[_SEQ], numbers[_ACK], kind, payload, seed)
     ):
         return None
-    return numbers[0], numbers[1], kind, payload
+    return numbers[_SEQ], numbers[_ACK], kind, payload
 
 
 def kind_of(item: bytes) -> int:
@@ -84,8 +86,8 @@ def kind_of(item: bytes) -> int:
     none.
     """
     if item[1:2] == b"~":
-        return item[6] if len(item) >= _PLAIN_HEAD and item[6] in b"hr" else 0
-    return item[1] if len(item) >= _HEAD and item[1] in b"dma" else 0
+        return item[_PLAIN_KIND] if len(item) >= _PLAIN_HEAD and item[_PLAIN_KIND] in b"hr" else 0
+    return item[_KIND] if len(item) >= _HEAD and item[_KIND] in b"dma" else 0
 
 
 def _digits(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:

@@ -145,13 +145,14 @@ def _message(content):
     for text in texts:
         if not isinstance(text, str):
             return None
+    text, id, tool = texts[:3]
     role = content["role"]
     result = Result("", content.get("failed") is True) if role == "tool" else None
     return Message(
         role,
-        texts[0],
+        text,
         [tuple(call) for call in calls] if role == "assistant" else (),
-        texts[1],
-        texts[2],
+        id,
+        tool,
         result,
     )

@@ -222,8 +222,8 @@ def _query(query: dict, store) -> tuple:
         top = top or (1 if store.type == KEY_VALUE else store.top_k)
     elif kind == "time-range":
         span = field(query, "time_range", dict, "query.")
-        what = _time(span, "from"), _time(span, "to")
-        if what[0] > what[1]:
+        since, until = what = _time(span, "from"), _time(span, "to")
+        if since > until:
             raise InvalidParams("query.time_range: from is later than to")
         top = top or MAX_TOP
     else:

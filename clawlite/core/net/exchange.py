@@ -4,7 +4,8 @@ Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  Wh
 exchange closes its connection first.
 """
 
-from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE
+from clawlite.core.base.dialect import const
+from clawlite.core.base.effect import CLOSE, IS_OK, OPEN, RECEIVE, VALUE
 from clawlite.core.base.errors import TransientError, ProviderError
 from clawlite.core.net.http1 import Response, request
 
@@ -12,6 +13,13 @@ CONNECT_MS = 10000
 SILENCE_MS = 60000  # without a byte, before or inside an answer
 MAX_REFUSAL = 65536  # bytes of an answer that is no 200: a person reads one line of it
 PASSING = (408, 425, 429, 500, 502, 503, 504, 529)  # statuses that another attempt may not meet
+
+_TLS = const(0)  # where an exchange goes
+_HOST = const(1)
+_PORT = const(2)
+_TARGET = const(3)
+_KIND = const(0)  # of an event of ``Response``
+_DATA = const(1)
 
 
 def head(where: tuple, headers: list, size: int) -> bytes:
@@ -21,7 +29,7 @@ def head(where: tuple, headers: list, size: int) -> bytes:
     Raises ``ProviderError`` for a header that HTTP cannot carry: a key, most likely.
     """
     try:
-        return request("POST", where[3], hosted(where), headers, size)
+        return request("POST", where[_TARGET], hosted(where), headers, size)
     except ValueError:
         raise ProviderError("its key has characters that no header can carry")
 
@@ -47,13 +55,13 @@ def exchange(where: tuple, parts: list, most: int, begin, first_ms: int = SILENC
            it takes
     Raises ``ProviderError``, ``TransientError`` for what another attempt may not meet.
     """
-    yield (OPEN, "https" if where[0] else "http", where[1], where[2], parts, CONNECT_MS)
+    yield (OPEN, "https" if where[_TLS] else "http", where[_HOST], where[_PORT], parts, CONNECT_MS)
     parts = None  # sent: while an answer comes, a board needs their room
     try:
         # The first before the rest: until it has come, a board has no need of what reads it.
         first = yield (RECEIVE, min(first_ms, left()) if left else first_ms)
-        if not first[0] and first[1].message.startswith("it said nothing"):
-            raise ProviderError(first[1].message)  # another attempt would take as long
+        if not first[IS_OK] and first[VALUE].message.startswith("it said nothing"):
+            raise ProviderError(first[VALUE].message)  # another attempt would take as long
         answer = yield from _received(first, most, begin, left)
     except Exception:  # also MemoryError: no connection outlives its exchange
         yield (CLOSE,)
@@ -77,8 +85,8 @@ def _received(outcome: tuple, most: int, begin, left):
             response.at_end()
         event = _event(response, data)
         while event:
-            if event[0] == "head":
-                status, headers = event[1], event[2]
+            if event[_KIND] == "head":
+                _, status, headers = event
                 reader = begin(status, headers)
                 encoding = headers.get("content-encoding", "identity")
                 if encoding != "identity" and status == 200:
@@ -97,15 +105,15 @@ def _received(outcome: tuple, most: int, begin, left):
                     and int(length) > most
                 ):
                     raise ProviderError("the answer is longer than %d bytes" % most)
-            elif event[0] == "end":
+            elif event[_KIND] == "end":
                 if reader:
                     reader.at_end()
                 return status, headers, None if reader else bytes(body)
             elif reader:
-                if (yield from reader.take(event[1])):
+                if (yield from reader.take(event[_DATA])):
                     return status, headers, None
-            elif len(body) + len(event[1]) <= most:
-                body.extend(event[1])
+            elif len(body) + len(event[_DATA]) <= most:
+                body.extend(event[_DATA])
             elif status == 200:
                 raise ProviderError("the answer is longer than %d bytes" % most)
             else:

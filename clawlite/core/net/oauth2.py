@@ -39,9 +39,10 @@ def token(row: list, secret: str, codec, meter):
     codec   reads JSON and errors; meter tells the time
     Raises ``ProviderError``, ``TransientError``; the secret is in none.
     """
-    where = (row[0], row[1], row[2], row[3])
-    body = ("grant_type=client_credentials" + ("&scope=" + row[5] if row[5] else "")).encode()
-    pair = b2a_base64((row[4] + ":" + encoded(secret)).encode()).decode().strip()
+    tls, host, port, target, client, scope = row
+    where = (tls, host, port, target)
+    body = ("grant_type=client_credentials" + ("&scope=" + scope if scope else "")).encode()
+    pair = b2a_base64((client + ":" + encoded(secret)).encode()).decode().strip()
     headers = [
         ("Content-Type", "application/x-www-form-urlencoded"),
         ("Accept", "application/json"),
@@ -59,7 +60,7 @@ def token(row: list, secret: str, codec, meter):
             )
         answer = codec.parse(without(secret, body))
     except ProviderError as e:
-        e.message = "no token from %s: %s" % (row[1], without(secret, e.message))
+        e.message = "no token from %s: %s" % (host, without(secret, e.message))
         raise
     value, life = answer.get("access_token"), answer.get("expires_in")
     if (
@@ -68,7 +69,7 @@ def token(row: list, secret: str, codec, meter):
         or str(answer.get("token_type")).lower() != "bearer"
     ):
         raise ProviderError(
-            "no token from %s: expected access_token and token_type Bearer in its answer" % row[1]
+            "no token from %s: expected access_token and token_type Bearer in its answer" % host
         )
     if isinstance(life, str) and life.isdigit():  # some say the number as a string
         life = int(life[:9])

@@ -4,13 +4,16 @@ Each is bound to its task, and so to one call of one caller, and is used up by i
 is on record while it waits (KEEP), so that a restart forgets none silently.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import KEEP, LOG, TELL
 from clawlite.core.base.errors import ApprovalDenied, ApprovalTimeout
-from clawlite.core.image.image import ASKS
+from clawlite.core.image.image import ASKS, RULE_ALLOWS, RULE_ID, RULE_REASON, RULE_TIMEOUT_S
 from clawlite.core.idempotency.idempotency_record import GONE, WAIT
 
 # an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
 APPROVAL_S = 300
+_ASKS = const(0)  # of ``Approval.seen``
+_FORESEEN = const(1)
 
 
 class Approval:
@@ -32,8 +35,8 @@ class Approval:
         self.rule = rule
         if seen:
             self.seen = seen
-        self.timeout_s = rule[3] or APPROVAL_S if rule else APPROVAL_S
-        self.allow = bool(rule and rule[4])
+        self.timeout_s = rule[RULE_TIMEOUT_S] or APPROVAL_S if rule else APPROVAL_S
+        self.allow = bool(rule and rule[RULE_ALLOWS])
         self.since_ms = self.due_ms = 0
 
 
@@ -151,15 +154,18 @@ def question(approval, now_ms: int, by: str = "/show") -> str:
 
     rule = approval.rule
     if rule:
-        why = "rule %s asks first%s" % (rule[0], ": " + rule[2] if rule[2] else "")
+        why = "rule %s asks first%s" % (
+            rule[RULE_ID],
+            ": " + rule[RULE_REASON] if rule[RULE_REASON] else "",
+        )
     elif approval.tool.flags & ASKS:
         why = "its skill asks first (permissions.approval_required)"
-    elif approval.seen and approval.seen[0]:
-        why = approval.seen[1]
+    elif approval.seen and approval.seen[_ASKS]:
+        why = approval.seen[_FORESEEN]
     else:
         why = "this agent is supervised and the tool has side effects"
-    if approval.seen and why != approval.seen[1]:
-        why += "; " + approval.seen[1]
+    if approval.seen and why != approval.seen[_FORESEEN]:
+        why += "; " + approval.seen[_FORESEEN]
     if approval.asker:
         why += "; %s asked for it" % approval.asker
     return "Approve %s?\n  %s\n  (%d s, then %s)" % (
@@ -179,4 +185,4 @@ def _about(approval) -> dict:
 
 
 def _rule_id(approval):
-    return approval.rule[0] if approval.rule else None
+    return approval.rule[RULE_ID] if approval.rule else None

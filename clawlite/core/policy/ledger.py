@@ -12,6 +12,7 @@ of the same agent: it does so with ``add`` when it carries a STORE effect out.
 3. A call that the limit refuses is not counted, or a loop of refused ones would never end it.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import STORE
 from clawlite.core.base.errors import PolicyDenied
 
@@ -22,6 +23,10 @@ _MINUTE_MS = 60000
 _SET_MS = 1700000000000  # a clock that shows less has not been set
 # calls a minute that are told apart by the ms; of more, those of one second stand together
 _EXACT = 60
+_MONOTONIC_MS = const(0)  # of what a clock says
+_SECONDS = const(1)
+_LAST_MS = const(-2)  # of the pairs of CALLS
+_LAST_COUNT = const(-1)
 
 
 class Ledger:
@@ -40,15 +45,15 @@ class Ledger:
         self._calls = calls or stored
         self.add = None
         self._ahead_ms = None  # of the calls' time before the monotonic clock
-        self._born_ms = clock()[0]
-        self._born_ms = clock()[0]
+        self._born_ms = clock()[_MONOTONIC_MS]
+        self._born_ms = clock()[_MONOTONIC_MS]
 
     def now_ms(self) -> int:
-        return self._clock()[0]
+        return self._clock()[_MONOTONIC_MS]
 
     def now_s(self):
         """Return the seconds since 1970, or None."""
-        return self._clock()[1]
+        return self._clock()[_SECONDS]
 
     def used(self, key: str, seconds: int) -> int:
         """Return what *key* has used in this period of so many *seconds*."""
@@ -74,7 +79,7 @@ class Ledger:
         says whether it is admitted.
         """
         ms, epoch = self._clock()
-        last = (self._calls().get(CALLS) or (0, 0))[-2]
+        last = (self._calls().get(CALLS) or (0, 0))[_LAST_MS]
         # a restart: time has gone on if a set clock says so, and it was set before it too
         if self._ahead_ms is None:
             now = last + ms - self._born_ms  # so far at least
@@ -133,8 +138,8 @@ def _called(stored: dict, now: int, most: int) -> bool:
     if count >= most:
         return False
     now -= now % step
-    if kept and kept[-2] >= now:
-        kept[-1] += 1
+    if kept and kept[_LAST_MS] >= now:
+        kept[_LAST_COUNT] += 1
     else:
         kept += [now, 1]
     stored[CALLS] = kept

@@ -5,6 +5,7 @@ Tokens are counted as the provider reports them, else as a quarter of the bytes;
 nano-dollars, by the price table. What is spent survives a restart (core/policy/ledger.py): the
 shell stores the entries that ``spend`` returns."""
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import QuotaExceeded
 from clawlite.core.policy.ledger import COST, DAY, DAY_COST, DAY_TOKENS, HOUR, TOKENS, Ledger
 
@@ -12,6 +13,10 @@ MAX_TOKENS = 4096  # of an answer, unless a limit says less
 HOUR_TOKENS = ".tokens"  # of all providers; no name of one has a dot
 _MINUTE_MS = 60000
 _NANO = 1000000000
+_MONOTONIC_MS = const(0)  # of what a clock says
+_READ = const(0)  # of tokens, and of prices
+_WRITTEN = const(1)
+_PERIOD = const(0)  # of what is stored
 
 
 class Meter(Ledger):
@@ -32,7 +37,7 @@ class Meter(Ledger):
         self.tokens = [0, 0]  # read and written, of all providers since the agent began
         # provider -> monotonic ms of its requests of the last minute
         self._sent = {}
-        self._seed = clock()[0] & 0x3FFFFFFF
+        self._seed = clock()[_MONOTONIC_MS] & 0x3FFFFFFF
 
     def jitter(self, most_ms: int) -> int:
         """Return 0..most_ms, another one each time."""
@@ -123,7 +128,7 @@ class Meter(Ledger):
 
         read, written  tokens
         """
-        self.tokens = [self.tokens[0] + read, self.tokens[1] + written]
+        self.tokens = [self.tokens[_READ] + read, self.tokens[_WRITTEN] + written]
         used = []
         if provider.per_day is not None:
             used.append((provider.name, DAY, read + written))
@@ -132,10 +137,12 @@ class Meter(Ledger):
         if self._rates & TOKENS:
             used.append((DAY_TOKENS, DAY, read + written))
         if self._cost is not None or self._rates & COST:
-            used.append((DAY_COST, DAY, read * provider.prices[0] + written * provider.prices[1]))
+            used.append(
+                (DAY_COST, DAY, read * provider.prices[_READ] + written * provider.prices[_WRITTEN])
+            )
         stored = self._stored()
         return [
-            [key, self.period(stored.get(key, (0, 0))[0], seconds), amount]
+            [key, self.period(stored.get(key, (0, 0))[_PERIOD], seconds), amount]
             for key, seconds, amount in used
             if amount
         ]

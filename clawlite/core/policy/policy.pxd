@@ -1,9 +1,7 @@
 # Types for Cython alone; policy.py is the whole program.
 import cython
 
-cdef int _ACTION
-cdef int _ROOT
-cdef int _RATE
+cdef Py_ssize_t RULE_ACTION, RULE_RATE, RULE_ROOT
 
 cdef class Decision:
     cdef public int action

@@ -13,15 +13,11 @@ The host folds the ordered rules (CKP 0.2.0, 5.8) into one *entry* per tool:
    with any other.
 """
 
-from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import InvalidParams
+from clawlite.core.image.image import RULE_ACTION, RULE_RATE, RULE_ROOT
 
 DENY, APPROVE, AUDIT, ALLOW = 0, 1, 2, 3  # strictest first: decisions are compared by number
 ACTIONS = ("deny", "require-approval", "audit-only", "allow")
-
-_ACTION = const(1)
-_ROOT = const(5)
-_RATE = const(7)
 
 
 class Decision:
@@ -56,16 +52,16 @@ def decide(image, entry, paths, used=None, roots=None) -> Decision:
         return Decision(DENY, None, [], False)
     if isinstance(entry, int):
         rule = image.rule(entry)
-        return Decision(rule[_ACTION], rule, [[entry, True]], False)
+        return Decision(rule[RULE_ACTION], rule, [[entry, True]], False)
     trace = []
     passed = ALLOW  # the strictest action that a path alone kept from matching
     for number in entry:
         rule = image.rule(number)
-        root = rule[_ROOT]
+        root = rule[RULE_ROOT]
         if roots is not None:
             root = roots.get(root, root)
-        action = rule[_ACTION]
-        matched = rule[_RATE] is None or applies(rule[_RATE], used, action)
+        action = rule[RULE_ACTION]
+        matched = rule[RULE_RATE] is None or applies(rule[RULE_RATE], used, action)
         if matched and root is not None and not holds(root, paths, action):
             matched = False
             if action < passed:
@@ -100,7 +96,7 @@ def roots_of(image, entries: list) -> list:
     for entry in entries:
         if isinstance(entry, list):
             for number in entry:
-                root = image.rule(number)[_ROOT]
+                root = image.rule(number)[RULE_ROOT]
                 if root is not None and root != "/" and root != "/workspace" and root not in found:
                     found.append(root)
     return found

@@ -2,7 +2,16 @@
 ``clawlite inspect``.
 """
 
-from clawlite.core.image.image import ASKS, HAS_SIDE_EFFECTS, OBSERVER, SUPERVISED
+from clawlite.core.image.image import (
+    ASKS,
+    HAS_SIDE_EFFECTS,
+    OBSERVER,
+    RULE_ACTION,
+    RULE_ID,
+    RULE_RATE,
+    RULE_ROOT,
+    SUPERVISED,
+)
 from clawlite.core.policy.policy import ACTIONS, DENY
 
 _WORDS = {
@@ -34,7 +43,7 @@ def _entry(image, entry) -> str:
     parts = []
     for number in [entry] if isinstance(entry, int) else entry:
         rule = image.rule(number)
-        said = "%s (rule %s)" % (_WORDS[ACTIONS[rule[1]]], rule[0])
+        said = "%s (rule %s)" % (_WORDS[ACTIONS[rule[RULE_ACTION]]], rule[RULE_ID])
         asked = condition(rule)
         if not asked:
             parts.append(said)
@@ -47,9 +56,9 @@ def condition(rule: list) -> str:
     """Return what *rule* asks beside what it matches: "within /workspace", "until 1000 tokens of
     the day are used"; "" for nothing.
     """
-    asked = ["within " + rule[5]] if rule[5] is not None else []
-    if rule[7] is not None:
-        tokens, nano = rule[7]
+    asked = ["within " + rule[RULE_ROOT]] if rule[RULE_ROOT] is not None else []
+    if rule[RULE_RATE] is not None:
+        tokens, nano = rule[RULE_RATE]
         limits = ["%d tokens" % tokens] if tokens is not None else []
         if nano is not None:
             limits.append(
@@ -57,6 +66,6 @@ def condition(rule: list) -> str:
             )
         asked.append(
             "%s %s of the day are used"
-            % ("once" if rule[1] == DENY else "until", " or ".join(limits))
+            % ("once" if rule[RULE_ACTION] == DENY else "until", " or ".join(limits))
         )
     return " and ".join(asked)

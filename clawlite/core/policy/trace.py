@@ -1,11 +1,23 @@
 """Why a tool call ended as it did: for ``/trace``, of the calls that the agent keeps while it has a
 console, and for ``clawlite trace``, of those in its log."""
 
-from clawlite.core.image.image import HAS_SIDE_EFFECTS, OBSERVER, SUPERVISED
+from clawlite.core.base.dialect import const
+from clawlite.core.image.image import (
+    HAS_SIDE_EFFECTS,
+    OBSERVER,
+    RULE_ACTION,
+    RULE_ID,
+    RULE_POLICY,
+    RULE_RATE,
+    RULE_REASON,
+    RULE_ROOT,
+    SUPERVISED,
+)
 from clawlite.core.policy.policy_preview import condition
 from clawlite.core.policy.policy import ACTIONS, ALLOW, AUDIT, DENY, holds, paths_of
 from clawlite.core.base.render import call_text, canonical, whole
 
+_EVENT = const(0)  # of a call that is kept
 _WORDS = {
     "deny": "it is denied",
     "allow": "it is allowed",
@@ -48,7 +60,7 @@ def show(agent, words: list) -> list:
         number, wrong = _number(kept, "/show", words)
         if wrong:
             return [wrong]
-        name, arguments = kept[-number][0]["tool"], kept[-number][0]["arguments"]
+        name, arguments = kept[-number][_EVENT]["tool"], kept[-number][_EVENT]["arguments"]
     if not isinstance(name, str) or not isinstance(arguments, dict):
         return ["%s with %s" % (canonical(name), canonical(arguments))]
     return whole(name, arguments)
@@ -116,14 +128,18 @@ def _rules(image, event: dict, lines: list):
     for number, matched in event["trace"]:
         rule = image.rule(number)
         head = "rule %s (policy %s%s)" % (
-            rule[0],
-            rule[6],
+            rule[RULE_ID],
+            rule[RULE_POLICY],
             ", " + condition(rule) if condition(rule) else "",
         )
         if matched:
             lines.append(
                 "* %s: matches, so %s%s"
-                % (head, _WORDS[event["action"]], ": " + rule[2] if rule[2] else "")
+                % (
+                    head,
+                    _WORDS[event["action"]],
+                    ": " + rule[RULE_REASON] if rule[RULE_REASON] else "",
+                )
             )
         else:
             lines.append("- %s: does not match, %s" % (head, why_not(image, event, rule)))
@@ -136,11 +152,16 @@ def _rules(image, event: dict, lines: list):
 def why_not(image, event: dict, rule: list) -> str:
     """Return why a rule with a condition did not match a call."""
     tool = image.tool(event["tool"])
-    if rule[7] is not None and (
-        rule[5] is None or holds(rule[5], paths_of(tool.paths, event["arguments"]), rule[1])
+    if rule[RULE_RATE] is not None and (
+        rule[RULE_ROOT] is None
+        or holds(rule[RULE_ROOT], paths_of(tool.paths, event["arguments"]), rule[RULE_ACTION])
     ):
-        return "the day is not used up" if rule[1] == DENY else "the day is used up"
-    return "none of its paths lies there" if rule[1] == DENY else "its paths do not all lie there"
+        return "the day is not used up" if rule[RULE_ACTION] == DENY else "the day is used up"
+    return (
+        "none of its paths lies there"
+        if rule[RULE_ACTION] == DENY
+        else "its paths do not all lie there"
+    )
 
 
 def _approval(image, event: dict, answer, lines: list):

@@ -4,6 +4,7 @@ drops afterwards.
 Each answers with lines and changes nothing; ``/quit`` is the console's own.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.image.image import SKILLS
 from clawlite.core.base.render import canonical
 
@@ -16,6 +17,10 @@ HELP = """Type a message to the agent, or:
   /status   its state and limits
   /quit     leave (so does Ctrl-D); Ctrl-C ends a turn"""  # noqa: E501
 
+_NAME = const(0)  # of a row of the remote providers
+_HOST = const(3)
+_PORT = const(4)
+_MODEL = const(6)
 _OF_CHANNELS = """  /channels who may speak to it elsewhere
   /pair CODE admit who was given this code"""
 
@@ -73,7 +78,7 @@ def _providers(agent) -> str:
     for number in agent.image.agent.providers:
         if number > 1:
             row = agent.image.provider(number - 2)
-            said.append("%s (%s at %s port %d)" % (row[0], row[6], row[3], row[4]))
+            said.append("%s (%s at %s port %d)" % (row[_NAME], row[_MODEL], row[_HOST], row[_PORT]))
         else:
             said.insert(
                 0 if number < 0 else len(said), "the rules" if number < 1 else "a recording"

@@ -17,7 +17,11 @@ MAX_WAITING = 32  # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
 # a skill of such a name: /skill NAME
 _COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/quit")
-_DENIED = -32013, -32010  # codes of ``Denied``: its class is not in a board's memory
+# the
+_DENIED_FROM, _DENIED_TO = (
+    -32013,
+    -32010,
+)  # codes of ``Denied``: its class is not in a board's memory
 _BEGINNING = 0  # a turn's number before it has one; tasks count from 1
 
 
@@ -221,7 +225,7 @@ class Console:
         beginning = self.turn == _BEGINNING
         self.turn = None
         if error:
-            if isinstance(error, ClawError) and _DENIED[0] <= error.code <= _DENIED[1]:
+            if isinstance(error, ClawError) and _DENIED_FROM <= error.code <= _DENIED_TO:
                 self.clean = False
             else:
                 self.failed = True

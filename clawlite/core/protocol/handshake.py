@@ -101,7 +101,8 @@ def parse_version(text) -> tuple:
         for c in number:
             if not "0" <= c <= "9":
                 return None
-    return int(numbers[0]), int(numbers[1]), int(numbers[2]), pre
+    major, minor, patch = numbers
+    return int(major), int(minor), int(patch), pre
 
 
 def _is_pre_release(text: str) -> bool:

@@ -171,12 +171,12 @@ class Session:
             raise self._not_found(method[:60])
         if not self._open:
             raise self._refusal(method, now_ms)
-        if method.startswith("claw.memory.") and self.agent.is_ready:
-            return self.agent.memories().begin(id, method, params, reply, now_ms)
         if method == "claw.shutdown":
             return self._shutdown(id, params, reply, now_ms)
         if not self.agent.is_ready:
             raise self._refusal(method, now_ms)
+        if method.startswith("claw.memory."):
+            return self.agent.memories().begin(id, method, params, reply, now_ms)
         return self._calls.answer(id, params, method == "claw.tool.approve", reply, now_ms)
 
     def _refusal(self, method: str, now_ms: int):
@@ -200,14 +200,22 @@ class Session:
         )
 
     def _serves(self, method: str) -> bool:
-        """A method is answered when the image declares its primitive: tools need a tool, memory
-        a Memory.
+        """A method is answered when it is in this table and the image declares its primitive: tools
+        need a tool, memory a Memory.  The table is one string: it costs a board no heap while
+        nobody asks, as a dictionary would.
         """
-        if method in ("claw.tool.call", "claw.tool.approve", "claw.tool.deny"):
-            return self.agent.image is not None and self.agent.image.has_tools
-        if method in ("claw.memory.query", "claw.memory.store", "claw.memory.compact"):
-            return self.agent.image is not None and self.agent.image.size_of(MEMORY) > 0
-        return method == "claw.shutdown"
+        image = self.agent.image
+        if (
+            method
+            not in "claw.shutdown claw.tool.call claw.tool.approve claw.tool.deny "
+            "claw.memory.query claw.memory.store claw.memory.compact".split()
+        ):
+            return False
+        if method == "claw.shutdown":
+            return True
+        return image is not None and (
+            image.size_of(MEMORY) > 0 if method.startswith("claw.memory.") else image.has_tools
+        )
 
     def _level(self) -> str:
         return "level-%d" % self.agent.image.agent.level

@@ -8,6 +8,7 @@
 3. Whatever an attempt has used is counted, also when it broke off.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, WRITE
 from clawlite.core.base.errors import TransientError, ProviderError, QuotaExceeded
 from clawlite.core.net.exchange import exchange, head, refused, without
@@ -22,6 +23,9 @@ _PART = 256  # bytes of an answer that are kept in one piece
 # statuses that no other attempt changes, while the manifest and the key stay as they are
 _NEVER = (400, 401, 403, 404)
 _MOMENT_MS = 100
+_LENGTH = const(1)  # of a prefix
+_KIND = const(0)  # of an event of ``wire.Stream``
+_VALUE = const(1)
 # an answer's body has at most so many times the bytes that are kept of its text
 _KEPT_OF_BODY = 16
 
@@ -152,8 +156,8 @@ class Provider:
             )
             yield (SLEEP, wait)
         prefix = self.prefix if most is None else self.bare
-        body = self._fitting(history, prefix[1])
-        asked = (prefix[1] + len(body)) // 4
+        body = self._fitting(history, prefix[_LENGTH])
+        asked = (prefix[_LENGTH] + len(body)) // 4
         allowed = meter.allowed(self, asked, most)
         last = self._token
         key = yield from self._credential(meter)
@@ -268,7 +272,7 @@ class Provider:
         first = b"," if self.kind == OPENAI else b""
         end = b'],"max_tokens":%d}' % allowed
         return [
-            head(self.where, headers, prefix[1] + len(first) + len(body) + len(end)),
+            head(self.where, headers, prefix[_LENGTH] + len(first) + len(body) + len(end)),
             prefix,
             first,
             body,
@@ -349,20 +353,20 @@ class _Incoming:
         self.stream.feed(data)
         event = self.stream.next_event()
         while event:
-            if event[0] == "end":
-                self.answer = event[1]
+            if event[_KIND] == "end":
+                self.answer = event[_VALUE]
                 return True
-            text = event[1].encode()
+            text = event[_VALUE].encode()
             if self._kept < self._provider.keep:
                 self._kept += len(text)
                 if len(self.said[-1]) >= _PART:
                     self.said.append(bytearray())
                 self.said[-1].extend(text)
             self.shown += len(text)
-            self.count += len(event[1])
-            self.ends_line = event[1].endswith("\n")
+            self.count += len(event[_VALUE])
+            self.ends_line = event[_VALUE].endswith("\n")
             if self.is_shown:
-                yield (WRITE, event[1])
+                yield (WRITE, event[_VALUE])
             event = self.stream.next_event()
         return False
 

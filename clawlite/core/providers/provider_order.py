@@ -4,9 +4,15 @@
 rules of reflex come before all providers, and hand on what none of them fits.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import TELL
 from clawlite.core.base.errors import ProviderError, QuotaExceeded
 from clawlite.core.image.image import REFLEX, REPLAY
+
+_LOADS = const(0)  # of the codecs
+_DUMPS = const(1)
+_NAME = const(0)  # of a row of the remote providers, and of what ``_provider`` returns
+_PROVIDER = const(1)
 
 
 class ProviderOrder:
@@ -22,7 +28,7 @@ class ProviderOrder:
     def __init__(self, image, codecs, meter, keep: int, is_behind: bool = False):
         self._image = image
         self._codecs = codecs
-        self.loads = codecs and codecs[0]
+        self.loads = codecs and codecs[_LOADS]
         self._meter = meter
         self._keep = keep
         self._is_behind = is_behind
@@ -62,7 +68,7 @@ class ProviderOrder:
                 self.broken = self.broken or e.never
             if place + 1 < count and name not in _BUILTIN:
                 hint = " - " + last.hint if last.hint else ""
-                yield (TELL, "%s%s; next: %s" % (last.message, hint, self._at(place + 1)[0]))
+                yield (TELL, "%s%s; next: %s" % (last.message, hint, self._at(place + 1)[_NAME]))
         if len(why) == 1:
             raise last
         raise (QuotaExceeded if only_limits else ProviderError)(
@@ -71,7 +77,7 @@ class ProviderOrder:
 
     def _by_rules(self, history):
         """Return the reply of the rules that come first, None where the turn is not theirs."""
-        turn, rules = history.turn, self._at(-1)[1]
+        turn, rules = history.turn, self._at(-1)[_PROVIDER]
         if len(turn) == 1 and not history.is_nested and rules.fits(turn[0].text):
             history.answering = RULES
         return rules.reply(turn) if history.answering == RULES else None
@@ -132,11 +138,15 @@ def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
     if is_behind:
         from clawlite.core.providers.gateway import GatewayProvider
 
-        name = image.provider(number - 2)[0]
-        return name, GatewayProvider(name, codecs[0], keep)
+        name = image.provider(number - 2)[_NAME]
+        return name, GatewayProvider(name, codecs[_LOADS], keep)
     from clawlite.core.providers.provider import Provider
 
     provider = Provider(
-        image.provider(number - 2), codecs[0], codecs[1], keep, image.guard and image.guard.learn
+        image.provider(number - 2),
+        codecs[_LOADS],
+        codecs[_DUMPS],
+        keep,
+        image.guard and image.guard.learn,
     )
     return provider.name, provider

@@ -17,12 +17,19 @@ Compiled (host/providers/reflexes.py) to nested lists:
 What no rule fits is answered honestly.  Between rounds the place in the tree is the whole state.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.render import canonical
 from clawlite.core.turns.turn import Reply
 from clawlite.core.base.errors import ClawError
 
 INT, NUMBER, WORD, TEXT = range(4)  # types of slots
 ANY, OPTIONAL, FAILED = 1, 2, 3
+SLOT = 0
+_FIRST = const(0)  # of a token
+_NAME = const(1)  # of a slot
+_TYPE = const(2)
+_LAST = const(-1)
+_BRANCHES = const(3)  # of a step
 OPERATORS = ("<", "<=", "==", "!=", ">=", ">")
 MAX_WORDS = 64
 
@@ -87,7 +94,7 @@ class Reflex:
         if isinstance(value, dict):
             for name in value:
                 self._slots[name] = value[name]
-        for condition, step in self._step[3] if self._step else ():
+        for condition, step in self._step[_BRANCHES] if self._step else ():
             if condition is None:
                 if not failed:
                     return step
@@ -162,24 +169,26 @@ def match(pattern: list, at: int, text: list, pos: int):
     """
     while at < len(pattern):
         token = pattern[at]
-        if token == ANY or token[0] == 0 and token[2] == TEXT:
+        if token == ANY or token[_FIRST] == SLOT and token[_TYPE] == TEXT:
             for end in range(pos if token == ANY else pos + 1, len(text) + 1):
                 rest = match(pattern, at + 1, text, end)
                 if rest is not None:
-                    return rest if token == ANY else [(token[1], " ".join(text[pos:end]))] + rest
+                    return (
+                        rest if token == ANY else [(token[_NAME], " ".join(text[pos:end]))] + rest
+                    )
             return None
-        if token[0] == 0:
-            value = read(token[2], text[pos]) if pos < len(text) else None
+        if token[_FIRST] == SLOT:
+            value = read(token[_TYPE], text[pos]) if pos < len(text) else None
             rest = None if value is None else match(pattern, at + 1, text, pos + 1)
-            return None if rest is None else [(token[1], value)] + rest
+            return None if rest is None else [(token[_NAME], value)] + rest
         if pos < len(text) and text[pos] in token:
-            if token[-1] == OPTIONAL:
+            if token[_LAST] == OPTIONAL:
                 rest = match(pattern, at + 1, text, pos + 1)
                 if rest is not None:
                     return rest
             else:
                 pos += 1
-        elif token[-1] != OPTIONAL:
+        elif token[_LAST] != OPTIONAL:
             return None
         at += 1
     return [] if pos == len(text) else None
@@ -210,8 +219,8 @@ def example(pattern: list) -> str:
     for token in pattern:
         if token == ANY:
             said.append("...")
-        elif token[0] == 0:
-            said.append("<%s>" % token[1])
-        elif token[-1] != OPTIONAL:
-            said.append(token[0])
+        elif token[_FIRST] == SLOT:
+            said.append("<%s>" % token[_NAME])
+        elif token[_LAST] != OPTIONAL:
+            said.append(token[_FIRST])
     return " ".join(said)

@@ -4,9 +4,13 @@ Compiled (host/providers/replays.py) to a list of turns, each ``[user text or No
 arguments], ...]], ...]]``. The n-th turn of a session plays the n-th recorded one; after the last
 it begins again."""
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import ProviderError
 from clawlite.core.base.render import canonical
 from clawlite.core.turns.turn import Reply
+
+_MESSAGE = const(0)  # of a recorded turn
+_ROUNDS = const(1)
 
 
 class Replay:
@@ -25,15 +29,15 @@ class Replay:
         if last.role == "user":
             self._turn = (self._turn + 1) % len(self._turns)
             self._round = 0
-            wanted = self._turns[self._turn][0]
+            wanted = self._turns[self._turn][_MESSAGE]
             if wanted is not None and wanted != last.text:
                 # another provider has this turn, to its end
-                self._round = len(self._turns[self._turn][1])
+                self._round = len(self._turns[self._turn][_ROUNDS])
                 raise ProviderError(
                     "replay: recorded turn %d begins with %s, got %s"
                     % (self._turn + 1, canonical(wanted, 60), canonical(last.text, 60))
                 )
-        rounds = self._turns[self._turn][1]
+        rounds = self._turns[self._turn][_ROUNDS]
         if self._round >= len(rounds):
             raise ProviderError(
                 "replay: recorded turn %d has %d rounds and the tools were called "

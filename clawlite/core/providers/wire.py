@@ -10,6 +10,7 @@ of both.
 4. Bounds: 262,144 bytes of text in an answer, 16 calls, 65,536 bytes of arguments in each.
 """
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import ParseError, TransientError, ProviderError
 from clawlite.core.net.sse import Events
 from clawlite.core.base.text import decode_utf8
@@ -18,6 +19,11 @@ MAX_TEXT = 262144
 MAX_CALLS = 16
 MAX_ARGUMENTS = 65536
 MAX_ERROR = 200  # characters of an error that a person reads
+_DATA = const(1)  # of an event of ``sse.Events``
+_INDEX = const(0)  # of a call that comes in pieces
+_ID = const(1)
+_NAME = const(2)
+_RAW = const(3)
 _PASSING = (
     "overloaded_error",
     "rate_limit_error",
@@ -175,7 +181,7 @@ class Stream:
             event = self._events.next_event()
             if event is None:
                 return None
-            data = event[1]
+            data = event[_DATA]
             if data.strip() == "[DONE]":
                 self.is_done = True
                 break
@@ -235,7 +241,9 @@ class Stream:
         calls one index, some give no index or no id."""
         found = None
         for slot in self._calls:
-            if slot[0] == index and (slot[1] == key if key else index is not None or not name):
+            if slot[_INDEX] == index and (
+                slot[_ID] == key if key else index is not None or not name
+            ):
                 found = slot
         if found is None:
             if len(self._calls) >= MAX_CALLS:
@@ -244,9 +252,9 @@ class Stream:
                 )
             found = [index, key, "", bytearray()]
             self._calls.append(found)
-        found[2] = found[2] or name
-        found[3].extend((raw or "").encode())
-        if max(len(found[3]), len(key or ""), len(name or "")) > MAX_ARGUMENTS:
+        found[_NAME] = found[_NAME] or name
+        found[_RAW].extend((raw or "").encode())
+        if max(len(found[_RAW]), len(key or ""), len(name or "")) > MAX_ARGUMENTS:
             raise ProviderError(
                 "the provider called a tool with more than %d bytes of arguments" % MAX_ARGUMENTS
             )

@@ -7,8 +7,18 @@ runs its ``finally`` blocks (pump off, valve shut). One that yields {"ask": text
 is sent what the agent's provider says to that. Whatever a maker's function raises is the outcome of
 its own call: Ctrl-C and ``sys.exit()`` too."""
 
+from clawlite.core.base.dialect import const
+from clawlite.core.base.effect import ASKING, IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
 from clawlite.core.image.image import BUILTIN, GENERATOR, HAS_BOARD
+
+# positions in what is running
+_TASK = const(0)
+_GENERATOR = const(1)
+_WAKE_MS = const(2)  # None: it waits for a provider
+_DUE_MS = const(3)
+_OUTCOME = const(5)  # to go on with
+_WAITING = const(3)  # in place of IS_OK: for so many milliseconds
 
 MAX_TOKENS = 1024  # of what a provider says to a handler that gives no number
 
@@ -27,8 +37,7 @@ class Handlers:
         self._of = (builtin, maker)
         self._board = board
         self.interrupted = False
-        # [task, generator, wake_ms (None: it waits for a provider), due_ms, tool name, outcome to
-        # go on with]
+        # [task, generator, wake_ms, due_ms, tool name, outcome to go on with]
         self._running = []
 
     @property
@@ -52,20 +61,19 @@ class Handlers:
             outcome = True, function(**arguments)
         except BaseException as e:
             outcome = self._failure(e)
-        if outcome[0] and tool.flags & GENERATOR:
-            self._running.append([task, outcome[1], now_ms, due_ms, tool.name, (True, None)])
+        if outcome[IS_OK] and tool.flags & GENERATOR:
+            self._running.append([task, outcome[VALUE], now_ms, due_ms, tool.name, (True, None)])
             return None
         return outcome
 
     def resume(self, task: int, outcome: tuple, now_ms: int):
         """Go on with what asked a provider: *outcome* is (True, text) or (False, error)."""
         for entry in self._running:
-            if entry[0] == task:
-                entry[2], entry[5] = now_ms, outcome
+            if entry[_TASK] == task:
+                entry[_WAKE_MS], entry[_OUTCOME] = now_ms, outcome
 
     def poll(self, now_ms: int) -> list:
-        """Step what is due; return [(task, outcome), ...] of what has ended, or asks: (None, (text,
-        most tokens)).
+        """Step what is due; return [(task, outcome), ...] of what has ended, or asks.
 
         Each is stepped once: a generator that never waits shares the loop, it does not own it.
         """
@@ -91,13 +99,15 @@ class Handlers:
                 )
             elif wake_ms is not None and now_ms >= wake_ms:
                 outcome = self._advance(generator, go_on)
-                entry[5] = (True, None)
-                if outcome[0] is None and isinstance(outcome[1], tuple):
-                    entry[2] = None
+                entry[_OUTCOME] = (True, None)
+                if outcome[IS_OK] == ASKING:
+                    entry[_WAKE_MS] = None
                     ended.append((task, outcome))
-                elif outcome[0] is None:
-                    wait_ms = outcome[1]
-                    entry[2] = now_ms + (wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else 0)
+                elif outcome[IS_OK] == _WAITING:
+                    wait_ms = outcome[VALUE]
+                    entry[_WAKE_MS] = now_ms + (
+                        wait_ms if isinstance(wait_ms, int) and wait_ms > 0 else 0
+                    )
                 else:
                     self._running.remove(entry)
                     ended.append((task, outcome))
@@ -105,10 +115,8 @@ class Handlers:
 
     def _advance(self, generator, go_on: tuple) -> tuple:
         try:
-            said = generator.send(go_on[1]) if go_on[0] else generator.throw(go_on[1])
-            if isinstance(said, dict):
-                said = question(said)
-            return None, said
+            said = generator.send(go_on[VALUE]) if go_on[IS_OK] else generator.throw(go_on[VALUE])
+            return question(said) if isinstance(said, dict) else (_WAITING, said)
         except StopIteration as e:
             return True, e.value
         except BaseException as e:
@@ -127,20 +135,20 @@ class Handlers:
     def cancel(self, task: int):
         """End the work of *task*, if it has any here."""
         for entry in list(self._running):
-            if entry[0] == task:
+            if entry[_TASK] == task:
                 self._running.remove(entry)
-                end(entry[1])
+                end(entry[_GENERATOR])
 
     def close(self):
         """End all work."""
         for entry in list(self._running):
-            self.cancel(entry[0])
+            self.cancel(entry[_TASK])
 
     def deadline(self):
         """Return the monotonic time at which ``poll`` has something to do, or None."""
         first = None
         for entry in self._running:
-            wake_ms, due_ms = entry[2], entry[3]
+            wake_ms, due_ms = entry[_WAKE_MS], entry[_DUE_MS]
             at = wake_ms if due_ms is None or wake_ms is None or wake_ms < due_ms else due_ms
             if at is not None and (first is None or at < first):
                 first = at
@@ -148,7 +156,9 @@ class Handlers:
 
 
 def question(said: dict) -> tuple:
-    """Return (text, most tokens) of what a handler asks; raises ``ClawError`` for anything else."""
+    """Return the outcome (ASKING, (text, most tokens)) of a handler that asks; raises ``ClawError``
+    for anything else.
+    """
     text, most = said.get("ask"), said.get("max_tokens", MAX_TOKENS)
     if (
         not isinstance(text, str)
@@ -158,7 +168,7 @@ def question(said: dict) -> tuple:
         or most < 1
     ):
         raise ClawError('it yielded a dict, expected {"ask": text, "max_tokens": number}')
-    return text, most
+    return ASKING, (text, most)
 
 
 def end(generator):

@@ -3,6 +3,9 @@
 A turn is never parted: a tool call stays with its result.  What no longer fits is forgotten turn by
 turn, the oldest first."""
 
+from clawlite.core.base.dialect import const
+
+_BYTES = const(1)  # of a turn that is kept
 _OVERHEAD = 48  # bytes of JSON around a message
 
 
@@ -52,7 +55,7 @@ class History:
         self.answering = 0
         total = sum([size for _, size in self._turns])
         while self._turns and total > self._max:
-            total -= self._turns.pop(0)[1]
+            total -= self._turns.pop(0)[_BYTES]
 
     def context(self, room: int, fewer: int = 0) -> list:
         """Return the messages for a request: this turn, and as many earlier ones as *room* bytes

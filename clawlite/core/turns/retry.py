@@ -6,7 +6,7 @@ handler raises is such a failure.  A timeout is none (its work was ended, and ha
 what this device lacks, nor a provider's refusal, which has had its own attempts.  Each attempt has
 ``timeout_ms`` of its own."""
 
-from clawlite.core.base.effect import LOG, SLEEP
+from clawlite.core.base.effect import IS_OK, LOG, SLEEP, VALUE
 from clawlite.core.base.errors import Denied, InvalidParams, ProviderError, ToolTimeout
 
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
@@ -31,13 +31,13 @@ def attempts(run, tool, arguments: dict, event: dict):
             "event": "tool.attempt",
             "tool": tool.name,
             "attempt": attempt,
-            "status": "ok" if outcome[0] else "error",
+            "status": "ok" if outcome[IS_OK] else "error",
         }
-        passing = not outcome[0] and not isinstance(
-            outcome[1], (ToolTimeout, Denied, ProviderError, InvalidParams)
+        passing = not outcome[IS_OK] and not isinstance(
+            outcome[VALUE], (ToolTimeout, Denied, ProviderError, InvalidParams)
         )
-        if not outcome[0]:
-            tried["error"] = str(outcome[1])
+        if not outcome[IS_OK]:
+            tried["error"] = str(outcome[VALUE])
         event["attempts"] = attempt
         if not passing or attempt >= most:
             yield (LOG, tried)

@@ -7,12 +7,25 @@
 2. A gate that cannot decide denies.
 3. A handler that fails gives a result with ``is_error``; a gate that says no raises.
 4. Whatever the end, it is logged.
-5. A shell may go straight where every gate but those of arguments and id says yes for good
-   (linux/runtime/fast_schema.py, ``settled``: add a new gate there).
+5. Each gate has its name in ``_gated``, and its entry in gates.py: a shell may take a shorter way
+   where every gate is known to say yes.
 """
 
 from clawlite.core.policy import policy
-from clawlite.core.base.effect import APPROVE, ASK, LOG, RESOLVE, RESUME, RUN, STORE, Result
+from clawlite.core.base.effect import (
+    APPROVE,
+    ASK,
+    ASKING,
+    IS_OK,
+    LOG,
+    RESOLVE,
+    RESUME,
+    RUN,
+    RUN_SKILL,
+    STORE,
+    VALUE,
+    Result,
+)
 from clawlite.core.base.errors import (
     ClawError,
     InvalidParams,
@@ -22,7 +35,18 @@ from clawlite.core.base.errors import (
     SandboxDenied,
     ToolTimeout,
 )
-from clawlite.core.image.image import ASKS, COMPOSITE, HAS_SIDE_EFFECTS, OBSERVER, SKILL, SUPERVISED
+from clawlite.core.image.image import (
+    ASKS,
+    COMPOSITE,
+    HANDLER_KIND,
+    HANDLER_NAME,
+    HAS_SIDE_EFFECTS,
+    OBSERVER,
+    RULE_ID,
+    RULE_REASON,
+    SKILL,
+    SUPERVISED,
+)
 from clawlite.core.formats.schema import check
 
 PERSON = "a person"  # no name of a channel begins so
@@ -99,12 +123,14 @@ def known(image, name):
 
 
 def _gated(image, tool, arguments, override, event, once, within):
+    # gate arguments
     if not isinstance(arguments, dict):
         from clawlite.core.base.render import canonical
 
         raise InvalidParams(
             "%s: expected arguments as an object, got %s" % (tool.name, canonical(arguments, 40))
         )
+    # gate guard
     if image.guard is not None:
         arguments = event["arguments"] = image.guard.arguments(tool.name, arguments, event)
     wrong = (
@@ -112,21 +138,25 @@ def _gated(image, tool, arguments, override, event, once, within):
         if tool.fits and tool.fits(arguments)
         else check(tool.schema, arguments, image.automaton)
     )
+    # gate arguments
     if wrong:
         raise InvalidParams("%s: %s" % (tool.name, wrong), "", {"tool": tool.name})
+    # gate request
     if once is not None:
         first = once.admit(tool)
         if first is not None:
             event["again"] = True
             return (yield from first.again())
     autonomy = image.agent.autonomy
+    # gate autonomy
     if autonomy == OBSERVER:
         raise PolicyDenied(
             "%s: this agent only observes; it runs no tools" % tool.name,
             "",
             {"tool": tool.name, "action": "deny", "autonomy": "observer"},
         )
-    if event["caller"].startswith(PERSON) and tool.handler[0] == SKILL:
+    # gate policy
+    if event["caller"].startswith(PERSON) and tool.handler[HANDLER_KIND] == SKILL:
         decision = policy.Decision(policy.ALLOW, None, [], False)
     elif tool.constant and override is None:
         decision = tool.decision or policy.decide(image, tool.entry, [])
@@ -134,20 +164,24 @@ def _gated(image, tool, arguments, override, event, once, within):
         decision = yield from _decide(image, tool, arguments, override)
     rule = decision.rule
     event["action"] = policy.ACTIONS[decision.action]
-    event["rule_id"] = rule[0] if rule else None
+    event["rule_id"] = rule[RULE_ID] if rule else None
     event["trace"] = decision.trace
     action = decision.action
     decision = None  # many calls may wait for a person
+    # gate policy
     if action == policy.DENY:
         raise _denied(tool, rule)
+    # gate limit
     if image.agent.calls_per_minute is not None:
         from clawlite.core.policy.ledger import admit
 
         yield from admit(image.agent.calls_per_minute, tool, event)
     # (whether a world model wants a person to look, what it foresees)
     seen = None
+    # gate world
     if within is not None and image.worlds is not None:
         seen = yield from image.worlds.look(within, tool, arguments)
+    # gate approval
     if (
         action == policy.APPROVE
         or autonomy == SUPERVISED
@@ -162,25 +196,29 @@ def _gated(image, tool, arguments, override, event, once, within):
             APPROVE,
             Approval(tool, arguments, rule if action == policy.APPROVE else None, seen),
         )
+    # gate record
     if once is not None and once.is_kept(tool):
         first = yield from once.begin()
         if first is not None:
             return first.outcome()
-    if tool.handler[0] == SKILL:
+    # gate handler
+    if tool.handler[HANDLER_KIND] == SKILL:
         from clawlite.core.image.skill import begun
 
-        return begun(image, tool.handler[1], arguments, Result)
-    if tool.handler[0] == COMPOSITE:
-        outcome = yield (ASK, tool, arguments)
+        return begun(image, tool.handler[HANDLER_NAME], arguments, Result)
+    # gate handler
+    if tool.handler[HANDLER_KIND] == COMPOSITE:
+        outcome = yield (RUN_SKILL, tool, arguments)
     elif tool.retry is None:
         outcome = yield (RUN, tool, arguments)
-        if outcome[0] is None:
+        if outcome[IS_OK] == ASKING:
             outcome = yield from _asked(outcome)
     else:
         from clawlite.core.turns.retry import attempts
 
         outcome = yield from attempts(_run, tool, arguments, event)
     result = result_of(tool, outcome, image, event)
+    # gate guard
     if image.guard is not None and image.guard.asks:
         yield from image.guard.asked(tool.name, result, event)
     return result
@@ -192,8 +230,8 @@ def _run(tool, arguments):
 
 def _asked(outcome):
     """Return the outcome of a handler that asks the agent's provider before it goes on."""
-    while outcome[0] is None:
-        said = yield (ASK,) + outcome[1]
+    while outcome[IS_OK] == ASKING:
+        said = yield (ASK,) + outcome[VALUE]
         if len(said) > 2:  # there is nobody to go on with: its time was over first
             return said[:2]
         outcome = yield (RESUME, said)
@@ -245,14 +283,14 @@ def _real(tool, paths: list, opens: bool):
 
 
 def _denied(tool, rule):
-    data = {"tool": tool.name, "action": "deny", "rule_id": rule[0] if rule else None}
+    data = {"tool": tool.name, "action": "deny", "rule_id": rule[RULE_ID] if rule else None}
     if rule is None:
         return PolicyDenied(
             "Policy denied: no rule allows %s" % tool.name, "add a rule that matches it", data
         )
     return PolicyDenied(
         "Policy denied: rule %s blocks %s%s"
-        % (rule[0], tool.name, ": " + rule[2] if rule[2] else ""),
+        % (rule[RULE_ID], tool.name, ": " + rule[RULE_REASON] if rule[RULE_REASON] else ""),
         "",
         data,
     )

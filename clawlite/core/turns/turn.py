@@ -6,6 +6,7 @@
 A generator of effects.  It ends with the provider's text, with a budget, or with an error that says
 why."""
 
+from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import SAY
 from clawlite.core.base.errors import (
     ClawError,
@@ -18,6 +19,8 @@ from clawlite.core.base.render import canonical
 from clawlite.core.turns.tools import call
 
 MAX_CALLS = 16  # tool calls in one round
+_ID = const(0)  # of a call
+_TOOL = const(1)
 _ENDS = {
     "length": "The answer ends here: it reached its greatest length.",
     "refused": "The provider declined to answer.",
@@ -154,7 +157,7 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
                 said = e.message
                 clean = clean and not isinstance(e, Denied)
             messages.append(
-                Message("tool", said, (), asked[answered][0], asked[answered][1], result)
+                Message("tool", said, (), asked[answered][_ID], asked[answered][_TOOL], result)
             )
             answered += 1
     finally:
@@ -168,7 +171,7 @@ def _plain(name) -> str:
     """Return a tool's name as providers take it back: for one that a model made up they would
     refuse all that follows.
     """
-    name = name if isinstance(name, str) else canonical(name, 40)
+    name = name.replace(".", "__", 1) if isinstance(name, str) else canonical(name, 40)
     # Bytes: MicroPython interns every character that a loop over text sees, for good.
     return str(
         bytes([b if b in _NAME else 95 for b in name[:64].encode() if b & 0xC0 != 0x80]), "utf-8"

@@ -3,5 +3,6 @@ data files.
 
 Imports: no other room.
 Used by: bench, boards, build, channels, cli, documents, firmware, fit, flash, gateway, manifest,
-memory, models, policy, projects, providers, schema, serial, sim, tools.
+memory, models, policy, projects, providers, schema, serial, services,
+sim, tools.
 """

@@ -2,7 +2,6 @@
 
 KINDS    kind -> (slot in the root's spec, word in a URI)
 LIMITS   what resource_limits of a Sandbox bound
-UNBUILT  kinds that this version refuses when an image is built (host/manifest/unsupported.py)
 """
 
 KINDS = {
@@ -26,4 +25,3 @@ LIMITS = (
     "timeout_ms",
     "max_output_bytes",
 )
-UNBUILT = ("Swarm",)

@@ -29,6 +29,9 @@ from clawlite.host.base.document import (
 from clawlite.host.base.problems import quoted
 
 MAX_INT = 1 << 63
+# positions in what is open: a node, the key of its next member and where that stands
+_NODE, _KEY, _LINE, _COLUMN, _IS_FLOW = 0, 2, 3, 4, 5
+_MARK = 1  # the group of ``_VALUE``
 _CORE = "tag:yaml.org,2002:"
 _NULL = ("", "~", "null", "Null", "NULL")
 _BOOL = {"true": True, "false": False}
@@ -125,10 +128,10 @@ def _unclosed(text: str, line: int) -> int:
     for number, one in enumerate(text.split("\n")[: line - 1], 1):
         found = _VALUE.search(one)
         if found and (
-            found[1] == '"'
-            and len(re.findall(r'(?<!\\)"', found[0])) % 2
-            or found[1] == "'"
-            and found[0].count("'") % 2
+            found[_MARK] == '"'
+            and len(re.findall(r'(?<!\\)"', found.group())) % 2
+            or found[_MARK] == "'"
+            and found.group().count("'") % 2
         ):
             return number
     return 0
@@ -243,7 +246,7 @@ class _Builder:
             self.doubt
             and event.implicit[0]
             and self.stack
-            and self.stack[-1][5]
+            and self.stack[-1][_IS_FLOW]
             and (":" in event.value or "?" in event.value)
         ):
             raise self.doubt
@@ -281,17 +284,18 @@ class _Builder:
                 node.line = node.column = 1
             return
         top = self.stack[-1]
-        parent = top[0]
+        parent = top[_NODE]
         if parent.kind is LIST:
             parent.value.append(node)
-        elif top[2] is None:
-            top[2], top[3], top[4] = self._key(node, parent, event), node.line, node.column
+        elif top[_KEY] is None:
+            top[_KEY] = self._key(node, parent, event)
+            top[_LINE], top[_COLUMN] = node.line, node.column
         else:
             if event is not None and event.value == "" and event.implicit[0]:
                 # nothing has no place; the two parsers invent different ones
-                node.line, node.column = top[3], top[4]
-            parent.value[top[2]] = (node, top[3], top[4])
-            top[2] = None
+                node.line, node.column = top[_LINE], top[_COLUMN]
+            parent.value[top[_KEY]] = (node, top[_LINE], top[_COLUMN])
+            top[_KEY] = None
 
     def _key(self, node: Node, parent: Node, event) -> str:
         if event is not None and event.value == "<<" and event.tag is None and event.implicit[0]:

@@ -177,8 +177,9 @@ def _missed(row: dict) -> str:
     )
 
 
+_CASE = 68  # characters: the longest case
 HEADER = (
-    f"{'suite':12}{'case':44}{'median':>11}{'min':>11}{'p90':>11} "
+    f"{'suite':12}{'case':{_CASE}}{'median':>11}{'min':>11}{'p90':>11} "
     f"{'unit':6}{'n':>4}{'value':>9}{'target':>8}"
 )
 
@@ -194,8 +195,9 @@ def text(row: dict) -> str:
     if row["target"] is None and row["value"] != row["p50"]:
         goal = "%9s" % _short(row["value"])
     case = row["case"] + (" (Cython)" if row["core"] == "cython" else "")
-    return "%-12s%-44s%11s%11s%11s %-6s%4d%s" % (
+    return "%-12s%-*s%11s%11s%11s %-6s%4d%s" % (
         row["suite"],
+        _CASE,
         case,
         _short(row["p50"]),
         _short(row["min"]),
@@ -208,3 +210,69 @@ def text(row: dict) -> str:
 
 def _short(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+SAME = 0.03  # of the median before: a difference that is none
+COMPARED = f"{'suite':12}{'case':{_CASE}}{'before':>11}{'after':>11} {'unit':6}{'change':>9}  "
+
+
+def compare(before: str, after: str, as_json: bool) -> list:
+    """Print how each case of the file *after* compares with the file *before*, both written with
+    ``-o``; return the rows of those that got worse.
+
+    Less is better in every row.  A case is better or worse when its medians differ by more than
+    3 % and its samples do not overlap; "noise" when they do.  Raises ``ClawError``.
+    """
+    old, new = _rows(before), _rows(after)
+    found = [_compared(key, old.get(key), new.get(key)) for key in {**old, **new}]
+    if not as_json:
+        print(COMPARED)
+    for row in found:
+        print(json.dumps(row, ensure_ascii=False) if as_json else _change(row))
+    return [row for row in found if row["verdict"] == "worse"]
+
+
+def _rows(path: str) -> dict:
+    """Return {(suite, case, core): row} of a file of rows; the last one of a case counts."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file if line.strip()]
+        return {(row["suite"], row["case"], row["core"]): row for row in rows if row["p50"] >= 0}
+    except OSError as e:
+        raise ClawError(f"{path}: {e.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise ClawError(
+            f"{path}: expected rows of a benchmark, one JSON object a line",
+            "write them with: clawlite bench -o FILE.jsonl",
+        ) from None
+
+
+def _compared(key: tuple, old, new) -> dict:
+    suite, case, core = key
+    row = {"suite": suite, "case": case, "core": core, "unit": (new or old)["unit"]}
+    row["before"], row["after"] = old and old["p50"], new and new["p50"]
+    if old is None or new is None:
+        return {**row, "change": None, "verdict": "gone" if new is None else "new"}
+    if old["unit"] != new["unit"]:
+        return {**row, "change": None, "verdict": f"before in {old['unit']}"}
+    difference = new["p50"] - old["p50"]
+    change = difference / old["p50"] if old["p50"] else None
+    if abs(difference) <= SAME * old["p50"]:
+        verdict = "same"
+    elif new["min"] <= old["max"] and old["min"] <= new["max"]:
+        verdict = "noise"
+    else:
+        verdict = "worse" if difference > 0 else "better"
+    return {**row, "change": change, "verdict": verdict}
+
+
+def _change(row: dict) -> str:
+    case = row["case"] + (" (Cython)" if row["core"] == "cython" else "")
+    before, after = (
+        "-" if row[when] is None else _short(row[when]) for when in ("before", "after")
+    )
+    change = "" if row["change"] is None else f"{row['change']:+.0%}"
+    return (
+        f"{row['suite']:12}{case:{_CASE}}{before:>11}{after:>11} {row['unit']:6}{change:>9}  "
+        f"{row['verdict']}"
+    )

@@ -109,12 +109,15 @@ APIS = (
 class Server(socketserver.ThreadingTCPServer):
     """Answers with the call, and with the text when a request's last message is the call's
     result.
+
+    context  ssl.SSLContext of a server that speaks TLS; None: plain http
     """
 
     daemon_threads = True
 
-    def __init__(self, call: list, text: list):
+    def __init__(self, call: list, text: list, context=None):
         super().__init__(("127.0.0.1", 0), _Connection)
+        self.context = context
         self.answers = [
             b"".join(
                 b"event: %s\ndata: %s\n\n"
@@ -126,6 +129,11 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 class _Connection(socketserver.StreamRequestHandler):
+    def setup(self):
+        if self.server.context:
+            self.request = self.server.context.wrap_socket(self.request, server_side=True)
+        super().setup()
+
     def handle(self):
         size = 0
         for line in iter(self.rfile.readline, b"\r\n"):
@@ -142,9 +150,17 @@ class _Connection(socketserver.StreamRequestHandler):
             pass
 
 
-def project(folder: str, protocol: str, port: int) -> None:
-    """Write an agent with one tool and a provider on *port* of this machine into *folder*."""
-    for name, content in (("claw.yaml", _CLAW % (protocol, port)), ("tools.py", _TOOLS)):
+def project(folder: str, protocol: str, port: int, ca_file: str = "") -> None:
+    """Write an agent with one tool and a provider on *port* of this machine into *folder*.
+
+    ca_file  of the authority that the provider's certificate is held to; "": plain http
+    """
+    claw, settings = _CLAW % (protocol, port), ""
+    if ca_file:
+        claw = claw.replace("http://127.0.0.1", "https://localhost")
+        settings = f"[tls]\nca = {json.dumps([ca_file])}\n"
+    files = {"claw.yaml": claw, "tools.py": _TOOLS, "clawlite.toml": settings}
+    for name, content in files.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(content)
 

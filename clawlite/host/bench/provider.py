@@ -87,7 +87,7 @@ class _Agent:
             if not self._poll.poll(SILENCE_MS):
                 self.peer.process.kill()
                 raise ClawError(
-                    "no turn ended within %d s; it said: %s" % (SILENCE_MS // 1000, said[-300:])
+                    "no turn ended within %d s; it said: %r" % (SILENCE_MS // 1000, said[-300:])
                 )
             said += self.peer.read(1)
 

@@ -146,7 +146,7 @@ def ready(bench):
             memory[at].append(_memory(peer.process.pid))
             peer.end()
             if b'"READY"' not in said:
-                raise ClawError("serve is not READY: %s" % said[:300])
+                raise ClawError("serve is not READY: %r" % said[:300])
         idle.append(_idle(environment, bench.folder))
     bare, idle = bare[1:], idle[1:]
     yield bench.row("ready", "bare: python -I -S -c pass", "ms", bare, note="from spawn to exit")
@@ -202,7 +202,7 @@ def manifest(bench):
             times.append((time.perf_counter_ns() - begin) / 1e6)
             peer.end()
             if b'"READY"' not in said:
-                raise ClawError("serve is not READY: %s" % said[:300])
+                raise ClawError("serve is not READY: %r" % said[:300])
     note = "from spawn to the answer of claw.status"
     yield bench.row("ready", "over a manifest, compiled", "ms", compiled, note=note)
     yield bench.row("ready", "over a manifest, nothing changed", "ms", current, note=note)

@@ -7,11 +7,14 @@ nothing here.
 
 import json
 import os
+import ssl
 import subprocess
+import sys
 import threading
 
 from clawlite.host.bench import agent, heap
 from clawlite.host.bench.micropython import Board
+from clawlite.host.bench.run import spawn
 from clawlite.host.fit import stack as board_stack
 
 STEP, MOST = 100, 24000  # bytes
@@ -80,7 +83,8 @@ def stack(bench):
     yield _row(board, "a rule of four levels", [image], b"go\n/quit\n", b"At the fourth level: 3.")
     for case, requests, said in _operator():
         yield _row(board, case, [image, "--stdio"], requests, said)
-    yield _streamed(bench, board)
+    for over_tls in (False, True):
+        yield _streamed(bench, board, over_tls)
 
 
 def _row(board, case: str, arguments: list, typed: bytes, said: bytes) -> dict:
@@ -160,19 +164,27 @@ def _operator() -> list:
     return [(case, agent.opening() + b"".join(lines), said) for case, lines, said in cases]
 
 
-def _streamed(bench, board) -> dict:
+def _streamed(bench, board, over_tls: bool) -> dict:
     """Return the row of an answer that an OpenAI-compatible server streams."""
     from clawlite.host.build.build import build_beside
 
     name, protocol, events = heap.APIS[0]
-    with heap.Server(*events("The garden is green. " * 10)) as server:
+    folder = bench.make("over-tls" if over_tls else "streamed")
+    context, ca_file = _tls(bench, folder) if over_tls else (None, "")
+    with heap.Server(*events("The garden is green. " * 10), context) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        folder = bench.make("streamed")
-        heap.project(folder, protocol, server.server_address[1])
+        heap.project(folder, protocol, server.server_address[1], ca_file)
         image = build_beside(folder)
+        case = f"a streamed answer, {name}{' over TLS' if over_tls else ''}"
         try:
-            return _row(
-                board, f"a streamed answer, {name}", [image], b"how is it?\n", b"is green. The"
-            )
+            return _row(board, case, [image], b"how is it?\n", b"is green. The")
         finally:
             server.shutdown()
+
+
+def _tls(bench, folder: str) -> tuple:
+    """Return (context of a server, file of its authority)."""
+    spawn([sys.executable, bench.script("certificate.py"), folder], dict(os.environ))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(os.path.join(folder, "server.pem"))
+    return context, os.path.join(folder, "ca.pem")

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from clawlite.core.image.features import LINUX, ON_BOARDS_ALONE
 from clawlite.host.base.document import MAX_BYTES, Place
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted
 from clawlite.host.base.toml_text import TOMLDocument
@@ -33,36 +34,7 @@ USBId = Annotated[
         ),
     ),
 ]
-Ability = Literal[
-    "access",
-    "audit",
-    "buses",
-    "cron",
-    "encryption",
-    "files",
-    "gateway",
-    "guard",
-    "guard-model",
-    "http",
-    "https",
-    "lan",
-    "log",
-    "mcp",
-    "memory",
-    "messages",
-    "mqtt",
-    "pins",
-    "process",
-    "reflex",
-    "replay",
-    "shell",
-    "telegram",
-    "telemetry",
-    "tools",
-    "tools.py",
-    "web",
-    "webhook",
-]
+Ability = Literal[tuple(sorted(LINUX + ON_BOARDS_ALONE))]  # type: ignore[valid-type]
 Level = Literal["none", "process", "wasm", "container", "vm"]
 Limit = Literal[
     "memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes"
@@ -124,11 +96,11 @@ class Pins(Strict):
     def more(value: dict, report) -> None:
         shared_with = value.get("pwm_shared")
         for first, other in shared_with.items() if isinstance(shared_with, dict) else ():
-            two = span(first), span(other) if isinstance(other, str) else None
+            ours, theirs = span(first), span(other) if isinstance(other, str) else None
             if (
                 isinstance(other, str)
-                and two[0]
-                and (two[1] is None or two[1][1] - two[1][0] != two[0][1] - two[0][0])
+                and ours
+                and (theirs is None or _count(theirs) != _count(ours))
             ):
                 report(
                     ("pwm_shared", first),
@@ -166,8 +138,9 @@ class Profile(Strict):
     sandbox: Sandbox
     messages: Messages
     pins: Pins
-    abilities: list[Ability]
     sources: Annotated[list[Text], Meta(min_length=1)]
+    # absent of a profile for Linux: all that this version has there
+    abilities: list[Ability] | None = None  # type: ignore[valid-type]
     # free for our code and data when MicroPython has started
     heap_bytes: Count | None = None
     # of the file system that the agent lies in; absent: more than an agent needs
@@ -183,6 +156,8 @@ class Profile(Strict):
     def more(value: dict, report) -> None:
         if value.get("word_bits") in range(33, 64):
             report(("word_bits",), "", "32 or 64", str(value["word_bits"]))
+        if value.get("runtime") == "micropython" and "abilities" not in value:
+            report((), 'the field "abilities" is missing')
         if value.get("runtime") == "micropython" and "heap_bytes" not in value:
             report(
                 (),
@@ -217,12 +192,18 @@ def fields(struct: type) -> list[str]:
     return names
 
 
+def _count(pins: tuple) -> int:
+    first, last = pins
+    return last - first + 1
+
+
 def span(text: str):
     """Return (first, last) of "N" or "N-M", or None when it is neither."""
     found = _RANGE.fullmatch(text)
     if not found:
         return None
-    first, last = int(found[1]), int(found[2] or found[1])
+    one, other = found.groups()
+    first, last = int(one), int(other or one)
     return (first, last) if first <= last <= MAX_PIN else None
 
 
@@ -262,4 +243,6 @@ def read(path: str) -> Profile:
             place, ("name",), "", f"{quoted(stem)}, as the file is called", quoted(profile.name)
         )
     problems.raise_all()
+    if profile.abilities is None:
+        profile.abilities = list(LINUX)
     return profile

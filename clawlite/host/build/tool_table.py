@@ -12,7 +12,16 @@ from clawlite.core.image import header
 from clawlite.core.image import image as layout
 from clawlite.core.image import profile as P
 from clawlite.core.image.defaults import sentence, undeclared
-from clawlite.core.image.image import OBSERVER, SUPERVISED
+from clawlite.core.image.image import (
+    HANDLER_KIND,
+    HANDLER_NAME,
+    OBSERVER,
+    RULE_ACTION,
+    RULE_ID,
+    RULE_RATE,
+    RULE_ROOT,
+    SUPERVISED,
+)
 from clawlite.core.policy.policy import ALLOW, APPROVE, DENY
 from clawlite.core.policy.policy_preview import preview
 from clawlite.host.base.kinds import LIMITS
@@ -61,7 +70,7 @@ def rows(name: str) -> list[dict]:
 
 
 def _row(image, tool, profile, schemas: dict) -> dict:
-    builtin = tool.handler[0] == layout.BUILTIN
+    builtin = tool.handler[HANDLER_KIND] == layout.BUILTIN
     given, returned = schemas.get(tool.name) or (_known(tool.name) if builtin else (None, None))
     decision, rule = decided(image, tool)
     return {
@@ -77,7 +86,7 @@ def _row(image, tool, profile, schemas: dict) -> dict:
             "refuses": _refuses(tool, profile),
             **_limits(image, profile),
         },
-        "handler": inspection.HANDLERS[tool.handler[0]] + tool.handler[1],
+        "handler": inspection.HANDLERS[tool.handler[HANDLER_KIND]] + tool.handler[HANDLER_NAME],
         "timeout_ms": tool.timeout_ms or None,
         "max_output_bytes": tool.max_output,
         "decision": decision,
@@ -101,9 +110,9 @@ def decided(image, tool) -> tuple:
         )
         if isinstance(number, list):
             return "depends", None
-        decision = DENY if number is None else image.rule(number)[1]
+        decision = DENY if number is None else image.rule(number)[RULE_ACTION]
         if decision < action:
-            action, rule = decision, None if number is None else image.rule(number)[0]
+            action, rule = decision, None if number is None else image.rule(number)[RULE_ID]
     if (
         action > APPROVE
         and image.agent.autonomy == SUPERVISED
@@ -114,13 +123,13 @@ def decided(image, tool) -> tuple:
 
 
 def _conditional(image, number: int) -> bool:
-    return image.rule(number)[5] is not None or image.rule(number)[7] is not None
+    return image.rule(number)[RULE_ROOT] is not None or image.rule(number)[RULE_RATE] is not None
 
 
 def _refuses(tool, profile) -> str | None:
     """Return why the sandbox refuses every call of a built-in tool, or None."""
     modes = {"filesystem": profile.files, "shell": profile.shell, "network": profile.network}
-    needs = tool.category if tool.handler[0] == layout.BUILTIN else None
+    needs = tool.category if tool.handler[HANDLER_KIND] == layout.BUILTIN else None
     return f"capabilities.{needs} is deny" if modes.get(needs) == P.DENY else None
 
 

@@ -9,19 +9,58 @@ linux/channels/mqtt.py reads.
 """
 
 import urllib.parse
+from typing import Annotated
+
+from msgspec import Meta
 
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.channels.channel_type import ChannelType
+from clawlite.host.models.common import Strict, Text, text_like
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 MAX_TOPIC = 256  # bytes
+
+
+class Mqtt(Strict):
+    """The broker of channels of type queue; the password of *user* is what the Channel's secret_ref
+    names.
+
+    plain          the password may go over a line without TLS
+    client_id      what begins the name of each Channel's session at the broker
+    clean_session  what comes while nothing runs is not kept
+    replies        {name of a Channel: the topic of what its turns say}
+    """
+
+    address: Annotated[
+        str,
+        text_like(
+            r"^mqtts?://[^\s?#@/]+\Z",
+            "mqtt://HOST or mqtts://HOST, and perhaps :PORT",
+            "mqtts://broker.example.com",
+        ),
+    ] = "mqtt://127.0.0.1"
+    user: Text | None = None
+    plain: bool = False
+    client_id: (
+        Annotated[
+            str,
+            text_like(
+                r"^[0-9A-Za-z_.-]{1,64}\Z", "1 to 64 letters, digits, - . and _", "greenhouse"
+            ),
+        ]
+        | None
+    ) = None
+    qos: Annotated[int, Meta(ge=0, le=1)] = 1
+    clean_session: bool = False
+    replies: dict[str, Text] | None = None
 
 
 def refuse(manifest, channel, problem) -> None:
     """Add a problem for each part of *channel* that cannot be kept; ``problem(path, ...)`` is
     about it.
     """
-    spec, settings = channel.spec, manifest.settings.mqtt
+    spec, settings = channel.spec, manifest.settings.channels["mqtt"]
     if spec.trigger is None:
         problem((), "nothing says what it reads", hint='add trigger: { queue_name: "agents/jobs" }')
         return
@@ -70,9 +109,10 @@ def refuse(manifest, channel, problem) -> None:
             )
 
 
-def settings(manifest) -> None:
+def check(manifest) -> None:
     """Add a problem for each part of [mqtt] that cannot be kept."""
-    said, problems, place = manifest.settings.mqtt, manifest.problems, manifest.settings.place
+    said = manifest.settings.channels["mqtt"]
+    problems, place = manifest.problems, manifest.settings.place
     try:
         secure, host, _ = broker(said.address)
     except ValueError as e:
@@ -152,10 +192,10 @@ def topic_problem(topic: str) -> str:
 
 
 def own(manifest, channel) -> list | None:
-    """Return what linux/channels/mqtt.py is given, None for what ``settings`` or ``refuse`` has
+    """Return what linux/channels/mqtt.py is given, None for what ``check`` or ``refuse`` has
     refused.
     """
-    said, trigger = manifest.settings.mqtt, channel.spec.trigger
+    said, trigger = manifest.settings.channels["mqtt"], channel.spec.trigger
     try:
         secure, host, port = broker(said.address)
     except ValueError:
@@ -173,3 +213,22 @@ def own(manifest, channel) -> list | None:
         trigger and trigger.queue_name or "",
         (said.replies or {}).get(channel.name, ""),
     ]
+
+
+def answers(manifest, channel) -> bool:
+    """Return whether a topic for what *channel*'s turns say is known."""
+    return channel.name in (manifest.settings.channels["mqtt"].replies or {})
+
+
+TYPE = ChannelType(
+    "queue",
+    ("polling",),
+    later=("websocket",),
+    is_remote=True,
+    trigger="queue_name",
+    settings=Mqtt,
+    refuse=refuse,
+    check=check,
+    own=own,
+    answers=answers,
+)

@@ -23,7 +23,9 @@ def cli():
 
 @cli.command()
 @click.argument("name")
-@click.option("--template", default="greenhouse", help="greenhouse (default), chat, blink or empty")
+@click.option(
+    "--template", default="greenhouse", help="greenhouse (default), chat, blink, swarm or empty"
+)
 @click.option(
     "--endpoint",
     metavar="URL",

@@ -41,23 +41,30 @@ def gateway():
     metavar="ADDRESS:PORT",
     help="serve devices on the LAN, which have tokens: clawlite gateway token NAME",
 )
-@click.option("--tls-cert", "certificate", metavar="FILE", help="certificate for --listen, PEM")
+@click.option(
+    "--proxy",
+    metavar="ADDRESS:PORT",
+    help="serve runners that speak the HTTP API of OpenAI or Anthropic, which have tokens, too",
+)
+@click.option(
+    "--tls-cert", "certificate", metavar="FILE", help="certificate for --listen and --proxy, PEM"
+)
 @click.option("--tls-key", "key", metavar="FILE", help="its key, unless it is in the same file")
 @click.pass_obj
-def serve(tools, projects, port_names, listen, certificate, key):
+def serve(tools, projects, port_names, listen, proxy, certificate, key):
     """Serve devices until Ctrl-C.  PROJECT is a folder with claw.yaml, a folder of those, or an
     image; else the current folder.
     """
     from clawlite.host.gateway.gateway import serve as run
 
-    return run(list(projects), list(port_names), listen, certificate, key, tools.secret)
+    return run(list(projects), list(port_names), listen, proxy, certificate, key, tools.secret)
 
 
 @gateway.command()
 @click.argument("name")
 def token(name):
-    """Make the token of the device NAME.  NAME:TOKEN is printed this once: the board's secret
-    GATEWAY_TOKEN.
+    """Make the token of the device or runner NAME.  NAME:TOKEN is printed this once: the board's
+    secret GATEWAY_TOKEN, or the API key of a runner.
     """
     from clawlite.host.gateway.gateway import has_token, make_token
 

@@ -1,4 +1,5 @@
-"""The commands that need the standard library alone: inspect, tools, conformance, bench.
+"""The commands that need the standard library alone: inspect, tools, conformance, bench; and
+``mcp serve --port``, which needs pyserial.
 
 A device that has the wheel and no other package runs them.  An image needs no package; a manifest
 needs the compiler's."""
@@ -28,9 +29,13 @@ def main(args: list[str]) -> int:
     """
     from clawlite.host.cli import ui
 
-    parser = {"inspect": _inspect, "tools": _tools, "conformance": _conformance, "bench": _bench}[
-        args[0]
-    ]()
+    parser = {
+        "inspect": _inspect,
+        "tools": _tools,
+        "conformance": _conformance,
+        "bench": _bench,
+        "mcp": _mcp,
+    }[args[0]]()
     try:
         found = parser.parse_intermixed_args(args[1:])
         return found.run(found) or 0
@@ -97,6 +102,29 @@ def _conformance() -> _Parser:
     return parser
 
 
+def _mcp() -> _Parser:
+    def run(found):
+        from clawlite.host.build.build import image_for
+        from clawlite.host.console import board_offer
+
+        return board_offer.serve(image_for(found.manifest), found.port)
+
+    parser = _Parser(
+        "mcp serve", "The tools of the agent on a board, for an MCP client on stdin and stdout."
+    )
+    parser.add_argument("serve", choices=("serve",), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "manifest",
+        metavar="MANIFEST",
+        nargs="?",
+        default=".",
+        help="of the agent that runs there; may be its image",
+    )
+    parser.add_argument("--port", metavar="PORT", required=True, help="the board")
+    parser.set_defaults(run=run)
+    return parser
+
+
 def _bench() -> _Parser:
     from clawlite.host.bench import bench
 
@@ -127,6 +155,13 @@ def _bench() -> _Parser:
         help="what a board must bear, on the real "
         "MicroPython here, and its line: "
         "micropython and boards",
+    )
+    where.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("BEFORE", "AFTER"),
+        help="measure nothing: what got better and worse between two files of -o; exit code 1 "
+        "when something got worse",
     )
     parser.add_argument(
         "--rounds",
@@ -160,6 +195,9 @@ def _measure(found) -> int:
     from clawlite.host.cli import ui
     from clawlite.host.firmware import cache
 
+    if found.compare:
+        worse = bench.compare(*found.compare, found.as_json)
+        return 1 if worse and not found.no_fail else 0
     cache.on_miss = ui.compiling
     suites = bench.suites_of(found.suites, found.sim)
     if found.here or found.ssh is not None or found.port is not None:

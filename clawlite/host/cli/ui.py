@@ -41,6 +41,10 @@ def declared(found: dict, as_json: bool) -> None:
 
 def made(name: str, files: list[str], board: str = None) -> None:
     talk(f"Made {name} with {', '.join(files)}.")
+    if "claw.yaml" not in files:  # several agents, a folder each
+        talk(f"Next: cd {name} && clawlite swarm up")
+        talk('In another terminal there: clawlite swarm run "look at bed 3" leader')
+        return
     talk(
         f"Next: cd {name} && clawlite run"
         + (

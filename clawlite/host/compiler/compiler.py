@@ -14,6 +14,7 @@ from clawlite import __version__
 from clawlite.core.image import image as layout
 from clawlite.core.image.pins import KINDS as PIN_KINDS
 from clawlite.core.image.pins import PULL_DOWN, PULL_UP
+from clawlite.core.net.service_call import MAX_RESULT, TIMEOUT_MS
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.host.channels import channels
 from clawlite.host.documents import registry
@@ -28,6 +29,9 @@ from clawlite.host.providers.remotes import BACKOFF, MAX_ATTEMPTS
 from clawlite.host.providers.replays import compile_replay
 from clawlite.host.schema.automata import PatternError, compile_pattern
 from clawlite.host.schema.compile import SchemaError, compile_schema
+from clawlite.host.services import context as service_context
+from clawlite.host.services import image_section as services
+from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import sandboxes, skills, world_models
 
@@ -35,6 +39,8 @@ MAX_OUTPUT = 65536  # bytes of a tool's result (clawft: results are truncated to
 MAX_ROUNDS = 20  # rounds of a turn (clawft: max_tool_iterations)
 # of a turn, what waits for a person not counted: a model on a small board takes minutes
 TURN_MS = 600000
+# of an agent that reaches services (Clawdapus ADR-020: max_rounds, total_timeout_ms)
+SERVICE_ROUNDS, SERVICE_TURN_MS = 8, 120000
 
 
 @dataclasses.dataclass
@@ -126,15 +132,17 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.WORLDS: world_models.section(manifest),
         layout.NETWORK: trust.section(manifest),
         layout.MCP: image_section.section(manifest),
+        layout.SWARM: swarms.section(manifest),
+        layout.SERVICES: services.section(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
     sections[layout.PROSE] = prose.data
     sections[layout.PROVIDERS], sections[layout.WIRE] = provider_order.tables(
         manifest,
-        [dataclasses.replace(tool, name=skills.called(tool)) for tool in tools],
+        [dataclasses.replace(tool, name=services.alias(skills.called(tool))) for tool in tools],
         entries,
-        skills.system,
+        _system,
     )
     data = write(
         sections,
@@ -145,6 +153,12 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         key,
     )
     return Built(data, _sizes(data))
+
+
+def _system(manifest, offered: list) -> str:
+    """Return the system prompt: personality and skills, and what is known of services."""
+    said = [skills.system(manifest, offered), service_context.text(manifest, offered)]
+    return "\n\n".join(part.rstrip() for part in said if part) if said[1] else said[0]
 
 
 def requires(manifest) -> list[str]:
@@ -171,13 +185,12 @@ def requires(manifest) -> list[str]:
         needed.add("pins")
     if manifest.memory or memories.context(manifest):
         needed.add("memory")
-    needed.update(
-        registry.ability(tool.name)
-        for tool in manifest.tools
-        if tool.function is None and not tool.spec.composite and tool.served is None
-    )
+    needed.update(registry.ability(tool.name) for tool in manifest.tools if _is_builtin(tool))
     if any(tool.served for tool in manifest.tools):
         needed.add("mcp")
+    needed |= services.abilities(manifest)
+    if swarms.is_built(manifest):
+        needed.add("swarm")
     if telemetries.section(manifest):
         needed.add("telemetry")
     if manifest.tools and sandboxes.level(manifest):
@@ -187,6 +200,10 @@ def requires(manifest) -> list[str]:
     ):
         needed.add("log")
     return sorted(needed | scan_config.abilities(manifest) | channels.abilities(manifest))
+
+
+def _is_builtin(tool) -> bool:
+    return not (tool.function or tool.spec.composite or tool.served or tool.service)
 
 
 def _agent(manifest, prose) -> list:
@@ -200,13 +217,13 @@ def _agent(manifest, prose) -> list:
         conformance.level(manifest),
         manifest.heartbeat_interval_ms,
         provider_order.numbers(manifest),
-        budget.max_rounds or MAX_ROUNDS,
+        budget.max_rounds or (SERVICE_ROUNDS if manifest.services else MAX_ROUNDS),
         channels.max_message(manifest),
         manifest.sandbox.name if manifest.sandbox else "",
         sandboxes.level(manifest) if manifest.tools else 0,
         prose.add(identity.spec.personality),
         manifest.settings.console.prompt,
-        budget.total_timeout_ms or TURN_MS,
+        budget.total_timeout_ms or (SERVICE_TURN_MS if manifest.services else TURN_MS),
         *provider_order.limits(manifest),
         folding.calls_per_minute(manifest.policies),
         folding.rates(manifest.policies),
@@ -228,14 +245,19 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
     handler = skills.handler(manifest, tool)
     record = [
         skills.called(tool),
-        _flags(tool, handler) | (layout.ASKS if skills.asks(manifest, tool) else 0),
+        _flags(tool, handler)
+        | (
+            layout.ASKS
+            if skills.asks(manifest, tool) or tool.service and tool.service.confirms
+            else 0
+        ),
         (tool.labels or {}).get("category"),
         program,
         output,
         _timeout_ms(manifest, tool),
         min(
             limits and limits.max_output_bytes or MAX_OUTPUT,
-            budget.max_tool_result_bytes or MAX_OUTPUT,
+            budget.max_tool_result_bytes or (MAX_RESULT if tool.service else MAX_OUTPUT),
             MAX_OUTPUT,
         ),
         handler or _handler(tool),
@@ -251,6 +273,8 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
 def _timeout_ms(manifest, tool) -> int:
     """Return when *tool* is ended: as it says, and not later than the budget; 0 for never."""
     most = manifest.settings.budget.timeout_per_tool_ms
+    if tool.service:
+        return most or TIMEOUT_MS
     own = tool.spec.timeout_ms or 0
     if most and not unsupported.can_end(manifest, tool):
         manifest.problems.add(
@@ -320,13 +344,12 @@ def _flags(tool, handler) -> int:
         if isinstance(theirs, dict) and theirs.get("destructiveHint") is True and not read_only:
             flags |= layout.DESTRUCTIVE
         return flags
-    if handler is not None:
+    if handler is not None or tool.service is not None:
         return flags
     if tool.function is None:
-        stepped = (
-            inspect.isgeneratorfunction(HANDLERS.get(tool.name))
-            or registry.ability(tool.name) == "buses"
-        )
+        stepped = inspect.isgeneratorfunction(HANDLERS.get(tool.name)) or registry.ability(
+            tool.name
+        ) in ("buses", "swarm")
         return (
             flags
             | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0)
@@ -342,6 +365,8 @@ def _flags(tool, handler) -> int:
 def _handler(tool) -> list:
     if tool.served is not None:
         return [layout.SERVED, f"{tool.served.server.name}/{tool.served.tool}"]
+    if tool.service is not None:
+        return [layout.SERVICE, tool.name]
     return (
         [layout.BUILTIN, tool.name]
         if tool.function is None

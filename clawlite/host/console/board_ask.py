@@ -60,16 +60,17 @@ class _Asking(SerialConsole):
 
     def _show(self, event: tuple):
         super()._show(event)
-        if event[0] != PROMPT:
+        kind, text = event
+        if kind != PROMPT:
             return
-        if event[1] in _REPL:
+        if text in _REPL:
             self._lines.clear()
             self._note("no agent runs on that board, its REPL answers - flash one: clawlite flash")
             self._end = 1
-        elif event[1] == _QUESTION and self._question in self._lines:
+        elif text == _QUESTION and self._question in self._lines:
             self._note("a question was open there, which was answered with no")
             self._lines.insert(0, b"n\n")
-        elif event[1] == _QUESTION:
+        elif text == _QUESTION:
             if not self._approve:
                 self._note("it asks first, which was answered with no - say yes with --approve")
                 self._end = _REFUSED

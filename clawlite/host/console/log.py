@@ -19,7 +19,7 @@ class ConsoleLog:
     cannot be opened.
     """
 
-    def __init__(self, path: str = None):
+    def __init__(self, path: str | None = None):
         try:
             self._file = open(path, "a", encoding="utf-8", buffering=1) if path else None
         except OSError as e:

@@ -64,7 +64,8 @@ class _SavedLog:
     def end(self) -> None:
         """Write what was held back, and end its line."""
         if event := self._text.flush(False):
-            write(self._tracebacks.feed(event[1]))
+            _, data = event
+            write(self._tracebacks.feed(data))
         if self._prompt or event:
             write(self._prompt + b"\n")
         self._text.entered()
@@ -81,7 +82,10 @@ class _SavedLog:
 def _entry(line: bytes):
     """Return (direction, bytes) of a line that ``clawlite console --log`` wrote, or None."""
     found = _ENTRY.fullmatch(line.rstrip(b"\r\n"))
+    if not found:
+        return None
+    direction, data = found.groups()
     try:
-        return found and (found[1], json.loads(found[2]).encode("utf-8", "surrogateescape"))
+        return direction, json.loads(data).encode("utf-8", "surrogateescape")
     except ValueError:
         return None

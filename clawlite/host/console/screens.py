@@ -16,6 +16,8 @@ LINE, KEY, LEAVE, END = "line", "key", "leave", "end"
 MAX_LINE = 8192  # bytes, as a board takes
 KEYS = (b"\x03", b"\x04")
 _LEAVE, _INTERRUPT = 0x1D, 0x03
+# positions in what ``termios.tcgetattr`` returns
+_INPUT, _LOCAL, _CHARACTERS = 0, 3, 6
 _TOO_LONG = f"clawlite: that line has %d bytes, at most {MAX_LINE} fit; it was not sent"
 _QUESTION = "[y/N] "
 
@@ -74,8 +76,9 @@ class Plain:
             self._framer.finish()
         found = []
         while event := self._framer.next_event():
-            if event[0] == TOO_LONG:
-                self.note(_TOO_LONG % int(event[1]))
+            kind, data = event
+            if kind == TOO_LONG:
+                self.note(_TOO_LONG % int(data))
             found += sent(event)
         return found if data else found + [(END, b"")]
 
@@ -111,9 +114,10 @@ class Dumb(Plain):
     def __init__(self):
         super().__init__()
         self._kept = termios.tcgetattr(0)
-        mine = [*self._kept[:6], list(self._kept[6])]
-        mine[3] &= ~termios.ISIG
-        mine[6][termios.VEOL], mine[6][termios.VEOL2] = bytes((_LEAVE,)), bytes((_INTERRUPT,))
+        mine = [*self._kept[:_CHARACTERS], list(self._kept[_CHARACTERS])]
+        mine[_LOCAL] &= ~termios.ISIG
+        mine[_CHARACTERS][termios.VEOL] = bytes((_LEAVE,))
+        mine[_CHARACTERS][termios.VEOL2] = bytes((_INTERRUPT,))
         termios.tcsetattr(0, termios.TCSANOW, mine)
 
     def take(self, data: bytes) -> list:
@@ -139,10 +143,12 @@ class Edited:
 
     def __init__(self, editor):
         self._kept = termios.tcgetattr(0)
-        mine = [*self._kept[:6], list(self._kept[6])]
-        mine[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
-        mine[3] &= ~(termios.ICANON | termios.ECHO | termios.ECHONL | termios.IEXTEN | termios.ISIG)
-        mine[6][termios.VMIN], mine[6][termios.VTIME] = 1, 0
+        mine = [*self._kept[:_CHARACTERS], list(self._kept[_CHARACTERS])]
+        mine[_INPUT] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON)
+        mine[_LOCAL] &= ~(
+            termios.ICANON | termios.ECHO | termios.ECHONL | termios.IEXTEN | termios.ISIG
+        )
+        mine[_CHARACTERS][termios.VMIN], mine[_CHARACTERS][termios.VTIME] = 1, 0
         self._editor = editor(MAX_LINE, _columns())
         self._waits = False  # the board's prompt is shown
         termios.tcsetattr(0, termios.TCSANOW, mine)
@@ -169,10 +175,11 @@ class Edited:
         while True:
             event = self._editor.next_event()
             if event:
-                self._waits = self._waits and event[0] == RECORD
-                if event[0] == TOO_LONG:
-                    self.note(_TOO_LONG % int(event[1]))
-                found += [(LINE, event[1] + b"\n")] if event[0] == TEXT else sent(event)
+                kind, data = event
+                self._waits = self._waits and kind == RECORD
+                if kind == TOO_LONG:
+                    self.note(_TOO_LONG % int(data))
+                found += [(LINE, data + b"\n")] if kind == TEXT else sent(event)
             elif self._editor.at_end:
                 self._editor.at_end = False
                 found.append((KEY, b"\x04"))
@@ -197,6 +204,10 @@ class Edited:
 
     def note(self, text: str):
         self._editor.show(text.encode() + b"\n")
+
+    def status(self, text: str):
+        """Show *text* on the last row while nobody waits for a line; "": nothing."""
+        self._editor.status = text
 
     def refresh(self):
         self._editor.refresh()

@@ -100,7 +100,9 @@ class SerialConsole:
         self._silent = True  # the board has said nothing since the port was opened
         # what it has said since a line went out in that silence, the end of it
         self._ahead = None
-        self._code = None
+        # when a person's line was sent that the board has said nothing to yet
+        self._asked_s = None
+        self._code: int | None = None
 
     def run(self) -> int:
         """Serve until the end; return the exit code."""
@@ -154,6 +156,9 @@ class SerialConsole:
         if self._screen.is_paced and self._waits:
             limit = min(_OPENED_S, self._timeout_s) if self._silent else self._timeout_s
             waits.append(max(0, int((self._since + limit - time.monotonic()) * 1000)) + 1)
+        if self._asked_s is not None:
+            waited_s = time.monotonic() - self._asked_s
+            waits.append(int((1 - waited_s % 1) * 1000) + 1)
         at = self._wire.wait_ms(_now_ms()) if self._wire else None
         return min(waits + ([] if at is None else [at]), default=None)
 
@@ -176,6 +181,8 @@ class SerialConsole:
 
     def _show(self, event: tuple):
         kind, shown = event
+        if kind != RECORD:
+            self._heard()
         if kind == TEXT:
             self._waits = True
             if self._ahead is not None:
@@ -212,6 +219,14 @@ class SerialConsole:
                 self._note("the board takes nothing: that was not sent")
             else:
                 self._send(typed)
+                if self._screen.is_edited and typed.endswith(b"\n") and typed[:1] != b"\x1e":
+                    self._asked_s = time.monotonic()
+
+    def _heard(self):
+        """The board has said something, or is away."""
+        if self._asked_s is not None:
+            self._asked_s = None
+            self._screen.status("")
 
     def _send(self, data: bytes):
         # a record leaves the prompt where it stands
@@ -231,8 +246,11 @@ class SerialConsole:
         """Do what is due."""
         now = time.monotonic()
         if self._line.fd is None:
+            self._heard()
             self._look_for_it(now)
             return
+        if self._asked_s is not None and now - self._asked_s >= 1:
+            self._screen.status("waiting for the board, %d s" % (now - self._asked_s))
         if not has_moved and self._text.is_holding:
             self._show(self._text.flush(self._screen.is_edited))
         if self._wire:

@@ -25,10 +25,11 @@ class Primitive:
     spec      the Struct of its kind in ``clawlite.host.models``
     uri       canonical: claw://local/KIND/NAME, or the registry's URI with its version
     file      as the user would open it
-    origin    "file", "inline", "registry", "remote" (another registry) or "function" (tools.py
-              alone)
+    origin    "file", "inline", "registry", "remote" (another registry), "function" (tools.py
+              alone) or "service" (its descriptor)
     place     where the fields of the spec stand
     function  for a tool: the ``signature.Function`` that handles it, or None
+    service   for a tool: the ``host.services.grants.Tool`` of the service that answers it, or None
     served    for a tool: the ``host.mcp.pinned.Served`` of the MCP server that answers it, or None
     told      where a maker is told of it: in a file of theirs, or where the manifest names a
               document of this package
@@ -46,6 +47,7 @@ class Primitive:
     function: object = None
     entry: Place = None  # where the manifest names a document of this package
     served: object = None
+    service: object = None
 
     @property
     def told(self) -> Place | LinePlace:

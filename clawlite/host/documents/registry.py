@@ -21,6 +21,7 @@ _ABILITIES = {
     "network": "web",
     "bus": "buses",
     "messaging": "messages",
+    "swarm": "swarm",
 }
 _FOLDER = pathlib.Path(__file__).with_name("registry")
 

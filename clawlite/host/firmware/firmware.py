@@ -210,14 +210,23 @@ SEEN_BY_MAKERS = ("pins",)  # handlers in tools.py get one as ``board``
 # the unit of that name.
 NOT_ON_BOARDS = (
     "__init__",
+    "aggregation",
     "defaults",
     "dialect",
     "encoder",
+    "features",
+    "gates",
+    "group_session",
     "mcp_client",
     "mcp_pin",
+    "mcp_server",
     "netaddress",
     "netrules",
     "profile",
+    "service_call",
+    "swarm",
+    "swarm_methods",
+    "tool_definitions",
 )
 
 

@@ -145,6 +145,8 @@ class Linker:
         linked = {}
         for name, body in trees.items():
             tree = ast.Module(body, [])
+            if not body and name not in self.units:
+                continue  # it held numbers alone
             linked[name] = ast.unparse(tree if name in self.whole else shortener.visit(tree))
         return linked
 

@@ -23,9 +23,18 @@ forgets the occasional modules; but not one with classes that somebody asks for 
 
 import ast
 import builtins
+from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.rename import FOREIGN
+
+
+class Function(NamedTuple):
+    """Where a function stands, as ``link.Linker.place`` says; *owner* is its class, or None."""
+
+    module: str
+    owner: str | None
+    name: str
 
 
 class RareError(ClawError):
@@ -42,18 +51,20 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
     plain   modules whose public top-level names must stay: others ask for them by name
     Raises ``RareError`` for a function that is not there, or of another kind.
     """
+    groups = {group: [Function(*key) for key in keys] for group, keys in groups.items()}
     moved = {key: group for group, keys in groups.items() for key in keys}
     taken = {key: _found(trees, key) for key in moved}
     used = _used(trees)
-    made = {key[:2] for key in moved if key[2] == "__init__" and _is_only_called(trees, *key[:2])}
+    made = {key[:2] for key in moved if key.name == "__init__" and _is_only_called(trees, *key[:2])}
     alone = {
         key
         for key in moved
-        if _is_alone(key, used, plain) or key[2] == "__init__" and key[:2] in made
+        if _is_alone(key, used, plain) or key.name == "__init__" and key[:2] in made
     }
     for key in alone:
-        if key[2] == "__init__":
-            taken[key][1].body.append(ast.Return(ast.Name("self", ast.Load())))
+        if key.name == "__init__":
+            _, node = taken[key]
+            node.body.append(ast.Return(ast.Name("self", ast.Load())))
     for key, (body, node) in taken.items():
         body[body.index(node)] = (
             ast.Pass() if key in alone else _stub(node, moved[key], _new_name(key))
@@ -63,7 +74,7 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
         callers[module].visit(tree)
     homes = {module: _top(tree) for module, tree in trees.items()}
     for group, keys in groups.items():
-        _group(trees, homes, group, [(key, taken[key][1]) for key in keys], callers)
+        _group(trees, homes, group, [(key, taken[key][-1]) for key in keys], callers)
     asked = {
         (node.module, alias.name)
         for tree in trees.values()
@@ -71,12 +82,12 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    for module in {key[0] for key in moved}:
+    for module in {key.module for key in moved}:
         _tidy(trees[module], {name for of, name in asked if of == module})
 
 
-def _new_name(key: tuple) -> str:
-    return f"{key[1]}_{key[2]}" if key[1] else key[2]
+def _new_name(key: Function) -> str:
+    return f"{key.owner}_{key.name}" if key.owner else key.name
 
 
 def _found(trees: dict, key: tuple) -> tuple:
@@ -259,15 +270,17 @@ class _Caller(ast.NodeTransformer):
 
     def __init__(self, trees: dict, module: str, moved: dict, alone: set):
         self.group, self._moved = "", moved  # group: whose functions are visited
-        self._methods = {key[2]: key for key in alone if key[1] and key[2] != "__init__"}
-        self._made = {key[:2]: key for key in alone if key[2] == "__init__"}
+        self._methods = {key.name: key for key in alone if key.owner and key.name != "__init__"}
+        self._made = {key[:2]: key for key in alone if key.name == "__init__"}
         self._scopes = [
-            {key[1]: key[:2] for key in alone if key[2] == "__init__" and key[0] == module}
+            {key.owner: key[:2] for key in alone if key.name == "__init__" and key.module == module}
         ]
         self._scopes[0].update(self._classes(trees[module].body))
-        self._functions = {key: moved[key] for key in alone if key[1] is None}
+        self._functions = {key: moved[key] for key in alone if key.owner is None}
         self._names = {
-            key[2]: (group, key[2]) for key, group in self._functions.items() if key[0] == module
+            key.name: (group, key.name)
+            for key, group in self._functions.items()
+            if key.module == module
         }
         for node in trees[module].body:
             if isinstance(node, ast.ImportFrom):
@@ -381,14 +394,14 @@ def _group(trees: dict, homes: dict, group: str, members: list, callers: dict):
     for name, statement in homes.get(group, {}).items():
         brought[name] = ast.unparse(statement) if statement else ""
     for key, node in members:
-        if key[1]:
+        if key.owner:
             origin = getattr(node, "origin", None)
             node = ast.FunctionDef(_new_name(key), node.args, node.body, [])
             node.origin = origin  # for functions.py: what tracebacks call it
             node.of = key[:2]  # for rename.py: whose attributes it sets
-        callers[key[0]].group = group
-        node = callers[key[0]].visit(node)
-        _bring(homes[key[0]], key[0], node, own, brought)
+        callers[key.module].group = group
+        node = callers[key.module].visit(node)
+        _bring(homes[key.module], key.module, node, own, brought)
         functions.append(node)
     body = [node for node in already.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
     already.body = ast.parse("\n".join(brought.values())).body + body + functions

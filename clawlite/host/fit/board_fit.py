@@ -207,9 +207,7 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
             tools = [
                 tool
                 for tool in manifest.tools
-                if tool.function is None
-                and not tool.spec.composite
-                and registry.ability(tool.name) == ability
+                if tool.origin == "registry" and registry.ability(tool.name) == ability
             ]
             for place, path in [(tool.told, ()) for tool in tools] or [_where(manifest, ability)]:
                 problems.add(
@@ -236,12 +234,17 @@ def _where(manifest, ability: str) -> tuple:
             return primitive.place, path
     if ability == "telemetry":
         return manifest.telemetry.place, ()
+    for service in manifest.services:
+        if ability in ("services", "mediated", "mediated-line"):
+            return service.place, ("mode",)
     if ability == "gateway":
         return manifest.settings.place, ("gateway",)
     if ability == "lan":
         return manifest.settings.place, ("gateway", "wire")
     if ability == "pins" and manifest.settings.pins:
         return manifest.settings.place, ("pins", 0)
+    if ability == "swarm":
+        return manifest.swarm.place, ()
     for channel in manifest.channels:
         if ability == channels.ability(channel):
             return channel.place, ("type",)

@@ -14,7 +14,7 @@ import warnings
 from clawlite.core.idempotency.idempotency import IDS
 from clawlite.core.image import image as layout
 from clawlite.core.image import memories
-from clawlite.core.image.image import SUPERVISED
+from clawlite.core.image.image import RULE_ACTION, SUPERVISED
 from clawlite.core.policy import policy
 from clawlite.host.firmware import slot
 from clawlite.host.fit import stores
@@ -202,7 +202,7 @@ def _asks(image) -> bool:
         return True
     # the first offset says where the offsets end
     count = int.from_bytes(image.part(layout.RULES, 0, 4), "big") // 4 - 1
-    return any(image.rule(number)[1] == policy.APPROVE for number in range(count))
+    return any(image.rule(number)[RULE_ACTION] == policy.APPROVE for number in range(count))
 
 
 def flash(data: bytes, tools_py: str, profile=None) -> int:

@@ -14,9 +14,10 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.functions import Tracebacks
-from clawlite.host.flash.plan import FOLDERS, RECORD, TOP, BoardState
+from clawlite.host.flash.plan import DATA, FOLDERS, RECORD, SOURCE, TOP, BoardState
 from clawlite.host.serial import ports
 
+_KIND, _WHAT, _PATH = range(3)  # of a line that the look at a board prints
 _BAUD = 115200
 _ATTEMPTS = 5  # to come to the raw REPL
 _PIECE = 512  # bytes of a file in one command
@@ -241,7 +242,7 @@ class Board:
         ]
 
         def told(name: str) -> list:
-            return [fact[1] for fact in facts if fact[0] == name]
+            return [fact[_WHAT] for fact in facts if fact[_KIND] == name]
 
         if told("mpy") != [str(_MPY)]:
             raise BoardFailed(
@@ -250,7 +251,7 @@ class Board:
                 "put MicroPython 1.23 or later on it",
             )
         return BoardState(
-            {fact[2]: fact[1] for fact in facts if fact[0] == "file"},
+            {fact[_PATH]: fact[_WHAT] for fact in facts if fact[_KIND] == "file"},
             tuple(told("whole")),
             tuple(bytes.fromhex(text) for text in told("record")),
             int(told("free")[0]) if told("free") else None,
@@ -290,11 +291,11 @@ class Board:
         if what in _STEPS:
             self._run(_STEPS[what] % step[1:])
         elif what == "copy":
-            self._run(f"_copy({step[3]!r}, {path!r})")
+            self._run(f"_copy({step[SOURCE]!r}, {path!r})")
         else:
             self._run(f"f = open({path!r}, 'wb')\nw = f.write")
-            for at in range(0, len(step[2]), _PIECE):
-                piece = step[2][at : at + _PIECE]
+            for at in range(0, len(step[DATA]), _PIECE):
+                piece = step[DATA][at : at + _PIECE]
                 self._run(f"w(a2b_base64({binascii.b2a_base64(piece, newline=False)!r}))")
                 tell(len(piece))
             self._run("f.close()")

@@ -12,7 +12,7 @@ from clawlite.core.image.image import Image
 from clawlite.host.boards import boards
 from clawlite.host.build import build
 from clawlite.host.firmware.board_files import SLOT, board_files
-from clawlite.host.flash.plan import Contents, Plan, plan
+from clawlite.host.flash.plan import PATHS, Contents, Plan, plan
 from clawlite.host.manifest import manifest
 
 OURS = b'# clawlite\'s own, written by "clawlite flash"'
@@ -130,8 +130,10 @@ def carry_out(board, made: Plan, tell) -> None:
     """
     for step in made.steps:
         if step[0] == "verify":
-            found = board.digests(list(step[1]))
-            wrong = sorted(path for path, digest in step[1].items() if found.get(path) != digest)
+            found = board.digests(list(step[PATHS]))
+            wrong = sorted(
+                path for path, digest in step[PATHS].items() if found.get(path) != digest
+            )
             if wrong:
                 error = ClawError(
                     f"{board.name}: {wrong[0]} is not what was written; what booted "

@@ -9,7 +9,7 @@ import zlib
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
-from clawlite.host.flash.plan import FOLDERS, RECORD, SLOTS, TOP, BoardState
+from clawlite.host.flash.plan import DATA, FOLDERS, NEW_NAME, RECORD, SLOTS, TOP, BoardState
 
 # bytes after the body of an image, unsigned and signed (core/image/image.py)
 _SEALS = (40, 73)
@@ -95,12 +95,12 @@ class Folder:
             if what == "mkdir":
                 os.mkdir(self._root + path)
             elif what == "rename":
-                os.replace(self._root + path, self._root + step[2])
+                os.replace(self._root + path, self._root + step[NEW_NAME])
             elif what == "remove":
                 os.remove(self._root + path)
             else:
-                self.write(path, step[2])
-                tell(len(step[2]) if what == "write" else 0)
+                self.write(path, step[DATA])
+                tell(len(step[DATA]) if what == "write" else 0)
             self._sync(os.path.dirname(path))
         except OSError as e:
             raise _failed(e) from None

@@ -24,6 +24,8 @@ FOLDERS = ("/lib", "/claw-a", "/claw-b")
 # in the top folder, beside what begins with "claw"
 TOP = ("main.py", "boot.json", "device.key")
 MAX_TRIALS = 3  # as in bootwindow.py
+# positions in a step: of verify, of all others, of rename, of write and copy, of copy
+PATHS, PATH, NEW_NAME, DATA, SOURCE = 1, 1, 2, 2, 3
 _OTHER = {"a": "b", "b": "a", None: "a"}
 _NEW = ".new"
 _HEAD = ">4sI1sBB"
@@ -87,13 +89,13 @@ class Plan:
     @property
     def travels(self) -> int:
         """Bytes that go to the board."""
-        return sum(len(step[2]) for step in self.steps if step[0] == "write")
+        return sum(len(step[DATA]) for step in self.steps if step[0] == "write")
 
     @property
     def wants(self) -> int:
         """Bytes of room that the steps take at most."""
         return sum(
-            -(-len(step[2]) // _BLOCK) * _BLOCK
+            -(-len(step[DATA]) // _BLOCK) * _BLOCK
             for step in self.steps
             if step[0] in ("write", "copy")
         )
@@ -176,9 +178,10 @@ def _slots(look: BoardState, known: tuple) -> tuple:
     whole = [name for name in (slot, _OTHER[slot]) if name in look.whole]
     if len(whole) < 2:
         return (whole or [None]) * 2
+    other = whole[-1]
     if trials >= MAX_TRIALS:
-        return whole[1], whole[1]
-    return slot, slot if checked and not trials else whole[1]
+        return other, other
+    return slot, slot if checked and not trials else other
 
 
 def _slot_steps(look: BoardState, want: Contents, kept, slot: str) -> list:
@@ -191,7 +194,7 @@ def _slot_steps(look: BoardState, want: Contents, kept, slot: str) -> list:
         {f"{folder}/{name}": (f"/claw-{kept}/{name}", data) for name, data in want.slot.items()},
     )
     steps = part.steps(verify_first=False)
-    renamed = {step[1] for step in steps if step[0] == "rename"}
+    renamed = {step[PATH] for step in steps if step[0] == "rename"}
     steps += [
         ("remove", path)
         for path in sorted(look.files)
@@ -230,7 +233,9 @@ class _Part:
         """
         have = self._look.files
         missing = {
-            path: item for path, item in self.files.items() if have.get(path) != digest(item[1])
+            path: (source, data)
+            for path, (source, data) in self.files.items()
+            if have.get(path) != digest(data)
         }
         folders = {posixpath.dirname(path) for path in missing} - {"/", *self._look.folders}
         steps, renames = [("mkdir", folder) for folder in sorted(folders)], []
@@ -239,7 +244,7 @@ class _Part:
             (renames if verify_first else steps).append(("rename", path + _NEW, path))
         if renames:
             steps.append(
-                ("verify", {path + _NEW: digest(item[1]) for path, item in missing.items()})
+                ("verify", {path + _NEW: digest(data) for path, (_, data) in missing.items()})
             )
         return steps + renames
 

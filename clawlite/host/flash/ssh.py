@@ -25,7 +25,7 @@ from clawlite.host.boards import boards
 from clawlite.host.build import build
 from clawlite.host.firmware.board_files import companions
 from clawlite.host.flash import ssh_remote
-from clawlite.host.flash.plan import Plan, digest
+from clawlite.host.flash.plan import DATA, SOURCE, Plan, digest
 from clawlite.host.image import inspection
 
 PYTHON = (3, 11)
@@ -259,14 +259,14 @@ class Remote:
         """
         what, path = step[:2]
         if what == "write":
-            data = step[2]
+            data = step[DATA]
             self._send(json.dumps(["write", path, len(data)]).encode() + b"\n")
             for at in range(0, len(data), _PIECE):
                 self._send(data[at : at + _PIECE])
                 tell(len(data[at : at + _PIECE]))
             self._reply()
         elif what == "copy":
-            self._ask("copy", step[3], path)
+            self._ask("copy", step[SOURCE], path)
         elif what == "start":
             code, said = self._ask("start", path)
             self._said = said.strip()
@@ -284,11 +284,12 @@ class Remote:
         """
         unit = f"clawlite-{self._agent}.service"
         done = self._ask("restart", unit)
-        if done and done[1]:
-            sudo = "sudo systemctl" if done[0] == "--system" else "systemctl --user"
+        where, problem = done or (None, None)
+        if problem:
+            sudo = "sudo systemctl" if where == "--system" else "systemctl --user"
             raise Failed(
                 f"{self.name}: the new agent is there, and {unit} still runs the old "
-                f"one: {done[1]}",
+                f"one: {problem}",
                 f"ssh -t {self.name} {sudo} restart {unit}",
             )
         return self._said

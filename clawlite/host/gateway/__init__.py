@@ -1,5 +1,5 @@
 """Keys and network for devices that have neither.
 
-Imports: base, compiler, console, manifest, serial, sim.
+Imports: base, compiler, console, manifest, proxy, serial, sim.
 Used by: cli.
 """

@@ -21,7 +21,9 @@ from clawlite.core.providers.provider import Provider
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.host.console.line import the_time
-from clawlite.host.gateway.job import Job, Services, dumped, shown
+from clawlite.host.gateway.answer import dumped, shown
+from clawlite.host.gateway.job import Job, Services
+from clawlite.host.gateway.service_calls import ToolJob
 
 VERSION = 1  # of the records, docs/gateway.md
 KEPT, KEPT_S = 8, 600  # answers that are done; seconds
@@ -126,7 +128,9 @@ class Device:
         if not isinstance(params, dict):
             params = {}
         if method == _PREFIX + "provider" and _is_id(message.get("id")):
-            self._request(message["id"], params)
+            self._request(message["id"], params, self._begin)
+        elif method == _PREFIX + "tool" and _is_id(message.get("id")):
+            self._request(message["id"], params, self._call)
         elif method == _PREFIX + "message":
             self._message(params)
         elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
@@ -139,8 +143,8 @@ class Device:
                         "id": message["id"],
                         "error": {
                             "code": -32601,
-                            "message": f"{method[:60]}: expected {_PREFIX}provider and an id "
-                            f"of at most {MAX_ID} characters",
+                            "message": f"{method[:60]}: expected {_PREFIX}provider or tool, and "
+                            f"an id of at most {MAX_ID} characters",
                         },
                     }
                 )
@@ -199,10 +203,10 @@ class Device:
             return  # of one that is known already
         if id not in self._asked and len(self._asked) >= RUNNING:
             self._asked.pop(next(iter(self._asked)))
-        asked = self._asked.setdefault(id, [[], 0])
-        messages = asked[0]
-        asked[1] += len(text) + 64
-        if asked[1] > MAX_ASKED:
+        messages, size = self._asked.get(id, ([], 0))
+        size += len(text) + 64
+        self._asked[id] = messages, size
+        if size > MAX_ASKED:
             return
         if params.get("role") in ("user", "assistant", "tool"):
             of = params.get("of")
@@ -222,14 +226,14 @@ class Device:
             and messages
             and all(isinstance(part, str) for part in call)
         ):
-            messages[-1].calls.append((call[0], call[1], text))
+            messages[-1].calls.append((*call, text))
         elif messages and messages[-1].calls:
             id, name, raw = messages[-1].calls[-1]
             messages[-1].calls[-1] = (id, name, raw + text)
         elif messages:
             messages[-1].text += text
 
-    def _request(self, id: str, params: dict) -> None:
+    def _request(self, id: str, params: dict, begin) -> None:
         messages, size = self._asked.pop(id, ([], 0))
         seen = params.get("seen")
         seen = seen if type(seen) is int and seen > 0 else 0
@@ -238,23 +242,24 @@ class Device:
             self.pump()
             return
         try:
-            if seen:
+            if seen or params.get("again") is True:
                 raise ProviderError("the gateway was started anew and knows this request no more")
-            self._begin(id, params, messages, size)
+            if self._image is None:
+                self._identify()  # it may be known meanwhile
+            if self._image is None:
+                raise self._refusal()
+            if sum(not job.is_done for job in self._jobs.values()) >= RUNNING:
+                raise InvalidRequest(
+                    f"{RUNNING} requests of this device are under way already",
+                    "wait for one to end",
+                )
+            begin(id, params, messages, size)
         except ClawError as e:
             self._link.send(
                 dumped({"jsonrpc": "2.0", "id": id, "error": {"code": e.code, "message": shown(e)}})
             )
 
     def _begin(self, id: str, params: dict, messages: list, size: int) -> None:
-        if self._image is None:
-            self._identify()  # it may be known meanwhile
-        if self._image is None:
-            raise self._refusal()
-        if sum(not job.is_done for job in self._jobs.values()) >= RUNNING:
-            raise InvalidRequest(
-                f"{RUNNING} requests of this device are under way already", "wait for one to end"
-            )
         if size > MAX_ASKED or not messages or messages[0].role != "user":
             raise InvalidRequest(
                 f"expected a conversation of at most {MAX_ASKED} bytes that a person begins"
@@ -265,6 +270,25 @@ class Device:
         self._jobs[id], self._sent[id] = job, 0
         self._gateway.began(self, job, messages)
         job.start(_history(messages), most if type(most) is int and most > 0 else None, self._ended)
+
+    def _call(self, id: str, params: dict, messages: list, size: int) -> None:
+        """Call the tool of a service: its arguments came as a message."""
+        job = ToolJob(id, str(params.get("tool")), self._moved)
+        self._jobs[id], self._sent[id] = job, 0
+        self._gateway.store.event(self.name, "tool.began", request=id, tool=job.provider)
+        agent = self._image.agent.name
+        job.start(
+            self._image,
+            self.name,
+            messages[0].text if messages and size <= MAX_ASKED else "",
+            self._gateway.codecs,
+            lambda name: self._gateway.secret(agent, name),
+            self._called,
+        )
+
+    def _called(self, job) -> None:
+        self._gateway.called(self, job)
+        self._end(job)
 
     def _provider(self, name):
         if name not in self._providers:
@@ -305,6 +329,9 @@ class Device:
 
     def _ended(self, job) -> None:
         self._gateway.ended(self, job)
+        self._end(job)
+
+    def _end(self, job) -> None:
         self._tidy()
         asyncio.get_running_loop().call_later(KEPT_S, self._tidy)
 
@@ -324,7 +351,7 @@ class Device:
         if job and not job.is_done:
             job.cancel()
             job.outcome = "cancelled: nobody waits for it"
-            self._gateway.ended(self, job)
+            (self._gateway.called if isinstance(job, ToolJob) else self._gateway.ended)(self, job)
 
 
 def _history(messages: list) -> History:
@@ -343,7 +370,8 @@ def _is_id(value) -> bool:
 
 
 def _between(value, bounds: tuple) -> int:
-    return min(max(value, bounds[0]), bounds[1]) if type(value) is int else bounds[0]
+    least, most = bounds
+    return min(max(value, least), most) if type(value) is int else least
 
 
 def _clock() -> tuple:

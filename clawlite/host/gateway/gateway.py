@@ -7,15 +7,18 @@ import asyncio
 import os
 import signal
 import sys
+import time
 
 from clawlite.core.base.errors import ParseError
 from clawlite.core.base.printable import printable
+from clawlite.host.gateway.answer import dumped, shown
 from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.images import Images
-from clawlite.host.gateway.job import dumped, shown
 from clawlite.host.gateway.lan import Listener, Tokens
+from clawlite.host.gateway.runner_tools import RunnerTools
 from clawlite.host.gateway.serial import SerialPort
 from clawlite.host.gateway.store import Store
+from clawlite.host.proxy.proxy import Proxy
 from clawlite.host.serial import ports
 from clawlite.host.sim.sim import registry
 
@@ -27,19 +30,19 @@ def folder() -> str:
     return os.path.join(os.path.dirname(registry()), ".gateway")
 
 
-def serve(projects: list, port_names: list, listen, certificate, key, secret) -> int:
+def serve(projects: list, port_names: list, listen, proxy, certificate, key, secret) -> int:
     """Serve devices until Ctrl-C or SIGTERM; return the exit code.
 
     projects    folders or images; none: the current folder
-    port_names  of serial ports; with none and no *listen*, the only board
-    listen      "ADDRESS:PORT" or None; certificate, key: files for TLS there, or None
+    port_names  of serial ports; with none, no *listen* and no *proxy*, the only board
+    listen, proxy  "ADDRESS:PORT" or None; certificate, key: files for TLS there, or None
     secret      function(agent, name) -> value of a secret; raises ``ClawError``
     Raises ``ClawError`` when it cannot begin.
     """
-    return asyncio.run(_serve(projects, port_names, listen, certificate, key, secret))
+    return asyncio.run(_serve(projects, port_names, listen, proxy, certificate, key, secret))
 
 
-async def _serve(projects, port_names, listen, certificate, key, secret) -> int:
+async def _serve(projects, port_names, listen, proxy, certificate, key, secret) -> int:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     codes = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -53,7 +56,7 @@ async def _serve(projects, port_names, listen, certificate, key, secret) -> int:
     try:
         gateway.note("agents: " + (", ".join(gateway.images.agents()) or "none that could be read"))
         entries = [ports.choose(name) for name in port_names] or (
-            [] if listen else [ports.choose()]
+            [] if listen or proxy else [ports.choose()]
         )
         for entry in entries:
             port = gateway.attach(entry)
@@ -66,6 +69,9 @@ async def _serve(projects, port_names, listen, certificate, key, secret) -> int:
                 f"listens on "
                 f"{where}{'' if certificate else ', not encrypted: for a LAN that you trust'}"
             )
+        if proxy:
+            where = await gateway.mediate(proxy, certificate, key)
+            gateway.note(f"proxy for runners on http{'s' if certificate else ''}://{where}")
         await over.wait()
     finally:
         await gateway.close()
@@ -86,7 +92,7 @@ class Gateway:
         self.codecs = (loads, lambda value: dumped(value).decode())
         self._devices = {}
         self._ports = []
-        self._listener = None
+        self._listener = self._proxy = None
 
     def device(self, name: str) -> Device:
         """Return the device *name*, made when it comes for the first time."""
@@ -106,14 +112,37 @@ class Gateway:
 
     async def listen(self, address: str, certificate=None, key=None) -> str:
         """Serve the LAN; return the address with its port.  Raises ``ClawError``."""
-        listener = Listener(Tokens(os.path.join(folder(), "tokens")), self.device, self.note)
+        listener = Listener(_tokens(), self.device, self.note)
         where = await listener.open(address, certificate, key)
         self._listener = listener
         return where
 
+    async def mediate(self, address: str, certificate=None, key=None) -> str:
+        """Serve runners at the proxy; return the address with its port.  Raises ``ClawError``."""
+        proxy = Proxy(
+            self.images.current,
+            _tokens().has,
+            self.store,
+            self.secret,
+            self.note,
+            self.codecs,
+            self.managed,
+        )
+        where = await proxy.open(address, certificate, key)
+        self._proxy = proxy
+        return where
+
+    def managed(self, runner) -> tuple:
+        """Return what the proxy runs for *runner*: (tools, function that calls one, budget)."""
+        agent = runner.image.agent.name
+        mine = RunnerTools(runner, self.codecs, lambda name: self.secret(agent, name), self.store)
+        return mine.tools, mine.call, mine.budget
+
     async def close(self) -> None:
         for port in self._ports:
             port.close()
+        if self._proxy:
+            await self._proxy.close()
         if self._listener:
             self._listener.close()
         for device in self._devices.values():
@@ -159,6 +188,21 @@ class Gateway:
         if job.outcome != "ok":
             self.note(f"{device.name}: {job.provider}: {job.outcome}")
 
+    def called(self, device: Device, job) -> None:
+        """The call of a service's tool has ended: ADR-020's trace of it, without what it said."""
+        self.store.event(
+            device.name,
+            "tool.ended",
+            agent=device.agent,
+            request=job.id,
+            tool=job.provider,
+            arguments=job.asked[:MAX_SAID],
+            outcome=job.outcome,
+            latency_ms=int((time.monotonic() - job.began_s) * 1000),
+        )
+        if job.outcome != "ok":
+            self.note(f"{device.name}: {job.provider}: {job.outcome}")
+
 
 def loads(data: bytes):
     """Return the value of strict JSON.  Raises ``ParseError``."""
@@ -174,10 +218,14 @@ def note(text: str) -> None:
     print("clawlite: " + printable(text.encode()).decode(), file=sys.stderr, flush=True)
 
 
+def _tokens() -> Tokens:
+    return Tokens(os.path.join(folder(), "tokens"))
+
+
 def has_token(name: str) -> bool:
     return os.path.isfile(os.path.join(folder(), "tokens", name))
 
 
 def make_token(name: str) -> str:
-    """Return a new token for the device *name*.  Raises ``ClawError``."""
-    return Tokens(os.path.join(folder(), "tokens")).make(name)
+    """Return a new token for the device or runner *name*.  Raises ``ClawError``."""
+    return _tokens().make(name)

@@ -113,6 +113,12 @@ class Images:
         """Return the names of the agents that are known, sorted."""
         return sorted({image.agent.name for image in self._found.values()})
 
+    def current(self) -> dict:
+        """Return {agent: ``image.Image``} of what the projects are now; of two with one name the
+        later.
+        """
+        return {name: self._found[digest] for name, digest in self._now.values()}
+
     def read(self) -> None:
         """Read everything anew.  What is known stays: a device may run it still."""
         for path in self._paths:

@@ -15,11 +15,11 @@ import hmac
 import json
 import os
 import re
-import ssl
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
-from clawlite.host.gateway.job import dumped
+from clawlite.host.gateway.answer import dumped
+from clawlite.host.proxy.door import address_of, tls_of
 
 MAX_STRANGERS = 256  # connections whose token is not known yet
 MAX_BESIDE = 128  # of those, of one address
@@ -58,19 +58,29 @@ class Tokens:
 
     def is_right(self, name, nonce: str, mac) -> bool:
         """Return whether *mac* is what the device *name* answers to *nonce*."""
-        token = b""
-        if isinstance(name, str) and _NAME.match(name):
-            try:
-                with open(os.path.join(self._folder, name), "rb") as file:
-                    token = file.read(256)
-            except OSError:
-                pass
+        token = self._read(name)
         right = hmac.new(token or os.urandom(32), nonce.encode(), "sha256").hexdigest()
         return (
             isinstance(mac, str)
             and hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
             and bool(token)
         )
+
+    def has(self, name, token: str) -> bool:
+        """Return whether *token* is that of *name*."""
+        right = self._read(name)
+        given = token.encode("utf-8", "replace")
+        return hmac.compare_digest(right or os.urandom(32), given) and bool(right)
+
+    def _read(self, name) -> bytes:
+        """Return the token of *name*, b"" when there is none."""
+        if isinstance(name, str) and _NAME.match(name):
+            try:
+                with open(os.path.join(self._folder, name), "rb") as file:
+                    return file.read(256)
+            except OSError:
+                pass
+        return b""
 
 
 class Listener:
@@ -88,22 +98,14 @@ class Listener:
 
     async def open(self, address: str, certificate, key) -> str:
         """Listen on HOST:PORT; return the address with its real port.  Raises ``ClawError``."""
-        host, _, port = address.rpartition(":")
-        if not port.isdigit() or not host:
-            raise ClawError(
-                f"--listen: expected ADDRESS:PORT, found {address}", "such as 192.168.1.2:7420"
-            )
-        tls = None
+        host, port = address_of("--listen", address)
         try:
-            if certificate:
-                tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                tls.minimum_version = ssl.TLSVersion.TLSv1_2
-                tls.load_cert_chain(certificate, key)
+            tls = tls_of(certificate, key) if certificate else None
             loop = asyncio.get_running_loop()
             self._server = await loop.create_server(
                 lambda: Peer(self),
-                host.strip("[]"),
-                int(port),
+                host,
+                port,
                 ssl=tls,
                 backlog=_BACKLOG,
                 ssl_handshake_timeout=_AUTH_S if tls else None,
@@ -165,10 +167,11 @@ class Peer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._framer.feed(data)
         while (event := self._framer.next_event()) and not self._transport.is_closing():
-            if event[0] == RECORD and self._device:
-                self._device.record(event[1])
-            elif event[0] == RECORD:
-                self._authenticate(event[1])
+            kind, data = event
+            if kind == RECORD and self._device:
+                self._device.record(data)
+            elif kind == RECORD:
+                self._authenticate(data)
         if self._device and not self._transport.is_closing():
             self._device.pump()
 

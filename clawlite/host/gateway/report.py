@@ -33,14 +33,21 @@ def devices() -> list[dict]:
 
 def history(count: int) -> list[dict]:
     """Return the last *count* requests, the oldest first.  Keys: time, device, agent, provider,
-    request, asked, said, outcome.
+    request, asked, said, outcome, status ("ok" or "error"); of a runner also model, usage and
+    tool_trace, which are None of a device.
     """
-    found = _read(
-        "SELECT time_s AS time, device, agent, provider, request, asked, said, outcome "
-        "FROM history ORDER BY id DESC LIMIT ?",
-        count,
-    )
-    return [{**row, "time": iso8601(row["time"])} for row in reversed(found)]
+    found = _read("SELECT * FROM history ORDER BY id DESC LIMIT ?", count)
+    names = ("device", "agent", "provider", "request", "asked", "said", "outcome")
+    return [
+        {
+            "time": iso8601(row["time_s"]),
+            **{name: row[name] for name in names},
+            "status": "ok" if row["outcome"] == "ok" else "error",
+            "model": row.get("model"),
+            **{name: json.loads(row.get(name) or "null") for name in ("usage", "tool_trace")},
+        }
+        for row in reversed(found)
+    ]
 
 
 def audit(count: int) -> list[dict]:

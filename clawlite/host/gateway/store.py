@@ -20,9 +20,12 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, agent TEXT, image TEXT, first_s INTEGER, last_s INTEGER);
 CREATE TABLE IF NOT EXISTS spent (device TEXT, agent TEXT, meters TEXT, PRIMARY KEY (device, agent));
 CREATE TABLE IF NOT EXISTS history (id INTEGER PRIMARY KEY, time_s INTEGER, device TEXT, agent TEXT, provider TEXT, request TEXT,
-                                    asked TEXT, said TEXT, outcome TEXT);
+                                    asked TEXT, said TEXT, outcome TEXT, model TEXT, usage TEXT, tool_trace TEXT);
+CREATE TABLE IF NOT EXISTS hidden (id INTEGER PRIMARY KEY, runner TEXT, anchor TEXT, asked TEXT, messages TEXT);
 CREATE TABLE IF NOT EXISTS audit (id INTEGER PRIMARY KEY, time_s INTEGER, device TEXT, event TEXT, detail TEXT);
 """  # noqa: E501
+_LATER = ("model", "usage", "tool_trace")  # columns of history that older files lack
+MAX_HIDDEN = 128  # rows of one runner's hidden rounds
 
 
 class Store:
@@ -30,8 +33,9 @@ class Store:
     the process ends.
     """
 
-    def __init__(self, db, spent: dict, note):
+    def __init__(self, db, spent: dict, note, hidden=()):
         self._db, self._spent, self._note = db, spent, note
+        self.hidden = hidden  # (runner, anchor, asked, messages) of rounds that runners never saw
         self._is_broken = False
         self._tasks = set()
         self._written = 0
@@ -51,11 +55,21 @@ class Store:
             await db.executescript(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + _TABLES
             )
+            known = [row[1] for row in await db.execute_fetchall("PRAGMA table_info(history)")]
+            for name in _LATER:
+                if name not in known:
+                    await db.execute(f"ALTER TABLE history ADD COLUMN {name} TEXT")
             rows = await db.execute_fetchall("SELECT device, agent, meters FROM spent")
+            hidden = await db.execute_fetchall(
+                "SELECT runner, anchor, asked, messages FROM hidden ORDER BY id"
+            )
         except (OSError, aiosqlite.Error) as e:
             raise ClawError(f"{path}: {e}", _mend(e)) from None
         return cls(
-            db, {(device, agent): json.loads(meters) for device, agent, meters in rows}, note
+            db,
+            {(device, agent): json.loads(meters) for device, agent, meters in rows},
+            note,
+            hidden,
         )
 
     def spent(self, device: str, agent: str) -> dict:
@@ -89,13 +103,36 @@ class Store:
         asked: str,
         said: str,
         outcome: str,
+        model: str = None,
+        usage: dict = None,
+        tool_trace: list = None,
     ) -> None:
-        """Keep one request and its answer."""
+        """Keep one request and its answer; what is None of a device, a runner's requests have."""
         self._later(
             "INSERT INTO history (time_s, device, agent, provider, request, asked, said, "
-            "outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (int(time.time()), device, agent, provider, request, asked, said, outcome),
+            "outcome, model, usage, tool_trace) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                int(time.time()),
+                *(device, agent, provider, request, asked, said, outcome, model),
+                usage and json.dumps(usage),
+                None if tool_trace is None else json.dumps(tool_trace, ensure_ascii=False),
+            ),
         )
+
+    def hide(self, runner: str, anchor: str, asked: str, messages: str) -> None:
+        """Keep rounds that *runner* never saw; of one runner the last MAX_HIDDEN stay."""
+        self._later(
+            "INSERT INTO hidden (runner, anchor, asked, messages) VALUES (?, ?, ?, ?)",
+            (runner, anchor, asked, messages),
+        )
+        self._later(
+            "DELETE FROM hidden WHERE runner = ? AND id <= (SELECT id FROM hidden WHERE runner = ? "
+            "ORDER BY id DESC LIMIT 1 OFFSET ?)",
+            (runner, runner, MAX_HIDDEN),
+        )
+
+    def unhide(self, runner: str, anchor: str) -> None:
+        self._later("DELETE FROM hidden WHERE runner = ? AND anchor = ?", (runner, anchor))
 
     def event(self, device: str, event: str, **detail) -> None:
         """Keep one event of the audit."""

@@ -40,6 +40,8 @@ SECTION_NAMES = {
     layout.WORLDS: "world models",
     layout.NETWORK: "network",
     layout.MCP: "MCP servers",
+    layout.SWARM: "swarm",
+    layout.SERVICES: "services",
 }
 
 

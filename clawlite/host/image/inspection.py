@@ -3,6 +3,18 @@
 from clawlite.core.base.errors import ImageError
 from clawlite.core.image import header, image_signature, memories
 from clawlite.core.image import image as layout
+from clawlite.core.image.image import (
+    HANDLER_KIND,
+    HANDLER_NAME,
+    RULE_ACTION,
+    RULE_ALLOWS,
+    RULE_ID,
+    RULE_POLICY,
+    RULE_RATE,
+    RULE_REASON,
+    RULE_ROOT,
+    RULE_TIMEOUT_S,
+)
 from clawlite.core.image.scan_config import ScanConfig
 from clawlite.core.image.skill import PREFIX, SHAPE, Skill
 from clawlite.core.image.skill import skills as core_skills
@@ -12,7 +24,14 @@ from clawlite.host.image.image_file import AUTONOMY, SECTION_NAMES
 
 DEFAULT_SIZE_MB = 64  # of an audit, as linux/audit/audit.py has it
 # by what answers a tool
-HANDLERS = ("built in: ", "tools.py: ", "skill: ", "composite, by the skill ", "MCP server: ")
+HANDLERS = (
+    "built in: ",
+    "tools.py: ",
+    "skill: ",
+    "composite, by the skill ",
+    "MCP server: ",
+    "service: ",
+)
 
 
 def is_image(path: str) -> bool:
@@ -140,7 +159,7 @@ def _tool(image, name: str) -> dict:
         "read_only": bool(tool.flags & layout.READ_ONLY),
         "timeout_ms": tool.timeout_ms or None,
         "max_attempts": tool.retry[0] if tool.retry else 1,
-        "handler": HANDLERS[tool.handler[0]] + tool.handler[1],
+        "handler": HANDLERS[tool.handler[HANDLER_KIND]] + tool.handler[HANDLER_NAME],
         "record_bytes": image.row(name)[2],
         "policy": preview(image, tool),
     }
@@ -178,16 +197,17 @@ def estimated(skill: dict) -> str:
 
 
 def _rule(rule: list) -> dict:
+    tokens, nano_dollars = rule[RULE_RATE] or (None, None)
     return {
-        "id": rule[0],
-        "action": ACTIONS[rule[1]],
-        "reason": rule[2],
-        "policy": rule[6],
-        "path_within": rule[5],
-        "tokens_per_day": rule[7][0] if rule[7] else None,
-        "cost_per_day_usd": rule[7][1] / 1e9 if rule[7] and rule[7][1] is not None else None,
-        "approval_timeout_s": rule[3] or None,
-        "default_if_timeout": "allow" if rule[4] else "deny",
+        "id": rule[RULE_ID],
+        "action": ACTIONS[rule[RULE_ACTION]],
+        "reason": rule[RULE_REASON],
+        "policy": rule[RULE_POLICY],
+        "path_within": rule[RULE_ROOT],
+        "tokens_per_day": tokens,
+        "cost_per_day_usd": None if nano_dollars is None else nano_dollars / 1e9,
+        "approval_timeout_s": rule[RULE_TIMEOUT_S] or None,
+        "default_if_timeout": "allow" if rule[RULE_ALLOWS] else "deny",
         "condition": condition(rule) or None,
     }
 

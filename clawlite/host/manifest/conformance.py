@@ -11,7 +11,7 @@ import pathlib
 
 from clawlite import __version__
 from clawlite.core.protocol.handshake import SUPPORTED
-from clawlite.host.base.kinds import KINDS, UNBUILT
+from clawlite.host.base.kinds import KINDS
 
 LEVELS = (  # section 11: what a level requires
     (
@@ -42,7 +42,12 @@ def level(manifest) -> int:
     """Return the highest level of which *manifest* declares every primitive, and this version
     builds them.
     """
-    declared = {primitive.kind for primitive in manifest.primitives()} - set(UNBUILT)
+    # here: a device without packages shows the declaration, too
+    from clawlite.host.swarm import swarms
+
+    declared = {primitive.kind for primitive in manifest.primitives()}
+    if not swarms.is_built(manifest):
+        declared.discard("Swarm")
     return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
 
 
@@ -55,7 +60,7 @@ def declaration(file: pathlib.Path = FILE, last_run: pathlib.Path = LAST_RUN) ->
               "last_run": None or {"at": ISO 8601, "levels": {level: {"held" | "failed" | "not run":
               count}}, "failed": [id], "not run": [id]}}, None where the file is missing
     """
-    supported = [kind for kind in KINDS if kind not in UNBUILT]
+    supported = list(KINDS)
     level = [name for name, needed in LEVELS if set(needed) <= set(supported)][0]
     return {
         "runtime": {

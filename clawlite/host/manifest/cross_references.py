@@ -5,8 +5,11 @@ come back?
    lists.
 2. Tools may be named in snake case: ``read_file`` and ``read-file`` are one tool.
 3. A swarm names agents of other manifests too: what it names need not be declared here.
-4. A kind of which some entry could not be read is not blamed for what is missing.
+4. A skill may name its tools by a pattern: ``*`` stands for any characters, ``?`` for one.
+5. A kind of which some entry could not be read is not blamed for what is missing.
 """
+
+import fnmatch
 
 from clawlite.core.base import uri as claw_uri
 from clawlite.core.base.errors import InvalidParams
@@ -49,6 +52,26 @@ def resolve(kind: str, reference: str, versions: dict, uris: dict) -> str:
             f"there is no {kind} {quoted(reference)}", _offer(reference, kind, names)
         )
     return reference
+
+
+def resolve_all(kind: str, reference: str, versions: dict, uris: dict) -> list:
+    """Return the names that *reference* means: several where it is a pattern of tools, in their
+    order.  Raises InvalidParams as ``resolve`` does.
+    """
+    if not is_pattern(kind, reference):
+        return [resolve(kind, reference, versions, uris)]
+    names = [name for known, name in versions if known == kind]
+    found = fnmatch.filter(names, reference)
+    if not found:
+        raise InvalidParams(
+            f"no {kind} has a name like {quoted(reference)}", _offer(reference, kind, names)
+        )
+    return found
+
+
+def is_pattern(kind: str, reference: str) -> bool:
+    """Return whether *reference* is a pattern: no name of a tool has such characters."""
+    return kind == "Tool" and not reference.startswith("claw://") and bool({*reference} & {*"*?"})
 
 
 def _resolve_uri(kind: str, reference: str, versions: dict, uris: dict, names: list) -> str:
@@ -116,13 +139,18 @@ class References:
         if kind == "Swarm" and _may_be_elsewhere(target, value):
             return
         try:
-            meant = resolve(target, value, self.raws.versions, self.uris)
+            meant = (
+                resolve_all(target, value, self.raws.versions, self.uris)
+                if kind == "Skill"
+                else [resolve(target, value, self.raws.versions, self.uris)]
+            )
         except InvalidParams as e:
             if target not in self.broken and not (target == "Memory" and value in self._stores()):
                 self.problems.add(place, path, e.message, hint=e.hint)
             return
         if (kind, target) in CHAINS:
-            self.edges.setdefault((kind, name), []).append(((target, meant), place, path))
+            edges = self.edges.setdefault((kind, name), [])
+            edges.extend(((target, one), place, path) for one in meant)
 
     def _stores(self) -> list:
         """Return the names of all stores: a world model may name the one store that it reads."""

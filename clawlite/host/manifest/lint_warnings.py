@@ -319,14 +319,14 @@ def _skills(manifest, rules, entries) -> list[dict]:
                 )
             )
         for number, reference in enumerate(skill.spec.tools_required):
-            name = manifest.resolve("Tool", reference).name
-            if manifest.policies and name in denied:
-                found.append(
-                    _warning(
-                        skill.where("tools_required", number),
-                        f"the skill {skill.name} needs {name}, which policy always denies",
+            for tool in manifest.resolve_all("Tool", reference):
+                if manifest.policies and tool.name in denied:
+                    found.append(
+                        _warning(
+                            skill.where("tools_required", number),
+                            f"the skill {skill.name} needs {tool.name}, which policy always denies",
+                        )
                     )
-                )
     return found
 
 

@@ -10,7 +10,14 @@ import dataclasses
 import os
 
 from clawlite.host.base.document import Document, LinePlace, Place
-from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, shown
+from clawlite.host.base.problems import (
+    ManifestErrors,
+    Problem,
+    Problems,
+    did_you_mean,
+    quoted,
+    shown,
+)
 from clawlite.host.documents import registries
 from clawlite.host.documents.primitives import DeclaredNames, Primitive
 from clawlite.host.documents.references import References
@@ -20,6 +27,7 @@ from clawlite.host.mcp import pinned
 from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
+from clawlite.host.services import grants as services
 from clawlite.host.tools import handlers, pin_uses, signature
 
 NAMES = ("claw.yaml", "claw.yml", "claw.json")  # looked for in a folder, in this order
@@ -37,8 +45,9 @@ class Manifest:
     providers, channels, tools, skills, policies, world_models   lists of Primitive, in manifest
                                                                  order;
                             after the manifest's tools come the functions of tools.py without a Tool
-                            of their own
+                            of their own, and those of services
     memory, sandbox, swarm, telemetry   Primitive or None
+    services                [``services.grants.Service``] that the agent may reach
     settings                ``settings.Settings`` of clawlite.toml, defaults when there is none
     functions               [``signature.Function``] of tools.py, in file order
     sources                 [(name relative to the folder, bytes)] of every file read, sorted
@@ -65,6 +74,7 @@ class Manifest:
     swarm: Primitive
     telemetry: Primitive
     world_models: list
+    services: list
     settings: settings.Settings
     functions: list
     sources: list
@@ -99,6 +109,14 @@ class Manifest:
         """
         name = cross_references.resolve(kind, reference, self._versions, self._uris)
         return [p for p in self.primitives() if p.kind == kind and p.name == name][0]
+
+    def resolve_all(self, kind: str, reference: str) -> list[Primitive]:
+        """Return the primitives that a checked *reference* of a skill means: a pattern means
+        several.
+        """
+        names = cross_references.resolve_all(kind, reference, self._versions, self._uris)
+        found = {p.name: p for p in self.primitives() if p.kind == kind}
+        return [found[name] for name in names]
 
     def where(self, primitive: Primitive, *path) -> tuple:
         """Return (file, line) of the field at *path* in the spec of *primitive*."""
@@ -209,6 +227,7 @@ class _Loader:
         self.sources = Sources(os.path.dirname(file), allowed)
         self.raws = DeclaredNames(self.problems)
         self.readable = False  # tools.py is Python
+        self.services = []
 
     def load(self) -> Manifest:
         root = Place(self._root())
@@ -225,12 +244,15 @@ class _Loader:
             if made and raw.uri
         }
         found = [primitive for primitive in found if primitive]
-        functions = self._functions(found, metadata.version if metadata else None)
-        self._cross(references, uris)
-        heartbeat = self._heartbeat(root)
+        version = metadata.version if metadata else None
+        functions = self._functions(found, version)
         before = len(self.problems.found)
         extra = settings.load(self.sources, self.problems)
-        if len(self.problems.found) == before:
+        is_set = len(self.problems.found) == before
+        self._services(found, extra, version)
+        self._cross(references, uris)
+        heartbeat = self._heartbeat(root)
+        if is_set:
             self._pins(extra)
             tools = [one for one in found if one.kind == "Tool"]
             pinned.bind(tools, extra, self.sources, self.problems)
@@ -298,6 +320,17 @@ class _Loader:
             self.raws.versions["Tool", tool.name] = version
         found += own
         return functions
+
+    def _services(self, found: list, extra: settings.Settings, version: str) -> None:
+        """Append the tools and skills that the agent has of services to *found*."""
+        self.services, added = services.bind(extra, self.sources, self.problems, version)
+        for one in added:
+            if (one.kind, one.name) in self.raws.versions:
+                self.problems.add(
+                    one.place, (), f"a {one.kind} {quoted(one.name)} is already declared"
+                )
+            self.raws.versions[one.kind, one.name] = version
+        found += added
 
     def _pins(self, extra: settings.Settings) -> None:
         """Compare the pins that tools.py names with those of clawlite.toml; what is no Python
@@ -371,6 +404,7 @@ class _Loader:
             one("Swarm"),
             one("Telemetry"),
             of("WorldModel"),
+            self.services,
             extra,
             functions,
             sorted(self.sources.files.items()),

@@ -9,8 +9,9 @@
 
 import dataclasses
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from clawlite.host.base.document import LinePlace, Place, decode
@@ -23,13 +24,14 @@ from clawlite.host.base.problems import (
     shown,
 )
 from clawlite.host.base.toml_text import TOMLDocument
-from clawlite.host.channels.channel_settings import Cron, Mqtt, Telegram, Webhook
+from clawlite.host.channels import channels
 from clawlite.host.documents.sources import Refused, Sources, is_glob
 from clawlite.host.memory.memory_settings import Memory
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
 from clawlite.host.providers.trust import TLS, Gateway, authorities
+from clawlite.host.services.grants import ServiceSettings
 from clawlite.host.tools.buses import Bus
 from clawlite.host.tools.credentials import Credential
 from clawlite.host.tools.search_settings import Search
@@ -201,11 +203,13 @@ class File(Strict):
     audit: AuditSettings | None = None
     tenant_id: Name | None = None
     time_zone: Text | None = None
-    cron: Cron | None = None
-    webhook: Webhook | None = None
-    telegram: Telegram | None = None
-    mqtt: Mqtt | None = None
     mcp: dict[str, MCPServer] | None = None
+    surfaces: list[Text] | None = None
+    services: dict[str, ServiceSettings] | None = None
+    # of each a Grant, or "..."
+    tools: list[Any] | None = None
+    tools_defaults: list[Any] | None = None
+    feeds: list[Any] | None = None
     # namespace: base URL (host/documents/registries.py reads them before all else)
     registries: dict[str, Registry] | None = None
 
@@ -218,6 +222,16 @@ class File(Strict):
                 key=True,
                 hint="give yours another name",
             )
+
+
+# {section: its Struct} of the channel types; a field of the file for each
+_OF_CHANNELS = {one.kind.ability: one.settings for one in channels.TYPES.values() if one.settings}
+_File = msgspec.defstruct(
+    "File",
+    [(section, struct | None, None) for section, struct in _OF_CHANNELS.items()],
+    bases=(File,),
+    namespace={"more": File.more},
+)
 
 
 @dataclasses.dataclass
@@ -245,9 +259,12 @@ class Settings:
     memory                    Memory
     audit                     AuditSettings
     tenant_id                 what {tenant_id} stands for, or None
-    time_zone, cron           of schedules: an IANA name or None, Cron
+    time_zone                 of schedules: an IANA name or None
     mcp                       {name of an MCP server: MCPServer}
-    webhook, telegram, mqtt   of channels of these types, the last of type queue
+    surfaces, services        what the agent may reach, and {name: ServiceSettings}
+    tools, tools_defaults, feeds   what it is granted of services; tools: None for the defaults
+                              (host/services/grants.py)
+    channels                  {section of a channel type: its Struct} (host/channels)
     place                     where problems of later stages are reported: ``where("pins", 0,
                               "kind")`` gives (file, line)
     """
@@ -276,12 +293,16 @@ class Settings:
     memory: Struct = dataclasses.field(default_factory=Memory)
     audit: Struct = dataclasses.field(default_factory=AuditSettings)
     mcp: dict = dataclasses.field(default_factory=dict)
+    surfaces: list = dataclasses.field(default_factory=list)
+    services: dict = dataclasses.field(default_factory=dict)
+    tools: list = None
+    tools_defaults: list = dataclasses.field(default_factory=list)
+    feeds: list = dataclasses.field(default_factory=list)
     tenant_id: str = None
     time_zone: str = None
-    cron: Struct = dataclasses.field(default_factory=Cron)
-    webhook: Struct = dataclasses.field(default_factory=Webhook)
-    telegram: Struct = dataclasses.field(default_factory=Telegram)
-    mqtt: Struct = dataclasses.field(default_factory=Mqtt)
+    channels: dict = dataclasses.field(
+        default_factory=lambda: {section: struct() for section, struct in _OF_CHANNELS.items()}
+    )
     place: Place = dataclasses.field(default=LinePlace(FILE), repr=False)
 
     def where(self, *path) -> tuple:
@@ -311,7 +332,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
     }
     rules = known.pop("reflex") if isinstance(known.get("reflex"), dict) else None
     file = convert(
-        known, File, lambda path, *args, **named: _report(problems, place, path, *args, **named)
+        known, _File, lambda path, *args, **named: _report(problems, place, path, *args, **named)
     )
     _refuse_by_name(document.data, place, problems)
     settings = Settings(place=place)
@@ -356,15 +377,15 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.memory = file.memory or Memory()
         settings.audit = file.audit or AuditSettings()
         settings.mcp = file.mcp or {}
+        settings.surfaces = file.surfaces or []
+        settings.services = file.services or {}
+        settings.tools = file.tools
+        settings.tools_defaults = file.tools_defaults or []
+        settings.feeds = file.feeds or []
         settings.tenant_id = file.tenant_id
         settings.time_zone = file.time_zone
-        for key, made in (
-            ("cron", Cron),
-            ("webhook", Webhook),
-            ("telegram", Telegram),
-            ("mqtt", Mqtt),
-        ):
-            setattr(settings, key, getattr(file, key) or made())
+        for section in _OF_CHANNELS:
+            settings.channels[section] = getattr(file, section) or settings.channels[section]
     _check_pins(known.get("pins"), place, problems)
     return settings
 

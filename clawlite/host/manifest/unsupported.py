@@ -3,11 +3,10 @@ way out.
 
 ``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An
 entry goes when the thing is built.  An operator's agent (``serve`` over a manifest) is built all
-the same where an answer at use can say it: methods of swarms answer -32601, built-in tools without
-what they need -32010."""
+the same where an answer at use can say it: methods of a swarm that is not built answer -32601,
+built-in tools without what they need -32010."""
 
 from clawlite.core.image.profile import NONE
-from clawlite.host.base.kinds import UNBUILT
 from clawlite.host.boards import boards
 from clawlite.host.channels import channels
 from clawlite.host.documents import registry
@@ -16,6 +15,8 @@ from clawlite.host.memory import memories
 from clawlite.host.models.tool import MCP_MEND
 from clawlite.host.providers import remotes
 from clawlite.host.providers.provider_order import BUILTIN_ENDPOINTS
+from clawlite.host.services import image_section as service_section
+from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
 from clawlite.host.tools import sandboxes, world_models
 
@@ -25,8 +26,6 @@ MENDS = (
     "use a sandbox of level process, let it yield between its steps (yield MILLISECONDS), or "
     "remove this"
 )
-
-SAID_AT_USE = ("Swarm",)
 
 
 def refuse(manifest, at_use: bool = False) -> None:
@@ -47,12 +46,10 @@ def refuse(manifest, at_use: bool = False) -> None:
         _sandbox(manifest, manifest.sandbox)
     memories.refuse(manifest)
     image_section.refuse(manifest)
+    service_section.refuse(manifest)
     world_models.refuse(manifest)
-    for primitive in manifest.primitives():
-        if primitive.kind in UNBUILT and not (at_use and primitive.kind in SAID_AT_USE):
-            manifest.problem(
-                primitive, (), f"{primitive.kind} is {LATER}", hint="remove it from the manifest"
-            )
+    if manifest.swarm and not at_use:
+        swarms.refuse(manifest)
 
 
 def _provider(manifest, provider) -> None:
@@ -132,6 +129,13 @@ def _builtin(manifest, tool) -> None:
             "no channel carries what message would send",
             hint="declare a Channel of type cli or telegram, or of type queue with a "
             "topic in [mqtt] replies",
+        )
+    if tool.name == "delegate" and not swarms.is_built(manifest):
+        manifest.problem(
+            tool,
+            (),
+            "this agent is in no swarm that could do what delegate asks",
+            hint="add a Swarm",
         )
     if tool.name == "web-search" and manifest.settings.search is None:
         manifest.problem(

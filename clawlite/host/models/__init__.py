@@ -1,7 +1,8 @@
 """The primitives of CKP as typed models, and the check of plain data against them.
 
 Imports: base, schema.
-Used by: bench, boards, channels, documents, manifest, memory, policy, providers, tools.
+Used by: bench, boards, channels, documents, manifest, memory, policy, providers, services,
+tools.
 """
 
 from clawlite.host.base import kinds

@@ -186,7 +186,9 @@ def matches(rule: object, tool: object, by_hints: bool = True) -> bool:
     labels = tool.labels or {}
     if match.category is not None and labels.get("category") != match.category:
         return False
-    if match.name is not None and not _is_named(tool.name, match.name.replace("_", "-")):
+    if match.name is not None and not _is_named(
+        tool.name.replace("_", "-"), match.name.replace("_", "-")
+    ):
         return False
     if any(labels.get(name) != value for name, value in (match.labels or {}).items()):
         return False

@@ -15,6 +15,8 @@ DEFAULT = "greenhouse"
 # of a template that wants a model, when nobody names one
 ENDPOINT, MODEL = "http://127.0.0.1:11434/v1", "llama3.2"
 WITH_MODEL = ("chat", "greenhouse")
+TEAM = "swarm"  # the template of several agents, each in a folder of its own
+_LONGEST_TEAM = 54  # characters of its name: the agents' names have more
 RULES = """\
     - inline:                           # rules instead of a model: works without a network (reflex.toml)
         name: "reflex"
@@ -66,7 +68,7 @@ def new(
                      ENDPOINT and MODEL
     offline          True: no model is asked, the rules alone answer
     board            name of one whose pins and network the settings are to fit
-    The agent is called as the folder is.  Raises ``ClawError``.
+    The agent is called as the folder is; those of a swarm begin so.  Raises ``ClawError``.
     """
     wrong = endpoint_problem(endpoint) if endpoint else ""
     if wrong:
@@ -91,6 +93,13 @@ def new(
             f"unknown template {template!r}; there are: {', '.join(templates())}",
             did_you_mean(template, templates()),
         )
+    if template == TEAM and (board or len(name) > _LONGEST_TEAM):
+        raise ClawError(
+            f"the template {TEAM} is for this machine or a Raspberry Pi: boards are in no swarm yet"
+            if board
+            else f"{name!r} is too long for a swarm: expected at most {_LONGEST_TEAM} characters",
+            "leave --board out" if board else "choose another folder name",
+        )
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise ClawError(
             f"{path} exists and is not empty",
@@ -100,7 +109,7 @@ def new(
     source = os.path.join(FOLDER, template)
     profile = boards.profile(board) if board else None
     digital = profile is not None and not profile.pins.adc
-    settings = _settings(source, profile, digital, remote)
+    settings = None if template == TEAM else _settings(source, profile, digital, remote)
     written = []
     providers = (
         "  providers:\n"
@@ -170,7 +179,7 @@ def _settings(source: str, board, digital: bool, remote: bool) -> str:
 
 
 def _copy(
-    source: str, target: str, name: str, providers: str, settings: str, digital: bool
+    source: str, target: str, name: str, providers: str, settings: str | None, digital: bool
 ) -> None:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(source, encoding="utf-8") as file:
@@ -180,7 +189,7 @@ def _copy(
         text = text.replace("{name}", name).replace("{providers}", providers)
         if digital:
             text = text.replace("clawlite/adc-read@", "clawlite/digital-read@")
-    elif target.endswith("clawlite.toml"):
+    elif target.endswith("clawlite.toml") and settings is not None:
         text = settings
     with open(target, "w", encoding="utf-8") as file:
         file.write(text)

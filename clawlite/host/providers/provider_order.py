@@ -6,6 +6,7 @@
 2. A limit that could not be kept (a provider whose price nobody knows) is refused here.
 """
 
+from clawlite.core.net.service_call import MEDIATED
 from clawlite.core.policy.ledger import COST
 from clawlite.core.providers.provider_order import RULES
 from clawlite.host.base.problems import did_you_mean, quoted
@@ -23,10 +24,27 @@ def is_builtin(provider) -> bool:
 def providers(manifest) -> list:
     """Return the providers that *manifest* asks, in that order."""
     first = max(manifest.providers, key=lambda provider: _hint(provider, manifest.settings.prefer))
-    return [first] + [
+    asked = [first] + [
         manifest.resolve("Provider", fallback.provider_ref)
         for fallback in first.spec.fallback or ()
     ]
+    if manifest.swarm and manifest.swarm.spec.aggregation.cost_aware:
+        cheapest = iter(sorted((one for one in asked if not is_builtin(one)), key=_price(manifest)))
+        asked = [one if is_builtin(one) else next(cheapest) for one in asked]
+    return asked
+
+
+def _price(manifest):
+    """Return the key by which providers are sorted: what a million tokens read and a million
+    written cost.
+    """
+    prices = manifest.settings.prices
+
+    def price(provider) -> float:
+        known = prices.get(provider.spec.model)
+        return known.input + known.output if known else float("inf")
+
+    return price
 
 
 def embedders(manifest) -> list:
@@ -69,11 +87,15 @@ def check(manifest) -> None:
         manifest.problems.add(
             settings.place, ("prefer",), f"no provider has hints.{settings.prefer}_priority"
         )
-    if settings.gateway and all(is_builtin(provider) for provider in providers(manifest)):
+    if (
+        settings.gateway
+        and all(is_builtin(provider) for provider in providers(manifest))
+        and not any(service.mode == MEDIATED for service in manifest.services)
+    ):
         manifest.problems.add(
             settings.place,
             ("gateway",),
-            "no provider here is a remote one",
+            "no provider here is a remote one, and no service is mediated",
             hint="remove it",
             key=True,
         )

@@ -27,6 +27,7 @@ from clawlite.core.providers.reflex import (
     NUMBER,
     OPERATORS,
     OPTIONAL,
+    SLOT,
     TEXT,
     WORD,
     words,
@@ -134,7 +135,7 @@ class _Compiler:
         tokens = []
         for token in _TOKEN.findall(text):
             tokens += self.token(path, token)
-        opened = sum(token == ANY or token[0] == 0 and token[2] == TEXT for token in tokens)
+        opened = sum(token == ANY or token[:1] == [SLOT] and token[-1] == TEXT for token in tokens)
         if not tokens or len(tokens) > MAX_TOKENS or opened > MAX_OPEN:
             self.report(
                 path,
@@ -149,7 +150,8 @@ class _Compiler:
             return [ANY]
         if token.startswith("{"):
             slot = _SLOT.match(token)
-            if not slot or slot[2] and slot[2] not in TYPES:
+            name, kind = slot.groups() if slot else (None, None)
+            if not slot or kind and kind not in TYPES:
                 self.report(
                     path,
                     "",
@@ -157,7 +159,7 @@ class _Compiler:
                     quoted(token),
                 )
                 return []
-            return [[0, slot[1], TYPES[slot[2] or "word"]]]
+            return [[SLOT, name, TYPES[kind or "word"]]]
         optional = token.startswith("[") and token.endswith("]")
         choices = []
         for choice in (token[1:-1] if optional else token).split("|"):
@@ -226,7 +228,7 @@ class _Compiler:
                 self.report(
                     path + ("arguments", name), "", "a constant, or one {slot} alone", shown(value)
                 )
-            pairs.append([name, [slot[1]] if slot else value])
+            pairs.append([name, list(slot.groups()) if slot else value])
         return pairs
 
     def condition(self, path: tuple, branch: dict):
@@ -236,18 +238,19 @@ class _Compiler:
         if text == "failed":
             return [FAILED]
         parts = _CONDITION.match(text) if isinstance(text, str) else None
-        value = _constant(parts[3].strip()) if parts else None
+        name, operator, wanted = parts.groups() if parts else (None, None, None)
+        value = _constant(wanted.strip()) if parts else None
         if (
             value is None
-            or parts[2] not in OPERATORS
-            or parts[2] not in ("==", "!=")
+            or operator not in OPERATORS
+            or operator not in ("==", "!=")
             and isinstance(value, (str, bool))
         ):
             self.report(
                 path + ("if",), "", '"failed" or a comparison such as "percent < 30"', shown(text)
             )
             return None
-        return [parts[1], parts[2], value]
+        return [name, operator, value]
 
 
 def _constant(text: str):
@@ -265,7 +268,7 @@ def _parts(say):
         return None
     parts, at = [], 0
     for slot in _PART.finditer(say):
-        parts += [say[at : slot.start()], [slot[1]]]
+        parts += [say[at : slot.start()], list(slot.groups())]
         at = slot.end()
     return [part for part in parts + [say[at:]] if part]
 

@@ -3,7 +3,18 @@
 Where masks of kinds say it all there is no operation: kinds divide all values, so alternatives of
 masks are one mask."""
 
-from clawlite.host.schema.operations import ALL, AN_OBJECT, ANY, ANYTHING, IF, NOT, ONE, REQUIRED
+from clawlite.core.formats.operations import (
+    ALL,
+    ANY,
+    IF_THEN,
+    NOT,
+    ONE,
+    REQUIRED,
+)
+from clawlite.host.schema.kind_masks import (
+    AN_OBJECT,
+    ANYTHING,
+)
 from clawlite.host.schema.values import SchemaError, strings
 
 
@@ -38,7 +49,7 @@ def combine(work) -> None:
         work.same(word) if word in work.schema else ANYTHING for word in ("if", "then", "else")
     ]
     if "if" in work.schema and branches[1:] != [ANYTHING, ANYTHING]:
-        work.add(IF, branches)
+        work.add(IF_THEN, branches)
 
 
 def _several(work, word):
@@ -90,4 +101,4 @@ def _one_of(work, nodes):
 
 
 def _when_present(work, name, node):
-    work.add(IF, [[AN_OBJECT, REQUIRED, [name]], node, ANYTHING], AN_OBJECT)
+    work.add(IF_THEN, [[AN_OBJECT, REQUIRED, [name]], node, ANYTHING], AN_OBJECT)

@@ -14,8 +14,10 @@ import difflib
 from urllib.parse import unquote
 
 from clawlite.host.schema import vocabulary as words
+from clawlite.host.schema.kind_masks import (
+    ANYTHING,
+)
 from clawlite.host.schema.node import Node
-from clawlite.host.schema.operations import ANYTHING
 from clawlite.host.schema.values import SchemaError, height, plain
 
 _DEPTH = 64  # nesting of a schema

@@ -4,16 +4,9 @@ of operations.
 
 import difflib
 
-from clawlite.host.schema.automata import PatternError
-from clawlite.host.schema.combined import combine
-from clawlite.host.schema.operations import (
-    A_NUMBER,
-    A_STRING,
+from clawlite.core.formats.operations import (
     ABOVE,
     ALL,
-    AN_ARRAY,
-    AN_OBJECT,
-    ANYTHING,
     BELOW,
     CONTAINS,
     ENUM,
@@ -32,6 +25,15 @@ from clawlite.host.schema.operations import (
     OBJECT,
     REQUIRED,
     UNIQUE,
+)
+from clawlite.host.schema.automata import PatternError
+from clawlite.host.schema.combined import combine
+from clawlite.host.schema.kind_masks import (
+    A_NUMBER,
+    A_STRING,
+    AN_ARRAY,
+    AN_OBJECT,
+    ANYTHING,
 )
 from clawlite.host.schema.values import SchemaError, constant, count, number, plain, step, strings
 from clawlite.host.schema.vocabulary import FORMATS, KINDS

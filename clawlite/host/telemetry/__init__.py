@@ -1,5 +1,5 @@
 """The Telemetry of a manifest (CKP 5.10).
 
-Imports: providers, tools.
+Imports: providers, swarm, tools.
 Used by: compiler, manifest.
 """

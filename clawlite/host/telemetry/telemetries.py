@@ -3,6 +3,7 @@ linux/telemetry/telemetry.py reads.
 """
 
 from clawlite.host.providers import remotes
+from clawlite.host.swarm import swarms
 from clawlite.host.tools import world_models
 
 TYPES = ("console", "file", "sqlite", "webhook", "otlp")
@@ -43,11 +44,12 @@ def refuse(manifest) -> None:
                     "true",
                     key=True,
                 )
-    if telemetry.spec.events is not None and telemetry.spec.events.swarm_ops:
+    events = telemetry.spec.events
+    if events is not None and events.swarm_ops and not swarms.is_built(manifest):
         manifest.problem(
             telemetry,
             ("events", "swarm_ops"),
-            "there are no swarms, so nothing does what this would tell",
+            "this agent is in no swarm, so nothing does what this would tell",
             "false",
             "true",
             key=True,

@@ -2,5 +2,5 @@
 (CKP 5.4, 5.5, 5.7).
 
 Imports: base, documents, models, providers, schema.
-Used by: build, compiler, fit, manifest, memory, telemetry.
+Used by: build, compiler, fit, manifest, memory, services, telemetry.
 """

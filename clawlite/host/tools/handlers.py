@@ -77,6 +77,8 @@ def _owner(tool: Primitive) -> str:
         return "the registry"
     if tool.spec.mcp_source is not None:
         return "an MCP server"
+    if tool.service is not None:
+        return "a service"
     return "a skill" if tool.spec.composite or tool.kind == "Skill" else ""
 
 

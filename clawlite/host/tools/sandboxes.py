@@ -95,7 +95,7 @@ def section(manifest, pool) -> list | None:
     return [
         manifest.sandbox.name,
         level(manifest),
-        _network(can and can.network),
+        network_of(can and can.network),
         files_of(can and can.filesystem),
         _secrets(can and can.secrets),
         _shell(manifest, can and can.shell, pool),
@@ -103,7 +103,8 @@ def section(manifest, pool) -> list | None:
     ]
 
 
-def _network(network) -> list:
+def network_of(network) -> list:
+    """Return [mode, hosts, whether private addresses are refused] of ``capabilities.network``."""
     if network is None:
         return [profile.DENY, [], True]
     return [

@@ -113,9 +113,7 @@ def required(manifest, skill) -> list:
     """Return the tools that *skill* names, each once."""
     found = []
     for reference in skill.spec.tools_required:
-        tool = manifest.resolve("Tool", reference)
-        if tool not in found:
-            found.append(tool)
+        found += [tool for tool in manifest.resolve_all("Tool", reference) if tool not in found]
     return found
 
 
@@ -206,15 +204,14 @@ def check(manifest) -> None:
                 f"{len(skill.spec.instruction.encode())}",
             )
         for number, reference in enumerate(skill.spec.tools_required):
-            for said, tool in _exceeding(
-                manifest, skill.spec.permissions, manifest.resolve("Tool", reference)
-            ):
-                manifest.problem(
-                    skill,
-                    ("tools_required", number),
-                    f"permissions.{said}, and {tool} does more",
-                    hint="grant it, or leave the tool out",
-                )
+            for needed in manifest.resolve_all("Tool", reference):
+                for said, tool in _exceeding(manifest, skill.spec.permissions, needed):
+                    manifest.problem(
+                        skill,
+                        ("tools_required", number),
+                        f"permissions.{said}, and {tool} does more",
+                        hint="grant it, or leave the tool out",
+                    )
     models = any(
         not provider_order.is_builtin(provider) for provider in provider_order.providers(manifest)
     )

@@ -6,7 +6,7 @@ import os
 import struct
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image.image import RULES
+from clawlite.core.image.image import RULE_ACTION, RULE_ID, RULE_POLICY, RULES
 from clawlite.core.policy.policy import ACTIONS
 from clawlite.linux.audit.files import read
 from clawlite.linux.io.jsontext import dumps, loads
@@ -62,13 +62,17 @@ def _numbers(ids: list, action: str, rules: list) -> list:
     """Return the numbers of the rules *ids*, which are those of one policy if one has them all,
     and its last one this action.
     """
-    for policy in dict.fromkeys(rule[6] for rule in rules):
-        of = {rule[0]: number for number, rule in enumerate(rules) if rule[6] == policy}
+    for policy in dict.fromkeys(rule[RULE_POLICY] for rule in rules):
+        of = {
+            rule[RULE_ID]: number
+            for number, rule in enumerate(rules)
+            if rule[RULE_POLICY] == policy
+        }
         if all(name in of for name in ids) and (
-            not ids or ACTIONS[rules[of[ids[-1]]][1]] == action
+            not ids or ACTIONS[rules[of[ids[-1]]][RULE_ACTION]] == action
         ):
             return [of[name] for name in ids]
-    of = {rule[0]: number for number, rule in reversed(list(enumerate(rules)))}
+    of = {rule[RULE_ID]: number for number, rule in reversed(list(enumerate(rules)))}
     return [of[name] for name in ids]
 
 

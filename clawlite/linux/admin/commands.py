@@ -7,10 +7,12 @@ import sys
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files import files
 
+MCP = "mcp serve"  # the verb of an agent that is an MCP server
 USAGE = {
     "run": "usage: clawlite run [MANIFEST | IMAGE] [--record FILE]",
     "ask": "usage: clawlite ask TEXT [MANIFEST | IMAGE] [--approve] [--record FILE]",
     "serve": "usage: clawlite serve [MANIFEST | IMAGE] --stdio",
+    MCP: "usage: clawlite mcp serve [MANIFEST | IMAGE]",
 }
 HELP = {
     "run": "Talk to an agent on this terminal. /help there lists its commands.\nWith --port PORT "
@@ -23,10 +25,13 @@ HELP = {
     "serve": "CKP JSON-RPC on stdin and stdout, one JSON document a line.\n"
     "In a folder without an agent: the one of the manifest in claw.initialize, with "
     "inline primitives only.",
+    MCP: "The agent's tools for an MCP client, which starts this command and talks on its stdin "
+    "and stdout.\nEach call goes through policy, approval, sandbox and audit.\n"
+    "With --port PORT the tools of the agent that runs on a board.",
 }
 IMAGE = "claw.cbor"
 MANIFESTS = ("claw.yaml", "claw.yml", "claw.json")
-FLAGS = {"run": ("--record",), "ask": ("--approve", "--record"), "serve": ("--stdio",)}
+FLAGS = {"run": ("--record",), "ask": ("--approve", "--record"), "serve": ("--stdio",), MCP: ()}
 
 
 class Command:
@@ -64,7 +69,7 @@ class Command:
     def with_image(self, image: str) -> list:
         """Return the arguments of the same command over *image*."""
         return (
-            [self.verb]
+            self.verb.split()
             + ([self.text] if self.text is not None else [])
             + [image]
             + self.flags
@@ -114,7 +119,11 @@ def run(command: Command) -> int:
         wake = signals.catch()
         try:
             shell = Shell(
-                image, os.path.dirname(os.path.abspath(command.name)), command.verb == "serve", wake
+                image,
+                os.path.dirname(os.path.abspath(command.name)),
+                command.verb in ("serve", MCP),
+                wake,
+                session=_session(command.verb),
             )
             if command.record:
                 from clawlite.linux.runtime.recording import Recording
@@ -135,6 +144,15 @@ def run(command: Command) -> int:
             signals.release()
     except ClawError as e:
         return failed(e.message + (" - " + e.hint if e.hint else ""))
+
+
+def _session(verb: str):
+    """Return what takes the records of the line in the place of an operator's session, or None."""
+    if verb != MCP:
+        return None
+    from clawlite.linux.mcp.offer import StdioSession
+
+    return StdioSession
 
 
 def run_bootstrap() -> int:

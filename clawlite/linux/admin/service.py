@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.image.features import CLI, KINDS
 from clawlite.linux.admin import units
 from clawlite.linux.admin.commands import failed
 from clawlite.linux.files import files
@@ -199,7 +200,8 @@ def plan(name: str, options: dict, root: bool) -> units.Service:
             "build one first: clawlite build",
         )
     image = files.open_image(name)
-    lasts = any(kind in image.requires for kind in ("cron", "webhook", "telegram", "mqtt"))
+    sources = [kind.ability for number, kind in enumerate(KINDS) if number != CLI]
+    lasts = any(ability in image.requires for ability in (*sources, "swarm"))
     user = home = None
     if root:
         user, home = _account((options.get("--as") or [os.environ.get("SUDO_USER", "")])[-1])

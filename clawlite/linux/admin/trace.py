@@ -9,6 +9,7 @@ import os
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import printable
+from clawlite.core.image.image import RULE_ACTION, RULE_ID, RULE_POLICY
 from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.policy.policy_preview import condition
 from clawlite.core.policy.trace import told, why_not
@@ -174,9 +175,9 @@ def explain(image, number: int, event: dict) -> dict:
             rules.append(
                 {
                     "number": place,
-                    "id": rule[0],
-                    "policy": rule[6],
-                    "action": ACTIONS[rule[1]],
+                    "id": rule[RULE_ID],
+                    "policy": rule[RULE_POLICY],
+                    "action": ACTIONS[rule[RULE_ACTION]],
                     "condition": condition(rule) or None,
                     "matched": matched,
                     "decides": matched,
@@ -220,7 +221,7 @@ def _never(image, looked: list) -> list:
         if looked
         else []
     )
-    return [rule[0] for rule in before if len(policies) > 1 or rule[6] in policies]
+    return [rule[RULE_ID] for rule in before if len(policies) > 1 or rule[RULE_POLICY] in policies]
 
 
 def _refused(e, as_json: bool, code: int) -> int:

@@ -14,10 +14,12 @@ Talk to an agent:
   ask TEXT [MANIFEST|IMAGE]         one turn, then exit
   ask TEXT --port P                 one turn of the agent on a board
   serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
+  mcp serve [MANIFEST|IMAGE]        its tools for an MCP client; --port P: a board's
   trace [CALL] [MANIFEST|IMAGE]     why policy decided so; --port P: on a board
   secrets set NAME | list | remove NAME     what an agent keeps for itself
   audit [verify | take] [MANIFEST|IMAGE]    what is on record; --port P: on a board
   channels dead [retry|drop NUMBER]         messages that an agent has given up
+  swarm up|run|status|trace|dead            agents that give each other tasks
   service install|remove|status|talk        an agent that systemd starts
   doctor [--port P]                 what is wrong here, and what mends it
 

@@ -2,5 +2,5 @@
 5.3).
 
 Imports: files, io, memory, net, secrets.
-Used by: admin, runtime.
+Used by: admin, runtime, swarm.
 """

@@ -2,11 +2,15 @@
 answer goes back; what a source is told.
 
 A source (cron.py, webhook.py, telegram.py, mqtt.py) has ``poll``, ``deadline``, ``reply`` and
-``close``; one to which the tool ``message`` may write has ``send`` too, and mqtt.py ``begins`` and
-``recipient``."""
+``close``; one to which the tool ``message`` may write has ``send`` and ``recipient`` too, and one
+that asks to know when its message's turn has its first effect has ``begins``.  What kinds there are
+stands in core/image/features.py."""
+
+import importlib
 
 from clawlite.core.base.effect import LOG, TELL
 from clawlite.core.base.errors import ClawError, InvalidParams, PolicyDenied
+from clawlite.core.image.features import CLI, KINDS
 from clawlite.core.image.image import SKILLS
 from clawlite.core.turns.history import History
 from clawlite.core.turns.tools import PERSON
@@ -16,8 +20,8 @@ from clawlite.linux.channels.channel_turn import TurnOutput, calling, heard, ref
 from clawlite.linux.channels.overlap import QUEUE, Overlap
 from clawlite.linux.channels.state import State
 
-CLI, CRON, WEBHOOK, TELEGRAM, MQTT = range(5)
-KINDS = ("cli", "cron", "webhook", "telegram", "queue")
+_ROLE, _ACTOR, _TEXT, _TO = range(4)  # of a job
+
 MAX_ACTOR = 128  # characters of an id
 MAX_SPOKE = 1000  # actors of an open channel whom the tool message may write to
 MAX_TALKS = 64  # conversations of one channel that stay in memory
@@ -46,7 +50,7 @@ class Channel:
             draw,
             [one for one in paired if isinstance(one, str)] if isinstance(paired, list) else (),
         )
-        self.is_trigger = self.kind in (CRON, MQTT)
+        self.is_trigger = KINDS[self.kind].triggers
         self._overlap = (
             Overlap(most, self.policy) if self.is_trigger else Overlap(AT_ONCE, QUEUE, ROOM)
         )
@@ -99,7 +103,7 @@ class Channel:
             if self._wrong
             else ""
         )
-        return "%-20s %s, %s%s%s%s" % (self.name, KINDS[self.kind], mode, waits, closed, wrong)
+        return "%-20s %s, %s%s%s%s" % (self.name, KINDS[self.kind].type, mode, waits, closed, wrong)
 
     # -- what sources tell
 
@@ -213,10 +217,10 @@ class Channel:
                 )
             self.tell(text)
             return "shown"
-        if self.kind in (CRON, WEBHOOK):
+        if not KINDS[self.kind].carries:
             raise InvalidParams(
                 "channel: %s is of type %s, which carries nothing to anybody by "
-                "itself" % (self.name, KINDS[self.kind]),
+                "itself" % (self.name, KINDS[self.kind].type),
                 "write to another channel",
             )
         if self._source is None:
@@ -283,7 +287,7 @@ class Channel:
                 work = agent.lasting(
                     work, history, self.is_trigger, "" if self.is_trigger else caller
                 )
-            begins = (lambda: self._source.begins(job[3])) if self.kind == MQTT else None
+            begins = self._begins(job[_TO]) if hasattr(self._source, "begins") else None
             number = agent.begin(
                 heard(work, caller, into, begins), ended, self.now_ms(), agent.image.agent.turn_ms
             )
@@ -293,6 +297,13 @@ class Channel:
             return
         if not done:
             self.channels.runs[number] = (self, key, job)
+
+    def _begins(self, to):
+        def begins(_) -> bool:
+            self._source.begins(to)
+            return True
+
+        return begins
 
     def _work(self, role, text: str, caller: str, history: History):
         """Return the generator of a turn: with a skill, where *text* names one (docs/skills.md).
@@ -331,9 +342,9 @@ class Channel:
                 else "%s: %s" % (type(error).__name__, error)
             )
             text = text + "\n" + said if text else said
-            self.log("failed", actor=job[1], reason=said)
+            self.log("failed", actor=job[_ACTOR], reason=said)
         guard = self.agent.image.guard
-        self._source.reply(job[3], guard.text(text) if guard else text, True, error is not None)
+        self._source.reply(job[_TO], guard.text(text) if guard else text, True, error is not None)
 
     # -- approvals
 
@@ -349,8 +360,8 @@ class Channel:
                 "%s\nAnswer with /approve %d or /deny %d"
                 % (guard.text(asked) if guard else asked, task.number, task.number),
             )
-        if job[0] is not None and job[0] != ADMIN:
-            self._source.reply(job[3], "This waits for somebody's approval.", False)
+        if job[_ROLE] is not None and job[_ROLE] != ADMIN:
+            self._source.reply(job[_TO], "This waits for somebody's approval.", False)
 
     def _answer(self, actor: str, words: list, to) -> bool:
         """Take /approve N, /deny N or /show N of *actor*; return False for what is none of them,
@@ -386,19 +397,8 @@ class Channel:
 
 
 def source_of(kind: int):
-    """Return the class of a kind of channel; only what an image declares is loaded."""
-    if kind == CRON:
-        from clawlite.linux.channels.cron import Cron
-
-        return Cron
-    if kind == WEBHOOK:
-        from clawlite.linux.channels.webhook import Webhook
-
-        return Webhook
-    if kind == MQTT:
-        from clawlite.linux.channels.mqtt import Mqtt
-
-        return Mqtt
-    from clawlite.linux.channels.telegram import Telegram
-
-    return Telegram
+    """Return the class of a kind of channel, which its module calls ``Source``; only what an image
+    declares is loaded.
+    """
+    module = importlib.import_module("clawlite.linux.channels." + KINDS[kind].ability)
+    return module.Source

@@ -2,12 +2,26 @@
 bear that channel's name.
 """
 
-from clawlite.core.base.effect import APPROVE, ASK, LOG, OPEN, RUN, SAY, WRITE
+from clawlite.core.base.effect import (
+    APPROVAL,
+    APPROVE,
+    ASK,
+    COUNT,
+    KIND,
+    LOG,
+    OPEN,
+    RECEIVE,
+    RUN,
+    RUN_SKILL,
+    SAY,
+    TEXT,
+    WRITE,
+)
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.core.turns.tools import call, known, refused
 
 # a tool, a connection to a provider, a skill: they may have consequences, or end the process
-ACTS = (RUN, OPEN, ASK)
+ACTS = (RUN, OPEN, ASK, RUN_SKILL)
 MAX_ANSWER = 262144  # characters of what a turn says
 
 
@@ -47,11 +61,11 @@ class TurnOutput:
         return "".join(self._said).strip()
 
 
-def heard(work, caller: str, into: TurnOutput, begins=None):
+def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
     """A generator of effects: *work* without what it says, which goes to *into*; who asks for an
     approval stands in it.
 
-    begins  function(), called before the first effect of ``ACTS``, or None
+    begins  function(effect), called before each effect of *acts* until it returns True, or None
     """
     value = error = None
     try:
@@ -61,17 +75,18 @@ def heard(work, caller: str, into: TurnOutput, begins=None):
             except StopIteration as e:
                 return e.value
             value = error = None
-            if effect[0] == WRITE:
-                into.add(effect[1]) if effect[1] else into.take_back(effect[2])
+            if effect[KIND] == WRITE:
+                into.add(effect[TEXT]) if effect[TEXT] else into.take_back(effect[COUNT])
                 continue
-            into.end_line()
-            if effect[0] == SAY:
-                into.add(effect[1])
+            if effect[KIND] != RECEIVE:  # more of the line that is being said may come
+                into.end_line()
+            if effect[KIND] == SAY:
+                into.add(effect[TEXT])
                 continue
-            if begins and effect[0] in ACTS:
-                begins = begins()  # once: it returns None
-            if effect[0] == APPROVE:
-                effect[1].asker = caller
+            if begins and effect[KIND] in acts and begins(effect):
+                begins = None
+            if effect[KIND] == APPROVE:
+                effect[APPROVAL].asker = caller
             try:
                 value = yield effect
             except Exception as e:

@@ -14,9 +14,10 @@ begin there, and where answers go.
 """
 
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
+from clawlite.core.image.features import CLI
 from clawlite.core.image.image import CHANNELS
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
-from clawlite.linux.channels.channel import CLI, MAX_ACTOR, TRY_AGAIN_MS, Channel
+from clawlite.linux.channels.channel import MAX_ACTOR, TRY_AGAIN_MS, Channel
 from clawlite.linux.channels.lock import ChannelLock
 
 

@@ -106,3 +106,6 @@ def zone_of(name: str):
             "this machine does not know the time zone %s" % name,
             "install its time zones (package tzdata), or use UTC",
         ) from None
+
+
+Source = Cron  # what channel.py makes of an image's channel of this kind

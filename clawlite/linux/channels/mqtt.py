@@ -485,3 +485,6 @@ class Mqtt:
                     mend(e),
                 )
             self._go_on(items[0])
+
+
+Source = Mqtt  # what channel.py makes of an image's channel of this kind

@@ -323,3 +323,6 @@ def parts(text: str) -> list:
             found.append(text[:end])
         text = text[end:].lstrip("\n")
     return found
+
+
+Source = Telegram  # what channel.py makes of an image's channel of this kind

@@ -144,3 +144,6 @@ class Webhook:
     def close(self):
         self._server.close()
         self._seen.close()
+
+
+Source = Webhook  # what channel.py makes of an image's channel of this kind

@@ -41,19 +41,19 @@ class ConsoleView:
         """Show whole lines."""
         self.release()
         self._hear_out()
-        self._show(effect[1])
+        self._show(effect[E.TEXT])
 
     def _tell(self, effect: tuple):
         """Show what is no part of an answer: beside it, where the answer alone is wanted."""
         shell = self._shell
         if not shell.answer_only:
-            self._show(effect[1])
+            self._show(effect[E.TEXT])
             return
         self._make_room()
         if shell.terminal:  # which may be stderr's too: it begins a line there
             shell.screen.give_way()
             shell.wire.flush(0)
-        os.write(2, printable(effect[1].encode("utf-8", "replace")) + b"\n")
+        os.write(2, printable(effect[E.TEXT].encode("utf-8", "replace")) + b"\n")
 
     def _show(self, text: str):
         guard = self._shell.agent.image.guard
@@ -67,14 +67,16 @@ class ConsoleView:
 
         Where the answer alone is wanted, and no person watches it come, it waits until it is whole.
         """
-        if effect[1] and self._repeats(effect[1]):
+        if effect[E.TEXT] and self._repeats(effect[E.TEXT]):
             return
         if self.waits is not None:
-            self.waits = self.waits + effect[1] if effect[1] else self.waits[: -effect[2]]
-        elif effect[1]:
+            self.waits = (
+                self.waits + effect[E.TEXT] if effect[E.TEXT] else self.waits[: -effect[E.COUNT]]
+            )
+        elif effect[E.TEXT]:
             if self.thinking:
                 self.thinking.heard()
-            self._show_piece(effect[1])
+            self._show_piece(effect[E.TEXT])
 
     def _repeats(self, text: str) -> bool:
         """End the turn when its answer only repeats itself; return whether it was ended."""
@@ -94,6 +96,9 @@ class ConsoleView:
             "the answer was ended: it only repeated itself",
             "ask again in other words, or use another model",
         )
+        effects = shell.agent.effects
+        # without what came with it
+        effects[:] = [effect for effect in effects if effect[E.KIND] != E.WRITE]
         shell.agent.cancel(turn, error, now_ms())
         return True
 
@@ -136,7 +141,7 @@ class ConsoleView:
                 shell.screen.show(b"")
                 shell.screen = shell.framer = Terminal(shell.wire, MAX_LINE)
         self._ask_anew()
-        shell.screen.prompt(effect[1])
+        shell.screen.prompt(effect[E.TEXT])
 
     def _asking(self):
         """Return the task whose question is open, or None."""

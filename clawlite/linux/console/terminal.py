@@ -22,6 +22,9 @@ except ImportError:
 
 from clawlite.linux.console.line_editor import Editor
 
+# positions in what ``termios.tcgetattr`` returns
+_INPUT, _LOCAL, _CHARACTERS = 0, 3, 6
+
 _MIN_COLUMNS = 8
 
 
@@ -61,10 +64,10 @@ class Terminal(Editor):
             now = termios.tcgetattr(0)
             if now != self._set_modes:  # who sent SIGSTOP may have left ours
                 self._kept = now
-            mine = [*self._kept[:6], list(self._kept[6])]
-            mine[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
-            mine[3] &= ~(termios.ICANON | termios.ECHO | termios.ECHONL | termios.IEXTEN)
-            mine[6][termios.VMIN], mine[6][termios.VTIME] = 1, 0
+            mine = [*self._kept[:_CHARACTERS], list(self._kept[_CHARACTERS])]
+            mine[_INPUT] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
+            mine[_LOCAL] &= ~(termios.ICANON | termios.ECHO | termios.ECHONL | termios.IEXTEN)
+            mine[_CHARACTERS][termios.VMIN], mine[_CHARACTERS][termios.VTIME] = 1, 0
             termios.tcsetattr(0, termios.TCSANOW, mine)
             self._set_modes = termios.tcgetattr(0)
         except termios.error:  # it hung up

@@ -2,5 +2,6 @@
 before its use.
 
 Imports: no other room.
-Used by: admin, audit, channels, memory, runtime, sandbox, secrets, tools.
+Used by: admin, audit, channels, memory, runtime, sandbox, secrets, swarm,
+swarm_commands, tools.
 """

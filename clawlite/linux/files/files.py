@@ -96,6 +96,14 @@ def state_folder(agent: str) -> str:
     return os.path.join(root, agent)
 
 
+SWARMS = "swarms"  # the folder of all swarms, beside those of agents
+
+
+def swarm_folder(name: str) -> str:
+    """Return the folder of the swarm *name* on this machine; it may not exist yet."""
+    return os.path.join(state_folder(SWARMS), name)
+
+
 FAULTY = "look at the disk: it fails (the kernel's log, dmesg, says more)"
 _ROOM = "make room for it"
 _WRITABLE = "make its folder writable"

@@ -12,6 +12,8 @@ import select
 
 from clawlite.core.policy.policy import is_within
 
+_DEVICE, _ROOT, _POINT, _LAYERS = range(4)  # of a row
+
 TABLE = "/proc/self/mountinfo"
 _MOST_READ = 65536
 _KEPT = 64
@@ -57,10 +59,10 @@ class Table:
         self._rows = [
             row for row in map(self._row, os.fsdecode(b"".join(parts)).split("\n")) if row
         ]
-        self._processes = [row[2] for row in self._rows if row[3] is None]
-        devices = [row[0] for row in self._rows]
+        self._processes = [row[_POINT] for row in self._rows if row[_LAYERS] is None]
+        devices = [row[_DEVICE] for row in self._rows]
         self._twice = {device for device in devices if devices.count(device) > 1}
-        self._again = bool(self._twice) or any(row[3] for row in self._rows)
+        self._again = bool(self._twice) or any(row[_LAYERS] for row in self._rows)
         self._known.clear()
 
     def _row(self, line: str):
@@ -115,28 +117,30 @@ class Table:
         what of it is mounted.
         """
         for one in [path] + [
-            row[2]
+            row[_POINT]
             for row in self._rows
-            if row[2] != path and is_within(row[2], path) and not (but and is_within(row[2], but))
+            if row[_POINT] != path
+            and is_within(row[_POINT], path)
+            and not (but and is_within(row[_POINT], but))
         ]:
             own = max(
-                [row for row in reversed(self._rows) if is_within(one, row[2])],
-                key=lambda row: len(row[2]),
+                [row for row in reversed(self._rows) if is_within(one, row[_POINT])],
+                key=lambda row: len(row[_POINT]),
                 default=None,
             )
-            if own is None or own[0] not in self._twice:
+            if own is None or own[_DEVICE] not in self._twice:
                 continue
-            inside = _moved(one, own[2], own[1])  # its name on its file system
+            inside = _moved(one, own[_POINT], own[_ROOT])  # its name on its file system
             for device, root, point, _ in self._rows:
-                if device == own[0] and is_within(inside, root):
+                if device == own[_DEVICE] and is_within(inside, root):
                     yield _moved(inside, root, point), one
                 elif (
-                    device == own[0]
+                    device == own[_DEVICE]
                     and is_within(root, inside)
                     and not (but and is_within(_moved(root, inside, one), but))
                 ):
                     yield point, _moved(root, inside, one)
-        for _, _, point, layers in [row for row in self._rows if row[3]]:
+        for _, _, point, layers in [row for row in self._rows if row[_LAYERS]]:
             for one, other in [(layer, point) for layer in layers] + [
                 (point, layer) for layer in layers
             ]:

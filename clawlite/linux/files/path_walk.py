@@ -15,6 +15,8 @@ import stat
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
 
+_WRITABLE = 1  # of a mount
+
 MAX_STEPS = 1024  # components that one path may take, those of links on its way too
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # of a folder that another process replaces meanwhile
@@ -117,7 +119,9 @@ class PathWalk:
             if self.scope.mount_of("/") is None:
                 raise self.outside()
             self.mount, self.fd = self.scope.mount_of("/"), os.open("/", _FOLDER)
-        return OpenEntry(self.fd, ".", "/" + "/".join(self.at), self.mount[1], os.fstat(self.fd))
+        return OpenEntry(
+            self.fd, ".", "/" + "/".join(self.at), self.mount[_WRITABLE], os.fstat(self.fd)
+        )
 
     def enter(self, part: str, here: str, mount):
         """Pass a folder above the mounts, or the root of one."""
@@ -134,7 +138,7 @@ class PathWalk:
             if not stat.S_ISDIR(status.st_mode):  # a mount that is a file
                 if self.todo:
                     raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
-                return OpenEntry(folder, part, here, mount[1], status)
+                return OpenEntry(folder, part, here, mount[_WRITABLE], status)
             self.into(part, here)
             return None
         self.at.append(part)
@@ -152,7 +156,7 @@ class PathWalk:
             return None
         self.check(here, status)
         if not self.todo:
-            return OpenEntry(self.fd, part, here, self.mount[1], status)
+            return OpenEntry(self.fd, part, here, self.mount[_WRITABLE], status)
         if not stat.S_ISDIR(status.st_mode):
             raise ClawError("%s: %s is no folder" % (shown(self.text), shown(here)))
         self.into(part, here)
@@ -185,13 +189,13 @@ class PathWalk:
 
     def missing(self, part: str, here: str):
         if not self.todo:
-            return OpenEntry(self.fd, part, here, self.mount[1], None)
+            return OpenEntry(self.fd, part, here, self.mount[_WRITABLE], None)
         if not self.make or ".." in self.todo:
             raise ClawError(
                 "%s: there is no %s; list-directory shows what is there"
                 % (shown(self.text), shown(here))
             )
-        if not self.mount[1]:
+        if not self.mount[_WRITABLE]:
             raise read_only(self.text)
         self.scope.check_decided("/".join([here] + self.todo))
         try:

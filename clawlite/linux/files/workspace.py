@@ -7,6 +7,7 @@ import stat
 
 from clawlite.core.image.image import MEMORY
 from clawlite.core.policy.policy import is_within, normalise, virtual
+from clawlite.linux.files.files import SWARMS
 
 # the user and group of files that tools may write, where the agent runs as root
 NOBODY = 65534
@@ -70,7 +71,7 @@ def hidden(profile, state: str, workspace: str) -> list:
     all agents, and mounted secrets.
 
     Where a folder in there is mounted by its name, it is the maker's wish: then only the agent's
-    own state is.  Their other names: mounts.py."""
+    own state is, and the tasks of swarms.  Their other names: mounts.py."""
     own = os.path.realpath(state)
     declared = [
         os.path.realpath(path)
@@ -88,7 +89,9 @@ def hidden(profile, state: str, workspace: str) -> list:
         os.path.dirname(own),
         os.path.realpath(os.environ.get("CLAW_SECRETS_DIR") or own),
     )
-    paths = [own if is_wanted(root) or root == "/" else root]
+    paths = [root]
+    if is_wanted(root) or root == "/":
+        paths = [own, os.path.join(root, SWARMS)]
     return paths + [secrets] * (
         secrets != "/" and not is_within(secrets, paths[0]) and not is_wanted(secrets)
     )

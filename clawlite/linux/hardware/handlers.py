@@ -1,6 +1,6 @@
 """The built-in tools that run in this process on every level: those of pins, which every device
-has, those of buses where an image declares some, and ``message``, which goes by the agent's own
-channels."""
+has, those of buses where an image declares some, ``message``, which goes by the agent's own
+channels, and ``delegate``, which goes by its swarm."""
 
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image.image import LOCAL, PINS
@@ -41,4 +41,16 @@ def handlers_of(agent) -> dict:
             return agent.channels.write(channel, chat_id, content)
 
         made["message"] = message
+    if "swarm" in agent.image.requires:
+
+        def delegate(task: str, to: str = "", input=None):
+            swarm = getattr(agent, "swarm", None)  # a process that joins has one
+            if swarm is None:
+                raise SandboxDenied(
+                    "delegate: this process is no member of the swarm",
+                    "clawlite ask is none: use run, serve or swarm run",
+                )
+            return (yield from swarm.ask(task, to, input))
+
+        made["delegate"] = delegate
     return made

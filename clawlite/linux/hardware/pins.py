@@ -10,6 +10,7 @@ outputs safe.
 
 import sys
 
+from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied
 from clawlite.core.image.pins import (
     ADC,
@@ -140,11 +141,13 @@ class PinHandlers(Handlers):
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         outcome = super().start(task, tool, arguments, due_ms, now_ms)
-        return outcome if outcome is None or outcome[0] is not False else self._made_safe(outcome)
+        return (
+            outcome if outcome is None or outcome[IS_OK] is not False else self._made_safe(outcome)
+        )
 
     def poll(self, now_ms: int) -> list:
         return [
-            (task, outcome if outcome[0] is not False else self._made_safe(outcome))
+            (task, outcome if outcome[IS_OK] is not False else self._made_safe(outcome))
             for task, outcome in super().poll(now_ms)
         ]
 
@@ -165,7 +168,7 @@ class PinHandlers(Handlers):
         try:
             self._board.off()
         except ClawError as e:
-            return False, ClawError("%s; and outputs %s" % (outcome[1], e.message), e.hint)
+            return False, ClawError("%s; and outputs %s" % (outcome[VALUE], e.message), e.hint)
         return outcome
 
     def _told(self, switch):

@@ -124,6 +124,10 @@ class Wire:
                 return self._read()
         return b""
 
+    def wake_by(self, fd: int):
+        """End each wait when *fd* is readable, until this process ends; whose it is reads it."""
+        self._about(fd, select.POLLIN)
+
     def _about(self, fd: int, events: int):
         """Let the poll be about *events* of *fd*; 0: not about it."""
         if self._polled.get(fd, 0) != events:

@@ -8,6 +8,8 @@ agent.
    starts another one, not before a pause that doubles with each failure.
 4. Calls that were sent to a server that then ended are errors: what they did is not known, and
    nothing sends them again.  Calls that it never got say so, and may be sent again.
+5. A server hangs when two calls in a row run out of time, the second sent after the first was given
+   up, and it says nothing in between: it is ended.  One call alone may just be slow.
 """
 
 import select
@@ -32,7 +34,7 @@ class _Call:
 
     def __init__(self, tool: str, arguments: dict, due_ms: int):
         self.tool, self.arguments, self.due_ms = tool, arguments, due_ms
-        self.is_sent = False
+        self.sent_ms = None
 
 
 class _Server:
@@ -51,6 +53,7 @@ class _Server:
         self.failures = 0  # in a row
         self.resume_ms = 0  # not started again before
         self.ready_ms = self.gone_ms = None  # deadlines: READY, and the end of one that has gone
+        self.mute_ms = None  # since a call ran out of time, if nothing has come from it since
         self.why = ""
         self.is_writing = False
         self.is_silent = True  # nothing has come from it yet
@@ -144,7 +147,7 @@ class Servers:
         server = self._tasks.pop(task, None)
         if server is not None:
             call = server.calls.pop(task)
-            if call.is_sent and server.client is not None:
+            if call.sent_ms is not None and server.client is not None:
                 server.client.cancel(task)
                 self._flush(server)
 
@@ -169,7 +172,7 @@ class Servers:
         server.process = self._begin(server.number, server.argv, server.env, now_ms)
         server.client = MCPClient((loads, dumps), __version__, now_ms, server.is_handshake)
         server.ready_ms, server.why = now_ms + START_MS, ""
-        server.is_writing, server.is_silent = False, True
+        server.is_writing, server.is_silent, server.mute_ms = False, True, None
         descriptors = [server.process.stream.fileno()]
         if hasattr(server.process, "fileno"):
             descriptors.append(server.process.fileno())
@@ -195,7 +198,7 @@ class Servers:
                 return
             if data[:1] == b"X" and server.is_silent:
                 raise _not_started(data[1:])
-            server.is_silent = False
+            server.is_silent, server.mute_ms = False, None
             done = server.client.feed(data)
         except ClawError as e:
             self._fail(server, e.message, now_ms)
@@ -214,10 +217,10 @@ class Servers:
         if server.client.state == READY:
             server.ready_ms = None
             for task, call in list(server.calls.items()):
-                if not call.is_sent:
+                if call.sent_ms is None:
                     refusal = _differs(server, call.tool)
                     if refusal is None:
-                        call.is_sent = True
+                        call.sent_ms = now_ms
                         server.client.call(task, call.tool, call.arguments)
                     else:
                         del server.calls[task], self._tasks[task]
@@ -261,11 +264,19 @@ class Servers:
         server.client.tick(now_ms)
         if server.client.state != before:
             self._write(server, now_ms)
+        does_hang = False
         for task, call in list(server.calls.items()):
             if now_ms >= call.due_ms:
                 self.cancel(task)
                 error = "the MCP server %s did not answer in time" % server.name
                 self._done.append((task, (False, ToolTimeout(error))))
+                if call.sent_ms is None:
+                    continue
+                if server.mute_ms is None:
+                    server.mute_ms = now_ms
+                does_hang = does_hang or call.sent_ms >= server.mute_ms
+        if does_hang:
+            self._fail(server, "two calls in a row were not answered in time", now_ms)
 
     def _gone(self, server: _Server, now_ms: int):
         """Its stream has closed: what it said last comes by another way, soon."""
@@ -279,7 +290,7 @@ class Servers:
         self._failed(server, why + (", and said: " + said if said else ""), now_ms)
         for task, call in server.calls.items():
             del self._tasks[task]
-            if call.is_sent:
+            if call.sent_ms is not None:
                 error = ClawError(
                     "the MCP server %s failed during the call: %s" % (server.name, server.why),
                     "what the call did is not known: look before it is made again",

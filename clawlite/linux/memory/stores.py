@@ -29,6 +29,8 @@ from clawlite.linux.memory.journal import Journal, fold
 from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Partitions
 from clawlite.linux.memory.reading import Reading
 
+_NUMBER, _VERB, _STORE, _PART = range(4)  # of a job
+
 # entries of a place between two visits to the index: 2.5 KB are written for each; 3.2 with 256, 29
 # with 1
 BATCH = 512
@@ -83,7 +85,7 @@ class Stores:
             self._db.check_place()
             self._journal.lock(_APPENDS in ways)
         except OSError as e:  # nobody knows what is in it
-            return [(job[0], (False, failure(e, self._journal.path))) for job in jobs]
+            return [(job[_NUMBER], (False, failure(e, self._journal.path))) for job in jobs]
         try:
             for job, way in zip(jobs, ways):
                 if way != last:
@@ -106,12 +108,12 @@ class Stores:
         self._db.close()
 
     def _way(self, job: tuple) -> int:
-        store = job[2]
+        store = job[_STORE]
         if store.type == CONVERSATION and store.path is not None:
             return _LINES
         self._stores[store.name] = store
-        if job[1] != "store":
-            return _READS if job[1] in ("query", "oldest", "lacking") else _COMMITS
+        if job[_VERB] != "store":
+            return _READS if job[_VERB] in ("query", "oldest", "lacking") else _COMMITS
         return _APPENDS if store.saves_wear and store.type != WORKSPACE else _COMMITS
 
     def _go(self, way, jobs: list) -> list:
@@ -122,15 +124,15 @@ class Stores:
                 from clawlite.linux.memory.file_store import FileConversations
 
                 self._talk = FileConversations(self._files, self._clock, self._dumps, self._loads)
-            return [(job[0], self._talk.outcome(job)) for job in jobs]
+            return [(job[_NUMBER], self._talk.outcome(job)) for job in jobs]
         if way == _READS:
-            return [(job[0], self._read(job)) for job in jobs]
+            return [(job[_NUMBER], self._read(job)) for job in jobs]
         return self._append(jobs) if way == _APPENDS else self._write(jobs)
 
     def _read(self, job: tuple) -> tuple:
         try:
-            self._heed(job[2].saves_wear)
-            return True, self._verbs[job[1]](*job[2:])
+            self._heed(job[_STORE].saves_wear)
+            return True, self._verbs[job[_VERB]](*job[_STORE:])
         except Exception as e:
             if is_full(e) and not self._journal.is_empty():
                 return self._peek(job)
@@ -160,7 +162,7 @@ class Stores:
             self._forget()
             self._db.begin(False)
             fold(self._db, self._journal)
-            return True, self._verbs[job[1]](*job[2:])
+            return True, self._verbs[job[_VERB]](*job[_STORE:])
         except Exception as e:
             return False, self._failed(e, True)
         finally:
@@ -170,13 +172,14 @@ class Stores:
         outcomes = []
         try:
             self._begin(
-                any([job[2].lasting for job in jobs]), any([job[2].saves_wear for job in jobs])
+                any([job[_STORE].lasting for job in jobs]),
+                any([job[_STORE].saves_wear for job in jobs]),
             )
             for job in jobs:
                 try:
-                    outcomes.append((job[0], (True, self._verbs[job[1]](*job[2:]))))
+                    outcomes.append((job[_NUMBER], (True, self._verbs[job[_VERB]](*job[_STORE:]))))
                 except InvalidParams as e:  # it has written nothing
-                    outcomes.append((job[0], (False, e)))
+                    outcomes.append((job[_NUMBER], (False, e)))
             self._db.commit()
             return outcomes
         except Exception as e:
@@ -187,7 +190,7 @@ class Stores:
             # one that has no room takes no other with it
             if isinstance(e, StoreError) and len(jobs) > 1:
                 return [ended for job in jobs for ended in self._write([job])]
-            return [(job[0], (False, error)) for job in jobs]
+            return [(job[_NUMBER], (False, error)) for job in jobs]
 
     def _append(self, jobs: list) -> list:
         """Put the entries of *jobs* into the journal, in one write(2)."""
@@ -195,7 +198,7 @@ class Stores:
         try:
             self._db.check_writable()  # what is acknowledged must be found
             self._heed(self._journal.is_full())
-            if None in [self._places.find(job[2], job[3], now) for job in jobs]:
+            if None in [self._places.find(job[_STORE], job[_PART], now) for job in jobs]:
                 return self._write(jobs)  # the first entry of a place is a commit
             for number, _, store, part, details in jobs:
                 try:
@@ -208,7 +211,7 @@ class Stores:
                 except InvalidParams as e:
                     outcomes.append((number, (False, e)))
             if records:
-                self._journal.append(records, any([job[2].lasting for job in jobs]))
+                self._journal.append(records, any([job[_STORE].lasting for job in jobs]))
         except Exception as e:
             e = self._without_altered(e)
             if e is None:
@@ -217,10 +220,10 @@ class Stores:
             # nothing is in the journal yet: one takes no other with it
             if isinstance(e, StoreError) and len(jobs) > 1:
                 return [ended for job in jobs for ended in self._append([job])]
-            return [(job[0], (False, error)) for job in jobs]
+            return [(job[_NUMBER], (False, error)) for job in jobs]
         for job, (_, (done, value)) in zip(jobs, outcomes):
             if done:
-                self._ask(job[2], job[3], value, now)
+                self._ask(job[_STORE], job[_PART], value, now)
         return outcomes
 
     def _ask(self, store, part: str, stored: dict, now: int):

@@ -14,7 +14,7 @@ import select
 import sys
 
 from clawlite.core.agent.lifecycle import INIT
-from clawlite.core.base.effect import SEND
+from clawlite.core.base.effect import KIND, MESSAGE, SEND
 from clawlite.core.base.errors import ClawError, ImageError, InvalidRequest
 from clawlite.core.image.header import MAGIC, MAX_IMAGE
 from clawlite.core.line.frame import TOO_LONG
@@ -89,8 +89,8 @@ class BootstrapSession:
                 if self._image:
                     return AGAIN
                 for effect in nobody.effects:
-                    if effect[0] == SEND:
-                        self._wire.write(self._framer.send(dumps(effect[1]).encode()))
+                    if effect[KIND] == SEND:
+                        self._wire.write(self._framer.send(dumps(effect[MESSAGE]).encode()))
                 nobody.effects.clear()
                 event = self._framer.next_event()
             if signals.interrupts():

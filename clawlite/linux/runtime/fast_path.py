@@ -7,9 +7,9 @@ the queue of effects and without the framer.
 3. Lines are split all at once.  A line that is not plain goes to the framer.
 """
 
-from clawlite.core.base.effect import KEEP, LOG
+from clawlite.core.base.effect import KEEP, KIND, LOG
 from clawlite.core.base.errors import ClawError, unexpected
-from clawlite.core.image.image import HAS_SIDE_EFFECTS
+from clawlite.core.image.image import HAS_SIDE_EFFECTS, RULE_ID
 from clawlite.core.policy.policy import ACTIONS
 from clawlite.core.turns.tools import refused, result_of
 from clawlite.linux.io import signals
@@ -66,9 +66,9 @@ class FastPath:
         """Carry LOG, SEND and a KEEP that nobody waits for out."""
         if self._effects:
             self._effects.append(effect)
-        elif effect[0] == LOG:
+        elif effect[KIND] == LOG:
             self._shell.log_event(effect)
-        elif effect[0] == KEEP:
+        elif effect[KIND] == KEEP:
             self._shell.persistence.carry_out(effect)
         else:
             self._shell.send(effect)
@@ -117,7 +117,7 @@ class FastPath:
             "image": image.id,
             "request_id": request.id,
             "action": ACTIONS[decision.action],
-            "rule_id": rule[0],
+            "rule_id": rule[RULE_ID],
             "trace": decision.trace,
         }
         outcome, now_ms = self.start(0, tool, arguments, None)

@@ -12,15 +12,22 @@ called most.
 from math import nextafter
 
 from clawlite.core.base.errors import ImageError
-from clawlite.core.image.image import (
-    GENERATOR,
-    HAS_SIDE_EFFECTS,
-    IDEMPOTENT,
-    OBSERVER,
-    READ_ONLY,
-    SKILL,
+from clawlite.core.formats.operations import (
+    ABOVE,
+    BELOW,
+    ENUM,
+    MATCH,
+    MAX_LENGTH,
+    MAXIMUM,
+    MIN_LENGTH,
+    MINIMUM,
+    OBJECT,
 )
 from clawlite.core.policy import policy
+from clawlite.core.turns.gates import is_settled
+
+_MASK, _OPERATION, _ARGUMENT = range(3)  # of a node with one check
+_OBJECT = 16  # kinds of values, as in core/formats/schema.py
 
 
 class _All:
@@ -34,12 +41,12 @@ _TYPES = {1: (str,), 2: (bool,), 4: (int,), 12: (int, float), 64: (type(None),),
 _LENGTH, _NUMBER, _CHOICE = 1, 2, 3
 # operation of core/formats/schema.py -> what it bounds
 _BOUNDS = {
-    11: (_LENGTH, 0),
-    12: (_LENGTH, 1),
-    13: (_NUMBER, 0),
-    14: (_NUMBER, 1),
-    15: (_NUMBER, 0),
-    16: (_NUMBER, 1),
+    MIN_LENGTH: (_LENGTH, 0),
+    MAX_LENGTH: (_LENGTH, 1),
+    MINIMUM: (_NUMBER, 0),
+    MAXIMUM: (_NUMBER, 1),
+    ABOVE: (_NUMBER, 0),
+    BELOW: (_NUMBER, 1),
 }
 _ENDS = float("-inf"), float("inf")
 _EXACT = 1 << 53  # integers up to here have a float
@@ -52,25 +59,7 @@ def prepare(image, tool):
     tool.fits = proof(tool.schema, image.automaton)
     if tool.constant:
         tool.decision = policy.decide(image, tool.entry, [])
-    tool.settled = tool.fits is not None and settled(image, tool)
-
-
-def settled(image, tool) -> bool:
-    """Return whether all gates let any call of *tool* pass whose arguments fit and whose request
-    is new, and nothing on its way waits.
-    """
-    return (
-        tool.handler[0] < SKILL
-        and tool.constant
-        and tool.decision.action in (policy.ALLOW, policy.AUDIT)
-        and image.agent.autonomy != OBSERVER
-        and tool.flags & (READ_ONLY | IDEMPOTENT) != 0
-        and not tool.flags & (GENERATOR | HAS_SIDE_EFFECTS)
-        and tool.retry is None
-        and image.guard is None
-        and image.agent.calls_per_minute is None
-        and not image.agent.isolation
-    )
+    tool.settled = is_settled(image, tool)
 
 
 def proof(program, automata):
@@ -79,17 +68,22 @@ def proof(program, automata):
 
     automata  function(index) -> table, ``Image.automaton``
     """
-    if type(program) is not list or len(program) != 3 or program[0] != 16 or program[1] != 0:
+    if (
+        type(program) is not list
+        or len(program) != 3
+        or program[_MASK] != _OBJECT
+        or program[_OPERATION] != OBJECT
+    ):
         return None
-    required, others, patterns = program[2][:3]
+    required, others, patterns = program[_ARGUMENT][:3]
     if others not in (0, 127) or patterns != 0:
         return None
     rows = []
-    for at in range(3, len(program[2]), 2):
-        row = _row(program[2][at + 1], automata)
+    for at in range(3, len(program[_ARGUMENT]), 2):
+        row = _row(program[_ARGUMENT][at + 1], automata)
         if row is None:
             return None
-        rows.append((program[2][at], at < 3 + 2 * required) + row)
+        rows.append((program[_ARGUMENT][at], at < 3 + 2 * required) + row)
     return _function(tuple(rows), others == 127)
 
 
@@ -103,18 +97,18 @@ def _row(node, automata):
         return None
     what, bounds, clean = 0, list(_ENDS), None
     for at in range(1, len(node), 2):
-        if node[at] == 18 and node[0] in (1, 127) and not what:
+        if node[at] == ENUM and node[0] in (1, 127) and not what:
             what, bounds[0] = _CHOICE, [choice for choice in node[at + 1] if type(choice) is str]
         elif node[at] in _BOUNDS and what in (0, _BOUNDS[node[at]][0]):
             what, end = _BOUNDS[node[at]]
             bound = node[at + 1]
             # more, or less, than a number: the float beside it, or beyond
-            if node[at] > 14:
+            if node[at] > MAXIMUM:
                 if abs(bound) > _EXACT:
                     return None
                 bound = nextafter(bound, _ENDS[1 - end])
             bounds[end] = min(bound, bounds[1]) if end else max(bound, bounds[0])
-        elif node[at] == 10 and node[0] == 1 and clean is None:
+        elif node[at] == MATCH and node[0] == 1 and clean is None:
             clean = _harmless(automata, node[at + 1][0])
             if clean is None:
                 return None

@@ -32,6 +32,8 @@ from clawlite.core.idempotency.idempotency_record import (
 from clawlite.linux.files.files import aside, leads_to, state_folder, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 
+_KIND, _WHEN, _OWNER, _KEY, _TEXT = range(5)  # of a record
+
 MAX_GROWTH = 1048576  # bytes, or as much again as there was, before it is written anew
 MAX_ARGUMENTS = 4096  # bytes of JSON of a call that waits; longer ones are not kept
 _BOOT = "boot"  # the first line: which boot its times belong to
@@ -93,8 +95,8 @@ class Journal:
             at = data.find(mark)
             while at >= 0:
                 record = parse(data[data.rfind(b"\n", 0, at) + 1 : data.find(b"\n", at)])
-                if record and record[3] == key and record[0] in (BEGIN, END):
-                    found = record[0], loads(record[4].encode())
+                if record and record[_KEY] == key and record[_KIND] in (BEGIN, END):
+                    found = record[_KIND], loads(record[_TEXT].encode())
                 at = data.find(mark, at + 1)
             return found
         except (OSError, ClawError) as e:
@@ -160,8 +162,8 @@ class Journal:
         self._limit = max(MAX_GROWTH, 2 * status.st_size)
         up = _up_s()
         first = parse(os.pread(self._fd, 256, 0).partition(b"\n")[0])
-        if first and first[3] == _BOOT and first[4] == _boot():
-            self._base = first[2]
+        if first and first[_KEY] == _BOOT and first[_TEXT] == _boot():
+            self._base = first[_OWNER]
         # another boot: its times are seconds since 1970, as the clock is now
         else:
             self._base = int(time.time()) - up
@@ -210,7 +212,7 @@ class Journal:
             [
                 record
                 for record in map(parse, data.split(b"\n"))
-                if record and record[2] != self._slot
+                if record and record[_OWNER] != self._slot
             ]
         )
 

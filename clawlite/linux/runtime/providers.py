@@ -36,21 +36,20 @@ class Remote:
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
-        kind, task = effect[0], effect[1]
+        kind, task, *details = effect
         if kind == E.OPEN:
             self._last += 1
             self._current[task] = self._last
+            scheme, host, port, parts, timeout_ms = details
             parts = [
-                part if isinstance(part, bytes) else self._agent.image.part(WIRE, part[0], part[1])
-                for part in effect[5]
+                part if isinstance(part, bytes) else self._agent.image.part(WIRE, *part)
+                for part in parts
             ]
-            self._connections.open(
-                (task, self._last), effect[2], effect[3], effect[4], parts, effect[6]
-            )
+            self._connections.open((task, self._last), scheme, host, port, parts, timeout_ms)
         elif kind == E.CLOSE or kind == E.CANCEL:
             self._connections.close((task, self._current.pop(task, 0)))
         elif kind == E.SECRET:
-            self._agent.done(task, self._secret(effect[2]), self._now_ms())
+            self._agent.done(task, self._secret(*details), self._now_ms())
 
     def connection(self, task: int):
         """Return the number of the connection that *task* has open, another for each request; or

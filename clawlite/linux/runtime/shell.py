@@ -13,9 +13,10 @@ from clawlite.core.agent.agent import Agent
 from clawlite.core.base import effect as E
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.text import decode_utf8
-from clawlite.core.image.image import CHANNELS, GUARD, LOCAL, PROVIDERS, TELEMETRY
+from clawlite.core.image.features import LINUX
+from clawlite.core.image.image import CHANNELS, GUARD, LOCAL, PROVIDERS, SWARM, TELEMETRY
 from clawlite.core.line.frame import TEXT, TOO_LONG
-from clawlite.core.protocol.session import Session
+from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.console.screen import Screen
 from clawlite.linux.files import workspace
 from clawlite.linux.files.files import Log, state_folder
@@ -27,37 +28,8 @@ from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
 from clawlite.linux.runtime.fast_path import FastPath
 from clawlite.linux.runtime.persistence import Persistence
 from clawlite.linux.runtime.startup import Startup
+from clawlite.linux.tasks.task_group import TaskGroup
 
-ABILITIES = (
-    "access",
-    "audit",
-    "buses",
-    "cron",
-    "encryption",
-    "files",
-    "gateway",
-    "guard",
-    "guard-model",
-    "http",
-    "https",
-    "lan",
-    "log",
-    "mcp",
-    "memory",
-    "messages",
-    "mqtt",
-    "pins",
-    "process",
-    "reflex",
-    "replay",
-    "shell",
-    "telegram",
-    "telemetry",
-    "tools",
-    "tools.py",
-    "web",
-    "webhook",
-)
 MAX_TASKS = 1024
 INTERRUPT = 2  # the number of SIGINT on every Linux
 # what is under way may take this long to end when the program leaves
@@ -73,11 +45,12 @@ class Shell:
               line
     wake      int, a descriptor that is readable when a signal has come (signals.catch)
     line      (wire, framer) of who served this line before (bootstrap_session.py), or None
+    session   function(agent, loads, short) -> what takes records instead of an operator's session
     Raises ``ImageError`` when the image needs what is not here, or its tools.py or pins are not
     what they should be."""
 
-    def __init__(self, image, folder: str, operator: bool, wake: int, line: tuple = None):
-        image.require(ABILITIES, "this machine")
+    def __init__(self, image, folder: str, operator: bool, wake: int, line=None, session=None):
+        image.require(LINUX, "this machine")
         image.prepare = _prepare
         now = now_ms()
         functions = {}
@@ -91,7 +64,7 @@ class Shell:
         # who looks on sees effects; a person may interrupt what they do not know to have begun
         if operator and not watched:
             self.agent.run, self.agent.emit = self.fast_path.start, self.fast_path.emit
-        self.session = Session(
+        self.session = (session or GroupSession)(
             self.agent, request, self.fast_path if operator and not watched else None
         )
         self.session.set_clock(int(time.time()), now)
@@ -100,6 +73,7 @@ class Shell:
         # stdout is for the answer; what is told about it goes to stderr
         self.answer_only = False
         self.console = self.people = self.channels = None
+        self.members = []  # of the swarm, and of tasks
         if not operator:
             from clawlite.core.protocol.console import Console
             from clawlite.linux.console.console_view import ConsoleView
@@ -141,7 +115,14 @@ class Shell:
             self.agent.prepare = self.reach
         image.workspace = workspace.folder(None, state_folder(image.agent.name), image)
         self.startup = Startup(self, folder, None if image.agent.isolation else functions)
-        if image.agent.isolation or not {"files", "mcp", "shell", "web"}.isdisjoint(image.requires):
+        if image.agent.isolation or not {
+            "files",
+            "mcp",
+            "mediated",
+            "services",
+            "shell",
+            "web",
+        }.isdisjoint(image.requires):
             self.isolate()
         if not operator:
             self.startup.start()  # a person is told at once of what fails, and mends it
@@ -199,6 +180,8 @@ class Shell:
         self.handlers.close()
         if self.channels:
             self.channels.close()
+        for member in self.members:
+            member.close()
         if self.remote:
             self.remote.close()
         if self.people and self.people.thinking:
@@ -224,6 +207,8 @@ class Shell:
             from clawlite.linux.channels.sources import channels_of
 
             self.channels = channels_of(self.agent, self.console is not None)
+        if not self.answer_only:  # ask does one turn, and ends
+            self._join()
         if "NOTIFY_SOCKET" in os.environ:
             from clawlite.linux.runtime.systemd import Notifier
 
@@ -231,6 +216,22 @@ class Shell:
             self.notifier.ready()
         gc.freeze()
         gc.enable()
+
+    def _join(self):
+        """Take part in what lies on a bus: the swarm, and tasks of an operator."""
+        groups = []
+        if self.agent.image.size_of(SWARM):
+            from clawlite.linux.swarm.member import member_of
+
+            groups.append(self._member(member_of(self.agent)).methods)
+        groups.append(TaskGroup(self.agent, self._member))
+        self.session.groups = groups  # another kind of session does not look at them
+
+    def _member(self, member):
+        self.members.append(member)
+        if member.fileno() >= 0:
+            self.wire.wake_by(member.fileno())
+        return member
 
     def step(self):
         """Wait for whatever comes next, and deal with it."""
@@ -252,6 +253,8 @@ class Shell:
         self.persistence.poll()
         if self.channels:
             self.channels.poll()
+        for member in self.members:
+            member.poll()
         if self.notifier:
             self.notifier.poll()
         self.heed()
@@ -275,6 +278,7 @@ class Shell:
             agent.deadline() if agent.tasks or not agent.is_ready else None,
             self.handlers.deadline(),
             self.channels.deadline() if self.channels else None,
+            *[member.deadline() for member in self.members],
             self._leave_ms,
             self.people.thinking.deadline() if self.people and self.people.thinking else None,
             self.notifier.deadline() if self.notifier else None,
@@ -318,7 +322,11 @@ class Shell:
         self.take()
         if self.console:
             # else its other channels go on: SIGTERM ends it
-            if self.terminal or not (self.channels and self.channels.lasts):
+            if self.terminal or not (
+                any(member.swarm.is_shared for member in self.members)
+                or self.channels
+                and self.channels.lasts
+            ):
                 self.console.close(now_ms())
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())
@@ -373,7 +381,7 @@ class Shell:
         while effects or self.handlers.is_busy and self.step_handlers():
             while effects:
                 effect = effects.pop(0)
-                self._carry.get(effect[0], self._reached)(effect)
+                self._carry.get(effect[E.KIND], self._reached)(effect)
         if self.people:
             self.people.settled()
         if self.channels:
@@ -398,7 +406,7 @@ class Shell:
             E.RUN: self._run,
             E.CANCEL: self._cancel,
             E.RESOLVE: self._resolve,
-            E.RESUME: lambda effect: self.handlers.resume(effect[1], effect[2], now_ms()),
+            E.RESUME: lambda effect: self.handlers.resume(*effect[E.TASK :], now_ms()),
             E.STORE: self._store,
             E.KEEP: self.persistence.carry_out,
             E.REMEMBER: self.persistence.remember,
@@ -409,7 +417,7 @@ class Shell:
         self.remote.carry_out(effect)
 
     def log_event(self, effect: tuple):
-        event = effect[1]
+        event = effect[E.EVENT]
         second = int(time.time())
         if second != self._second:
             self._second, self._stamp = second, iso8601(second)
@@ -421,34 +429,36 @@ class Shell:
 
     def _note(self, effect: tuple):
         """What would be told a person goes to the log where an operator has the line."""
-        self.log_event((E.LOG, {"event": "notice", "text": effect[1]}))
+        self.log_event((E.LOG, {"event": "notice", "text": effect[E.TEXT]}))
 
     def _cancel(self, effect: tuple):
-        self.handlers.cancel(effect[1])
+        self.handlers.cancel(effect[E.TASK])
         if self.remote:
             self.remote.carry_out(effect)
 
     def _resolve(self, effect: tuple):
-        real = workspace.resolve(effect[2], self.agent.image.workspace)
-        if effect[3]:
-            self.decided.took(effect[1], effect[2], real)
-        self.agent.done(effect[1], (True, real), now_ms())
+        _, task, path, opens = effect
+        real = workspace.resolve(path, self.agent.image.workspace)
+        if opens:
+            self.decided.took(task, path, real)
+        self.agent.done(task, (True, real), now_ms())
 
     def _store(self, effect: tuple):
         from clawlite.linux.runtime.meters import meter
 
-        self.agent.done(effect[1], (True, meter(self.agent, now_ms).add(effect[2])), now_ms())
+        _, task, entries = effect
+        self.agent.done(task, (True, meter(self.agent, now_ms).add(entries)), now_ms())
 
     def _exit(self, effect: tuple):
-        self.code = effect[1]
+        _, self.code = effect
 
     def _run(self, effect: tuple):
         outcome, now = self.fast_path.start(*effect[1:])
         if outcome is not None:
-            self.agent.done(effect[1], outcome, now)
+            self.agent.done(effect[E.TASK], outcome, now)
 
     def send(self, effect: tuple):
-        message = effect[1]
+        _, message = effect
         if self.audit:
             message = self.startup.heard(message)
         try:

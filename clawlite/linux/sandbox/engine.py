@@ -22,6 +22,7 @@ import os
 import select
 import sys
 
+from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import (
     ClawError,
     Denied,
@@ -260,10 +261,10 @@ class Engine:
         call = self._calls.get(number)
         if call is None or call.talk is None:
             return
-        error = outcome[1]
+        error = outcome[VALUE]
         answer = (
-            {"text": outcome[1]}
-            if outcome[0]
+            {"text": outcome[VALUE]}
+            if outcome[IS_OK]
             else {"message": error.message, "hint": error.hint, "code": error.code}
         )
         fd = spawn.memory("answer", dumps(answer).encode())
@@ -279,7 +280,7 @@ class Engine:
             os.close(fd)
 
     def poll(self, now_ms: int = None) -> list:
-        """Return [(number, outcome), ...] of what has ended, or asks: (number, (None, (text,
+        """Return [(number, outcome), ...] of what has ended, or asks: (number, (ASKING, (text,
         most tokens))).
         """
         now_ms = clock() if now_ms is None else now_ms
@@ -421,7 +422,7 @@ class Engine:
                 call.outcome = False, _error(value, call.job.KIND == "function")
             elif kind == b"Q":
                 call.size = 0
-                self._ended.append((call.number, (None, question(value))))
+                self._ended.append((call.number, question(value)))
         except ClawError as e:
             call.outcome = (
                 False,
@@ -442,7 +443,7 @@ class Engine:
             # what the child said last may lie behind what its supervisor said
             self._read(call, False)
         ended = end["ended"]
-        if ended == "timeout_ms" and not (call.outcome and call.outcome[0]):
+        if ended == "timeout_ms" and not (call.outcome and call.outcome[IS_OK]):
             return False, ToolTimeout(
                 "the call did not end in time and was ended with all that it started"
             )
@@ -458,8 +459,8 @@ class Engine:
                 False,
                 ClawError("the function was " + said if ended else "the function " + said),
             )
-        if end["note"] and not call.outcome[0] and not call.outcome[1].hint:
-            call.outcome[1].hint = end["note"]
+        if end["note"] and not call.outcome[IS_OK] and not call.outcome[VALUE].hint:
+            call.outcome[VALUE].hint = end["note"]
         return call.outcome
 
     def _command(self, call, end: dict) -> dict:

@@ -40,6 +40,8 @@ class SecretError(ClawError):
 class SecretMissing(SecretError):
     """None of the places has the secret."""
 
+    is_missing = True  # a gateway may have another one
+
 
 def stores(agent: str) -> list:
     """Return the places where the secrets of *agent* may lie, in order: (what people call it, its

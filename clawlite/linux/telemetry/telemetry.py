@@ -21,6 +21,7 @@ PLACEHOLDER = "[REDACTED]"
 MOST_TEXT = 1024  # characters of arguments, or of a result
 SNAPSHOT_MS = 10000  # metrics go out so often, while anything happens
 _PROVIDER_CODES = (-32020, -32021)  # their messages may quote what a provider answered
+_SWARM = ("swarm.delegate", "swarm.discover", "swarm.report")  # 5.10
 _PREDICTION = (
     "world_model",
     "tool",
@@ -138,7 +139,7 @@ class Telemetry:
     # -- what is seen
 
     def _logged(self, effect: tuple):
-        event = effect[1]
+        event = effect[E.EVENT]
         name = event["event"]
         if name == "tool.call":
             if "duration_ms" in event:
@@ -146,13 +147,16 @@ class Telemetry:
             self._tell("tool_calls", name, event)
         elif name == "lifecycle.transition":
             self._tell("lifecycle", name, event)
+        elif name in _SWARM:
+            self._tell("swarm_ops", name, event, ("swarm", "task_id", "status"))
         elif name == "world_model.prediction":
             self._tell("world_model_ops", name, event, _PREDICTION)
         elif name == "planning.fallback":
             self._tell("planning_ops", name, event, ("world_model", "tool", "fallback"))
 
     def _sent(self, effect: tuple):
-        for message in effect[1] if isinstance(effect[1], list) else (effect[1],):
+        _, sent = effect
+        for message in sent if isinstance(sent, list) else (sent,):
             error = message.get("error")
             if error:
                 code = error["code"]
@@ -164,7 +168,8 @@ class Telemetry:
                 self._tell("errors", "error", said, ("code", "message"))
 
     def _asks(self, effect: tuple):
-        self._asked[effect[1]] = effect[2], effect[3].name, self._now_ms()
+        _, task, verb, store, *_ = effect
+        self._asked[task] = verb, store.name, self._now_ms()
 
     def _remembered(self, number: int, outcome: tuple):
         """The outcome of a task's request is there: of one to the memory, it is told."""
@@ -185,10 +190,10 @@ class Telemetry:
             )
 
     def _open(self, effect: tuple):
-        self._opened[effect[1]] = self._now_ms()
+        self._opened[effect[E.TASK]] = self._now_ms()
 
     def _close(self, effect: tuple):
-        began = self._opened.pop(effect[1], None)
+        began = self._opened.pop(effect[E.TASK], None)
         if began is not None:
             self._observe("provider", self._now_ms() - began)
 

@@ -5,9 +5,11 @@
     files, shells, memory     builtin.py says which of both
     tools of MCP servers      a process that lives as long as the agent (linux/mcp), on level
                               process in the sandbox
+    tools of services         on a connection of this process, too (service_tools.py)
     web                       on a connection of this process, under the sandbox's network rules
                               (fetch.py)
-    pins, buses, message      here, on every level: they are this program's own code, and touch
+    pins, buses, message,
+    delegate                  here, on every level: they are this program's own code, and touch
                               nothing but what is declared
 
 It speaks as core/turns/handlers.py does, so that the shell knows one of them.
@@ -15,10 +17,19 @@ It speaks as core/turns/handlers.py does, so that the shell knows one of them.
 
 import os
 
+from clawlite.core.base.effect import ASKING, IS_OK
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.defaults import undeclared
 from clawlite.core.image.header import shaped
-from clawlite.core.image.image import GENERATOR, HAS_BOARD, MAKER, MCP, SERVED
+from clawlite.core.image.image import (
+    GENERATOR,
+    HANDLER_NAME,
+    HAS_BOARD,
+    MAKER,
+    MCP,
+    SERVED,
+    SERVICE,
+)
 from clawlite.core.image.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.core.policy.policy import paths_of
 from clawlite.linux.files.workspace import hidden, make, store_behind
@@ -26,7 +37,7 @@ from clawlite.linux.hardware import buses
 from clawlite.linux.secrets.credentials import Credentials
 
 PROGRAMS = ("exec-shell", "spawn")
-HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message")
+HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message", "delegate")
 WEB = ("web-fetch", "web-search")
 # core/image/header.py
 _SERVERS = [(str, [str], [str], bool, [(str, bytes)])]
@@ -104,6 +115,7 @@ class Dispatcher:
         self._engine = None
         self._fetcher = None
         self._servers = None
+        self._services = self._gateway = None
         # task -> name of the tool in the sandbox, None for a function of tools.py
         self._jobs = {}
         if profile.level != NONE:
@@ -132,6 +144,8 @@ class Dispatcher:
             and self._fetcher.is_busy
             or self._servers is not None
             and self._servers.is_busy
+            or self._gateway is not None
+            and self._gateway.is_busy
         )
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
@@ -146,6 +160,10 @@ class Dispatcher:
                     most_ms = now_ms + self._profile.timeout_ms
                     due_ms = most_ms if due_ms is None else min(due_ms, most_ms)
                 return self._mcp().start(task, name, arguments, due_ms, now_ms)
+            elif kind == SERVICE:
+                return self._service().start(
+                    task, tool, arguments, due_ms, now_ms, self._credentials.injections()
+                )
             elif name in WEB:
                 return self._web().start(
                     task, self._profile, name, arguments, due_ms, self._credentials.injections()
@@ -173,7 +191,7 @@ class Dispatcher:
         job = Function(
             path,
             source,
-            tool.handler[1],
+            tool.handler[HANDLER_NAME],
             arguments,
             bool(tool.flags & GENERATOR),
             {name: os.environ[name] for name in self._variables if name in os.environ},
@@ -184,7 +202,7 @@ class Dispatcher:
     def _builtin(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         from clawlite.linux.tools.builtin import milliseconds
 
-        name = tool.handler[1]
+        name = tool.handler[HANDLER_NAME]
         paths = paths_of(tool.paths, arguments, self._image.workspace)
         # a file tool has one path
         decided = self._decided.of(task).get(paths[0]) if paths else None
@@ -231,14 +249,19 @@ class Dispatcher:
             for task, outcome in self._engine.poll(now_ms):
                 if task in self._jobs:
                     ended.append(
-                        (task, outcome if outcome[0] is None else self._ended(task, outcome))
+                        (task, outcome if outcome[IS_OK] == ASKING else self._ended(task, outcome))
                     )
                 elif task < 0:
                     self._servers.ended(task, outcome)
         if self._servers is not None:
             ended += self._servers.poll(now_ms)
         if self._fetcher is not None:
-            ended += self._fetcher.poll()
+            for task, outcome in self._fetcher.poll():
+                if self._services is not None and self._services.is_mine(task):
+                    outcome = self._services.ended(task, outcome)
+                ended.append((task, outcome))
+        if self._gateway is not None:
+            ended += self._gateway.poll()
         return ended
 
     def cancel(self, task: int):
@@ -248,8 +271,12 @@ class Dispatcher:
             self._builtins.ended(task)
         elif self._fetcher is not None:
             self._fetcher.cancel(task)
+            if self._services is not None:
+                self._services.cancel(task)
         if self._servers is not None:
             self._servers.cancel(task)
+        if self._gateway is not None:
+            self._gateway.cancel(task)
         self._handlers.cancel(task)
 
     def close(self):
@@ -267,6 +294,9 @@ class Dispatcher:
         if self._fetcher is not None:
             self._fetcher.close()
             self._fetcher = None
+        if self._gateway is not None:
+            self._gateway.close()
+            self._gateway = None
         self._handlers.close()
 
     def deadline(self):
@@ -274,7 +304,9 @@ class Dispatcher:
         the loop, or None.
         """
         parts = [self._handlers] + [
-            part for part in (self._engine, self._fetcher, self._servers) if part is not None
+            part
+            for part in (self._engine, self._fetcher, self._servers, self._gateway)
+            if part is not None
         ]
         return min(
             [at for at in [part.deadline() for part in parts] if at is not None], default=None
@@ -333,6 +365,31 @@ class Dispatcher:
 
             self._fetcher = Fetcher(self._wake, self._now_ms, self._endpoint())
         return self._fetcher
+
+    def _service(self):
+        if self._services is None:
+            from clawlite.linux.tools.service_tools import ServiceTools, services_of
+
+            self._services = ServiceTools(
+                self._image, self._profile, services_of(self._image), self._web, self._mediator
+            )
+        return self._services
+
+    def _mediator(self):
+        if self._gateway is None:
+            from clawlite.linux.io.jsontext import dumps, loads
+            from clawlite.linux.net.gateway_client import TOKEN, GatewayCalls
+            from clawlite.linux.secrets.secrets import resolve, stores
+
+            image = self._image
+            self._gateway = GatewayCalls(
+                image,
+                self._wake,
+                self._now_ms,
+                lambda: resolve(TOKEN, stores(image.agent.name)),
+                (loads, dumps),
+            )
+        return self._gateway
 
     def _endpoint(self):
         """Return the ``fetch_search.Search`` that the settings name, or None."""

@@ -1,5 +1,5 @@
-"""``web-fetch`` and ``web-search``: requests of tools, under the network rules of a sandbox, beside
-the loop.
+"""``web-fetch``, ``web-search`` and the calls of services: requests of tools, under the network
+rules of a sandbox, beside the loop.
 
 1. Each hop is decided from the start (core/net/netrules.py): its URL, its host, every address, and
    that address is connected to.
@@ -22,6 +22,8 @@ from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.core.net.netrules import authority, decide_addresses, decide_host, parse_url, refusal
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.tools import fetch_page, fetch_search
+
+_SCHEME, _HOST, _PORT, _TARGET = range(4)  # of a URL
 
 # bytes of an answer (clawft, web_fetch); what comes after them is not read
 MAX_BODY = 10485760
@@ -59,6 +61,7 @@ class _Fetch:
     headers     the caller's, list of (name, value)
     injections  list of (host, header name, function -> value) that may still be used
     told        bool, one of them was
+    sent        bytes of its body, or None
     limit       bytes of the body that are kept; *cut*: there were more
     finish      function(fetch, announced size of a body that was cut or None) -> the tool's value
     """
@@ -84,6 +87,7 @@ class _Fetch:
             injections,
         )
         self.limit, self.due_ms, self.finish = limit, due_ms, finish
+        self.sent = None
         self.told = False
         self.redirects = 0
         self.redirects_allowed = MAX_REDIRECTS
@@ -96,7 +100,7 @@ class _Fetch:
     @property
     def place(self) -> str:
         """The URL of this hop."""
-        return "%s://%s%s" % (self.url[0], authority(*self.url[:3]), self.url[3])
+        return "%s://%s%s" % (self.url[_SCHEME], authority(*self.url[:3]), self.url[_TARGET])
 
 
 class Fetcher:
@@ -129,17 +133,41 @@ class Fetcher:
             due_ms = self._now_ms() + TIMEOUT_MS
         limit = min(MAX_BODY, profile.max_output_bytes or MAX_BODY)
         try:
-            if len(self._running) >= MAX_AT_ONCE:
-                from clawlite.core.idempotency.idempotency_journal import not_run
-
-                raise not_run(
-                    "%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE),
-                    "send it again when one has ended",
-                )
+            self._admit(tool)
             if tool == "web-search":
                 fetch = _search(self._search, profile, arguments, due_ms)
             else:
                 fetch = _fetch(profile, arguments, injections, limit, due_ms)
+            self._open(number, fetch)
+        except ClawError as e:
+            return False, e
+        self._running[number] = fetch
+        return None
+
+    def call(
+        self,
+        number: int,
+        profile,
+        tool: str,
+        url: tuple,
+        asked: tuple,
+        injections,
+        limit: int,
+        due_ms: int,
+        finish,
+    ):
+        """Begin a call of a service; return None when it goes on, else its outcome: (False, error).
+        Its answer counts whatever its status and kind, and no redirect is followed.
+
+        url     (scheme, host, port, target);  asked: (method, [(name, value)], body or None)
+        limit   bytes of the body that *finish* needs
+        finish  function(fetch, announced size of a body that was cut, or None) -> the tool's value
+        """
+        rules = _Maker(profile) if address_of(url[_HOST]) is not None else profile
+        fetch = _Fetch(tool, rules, url, asked[0], asked[1], injections, limit, due_ms, finish)
+        fetch.sent, fetch.redirects_allowed = asked[2], None
+        try:
+            self._admit(tool)
             self._open(number, fetch)
         except ClawError as e:
             return False, e
@@ -168,7 +196,7 @@ class Fetcher:
                         (
                             False,
                             ToolTimeout(
-                                "%s: %s did not answer in time" % (fetch.tool, fetch.url[1]),
+                                "%s: %s did not answer in time" % (fetch.tool, fetch.url[_HOST]),
                                 "",
                                 {"tool": fetch.tool},
                             ),
@@ -201,6 +229,15 @@ class Fetcher:
 
     # -- one call
 
+    def _admit(self, tool: str):
+        if len(self._running) >= MAX_AT_ONCE:
+            from clawlite.core.idempotency.idempotency_journal import not_run
+
+            raise not_run(
+                "%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE),
+                "send it again when one has ended",
+            )
+
     def _open(self, number: int, fetch: _Fetch):
         scheme, host, port, target = fetch.url
         rules = fetch.rules
@@ -208,7 +245,11 @@ class Fetcher:
         added = _added(fetch)  # first: it takes away what it replaces
         try:
             head = request(
-                fetch.method, target, authority(scheme, host, port), fetch.headers + added, None
+                fetch.method,
+                target,
+                authority(scheme, host, port),
+                fetch.headers + added,
+                None if fetch.sent is None else len(fetch.sent),
             )
         except ValueError as e:
             raise InvalidParams("%s: %s" % (fetch.tool, e), "", {"tool": fetch.tool}) from None
@@ -219,7 +260,7 @@ class Fetcher:
             scheme,
             host,
             port,
-            [head],
+            [head, fetch.sent or b""],
             timeout_ms,
             lambda addresses: decide_addresses(rules, host, addresses),
         )
@@ -229,7 +270,7 @@ class Fetcher:
         if kind == "refused":
             return False, _after(data) if fetch.redirects else data
         if kind == "error":
-            return False, ClawError("%s: %s" % (fetch.url[1], data))
+            return False, ClawError("%s: %s" % (fetch.url[_HOST], data))
         try:
             if kind == "end":
                 fetch.response.at_end()
@@ -237,7 +278,7 @@ class Fetcher:
                 fetch.response.feed(data)
             return self._read(number, fetch)
         except ProviderError as e:  # of the codec: here nobody is a provider
-            return False, ClawError("%s: %s" % (fetch.url[1], e.message))
+            return False, ClawError("%s: %s" % (fetch.url[_HOST], e.message))
         except SandboxDenied as e:
             return False, _after(e)
         except ClawError as e:
@@ -248,10 +289,13 @@ class Fetcher:
         while event is not None:
             if event[0] == "head":
                 fetch.status, fetch.answer = event[1], event[2]
-                if fetch.status in _MOVED and fetch.answer.get("location"):
+                if fetch.redirects_allowed is None:
+                    pass
+                elif fetch.status in _MOVED and fetch.answer.get("location"):
                     self._follow(number, fetch)
                     return None
-                fetch_page.check_head(fetch.answer)
+                else:
+                    fetch_page.check_head(fetch.answer)
                 if fetch.method == "HEAD":
                     return True, fetch.finish(fetch, None)
             elif event[0] == "data":
@@ -271,7 +315,7 @@ class Fetcher:
             raise ClawError(
                 "%s: %s"
                 % (
-                    fetch.url[1],
+                    fetch.url[_HOST],
                     "more than %d redirects" % MAX_REDIRECTS
                     if fetch.redirects
                     else "it redirects, and an endpoint is asked where the settings say",
@@ -284,12 +328,12 @@ class Fetcher:
             kept = [header for header in fetch.headers if header[0].lower() in _HARMLESS]
             if (
                 before[0] == "https"
-                and after[0] == "http"
+                and after[_SCHEME] == "http"
                 and (fetch.told or len(kept) < len(fetch.headers))
             ):
                 raise refusal(
                     fetch.rules,
-                    after[1],
+                    after[_HOST],
                     "redirect",
                     "a redirect leads from https to http, and the request has credentials",
                     "ask without headers of your own",
@@ -335,14 +379,14 @@ def _search(search, profile, arguments: dict, due_ms: int) -> _Fetch:
             {"tool": "web-search", "reason": "no search endpoint"},
         )
     url = search.url(arguments["query"])
-    rules = _Maker(profile) if address_of(url[1]) is not None else profile
+    rules = _Maker(profile) if address_of(url[_HOST]) is not None else profile
     fetch = _Fetch(
         "web-search",
         rules,
         url,
         "GET",
         [("Accept", "application/json")],
-        search.injections(url[1]),
+        search.injections(url[_HOST]),
         fetch_search.MAX_ANSWER,
         due_ms,
         lambda fetch, size: fetch_search.results(fetch, arguments.get("num_results", 5)),

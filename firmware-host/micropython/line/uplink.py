@@ -16,6 +16,8 @@ from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from jsontext import loads
 from chance import chance
 
+_HOST, _PORT, _PARTS = 3, 4, 5  # of OPEN
+
 WAIT_MS = 6000
 # bytes of a conversation: a provider sees that much of what was said before
 _KEEP = 2048
@@ -65,22 +67,22 @@ class Uplink:
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
-        if effect[0] == E.OPEN:
+        if effect[E.KIND] == E.OPEN:
             self._count += 1
             asked = _Asked(
                 "%s-%d" % (self._boot, self._count),
-                effect[3],
-                effect[4],
-                effect[5],
+                effect[_HOST],
+                effect[_PORT],
+                effect[_PARTS],
                 self._now_ms() + WAIT_MS,
             )
-            self._asked[effect[1]] = asked
+            self._asked[effect[E.TASK]] = asked
             if self.is_up:
                 self._begin(asked)
             else:
                 self.call()
         else:
-            self.close(effect[1])
+            self.close(effect[E.TASK])
 
     # -- the wire: lan.py has another
 

@@ -10,6 +10,9 @@ from clawlite.core.image.image import WIRE
 from connection import Connection
 from memory import drop
 
+_SCHEME, _HOST, _PORT, _PARTS, _TIMEOUT_MS = range(2, 7)  # of OPEN
+_NAME = 2  # of SECRET
+
 
 class Net:
     """The remote side of one device.
@@ -33,17 +36,24 @@ class Net:
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""
-        kind, task = effect[0], effect[1]
+        kind, task = effect[E.KIND], effect[E.TASK]
         if kind == E.OPEN:
             drop()  # what made the request: its answer may need the room
             try:
-                self._begin(task, effect[2] == "https", effect[3], effect[4], effect[5], effect[6])
+                self._begin(
+                    task,
+                    effect[_SCHEME] == "https",
+                    effect[_HOST],
+                    effect[_PORT],
+                    effect[_PARTS],
+                    effect[_TIMEOUT_MS],
+                )
             except (OSError, ClawError) as e:
-                self._failed(task, effect[3], e)
+                self._failed(task, effect[_HOST], e)
         elif kind == E.CLOSE or kind == E.CANCEL:
             self.close(task)
         elif kind == E.SECRET:
-            self._agent.done(task, secret(self._folder, effect[2]), self._clock()[0])
+            self._agent.done(task, secret(self._folder, effect[_NAME]), self._clock()[0])
 
     def _begin(self, task: int, is_tls: bool, host: str, port: int, parts: list, timeout_ms: int):
         now, epoch = self._clock()

@@ -19,6 +19,14 @@ from memory import drop
 from oom_unwind import end_round, unwind
 from stdio import MAX_LINE
 
+# positions in RUN, RESUME and RESOLVE, STORE, KEEP and REMEMBER; in an event of the line
+_TOOL, _ARGUMENTS, _DUE_MS = 2, 3, 4
+_OUTCOME = _PATH = _ENTRIES = 2
+_KIND, _KEY, _PAYLOAD = 2, 3, 4
+_VERB, _STORE, _PART, _DETAILS = 2, 3, 4, 5
+_EVENT, _DATA = 0, 1
+_CODE = 1  # of EXIT
+
 _LEAVE_MS = 2000
 # that the loop waits at once, 3 days: two counts of ticks_ms that are 6.2 days apart cannot be told
 # apart
@@ -167,11 +175,11 @@ class Device:
             self.stdio.feed(b"")
         event = self.stdio.next_event()
         while event:
-            self.heard = event[0]
-            if event[0] == TEXT:
-                self.person_typed(event[1], self.now_ms(), False)
+            self.heard = event[_EVENT]
+            if event[_EVENT] == TEXT:
+                self.person_typed(event[_DATA], self.now_ms(), False)
             else:
-                self.event(event[0], event[1], self.now_ms())
+                self.event(event[_EVENT], event[_DATA], self.now_ms())
             self.heard = None
             self.settle()
             drop()
@@ -222,10 +230,10 @@ class Device:
         self.stdio.feed(data)
         event = self.stdio.next_event()
         while event:
-            if event[0] == TEXT:
-                self.person_typed(event[1], self.now_ms(), True)
+            if event[_EVENT] == TEXT:
+                self.person_typed(event[_DATA], self.now_ms(), True)
             else:
-                self.event(event[0], event[1], self.now_ms())
+                self.event(event[_EVENT], event[_DATA], self.now_ms())
             event = self.stdio.next_event()
         if self.stdio.line:
             self.heed(self.stdio.line)
@@ -321,62 +329,66 @@ class Device:
             self.handlers.interrupted = False
             self.press()
         for task, outcome in ended:
-            if outcome[0] is False and self.pins:
+            if outcome[E.IS_OK] is False and self.pins:
                 self.pins.off()
             self.agent.done(task, outcome, self.now_ms())
 
     def carry_out(self, effect: tuple):
-        kind = effect[0]
+        kind = effect[E.KIND]
         if kind == E.RUN:
-            outcome = self.handlers.start(effect[1], effect[2], effect[3], effect[4], self.now_ms())
+            outcome = self.handlers.start(
+                effect[E.TASK], effect[_TOOL], effect[_ARGUMENTS], effect[_DUE_MS], self.now_ms()
+            )
             if outcome is not None:
-                self.hand_in([(effect[1], outcome)])
+                self.hand_in([(effect[E.TASK], outcome)])
         elif kind == E.SEND:
-            self.stdio.record(effect[1])
+            self.stdio.record(effect[E.MESSAGE])
         elif kind == E.LOG:
             if self.log:
-                self.keep(effect[1])
+                self.keep(effect[E.EVENT])
         elif kind <= E.PROMPT:
-            self.show_person(kind, effect[1])
+            self.show_person(kind, effect[E.TEXT])
         elif kind == E.CANCEL:
             if self.pins and self.handlers.is_busy:
                 self.pins.off()
-            self.handlers.cancel(effect[1])
+            self.handlers.cancel(effect[E.TASK])
             if self.net:
-                self.net.close(effect[1])
+                self.net.close(effect[E.TASK])
         elif kind == E.RESOLVE:  # the file systems of boards have no links
-            self.agent.done(effect[1], (True, effect[2]), self.now_ms())
+            self.agent.done(effect[E.TASK], (True, effect[_PATH]), self.now_ms())
         elif kind == E.STORE:
             if self.agent.meter is None:
                 self.agent.prepare()
-            self.agent.done(effect[1], (True, self.agent.meter.add(effect[2])), self.now_ms())
+            self.agent.done(
+                effect[E.TASK], (True, self.agent.meter.add(effect[_ENTRIES])), self.now_ms()
+            )
         elif kind == E.OPEN or kind == E.CLOSE or kind == E.SECRET:
             if self.net:
                 self.net.carry_out(effect)
         elif kind == E.EXIT:  # here: to leave, nothing is loaded
-            self.code = effect[1]
+            self.code = effect[_CODE]
         else:
             self.carry_out_more(effect)
 
     def carry_out_more(self, effect: tuple):
         """Those that few calls and turns ask for."""
-        kind = effect[0]
+        kind = effect[E.KIND]
         if kind == E.KEEP:
             from journal import keep
 
             self.agent.done(
-                effect[1],
-                keep(self.folder, effect[2], effect[3], effect[4], self.epoch_s()),
+                effect[E.TASK],
+                keep(self.folder, effect[_KIND], effect[_KEY], effect[_PAYLOAD], self.epoch_s()),
                 self.now_ms(),
             )
         elif kind == E.REMEMBER:
             self.agent.done(
-                effect[1],
-                self.stores.run(effect[2], effect[3], effect[4], effect[5]),
+                effect[E.TASK],
+                self.stores.run(effect[_VERB], effect[_STORE], effect[_PART], effect[_DETAILS]),
                 self.now_ms(),
             )
         elif kind == E.RESUME:
-            self.handlers.resume(effect[1], effect[2], self.now_ms())
+            self.handlers.resume(effect[E.TASK], effect[_OUTCOME], self.now_ms())
 
     def show_person(self, kind: int, text: str):
         """Show *text* to the person, as an effect of *kind* SAY, TELL, WRITE or PROMPT; without

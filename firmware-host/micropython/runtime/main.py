@@ -23,7 +23,7 @@ def open_device(
     """
     gc.threshold(_LOAD_BYTES)
     from loader import load
-    from memory import drop
+    from memory import drop, know
 
     file = open(path, "rb")
     image, maker = load(reading(file), file.seek(0, 2), folder, seal, key)
@@ -31,6 +31,8 @@ def open_device(
     drop()
     from device import Device
 
+    # what is said when memory is at an end, and what a person asks then
+    know("oom_recover denials refusing" if operator else "oom_recover denials commands")
     device = Device(image, maker, state or folder, operator)
     drop()
     gc.threshold(-1)

@@ -66,7 +66,7 @@ def unwind(device):
     device.agent.effects[:] = [
         effect
         for effect in device.agent.effects
-        if effect[0] <= E.EXIT or effect[0] == E.CANCEL or not effect[1]
+        if effect[E.KIND] <= E.EXIT or effect[E.KIND] == E.CANCEL or not effect[E.TASK]
     ]
 
 

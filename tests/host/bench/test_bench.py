@@ -57,6 +57,8 @@ CASES = {  # the first words of each suite's cases
         "heap in use, 100 entries",
         "a question by words",
         "smallest heap for a store",
+        "smallest stack, boot",
+        "smallest stack, a streamed answer, OpenAI-compatible over TLS",
     ],
     "provider": [
         "ask, one turn, above bare",
@@ -205,6 +207,41 @@ def test_command_line(tmp_path):
         text=True,
     )
     assert done.stdout.startswith(bench.HEADER + "\nbuild ")
+
+
+def compared(folder: Path, before: list, after: list, *arguments) -> tuple:
+    """Return (exit code, {case: verdict}) of two files with rows (case, samples)."""
+    bench_of = run.Bench(str(folder), 2)
+    for name, cases in (("before", before), ("after", after)):
+        rows_of = [bench_of.row("call", case, "us", samples) for case, samples in cases]
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows_of))
+    words = ["clawlite", "bench", "--compare", "before", "after", "--json", *arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        env=dict(os.environ, PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+    )
+    rows_of = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, {row["case"]: row["verdict"] for row in rows_of}
+
+
+def test_two_runs_are_compared(tmp_path):
+    before = [("a", [10, 11, 12]), ("b", [10, 11]), ("c", [100, 101]), ("d", [5, 9]), ("e", [1])]
+    after = [("a", [20, 21, 22]), ("b", [5, 6]), ("c", [102, 103]), ("d", [8, 12]), ("f", [0])]
+    code, verdicts = compared(tmp_path, before, after)
+    assert code == 1
+    assert verdicts == dict(a="worse", b="better", c="same", d="noise", e="gone", f="new")
+    assert compared(tmp_path, before, after, "--no-fail")[0] == 0
+    assert compared(tmp_path, before, before)[0] == 0
+
+
+def test_a_file_that_has_no_rows_is_refused(tmp_path):
+    (tmp_path / "other").write_text("[1]\n")
+    for path, said in (("other", "expected rows"), ("missing", "No such file")):
+        with pytest.raises(ClawError, match=said):
+            bench.compare(str(tmp_path / path), str(tmp_path / path), True)
 
 
 def test_output_that_cannot_be_written(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from agents import clawlite
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.image import features
 from clawlite.core.image import image as layout
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.boards import boards
@@ -98,16 +99,15 @@ def test_the_boards_that_are_known():
 def test_a_profile_says_what_this_version_can_do(name):
     profile = boards.profile(name)
     line = 8192 if profile.runtime == "micropython" else 1048576
-    source = ROOT / (
-        "firmware-host/micropython/runtime/loader.py"
-        if profile.runtime == "micropython"
-        else "clawlite/linux/runtime/shell.py"
-    )
-    able = [
-        ast.literal_eval(node.value)
-        for node in ast.parse(source.read_text()).body
-        if isinstance(node, ast.Assign) and node.targets[0].id == "ABILITIES"
-    ][0]
+    if profile.runtime == "micropython":
+        source = ROOT / "firmware-host/micropython/runtime/loader.py"
+        able = [
+            ast.literal_eval(node.value)
+            for node in ast.parse(source.read_text()).body
+            if isinstance(node, ast.Assign) and node.targets[0].id == "ABILITIES"
+        ][0]
+    else:
+        able = features.LINUX
     assert profile.abilities == [
         ability
         for ability in able
@@ -677,7 +677,8 @@ def test_a_gateway_stands_in_for_a_network(tmp_path, endpoint):
     project(tmp_path)
     (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n')
     assert refused(tmp_path, "pico") == [
-        "clawlite.toml:2: gateway: no provider here is a remote one - remove it"
+        "clawlite.toml:2: gateway: no provider here is a remote one, and no service is mediated "
+        "- remove it"
     ]
 
 

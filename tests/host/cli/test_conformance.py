@@ -11,6 +11,7 @@ from record_clauses import table, text
 from clawlite.core.image.image import Image
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import conformance, manifest
+from clawlite.host.swarm import swarms
 
 FULL = {
     "identity": {"inline": {"personality": "x"}},
@@ -138,6 +139,8 @@ def test_11_an_agent_is_of_level_2_when_all_of_its_primitives_are_declared(tmp_p
 
 def test_an_agent_has_the_level_whose_primitives_it_declares_and_this_version_builds(monkeypatch):
     class Manifest:
+        swarm = None
+
         def primitives(self):
             return [type("Primitive", (), {"kind": kind}) for kind in self.kinds]
 
@@ -151,7 +154,7 @@ def test_an_agent_has_the_level_whose_primitives_it_declares_and_this_version_bu
         manifest.kinds = kinds
         assert conformance.level(manifest) == level
     manifest.kinds = conformance.LEVELS[0][1]
-    monkeypatch.setattr(conformance, "UNBUILT", ("Skill",))
+    monkeypatch.setattr(swarms, "is_built", lambda _: False)
     assert conformance.level(manifest) == 2
-    monkeypatch.setattr(conformance, "UNBUILT", ())
+    monkeypatch.setattr(swarms, "is_built", lambda _: True)
     assert conformance.level(manifest) == 3

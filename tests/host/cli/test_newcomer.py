@@ -74,7 +74,7 @@ class Desk:
         with self.starts(
             "sim", "--fs", self.folder / "flash", "--pty-link", self.port, cwd="."
         ) as board:
-            board.expect("/dev/pts/", 30)
+            board.expect("/dev/pts/")
             yield board
 
     def flashes(self):
@@ -92,7 +92,7 @@ class Desk:
             if board["port"] == os.path.realpath(self.port)
         ]
         it = self.starts("console", "--port", "gateway:" + board["id"], terminal=True)
-        it.expect("leaves", 30)
+        it.expect("leaves")
         return it
 
 
@@ -131,14 +131,14 @@ def written_by(desk: Desk, server):
 
 def asked(person: Agent):
     person.line("how is the topsoil?")
-    person.expect("The soil is dry: 21 %. Shall I water?", 30)
+    person.expect("The soil is dry: 21 %. Shall I water?")
     person.line("yes, water it")
-    person.expect("Approve water(seconds=1)?", 30)
-    person.expect("[y/N] ", 30)  # what is typed before that answers nothing
+    person.expect("Approve water(seconds=1)?")
+    person.expect("[y/N] ")  # what is typed before that answers nothing
     assert "Done." not in person.text()
     person.line("y")
-    person.expect("Done.", 30)
-    person.expect("> ", 30)
+    person.expect("Done.")
+    person.expect("> ")
 
 
 def test_from_new_to_a_board_that_keeps_its_conversation(tmp_path):
@@ -152,12 +152,12 @@ def test_from_new_to_a_board_that_keeps_its_conversation(tmp_path):
                 with desk.person() as person:
                     asked(person)
                     person.line("think")
-                    person.expect("Let me think", 30)
+                    person.expect("Let me think")
                     # in the middle of an answer: that turn was never acknowledged
                     lose_power(board)
                     knows(gateway, 2)
                     person.line("what did I ask?")
-                    person.expect("You asked me 2 things before.", 30)
+                    person.expect("You asked me 2 things before.")
             last = server.requests[-1]
             assert [
                 message["content"] for message in last.body["messages"] if message["role"] == "user"
@@ -195,4 +195,4 @@ def later(desk: Desk, text: str, before: int, project: str = "."):
         knows(gateway)
         with desk.person() as person:
             person.line(text)
-            person.expect(f"You asked me {before} things before.", 30)
+            person.expect(f"You asked me {before} things before.")

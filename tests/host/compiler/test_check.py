@@ -88,16 +88,20 @@ def test_5_7_native_is_what_these_levels_have(tmp_path, level):
 @pytest.mark.parametrize(
     "spec",
     [{"sandbox": {"inline": {"level": level}}} for level in ("wasm", "container", "vm")]
-    + [{"swarm": {"inline": SWARM}}],
+    + [
+        {"swarm": {"inline": dict(SWARM, coordination=dict(SWARM["coordination"], backend="nats"))}}
+    ],
 )
 def test_what_the_schema_allows_and_this_version_does_not_do_is_valid(tmp_path, spec):
-    """5.7 and 5.9: the swarm is that of the specification's own example, with agents of other
-    manifests.
-    """
+    """5.7 and 5.9: the swarm is that of the specification's own example, on another engine."""
     found = check.check(project(tmp_path, **spec))
-    assert found["not_built"] and all(
-        "is not supported by this version" in line for line in found["not_built"]
-    )
+    assert "is not supported by this version" in "\n".join(found["not_built"])
+
+
+def test_5_9_the_example_of_the_specification_is_valid(tmp_path):
+    """Its agents have other manifests: ``build`` wants the one that is built among them."""
+    (said,) = check.check(project(tmp_path, swarm={"inline": SWARM}))["not_built"]
+    assert "the agent of this manifest, t, is not in its swarm" in said
 
 
 @pytest.mark.parametrize("reference", ["claw://local/tool/x", "claw://"])
@@ -143,13 +147,20 @@ def test_what_nobody_could_ever_build_is_an_error(tmp_path, spec, said):
         check.check(project(tmp_path, **spec))
 
 
-def test_5_10_operations_of_swarms_are_refused_until_something_tells_them(tmp_path):
+def test_a_tool_that_delegates_needs_a_swarm(tmp_path):
+    folder = project(tmp_path, tools=["claw://registry/clawlite/delegate@1.0.0"])
+    assert "this agent is in no swarm that could do what delegate asks" in "\n".join(
+        refusals(folder)
+    )
+
+
+def test_5_10_operations_of_swarms_are_refused_where_there_is_none(tmp_path):
     folder = project(
         tmp_path,
         telemetry={"inline": {"exporters": [{"type": "console"}], "events": {"swarm_ops": True}}},
     )
     (said,) = refusals(folder)
-    assert "events.swarm_ops" in said and "there are no swarms" in said
+    assert "events.swarm_ops" in said and "this agent is in no swarm" in said
 
 
 def test_runtime_profile_2_an_unnamed_identity_has_the_name_of_its_claw(tmp_path):

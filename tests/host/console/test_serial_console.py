@@ -45,6 +45,8 @@ while True:
     elif line == "mute":
         sys.stdout.write("busy\\n")
         continue
+    elif line == "silent":
+        continue
     sys.stdout.write("You said: %s\\n> " % line if line[:1] > "\\x1b" else line + "\\n> ")
 """
 
@@ -345,6 +347,19 @@ def test_an_answer_that_streams_and_a_record_between(tmp_path, echo):
 
 
 @needs_micropython
+def test_a_person_sees_that_the_board_is_waited_for_and_for_how_long(tmp_path, echo):
+    with console(tmp_path, "--port", echo.path) as it:
+        it.expect("go to the board.\n")
+        it.send(b"silent\r")
+        it.expect("waiting for the board, 1 s")
+        it.expect("2 s")  # what differs is written
+        it.send(b"hello\r")
+        it.expect("You said: hello")
+        it.expect("> ")
+        it.send(b"\x1d")
+        assert it.wait() == 0
+
+
 def test_a_terminal_without_abilities_edits_by_itself(tmp_path, echo):
     with console(tmp_path, "--port", echo.path, TERM="dumb") as it:
         it.line("hello")

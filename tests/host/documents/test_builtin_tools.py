@@ -136,6 +136,7 @@ GOOD = dict.fromkeys(
         "channel",
         "chat_id",
         "bus",
+        "task",
     ),
     "x",
 ) | {"milliseconds": 1, "address": 8, "data": [0]}

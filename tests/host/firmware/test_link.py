@@ -64,6 +64,16 @@ def test_numbers_in_capitals_are_written_out(tmp_path):
     assert linked["all"].replace(" ", "").replace("\n", "") == "deff():return[1,17]"
 
 
+def test_a_module_of_numbers_alone_is_no_module_on_a_board(tmp_path):
+    linked = link(
+        tmp_path,
+        {"all": ["b"]},
+        a="FIRST, SECOND = range(2)\n",
+        b="from clawlite.core.room.a import SECOND\n\n\ndef second(x):\n    return x[SECOND]\n",
+    )
+    assert list(linked) == ["all"] and run(linked["all"])["second"]("ab") == "b"
+
+
 def test_what_is_no_number_keeps_its_name(tmp_path):
     linked = link(
         tmp_path,

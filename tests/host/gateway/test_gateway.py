@@ -92,7 +92,11 @@ def test_a_whole_turn_with_a_tool_call(tmp_path, state, board):
     for what, keys in (
         ("devices", ["device", "agent", "image", "first", "last", "spent"]),
         ("audit", ["time", "device", "event", "provider", "request", "outcome"]),
-        ("history", ["time", "device", "agent", "provider", "request", "asked", "said", "outcome"]),
+        (
+            "history",
+            ["time", "device", "agent", "provider", "request", "asked", "said", "outcome"]
+            + ["status", "model", "usage", "tool_trace"],
+        ),
     ):
         done = clawlite("gateway", what, "--json", cwd=tmp_path, CLAWLITE_STATE=state)
         assert sorted(json.loads(done.stdout)[-1]) == sorted(keys)

@@ -176,7 +176,7 @@ def test_what_can_go_on_goes_on(world, what, at, state):
         it.asks(at)
         it.breaks(what)
         if what == "line":  # else it is said while nobody sits there yet
-            it.person.expect("One, two, three.\n> ", 30)
+            it.person.expect("One, two, three.\n> ")
         assert eventually(lambda: outcomes(state), 30) and it.looked() == 1
         assert (
             eventually(lambda: outcomes(state)[-2:] == [(QUESTION, "ok")] * 2, 30)
@@ -191,7 +191,7 @@ def test_what_can_go_on_goes_on(world, what, at, state):
         it.person.send("again\r")
         # the answer before it may come only now
         assert eventually(lambda: len(server.requests) == 3, 30)
-        it.person.expect("One, two, three.\n> ", 30)
+        it.person.expect("One, two, three.\n> ")
         assert it.looked() == 1 and len(server.requests) == 3
         assert [message["content"] for message in server.requests[2].body["messages"]][
             -2
@@ -206,11 +206,11 @@ def test_a_line_that_nobody_heard_is_told_to_who_typed_it(world):
             "clawlite: the line broke; of what was typed 1 lines may not have arrived", 30
         )
         it.person.send("hello?\r")
-        it.person.expect("clawlite: the board is away; that was not sent", 30)
+        it.person.expect("clawlite: the board is away; that was not sent")
         it.wire.is_cut = False
         assert says(it.gateway, "runs garden", 2)
         it.person.send("again\r")
-        it.person.expect("One, two, three.\n> ", 30)
+        it.person.expect("One, two, three.\n> ")
         assert it.looked() == 0 and len(server.requests) == 1
 
 
@@ -231,7 +231,7 @@ def test_what_nobody_waits_for_any_more_is_over(world, what, at, requests, state
         it.asks(at)
         it.breaks(what)
         it.person.send("again\r")
-        it.person.expect("One, two, three.\n> ", 30)
+        it.person.expect("One, two, three.\n> ")
         assert it.looked() == (requests > 0) and len(server.requests) == requests + 1
         assert "Q" not in json.dumps(server.requests[-1].body["messages"]), (
             "a turn that had no end is remembered"
@@ -253,13 +253,13 @@ def test_an_answer_that_began_before_the_gateway_was_killed_is_an_error_and_not_
     with Server(slow) as server:
         it = world(server)
         it.person.send(QUESTION + "\r")
-        it.person.expect("One, two, ", 30)  # a part of the answer was shown
+        it.person.expect("One, two, ")  # a part of the answer was shown
         it.wire.is_cut = True
         it.breaks("gateway")
         rest.set()
         eventually(lambda: b"was started anew and knows this request no more" in it.wire.seen, 30)
         it.person.send("again\r")
-        it.person.expect("One, two, three.\n> ", 30)
+        it.person.expect("One, two, three.\n> ")
         assert it.looked() == 1 and len(server.requests) == 3
     assert outcomes(state)[-1] == ("again", "ok")
 

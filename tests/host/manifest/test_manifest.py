@@ -434,6 +434,16 @@ def test_the_heartbeat_interval(tmp_path, value, fits):
             "  skills: [{inline: {description: d, instruction: i, tools_required: [read_flie]}}]\n",
             'there is no Tool "read-flie"',
         ),
+        (
+            "  skills: [{inline: {description: d, instruction: i, tools_required: ['read-*']}}]\n",
+            'no Tool has a name like "read-*"',
+        ),
+        (
+            "  tools: [{inline: {name: t, description: d, composite: true, skill_ref: s}}]\n"
+            "  skills: [{inline: {name: s, description: d, instruction: i, "
+            "tools_required: ['*']}}]\n",
+            "this chain comes back to its start",
+        ),
     ],
 )
 def test_one_mistake(tmp_path, extra, said):
@@ -732,6 +742,7 @@ def test_the_registry_of_the_package(tmp_path):
     assert registry.names() == [
         "adc-read",
         "board-info",
+        "delegate",
         "digital-read",
         "digital-write",
         "edit-file",
@@ -761,6 +772,7 @@ def test_the_registry_of_the_package(tmp_path):
         "messaging",
         "network",
         "shell",
+        "swarm",
     }
     assert [tool.name for tool in found.tools if tool.spec.annotations["readOnlyHint"]] == [
         "adc-read",

@@ -28,7 +28,7 @@ def _settings(folder) -> dict:
 
 
 @pytest.mark.parametrize("board", boards.names())
-@pytest.mark.parametrize("template", new.templates())
+@pytest.mark.parametrize("template", sorted({*new.templates()} - {new.TEAM}))
 def test_a_new_project_is_checked_and_built_for_its_board(tmp_path, template, board):
     folder = str(tmp_path / "there")
     new.new(folder, template, board=board)
@@ -85,6 +85,15 @@ def test_other_pins_are_those_of_the_board(tmp_path):
 def test_a_board_without_network_has_a_gateway_where_a_model_is_asked(tmp_path, offline):
     new.new(str(tmp_path / "there"), offline=offline, board="pico")
     assert ("gateway" in _settings(tmp_path / "there")) is not offline
+
+
+@pytest.mark.parametrize(
+    "name, board, said", [("there", "pico", "boards are in no swarm"), ("t" * 55, None, "too long")]
+)
+def test_a_swarm_that_cannot_be_is_not_made(tmp_path, name, board, said):
+    with pytest.raises(ClawError, match=said):
+        new.new(str(tmp_path / name), new.TEAM, board=board)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_board_makes_nothing(tmp_path):

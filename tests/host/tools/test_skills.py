@@ -23,6 +23,7 @@ MODEL = [
         }
     }
 ]
+BUILT_IN = ["claw://registry/clawlite/%s@1.0.0" % x for x in ("read-file", "write-file", "sleep")]
 ALLOW = {"p": [rule("all", "allow", "all")]}
 
 
@@ -60,6 +61,12 @@ def test_rules_of_scope_skill_and_all_are_for_skills(tmp_path, scope, skill_rule
         skill_rule,
         tool_rule,
     )
+
+
+def test_a_pattern_names_all_tools_that_fit_each_once(tmp_path):
+    names = ["write-file", "*-file", "sl?ep"]
+    image = built(tmp_path, BUILT_IN, ALLOW, skills=[skill(tools=names)])
+    assert image.section(layout.SKILLS)[0][2] == ["write-file", "read-file", "sleep"]
 
 
 def test_a_rule_names_a_skill_by_its_own_name_its_labels_and_as_what_only_reads(tmp_path):

@@ -20,6 +20,7 @@ from channel_world import Source
 from clawlite.core.agent.agent import Agent
 from clawlite.core.base import effect as E
 from clawlite.core.base.clock import iso8601
+from clawlite.core.image.features import KINDS
 from clawlite.core.protocol.session import Session
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
@@ -423,7 +424,7 @@ def test_a_week(tmp_path, monkeypatch, seed):
     monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
     real = channel.source_of
     monkeypatch.setattr(
-        channel, "source_of", lambda kind: Source if kind == channel.TELEGRAM else real(kind)
+        channel, "source_of", lambda kind: Source if KINDS[kind].type == "telegram" else real(kind)
     )
     week, slept, restarts, checks = Week(tmp_path, seed), 0, 0, 0
     while week.wall_ms() < (BEGIN_S + WEEK_S) * 1000:

@@ -49,7 +49,7 @@ def test_what_goes_on_is_not(text, size):
 @pytest.mark.parametrize("terminal", [False, True])
 def test_an_answer_that_repeats_itself_is_ended_and_told(tmp_path, terminal):
     world = World(tmp_path)
-    with Server([say(PARAGRAPH * 400), say("Good.")]) as server:
+    with Server([say(PARAGRAPH * 4000), say("Good.")]) as server:
         world.build(provider(server, streaming=True))
         with world.start("run", terminal=terminal) as agent:
             agent.line("hello")
@@ -63,6 +63,6 @@ def test_an_answer_that_repeats_itself_is_ended_and_told(tmp_path, terminal):
 
 def test_ask_fails_and_prints_none_of_it(tmp_path):
     world = World(tmp_path)
-    with Server([say("a" * 9000)]) as server:
+    with Server([say("a" * 300000)]) as server:
         world.build(provider(server, streaming=True))
         assert world.ask("hello") == (1, "", SAID)

@@ -107,21 +107,29 @@ def test_a_list_that_changes_while_the_agent_runs_is_looked_at_again(tmp_path):
         assert called(agent, "sum", number=60)[1]["data"]["ran"] is False
 
 
+def until_answered(agent, number: int) -> list:
+    """Call ``echo`` until it answers; return the errors of before."""
+    errors = []
+
+    def answers():
+        text, error = called(agent, "echo", "back", number + len(errors))
+        if error is not None:
+            errors.append(error)
+        return text == "back"
+
+    eventually(answers)
+    return errors
+
+
 def test_a_server_that_dies_in_a_call_is_started_again(tmp_path, level):
     """What the call did is not known, so nothing sends it again."""
     with agent_of(tmp_path, ["dies"], level=level) as agent:
         error = called(agent, "echo")[1]
         assert "the MCP server t failed during the call: it ended" in error["message"]
         assert "the disk is gone" in error["message"]
-        error = called(agent, "echo", number=2)[1]
-        assert "has failed 1 times in a row" in error["message"] and error["data"]["ran"] is False
-        found = []
-
-        def again():
-            found.append(called(agent, "echo", "back", 3 + len(found)))
-            return found[-1][0] == "back"
-
-        eventually(again)
+        for error in until_answered(agent, 2):  # none where the machine took longer than the pause
+            assert "has failed 1 times in a row" in error["message"]
+            assert error["data"]["ran"] is False
         assert mcp_agents.methods(tmp_path).count("tools/call") == 2
 
 
@@ -144,13 +152,7 @@ def test_a_server_that_ends_between_calls_is_started_again(tmp_path, level):
     """Nobody waits for it then, and its end must be seen all the same."""
     with agent_of(tmp_path, ["idle"], level=level) as agent:
         assert called(agent, "echo", "first")[0] == "first"
-        found = []
-
-        def again():
-            found.append(called(agent, "echo", "second", 2 + len(found)))
-            return found[-1][0] == "second"
-
-        eventually(again)
+        until_answered(agent, 2)
         assert mcp_agents.methods(tmp_path).count("tools/call") == 2
 
 
@@ -167,6 +169,18 @@ def test_a_call_that_takes_too_long_is_cancelled(tmp_path):
     tools = [{"inline": tools[0]}, mcp_agents.tool("echo")]
     with agent_of(tmp_path, tools=tools) as agent:
         assert called(agent, "sleep")[1]["code"] == -32014
+
+
+def test_a_server_that_hangs_is_ended_and_started_again(tmp_path, level):
+    """Its second call in a row without an answer says so; one alone may just be slow."""
+    tools = [{"inline": dict(mcp_agents.tool("sleep")["inline"], timeout_ms=300)}]
+    with agent_of(tmp_path, tools=[*tools, mcp_agents.tool("echo")], level=level) as agent:
+        assert called(agent, "echo", "first")[0] == "first"
+        for number in (2, 3):
+            assert called(agent, "sleep", number=number)[1]["code"] == -32014
+        for error in until_answered(agent, 4):
+            assert "two calls in a row were not answered in time" in error["message"]
+            assert error["data"]["ran"] is False
 
 
 def test_a_workspace_that_cannot_be_made(tmp_path):

@@ -95,7 +95,7 @@ class Place:
         return number
 
     def answer(self) -> str:
-        said = self.agent.message(30)
+        said = self.agent.message()
         return (
             "%d %s" % (said["error"]["code"], said["error"]["message"])
             if "error" in said

@@ -10,6 +10,7 @@ import pytest
 
 from clawlite.core.line.frame import Framer
 from clawlite.core.protocol.session import Session
+from clawlite.core.turns import gates
 from clawlite.host.bench import agent as bench_agent
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
@@ -244,5 +245,13 @@ def test_what_is_not_settled_goes_the_long_way(image, tmp_path, monkeypatch):
         line.close()
     line = Line(image, tmp_path / "a", True, monkeypatch)
     line.shell.agent.image.guard = object()
+    assert not line.shell.agent.image.tool("echo").settled
+    line.close()
+
+
+def test_a_gate_that_says_no_closes_the_short_way(image, tmp_path, monkeypatch):
+    """A new gate is one entry of GATES: no list of the fast path knows it."""
+    monkeypatch.setitem(gates.GATES, "moon", lambda image, tool: tool.name != "echo")
+    line = Line(image, tmp_path / "a", True, monkeypatch)
     assert not line.shell.agent.image.tool("echo").settled
     line.close()

@@ -4,7 +4,6 @@ same process.
 
 import json
 import signal
-import time
 
 import pytest
 from agents import INITIALIZE, ODD, UUID, eventually, tool_call
@@ -176,12 +175,10 @@ def test_end_of_input_without_a_session(bench):
 def test_end_of_input_with_a_call_under_way_ends_it_and_the_call_is_answered(bench, marks):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
-        agent.line(json.dumps(tool_call("pump", {"ms": 60000}, 5)))
+        agent.line(json.dumps(tool_call("pump", {"ms": 3600000}, 5)))
         eventually((marks / "pump-on").exists)
-        before = time.monotonic()
         agent.end()
-        # and not the minute that the pump runs
-        assert agent.wait() == 0 and time.monotonic() - before < 50
+        assert agent.wait() == 0
         assert (marks / "pump-off").exists()
         answer = json.loads(agent.unread)
         assert answer["id"] == 5 and "error" in answer

@@ -37,19 +37,17 @@ TREE = """
     for _ in range(6):
         if os.fork() == 0:
             data = bytearray(os.urandom(1 << 20) * 60)
-            time.sleep(60)
+            time.sleep(3600)
             os._exit(len(data) & 1)
     os.wait()
 """
 
 
 def test_memory_of_the_tree(place):
-    start = time.monotonic()
     good, error = place.run(
         ["function", "tools.py", "def f():\n    import os" + TREE, "f", {}], memory_mb=200
     )
     assert not good and "memory_mb" in error[2], error
-    assert time.monotonic() - start < 50  # and not the minute that they sleep
 
 
 def test_memory_of_files_in_tmp(place):
@@ -160,13 +158,11 @@ def test_processes_without_a_user_namespace_for_each_call(user):
 
 
 def test_a_fork_bomb_ends_with_its_call(place):
-    start = time.monotonic()
-    good, value = place.run(
+    place.run(
         ["command", ["sh", "-c", "b() { b | b & }; b; sleep 0.3; echo alive"]],
         max_processes=20,
         timeout_ms=2000,
     )
-    assert time.monotonic() - start < 50
     assert place.shell("echo next")["output"] == "next\n"
 
 
@@ -216,9 +212,17 @@ def test_a_session_of_a_tool_has_no_larger_share(place):
     )["number"]
     eventually(lambda: len(_pids(b"sleep\0%s\0" % mark.encode())) == 2)
     pids = _pids(b"sleep\0%s\0" % mark.encode())
-    # the kernel takes one change in 100 ms
-    eventually(lambda: [_session(pid).split(" nice ")[1] for pid in pids] == ["10\n", "10\n"], 60)
-    assert len({_session(pid) for pid in pids}) == 2
+    found = {}
+
+    def is_weighed():
+        found.update((pid, _session(pid)) for pid in pids)
+        return all(text.endswith(" nice 10\n") for text in found.values())
+
+    try:
+        eventually(is_weighed, 60)  # the kernel takes one change in 100 ms
+    except AssertionError:
+        pytest.fail("not weighed: %s" % found)
+    assert len(set(found.values())) == 2
     place.ask(cancel=number)
 
 
@@ -232,10 +236,10 @@ def test_who_is_stopped_hears_that_the_time_is_over(place):
 GRACE = """
 import os, socket, subprocess, sys
 from clawlite.linux.sandbox import memory_accounting, watch
-watch.GRACE_MS = 60000
+watch.GRACE_MS = 3600000
 plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
         "allowed": [], "room": None, "timeout_ms": 1, "max_output_bytes": 1}
-more = "import os, signal, time\\ndef more(*_):\\n    keep = os.urandom(100 << 20)\\n    time.sleep(50)\\nsignal.signal(15, more)\\nprint(flush=True)\\ntime.sleep(50)"
+more = "import os, signal, time\\ndef more(*_):\\n    keep = os.urandom(100 << 20)\\n    time.sleep(3600)\\nsignal.signal(15, more)\\nprint(flush=True)\\ntime.sleep(3600)"
 child = subprocess.Popen([sys.executable, "-c", more], stdout=subprocess.PIPE)
 child.stdout.readline()
 here, there = socket.socketpair()
@@ -244,12 +248,11 @@ print(watch.Watch(plan, here, child.pid, -1, os.pipe()[0], memory_accounting.Mem
 
 
 def test_limits_are_kept_until_the_tree_is_dead():
-    """A tool that hears that its time is over has no more memory than before; here it has a
-    minute for it.
+    """A tool that hears that its time is over has no more memory than before; here it has an
+    hour for it, which is longer than a test may take.
     """
-    start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", GRACE], capture_output=True, text=True, cwd=ROOT)
-    assert (done.stdout, done.stderr) == ("timeout_ms\n", "") and time.monotonic() - start < 45
+    assert (done.stdout, done.stderr) == ("timeout_ms\n", "")
 
 
 ENDED = """

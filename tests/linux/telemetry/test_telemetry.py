@@ -74,6 +74,19 @@ def project(folder, telemetry: dict, **more):
     return folder
 
 
+SWARM = {
+    "inline": {
+        "name": "team",
+        "topology": "peer-to-peer",
+        "agents": [{"identity_ref": "told", "role": "peer"}],
+        "coordination": {
+            "message_passing": "direct",
+            "backend": "in-process",
+            "concurrency": {},
+        },
+        "aggregation": {"strategy": "merge"},
+    }
+}
 STORE = types.SimpleNamespace(name="kv")  # as much of a store as telemetry sees
 
 
@@ -96,10 +109,9 @@ class Taken:
 class Watched:
     """Telemetry over an agent whose effects a test makes by hand; ``now`` is its clock."""
 
-    def __init__(self, folder, telemetry: dict):
-        data = compiler.build(
-            manifest.load(project(folder, dict({"exporters": [{"type": "console"}]}, **telemetry)))
-        ).data
+    def __init__(self, folder, telemetry: dict, **more):
+        telemetry = dict({"exporters": [{"type": "console"}]}, **telemetry)
+        data = compiler.build(manifest.load(project(folder, telemetry, **more))).data
         image = Image(lambda offset, length: data[offset : offset + length], len(data))
         self.now, self.taken, self.carried = 0, Taken(), []
         self.telemetry = telemetry_of(Core(image, 0), lambda: self.now)
@@ -210,6 +222,19 @@ def test_5_10_each_request_to_a_store_is_told_once_without_what_it_says(tmp_path
     )
     assert (event["status"], event.get("code")) == said and "house" not in json.dumps(
         it.taken.events
+    )
+
+
+def test_5_10_operations_of_the_swarm_are_told_without_what_they_say(tmp_path):
+    it = Watched(tmp_path / "p", {"events": {"swarm_ops": True}}, swarm=SWARM)
+    it.log(event="swarm.delegate", swarm="team", task_id="1", request_id="2")
+    it.log(event="swarm.message", swarm="team", message={"type": "secret"})
+    (event,) = it.taken.events
+    assert (event["category"], event["event"], event["swarm"], event["task_id"]) == (
+        "swarm_ops",
+        "swarm.delegate",
+        "team",
+        "1",
     )
 
 

@@ -144,7 +144,7 @@ def test_what_waits_for_a_minute_of_the_provider_ends_with_its_tools_time(world,
                 called(agent, "forgiving", {"text": "x"})["result"]["content"][0]["text"] == "Yes."
             )
             agent.record(tool_call("forgiving", {"text": "y"}, 6))
-            error = agent.message(30)["error"]
+            error = agent.message()["error"]
             assert error["code"] == -32014 and error["data"] == {
                 "tool": "forgiving",
                 "timeout_ms": 5000,

@@ -59,7 +59,10 @@ def test_mounted_secrets_are_hidden(tmp_path, monkeypatch):
     by_name = profile(
         mounts=[(home + "/secrets/some", False), (str(tmp_path / "state/shared"), True)]
     )
-    assert workspace.hidden(by_name, state, str(tmp_path / "state/shared")) == [state]
+    assert workspace.hidden(by_name, state, str(tmp_path / "state/shared")) == [
+        state,
+        str(tmp_path / "state/swarms"),  # who could write there would give other agents tasks
+    ]
     assert workspace.hidden(profile(), state, state + "/workspace") == [
         str(tmp_path / "state"),
         home + "/secrets",

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 
 import pytest
 from agents import Agent, eventually, linux, tool_call
@@ -159,7 +158,7 @@ class Served:
     def call(self, name: str, **arguments):
         self.number += 1
         self.agent.line(json.dumps(tool_call(name, arguments, self.number)))
-        return self.agent.message(30)
+        return self.agent.message()
 
     def text(self, name: str, **arguments) -> str:
         return self.call(name, **arguments)["result"]["content"][0]["text"]
@@ -222,7 +221,7 @@ def test_who_asks_for_bubblewrap_runs_nothing_without_it(tmp_path):
 def test_a_plain_function_that_blocks_delays_nobody_and_its_timeout_ends_it(tmp_path):
     with Served(project(tmp_path / "p"), tmp_path / "home") as served:
         served.text("where")
-        served.agent.line(json.dumps(tool_call("block", {"ms": 60000}, 100)))
+        served.agent.line(json.dumps(tool_call("block", {"ms": 3600000}, 100)))
         assert served.agent.call("claw.status", id="now")["id"] == "now"
         error = served.call("brief", ms=60000)["error"]
         assert (
@@ -232,10 +231,8 @@ def test_a_plain_function_that_blocks_delays_nobody_and_its_timeout_ends_it(tmp_
             and error["message"].startswith("brief: ")
         )
         assert served.text("where")
-        began = time.monotonic()
         served.agent.end()
-        served.agent.wait()
-        assert time.monotonic() - began < 50  # and not the minute that it sleeps
+        served.agent.wait()  # shorter than the hour that "block" takes
 
 
 def test_what_ends_its_process_ends_its_call_alone(tmp_path):
@@ -308,10 +305,10 @@ def test_a_turn_of_programs_beyond_the_limit_is_refused_and_forgotten(tmp_path):
                     )
                 )
             )
-        refused = served.agent.message(30)
+        refused = served.agent.message()
         assert refused["id"] == MAX_SPAWNED + 1 and refused["error"]["code"] == -32600, refused
         (tmp_path / "home/state/boxed/workspace/go").write_text("")
-        assert all("result" in served.agent.message(30) for _ in range(MAX_SPAWNED))
+        assert all("result" in served.agent.message() for _ in range(MAX_SPAWNED))
         served.agent.line(
             json.dumps(
                 tool_call(
@@ -321,7 +318,7 @@ def test_a_turn_of_programs_beyond_the_limit_is_refused_and_forgotten(tmp_path):
                 )
             )
         )
-        assert "result" in served.agent.message(30)
+        assert "result" in served.agent.message()
 
 
 def test_no_sandbox_is_the_most_restrictive_one(tmp_path):

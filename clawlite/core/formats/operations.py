@@ -1,5 +1,6 @@
-"""The numbers of check programs; ``clawlite.core.formats.schema`` says what they mean, and runs
-them.
+"""The operations of check programs, by name: schema.py says what each one means.
+
+Numbers alone.  A board has no such module: the linker writes them where they are used.
 """
 
 (
@@ -26,8 +27,5 @@ them.
     ANY,
     ONE,
     NOT,
-    IF,
+    IF_THEN,
 ) = range(24)
-
-# masks of kinds
-A_STRING, A_NUMBER, AN_OBJECT, AN_ARRAY, ANYTHING = 1, 12, 16, 32, 127

@@ -1,0 +1,176 @@
+"""What an MCP client is told of an agent's tools: definitions, read from the image.
+
+A schema as its maker wrote it is in an image only where a remote provider is sent it.  Elsewhere it
+is made from the check program (core/formats/schema.py): it admits the same values, but patterns,
+which are automata by then, and descriptions of single arguments are gone.
+"""
+
+from clawlite.core.image.image import (
+    HANDLER_KIND,
+    DESTRUCTIVE,
+    IDEMPOTENT,
+    OPEN_WORLD,
+    READ_ONLY,
+    SKILL,
+    WIRE,
+)
+
+HINTS = (
+    ("readOnlyHint", READ_ONLY),
+    ("destructiveHint", DESTRUCTIVE),
+    ("idempotentHint", IDEMPOTENT),
+    ("openWorldHint", OPEN_WORLD),
+)
+_KINDS = (
+    ("string", 1),
+    ("boolean", 2),
+    ("integer", 4),
+    ("object", 16),
+    ("array", 32),
+    ("null", 64),
+)
+_ANYTHING = 127
+_OBJECT, _ITEMS, _CONTAINS, _MULTIPLE, _NOT, _IF = 0, 5, 6, 17, 22, 23
+# keyword of an operation whose argument is the keyword's value
+_PLAIN = {
+    1: "required",
+    3: "minProperties",
+    4: "maxProperties",
+    8: "minItems",
+    9: "maxItems",
+    11: "minLength",
+    12: "maxLength",
+    13: "minimum",
+    14: "maximum",
+    15: "exclusiveMinimum",
+    16: "exclusiveMaximum",
+    18: "enum",
+}
+_COMBINED = {19: "allOf", 20: "anyOf", 21: "oneOf"}
+
+
+def definitions(image, raw_decode) -> list:
+    """Return the definition of each tool of *image*, as ``tools/list`` of MCP gives it.
+
+    raw_decode  function(text, offset) -> (value, end), of JSON
+    """
+    written = sent(image, raw_decode)
+    return [definition(image, image.tool(name), written) for name in image.names]
+
+
+def definition(image, tool, written: dict) -> dict:
+    """Return what a client is told of *tool*; *written*: {name: input schema} as it was written."""
+    schema = written.get(tool.name) or schema_of(tool.schema)
+    if schema.get("type") != "object":  # MCP takes no other
+        schema = dict(schema, type="object")
+    found = {
+        "name": tool.name,
+        "description": image.prose(tool.about),
+        "inputSchema": schema,
+        # what nobody said is left out: a client that may then think the worse is right
+        "annotations": {hint: True for hint, flag in HINTS if tool.flags & flag},
+    }
+    if tool.output is not None:
+        output = schema_of(tool.output)
+        if output.get("type") == "object":
+            found["outputSchema"] = output
+    return found
+
+
+def prompts(image, tools: list) -> list:
+    """Return the definitions of the skills that are instructions, among the definitions *tools*."""
+    found = []
+    for tool in tools:
+        if image.tool(tool["name"]).handler[HANDLER_KIND] == SKILL:
+            schema = tool["inputSchema"]
+            needed, parts = schema.get("required", []), schema.get("properties", {})
+            arguments = [{"name": name, "required": name in needed} for name in sorted(parts)]
+            for one in arguments:
+                part = parts[one["name"]]
+                if isinstance(part, dict) and part.get("description"):
+                    one["description"] = part["description"]
+            about = {"name": tool["name"], "description": tool["description"]}
+            found.append(dict(about, arguments=arguments))
+    return found
+
+
+def sent(image, raw_decode) -> dict:
+    """Return {tool: input schema} of what an image's remote providers are sent."""
+    found = {}
+    for number in image.agent.providers:
+        if number > 1:
+            offset, length = image.provider(number - 2)[-2]
+            text = str(image.part(WIRE, offset, length), "utf-8")
+            at = text.find('"tools":')
+            for tool in raw_decode(text, at + 8)[0] if at >= 0 else ():
+                tool = tool.get("function", tool)
+                found[tool["name"]] = tool.get("parameters") or tool.get("input_schema")
+    return found
+
+
+def schema_of(program) -> dict:
+    """Return a JSON Schema for a check program; what it cannot say, it leaves open."""
+    if type(program) is list and program[0] is None:
+        schema = _node(program[1])
+        schema["$defs"] = {"d%d" % at: _node(program[at]) for at in range(1, len(program))}
+        return schema
+    return _node(program)
+
+
+def _node(node):
+    if type(node) is int:
+        return {"$ref": "#/$defs/d%d" % -node} if node < 0 else _types(node)
+    schema = _types(node[0])
+    for at in range(1, len(node), 2):
+        op, arg = node[at], node[at + 1]
+        if op in _PLAIN:
+            schema[_PLAIN[op]] = arg
+        elif op in _COMBINED:
+            word = _COMBINED[op]
+            more = [_node(one) for one in arg]
+            if word in schema:
+                schema.setdefault("allOf", []).append({word: more})
+            else:
+                schema[word] = more
+        elif op == _OBJECT:
+            _object(schema, arg)
+        elif op == _ITEMS:
+            if len(arg) > 1:
+                schema["prefixItems"] = [_node(one) for one in arg[1:]]
+            if arg[0] != _ANYTHING:
+                schema["items"] = _node(arg[0]) if arg[0] != 0 else False
+        elif op == _CONTAINS:
+            schema["contains"], schema["minContains"] = _node(arg[2]), arg[0]
+            if arg[1] >= 0:
+                schema["maxContains"] = arg[1]
+        elif op == 7:
+            schema["uniqueItems"] = True
+        elif op == _MULTIPLE:
+            schema["multipleOf"] = arg if type(arg) is int else arg[0] / 10 ** arg[1]
+        elif op == _NOT:
+            schema["not"] = _node(arg)
+        elif op == _IF:
+            schema["if"], schema["then"], schema["else"] = [_node(one) for one in arg]
+    return schema
+
+
+def _object(schema: dict, arg: list):
+    names = arg[3::2]
+    if names:
+        schema["properties"] = {arg[at]: _node(arg[at + 1]) for at in range(3, len(arg), 2)}
+    if arg[0]:
+        schema["required"] = names[: arg[0]]
+    # where patterns name members, who else may come is theirs to say
+    if arg[2] == 0 and arg[1] != _ANYTHING:
+        schema["additionalProperties"] = _node(arg[1]) if arg[1] != 0 else False
+
+
+def _types(mask: int) -> dict:
+    if mask & _ANYTHING == _ANYTHING:
+        return {}
+    if mask == 0:
+        return {"not": {}}
+    found = [name for name, bit in _KINDS if mask & bit and not (bit == 4 and mask & 8)]
+    if mask & 8:
+        found.append("number")
+    return {"type": found[0] if len(found) == 1 else found}

@@ -1,0 +1,179 @@
+"""The swarm that an agent is in (CKP 0.2.0, 5.9), as its image has it, and what one task of it is.
+
+A task that is given to the swarm is done by one agent, or it is divided: each of several agents
+does a part of it, and the reports of all parts become one (aggregation.py).  Who divides a task
+coordinates it, and does none of it.
+
+Topologies    leader-worker  the leader hands tasks to the workers
+              peer-to-peer   each member does what it is given
+              pipeline       all members, one after the other, each with the result of the last one
+              broadcast      the member with the role "source" gives each task to all others
+              hierarchical   roles are paths: "root" gives parts to "root/a" and "root/b", and each
+                             of these to the members below it
+"""
+
+LEADER_WORKER, PEER_TO_PEER, PIPELINE, BROADCAST, HIERARCHICAL = range(5)
+LEADER_DECIDES, MERGE, MAJORITY_VOTE, BEST_OF_N, CHAIN = range(5)
+LEADER, SOURCE, ROOT = "leader", "source", "root"  # roles
+WAITING, RUNNING, COMPLETED, FAILED, PARTIAL, DEAD = (
+    "waiting",
+    "running",
+    "completed",
+    "failed",
+    "partial",
+    "dead",
+)
+STATUSES = (COMPLETED, FAILED, PARTIAL)  # of a report (9.3.3)
+
+
+class Member:
+    """An agent of a swarm: *identity*, its claw:// *uri*, its *role*, and how many of it there are
+    to be (*count*).
+    """
+
+    def __init__(self, identity: str, uri: str, role: str, count: int):
+        self.identity, self.uri, self.role, self.count = identity, uri, role, count
+
+
+class Swarm:
+    """The section SWARM of an image.
+
+    name          str
+    topology      LEADER_WORKER, PEER_TO_PEER, PIPELINE, BROADCAST or HIERARCHICAL
+    members       list of ``Member``; own: the one that this agent is
+    is_shared     bool, its processes share a file; False: this process is alone, and does all tasks
+    max_parallel  int, tasks under way at once in the whole swarm, or None
+    at_once       int, tasks under way at once in one process
+    timeout_ms    int, from the delegation of a task to its end, or None
+    retries       int, how often a task whose process ended begins again
+    keeps_dead    bool, a task that was given up waits for a person
+    strategy      LEADER_DECIDES, MERGE, MAJORITY_VOTE, BEST_OF_N or CHAIN
+    to_all        bool, a task goes to all who may do it, and not to the first who is free
+    breaker       (failures in a row, ms), an agent with so many gets no task for so long; or None
+    most_tokens   int, of a task with all its parts, or None
+    most_nano     int, nano-dollars of a task with all its parts, or None
+    """
+
+    def __init__(self, record: list):
+        (
+            self.name,
+            own,
+            self.topology,
+            members,
+            self.is_shared,
+            self.max_parallel,
+            self.at_once,
+            self.timeout_ms,
+            self.retries,
+            self.keeps_dead,
+            self.strategy,
+            self.to_all,
+            self.breaker,
+            self.most_tokens,
+            self.most_nano,
+        ) = record
+        self.members = [Member(*row) for row in members]
+        self.own = self.members[own]
+
+    @property
+    def leads(self) -> bool:
+        """Whether this agent hands out what it is given, and does none of it."""
+        return self.is_leader(self.own)
+
+    @property
+    def hands_on(self) -> bool:
+        """Whether a task that the leader is given is done by whoever is free, undivided."""
+        return self.topology == LEADER_WORKER and not self.to_all
+
+    @property
+    def entry(self) -> str:
+        """Who takes a task that is given to the whole swarm: an identity, or "" for whoever is
+        free.
+        """
+        if self.hands_on:
+            return ""
+        for one in self.members:
+            if self.is_leader(one) and (self.topology != HIERARCHICAL or one.role == ROOT):
+                return one.identity
+        return ""
+
+    def is_leader(self, member: Member) -> bool:
+        """Whether *member* hands on what it is given, whole or in parts."""
+        if not self.is_shared:
+            return False
+        if self.topology == HIERARCHICAL:
+            return bool(self.below(member))
+        role = {LEADER_WORKER: LEADER, BROADCAST: SOURCE}.get(self.topology)
+        return member.role == role
+
+    def below(self, member: Member) -> list:
+        """Return the members that *member* gives parts to."""
+        if self.topology == HIERARCHICAL:
+            path = member.role + "/"
+            return [
+                one
+                for one in self.members
+                if one.role.startswith(path) and "/" not in one.role[len(path) :]
+            ]
+        return [one for one in self.members if one is not member]
+
+    def parts(self, is_part: bool) -> list:
+        """Return the identities that each do a part of a task which this agent has taken, in the
+        order of the manifest; [] when it does the task itself.
+
+        is_part  the task is a part of another one
+        """
+        if not self.is_shared or self.hands_on:
+            return []
+        if self.topology == HIERARCHICAL or self.leads:
+            those = self.below(self.own)
+        elif is_part or self.topology in (LEADER_WORKER, BROADCAST):
+            return []
+        elif self.topology == PEER_TO_PEER and not self.to_all:
+            return []
+        else:
+            those = self.members
+        if self.strategy == CHAIN:
+            return [one.identity for one in those]
+        return [one.identity for one in those for _ in range(one.count)]
+
+    def may_ask(self) -> list:
+        """Return the identities that this agent may give a task to in a turn of its own."""
+        if not self.is_shared:
+            return []
+        if self.topology == HIERARCHICAL:
+            return [one.identity for one in self.below(self.own)]
+        return [
+            one.identity for one in self.members if one is not self.own and not self.is_leader(one)
+        ]
+
+    def statuses(self, present: dict, paused=()) -> dict:
+        """Return {identity: "ready" | "busy" | "unavailable"} of all members (9.3.3).
+
+        present  {identity: [is free, ...]} of the processes that are there
+        paused   identities that take nothing for now, because their last tasks failed
+        """
+        found = {}
+        for one in self.members:
+            free = present.get(one.identity)
+            if free is None or one.identity in paused:
+                found[one.identity] = "unavailable"
+            else:  # a leader does no task, and is there to be asked
+                found[one.identity] = "ready" if self.is_leader(one) or any(free) else "busy"
+        return found
+
+
+class Task:
+    """What one agent asks of another (9.3.3 ``claw.swarm.delegate``).
+
+    id           UUID, in lower case
+    description  str, what is to be done
+    input        JSON value, or None
+    sender       identity of who delegates it
+    recipient    identity of who does it, "" for whoever is free
+    parent       id of the task of which it is a part, or ""
+    """
+
+    def __init__(self, id: str, description: str, input, sender: str, recipient: str, parent=""):
+        self.id, self.description, self.input = id, description, input
+        self.sender, self.recipient, self.parent = sender, recipient, parent

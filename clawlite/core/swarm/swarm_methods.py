@@ -1,0 +1,177 @@
+"""claw.swarm.delegate, report, broadcast and discover (CKP 0.2.0, 9.3.3): parameters are checked
+here, and a bus carries out what they ask.
+
+1. A ``task_id`` is the key of its task: delegated again, it is acknowledged and nothing runs twice;
+   with other content it is refused.
+2. A report of a task that nobody delegated here is not recorded: ``acknowledged`` is false.
+3. A broadcast is a notification: nothing answers it, right or wrong.
+"""
+
+from clawlite.core.base.effect import LOG
+from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest
+from clawlite.core.protocol.calls import is_uuid
+from clawlite.core.protocol.rpc import field
+from clawlite.core.swarm.swarm import FAILED, STATUSES, Task
+
+MAX_DESCRIPTION = 65536  # characters
+_METHODS = ("claw.swarm.delegate", "claw.swarm.report", "claw.swarm.discover")
+_BROADCAST = "claw.swarm.broadcast"
+
+
+class SwarmMethods:
+    """The methods of one agent: a group of ``group_session.GroupSession``.
+
+    agent  ``agent.Agent``
+    swarm  ``swarm.Swarm``
+    bus    put(Task) -> bool, False when its id has another content
+           report(task_id, status, result, token_usage, duration_ms, by) -> bool, False for an
+           unknown task
+           broadcast(sender, message)
+           ask(description, to, data), a generator of milliseconds to wait that returns (status, by,
+           result) of a report
+           statuses() -> {identity: "ready" | "busy" | "unavailable"}
+           What it raises is a ``ClawError``.
+    """
+
+    capability = "swarm"
+
+    def __init__(self, agent, swarm, bus):
+        self._agent, self.swarm, self._bus = agent, swarm, bus
+
+    def serves(self, method: str) -> bool:
+        """Return whether *method* is one of the three requests.  Raises ``InvalidRequest`` for the
+        notification, which came as a request.
+        """
+        if method == _BROADCAST:
+            raise InvalidRequest("%s is a notification" % method, "send it without an id")
+        return method in _METHODS
+
+    def begin(self, method: str, params: dict) -> dict:
+        """Return the result of one of the requests.  Raises ``ClawError``."""
+        if method.endswith("delegate"):
+            return {"acknowledged": self._delegate(params)}
+        if method.endswith("report"):
+            return {"acknowledged": self._report(params)}
+        return {"peers": self._discover(params)}
+
+    def notified(self, message: dict):
+        """Take a notification; one that is wrong is only logged."""
+        if message.get("method") != _BROADCAST:
+            return
+        try:
+            params = message.get("params")
+            if not isinstance(params, dict):
+                raise InvalidParams("params: expected an object")
+            self._of_this(params, "")
+            body = field(params, "message", dict, "")
+            self._bus.broadcast(self.swarm.own.identity, body)
+            self._log("broadcast", sender=self.swarm.own.identity)
+        except ClawError as e:
+            self._log("refused", method=_BROADCAST, reason=e.message)
+
+    def ask(self, description: str, to: str, data):
+        """A generator, for the tool ``delegate``: milliseconds to wait, until another agent's
+        report is there; it returns {"status", "by"} with the "text" of its answer, or with the
+        "result" that it is.
+
+        to  identity of who is to do it, "" for whoever is free
+        Raises ``ClawError``: nobody may do it, or it has failed.
+        """
+        swarm = self.swarm
+        if not swarm.is_shared:
+            raise ClawError(
+                "the swarm %s is this process alone" % swarm.name, "use backend: sqlite-wal"
+            )
+        able = swarm.may_ask()
+        if to not in able and (to or not able):
+            raise InvalidParams(
+                "to: no other member of the swarm does tasks under the name %s" % to[:63],
+                "these do: %s" % ", ".join(able),
+            )
+        status, by, result = yield from self._bus.ask(description, to, data)
+        if status == FAILED:
+            raise ClawError("the task failed: %s" % _why(result))
+        found = {"status": status, "by": by}
+        if isinstance(result, dict) and isinstance(result.get("text"), str):
+            found["text"] = result["text"]  # of a worker whose report is an agent's answer
+        else:
+            found["result"] = result
+        return found
+
+    def _delegate(self, params: dict) -> bool:
+        task_id = _id(params)
+        task = field(params, "task", dict, "")
+        description = field(task, "description", str, "task.")
+        if len(description) > MAX_DESCRIPTION:
+            raise InvalidParams(
+                "task.description: expected at most %d characters, got %d"
+                % (MAX_DESCRIPTION, len(description))
+            )
+        context = field(params, "context", dict, "")
+        request_id = field(context, "request_id", str, "context.")
+        if not is_uuid(request_id):
+            raise InvalidParams("context.request_id: expected a UUID, got %s" % request_id[:40])
+        self._of_this(context, "context.")
+        own = self.swarm.own.identity
+        recipient = "" if self.swarm.leads and self.swarm.hands_on else own
+        if not self._bus.put(Task(task_id, description, task.get("input"), own, recipient)):
+            raise InvalidParams(
+                "task_id: %s is the id of another task" % task_id, "give each task an id of its own"
+            )
+        self._log("delegate", task_id=task_id, request_id=request_id)
+        return True
+
+    def _report(self, params: dict) -> bool:
+        task_id = _id(params)
+        status = field(params, "status", str, "")
+        if status not in STATUSES:
+            raise InvalidParams("status: expected %s, got %s" % (", ".join(STATUSES), status[:40]))
+        if "result" not in params:
+            raise InvalidParams("result: there is none")
+        numbers = [_amount(params, name) for name in ("token_usage", "duration_ms")]
+        known = self._bus.report(task_id, status, params["result"], *numbers, "operator")
+        self._log("report", task_id=task_id, status=status, known=known)
+        return known
+
+    def _discover(self, params: dict) -> list:
+        name = field(params, "swarm", str, "", False)
+        self._log("discover")
+        if name is not None and name != self.swarm.name:
+            return []
+        statuses = self._bus.statuses()
+        return [
+            {"identity": one.identity, "uri": one.uri, "status": statuses[one.identity]}
+            for one in self.swarm.members
+        ]
+
+    def _of_this(self, holder: dict, where: str):
+        name = field(holder, "swarm", str, where)
+        if name != self.swarm.name:
+            raise InvalidParams(
+                "%sswarm: unknown swarm %s" % (where, name[:60]),
+                "this agent is in: %s" % self.swarm.name,
+            )
+
+    def _log(self, what: str, **more):
+        event = {"event": "swarm." + what, "swarm": self.swarm.name}
+        event.update(more)
+        self._agent.effects.append((LOG, event))
+
+
+def _why(result) -> str:
+    error = result.get("error") if isinstance(result, dict) else None
+    return error if isinstance(error, str) else "nothing says why"
+
+
+def _id(params: dict) -> str:
+    task_id = field(params, "task_id", str, "")
+    if not is_uuid(task_id):
+        raise InvalidParams("task_id: expected a UUID, got %s" % task_id[:40])
+    return task_id.lower()
+
+
+def _amount(params: dict, name: str):
+    value = field(params, name, int, "", False)
+    if value is not None and value < 0:
+        raise InvalidParams("%s: expected at least 0, got %d" % (name, value))
+    return value

@@ -1,0 +1,93 @@
+"""The gates of the pipeline (tools.py), and which of them a settled call passes unasked.
+
+A call of a tool is *settled* when every gate is known to let it pass, whatever its arguments, as
+long as they fit and its request is new.  A shell runs such a call on a shorter way
+(linux/runtime/fast_path.py).  Each ``# gate NAME`` in ``tools._gated`` has its entry here; a gate
+without one is found by a test, and one that says no closes the shorter way.  Boards have no such
+way, and no such module.
+"""
+
+from clawlite.core.image.image import (
+    ASKS,
+    GENERATOR,
+    HAS_SIDE_EFFECTS,
+    HANDLER_KIND,
+    IDEMPOTENT,
+    OBSERVER,
+    READ_ONLY,
+    SKILL,
+)
+from clawlite.core.policy.policy import ALLOW, AUDIT
+
+
+def _arguments(image, tool):
+    return tool.fits is not None  # the shorter way asks it about each call
+
+
+def _guard(image, tool):
+    return image.guard is None
+
+
+def _request(image, tool):
+    return True  # the shorter way takes new requests alone, and admits each
+
+
+def _autonomy(image, tool):
+    return image.agent.autonomy != OBSERVER
+
+
+def _policy(image, tool):
+    return tool.constant and tool.decision.action in (ALLOW, AUDIT)
+
+
+def _limit(image, tool):
+    return image.agent.calls_per_minute is None
+
+
+def _world(image, tool):
+    return True  # it looks at calls of a skill, and an operator's have none
+
+
+def _approval(image, tool):
+    return not tool.flags & (HAS_SIDE_EFFECTS | ASKS)
+
+
+def _record(image, tool):
+    return tool.flags & (READ_ONLY | IDEMPOTENT) != 0
+
+
+def _handler(image, tool):
+    """It runs in this process, once, and to its end."""
+    return (
+        tool.handler[HANDLER_KIND] < SKILL
+        and not tool.flags & GENERATOR
+        and tool.retry is None
+        and not image.agent.isolation
+    )
+
+
+# in the order of the pipeline: name -> function(image, tool), whether all settled calls pass
+GATES = {
+    "arguments": _arguments,
+    "guard": _guard,
+    "request": _request,
+    "autonomy": _autonomy,
+    "policy": _policy,
+    "limit": _limit,
+    "world": _world,
+    "approval": _approval,
+    "record": _record,
+    "handler": _handler,
+}
+
+
+def is_settled(image, tool) -> bool:
+    """Return whether all gates let any call of *tool* pass whose arguments fit and whose request
+    is new, and nothing on its way waits.
+
+    tool  with what ``Image.prepare`` gives it: ``fits``, and ``decision`` where it is constant
+    """
+    for passes in GATES.values():
+        if not passes(image, tool):
+            return False
+    return True

@@ -1,0 +1,99 @@
+"""Channels of type cron: schedules, and the section [cron] of clawlite.toml with time_zone."""
+
+import re
+from typing import Literal
+
+from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.channels import cron_fields
+from clawlite.host.channels.channel_type import ChannelType
+from clawlite.host.models.common import Strict, Text
+
+MISSED = ("skip", "once", "all")
+_ZONE = re.compile(r"UTC|[A-Za-z]+(?:/[A-Za-z0-9_+-]+){1,2}")
+
+
+class Cron(Strict):
+    """Channels of type cron.
+
+    missed    what is done about runs that were due while nothing ran: one for all, none, or each
+    messages  {name of a Channel: what begins its turns}
+    """
+
+    missed: Literal["once", "skip", "all"] = "once"
+    messages: dict[str, Text] | None = None
+
+
+def refuse(manifest, channel, problem) -> None:
+    """Add a problem for each part of *channel* that cannot be kept."""
+    spec, control = channel.spec, channel.spec.access_control
+    if control and control.mode != "open":
+        problem(
+            ("access_control", "mode"),
+            "nobody speaks through a cron channel",
+            '"open"',
+            quoted(control.mode),
+            hint="remove access_control",
+        )
+    if spec.trigger is None:
+        problem((), "nothing says when it runs", hint='add trigger: { schedule: "0 7 * * *" }')
+        return
+    try:
+        cron_fields.parse(spec.trigger.schedule)
+    except ValueError as e:
+        problem(("trigger", "schedule"), str(e), found=quoted(spec.trigger.schedule))
+
+
+def check(manifest) -> None:
+    """Add a problem for each part of [cron], and for a time zone, that cannot be kept."""
+    settings = manifest.settings
+    zone = settings.time_zone
+    wrong = _zone_problem(zone) if zone else ""
+    if wrong:
+        manifest.problems.add(settings.place, ("time_zone",), wrong, found=quoted(zone))
+    names = [channel.name for channel in manifest.channels if channel.spec.type == "cron"]
+    for name in settings.channels["cron"].messages or ():
+        if name not in names:
+            manifest.problems.add(
+                settings.place,
+                ("cron", "messages", name),
+                f"there is no Channel {quoted(name)} of type cron",
+                key=True,
+                hint=did_you_mean(name, names),
+            )
+
+
+def own(manifest, channel) -> list | None:
+    """Return what linux/channels/cron.py is given, None for what ``refuse`` has refused."""
+    settings, said = manifest.settings, manifest.settings.channels["cron"]
+    schedule = channel.spec.trigger.schedule if channel.spec.trigger else ""
+    try:
+        masks = cron_fields.parse(schedule)
+    except ValueError:
+        return None
+    return [
+        schedule,
+        masks,
+        settings.time_zone or "UTC",
+        MISSED.index(said.missed),
+        (said.messages or {}).get(channel.name, ""),
+    ]
+
+
+def _zone_problem(name: str) -> str:
+    """Return what is wrong with the name of a time zone, "" for nothing that is known here."""
+    if not _ZONE.fullmatch(name):
+        return "expected the name of a time zone, such as Europe/Berlin or UTC"
+    from zoneinfo import ZoneInfo, available_timezones
+
+    if name == "UTC" or not available_timezones():  # a laptop without them cannot say
+        return ""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return "there is no such time zone"
+    return ""
+
+
+TYPE = ChannelType(
+    "cron", ("polling",), trigger="schedule", settings=Cron, refuse=refuse, check=check, own=own
+)

@@ -1,0 +1,82 @@
+"""What comes back to a device for one request, as records.
+
+Records stay until the request is forgotten: a device whose line broke says how many of them it has,
+and gets the rest."""
+
+import asyncio
+import json
+
+from clawlite.core.base.errors import ClawError
+
+PIECE = 512  # characters of text in one record
+
+
+class Answer:
+    """The answer to one request.
+
+    id        the device's
+    provider  its name, or the name of the tool that is called
+    moved     function(), called when there are more records
+    Public, to be read: ``records`` (bytes of each), ``is_done``, ``said`` (text of the answer),
+    ``outcome`` ("ok" or the error's sentence), ``ended_s`` (the loop's time, or None).  ``asked``:
+    what was asked, by who keeps a history."""
+
+    def __init__(self, id: str, provider: str, moved):
+        self.id, self.provider, self.records, self.said, self.outcome = id, provider, [], "", None
+        self.asked = ""
+        self.ended_s = None
+        self._moved = moved
+        self._task = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.ended_s is not None
+
+    def cancel(self) -> None:
+        """Nobody waits for it any more."""
+        if self._task:
+            self._task.cancel()
+
+    def _begin(self, work, ended) -> None:
+        """Run the coroutine *work*; *ended(self)* is called once at its end, unless it is
+        cancelled.
+        """
+        self._task = asyncio.get_running_loop().create_task(self._until(work, ended))
+
+    async def _until(self, work, ended) -> None:
+        await work
+        self.ended_s = asyncio.get_running_loop().time()
+        self._moved()
+        ended(self)
+
+    def _pieces(self, text: str) -> None:
+        for at in range(0, len(text), PIECE):
+            self._add("text", text[at : at + PIECE])
+
+    def _add(self, name: str, text: str) -> None:
+        self._keep(
+            {
+                "jsonrpc": "2.0",
+                "method": "claw.gateway." + name,
+                "params": {"id": self.id, "text": text},
+            }
+        )
+
+    def _keep(self, message: dict) -> None:
+        self.records.append(dumped(message))
+        self._moved()
+
+    def _error(self, e: ClawError) -> None:
+        self.outcome = e.message
+        self._keep(
+            {"jsonrpc": "2.0", "id": self.id, "error": {"code": e.code, "message": shown(e)}}
+        )
+
+
+def shown(e: ClawError) -> str:
+    """Return the sentence that the device shows."""
+    return f"{e.message} - {e.hint}" if e.hint else e.message
+
+
+def dumped(value) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

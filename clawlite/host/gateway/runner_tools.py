@@ -1,0 +1,126 @@
+"""Tools of services that the proxy runs for a runner (Clawdapus ADR-020, "mediated").
+
+1. A call goes through the pipeline of every tool call (core/turns/tools.py): schema, autonomy,
+   policy, limits, scan.  Its request is made as for a device (service_calls.py), with the runner's
+   name as ``{claw_id}``.
+2. At a proxy nobody can approve: what needs a person is refused, and the model is told so.
+3. Names, descriptions and schemas are those that the image shows its own providers.
+"""
+
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ApprovalDenied, ClawError, Denied
+from clawlite.core.image.image import GUARD, HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES, WIRE
+from clawlite.core.net.service_call import MEDIATED, Service, failure
+from clawlite.core.policy.ledger import CALLS, add
+from clawlite.core.turns import tools as pipeline
+from clawlite.host.gateway.answer import shown
+from clawlite.host.gateway.service_calls import called
+from clawlite.host.proxy.dialect import Tool
+from clawlite.host.proxy.mediation import Budget
+from clawlite.scan.guard import Guard
+
+
+class RunnerTools:
+    """The tools of one runner.
+
+    runner  ``proxy.Runner``;  codecs: (loads, dumps)
+    secret  function(name) -> value; may block; raises ``ClawError``
+    store   ``store.Store``
+    Public, to be read: ``tools`` (list of ``dialect.Tool``), ``budget``.
+    """
+
+    def __init__(self, runner, codecs: tuple, secret, store):
+        self._runner, self._codecs, self._secret, self._store = runner, codecs, secret, store
+        image = runner.image
+        if image.guard is None and image.size_of(GUARD):
+            image.guard = Guard(image)
+        # a model that looks for orders cannot be asked here, and what nobody can judge is denied
+        self.tools = [] if image.guard is not None and image.guard.asks else self._offered()
+        info = image.agent
+        # a call has a time of its own, and its result a size, from the tool: `called` keeps both
+        self.budget = Budget(info.max_rounds, info.turn_ms, info.turn_ms, 1 << 20)
+
+    def _offered(self) -> list:
+        image, found = self._runner.image, {}
+        declared = map(Service, image.section(SERVICES) or ())
+        services = {service.name: service for service in declared}
+        for provider in self._runner.providers:
+            body = self._codecs[0](bytes(image.part(WIRE, *provider.prefix)) + b"]}")
+            for tool in body.get("tools", ()):
+                tool = tool.get("function", tool)
+                known = image.tool(tool["name"])
+                if known is None or known.handler[HANDLER_KIND] != SERVICE:
+                    continue
+                service = services[known.handler[HANDLER_NAME].partition(".")[0]]
+                if service.mode == MEDIATED and (
+                    not service.devices or self._runner.name in service.devices
+                ):
+                    found[known.name] = Tool(
+                        known.name,
+                        tool["name"],
+                        tool.get("description", ""),
+                        tool.get("parameters", tool.get("input_schema")),
+                        service.name,
+                    )
+        return list(found.values())
+
+    async def call(self, tool: Tool, arguments: dict, request: str) -> dict:
+        """Return what a call comes to, ``{"ok": ...}``; *request*: its id, for the audit."""
+        steps = pipeline.call(self._runner.image, tool.name, arguments, "provider")
+        value, error = None, None
+        while True:
+            try:
+                effect = steps.throw(error) if error else steps.send(value)
+            except StopIteration as e:
+                return self._result(e.value)
+            except ClawError as e:
+                code = "denied" if isinstance(e, Denied) else "bad_argument"
+                return failure(code, shown(e))
+            value, error = None, None
+            if effect[E.KIND] == E.RUN:
+                value = True, await self._called(tool, arguments)
+            elif effect[E.KIND] == E.STORE:
+                value = await self._counted(effect[1])
+            elif effect[E.KIND] == E.APPROVE:
+                error = ApprovalDenied(
+                    f"{tool.name}: a person must approve it, and at a proxy there is none"
+                )
+            elif effect[E.KIND] == E.LOG:
+                event = effect[1]
+                kept = {key: event[key] for key in ("status", "action", "rule_id") if key in event}
+                self._store.event(
+                    self._runner.name, "tool.called", request=request, tool=tool.name, **kept
+                )
+            else:
+                raise AssertionError(f"a tool of a service has no effect {effect[E.KIND]}")
+
+    async def _called(self, tool: Tool, arguments: dict):
+        text = self._codecs[1](arguments)
+        return await called(
+            self._runner.image, tool.name, self._runner.name, text, self._codecs, self._secret
+        )
+
+    async def _counted(self, entries: list) -> tuple:
+        """Return what the effect STORE gives for *entries*."""
+        meter, agent = self._runner.meter, self._runner.image.agent.name
+        if not entries:
+            return True, meter.today()
+        if entries[0][0] == CALLS:
+            entries = meter.call(entries[0][2])
+        spent = self._store.spent(self._runner.name, agent)
+        admitted = add(spent, entries)
+        await self._store.spend(self._runner.name, agent, spent)
+        return True, admitted
+
+    def _result(self, result) -> dict:
+        """Return the shape of ADR-020 of a ``Result``, whose text a scan may have changed."""
+        try:
+            made = self._codecs[0](result.text.encode())
+        except ClawError:
+            made = None
+        if isinstance(made, dict) and isinstance(made.get("ok"), bool):
+            if made["ok"] or isinstance(made.get("error"), dict):
+                return made
+        if result.is_error:
+            return failure("failed", result.text)
+        return {"ok": True, "data": result.text}

@@ -1,0 +1,157 @@
+"""Tools of services that a gateway calls for a device (Clawdapus ADR-020, "mediated").
+
+1. The image that the device runs says which tools there are, and how they are called; arguments are
+   checked against its schemas here too.  What it does not grant is refused.
+2. The credential is that of the device, NAME.DEVICE, or else the service's own, NAME.  It leaves
+   this machine in the request alone.
+3. ``{claw_id}`` is the device as the gateway knows it: the name of its token, or of its port.
+"""
+
+import asyncio
+import re
+import time
+
+from clawlite.core.base.errors import ClawError, ProviderError, unexpected
+from clawlite.core.base.render import canonical
+from clawlite.core.formats.schema import check
+from clawlite.core.image.image import HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES
+from clawlite.core.net import http1
+from clawlite.core.net.netrules import authority
+from clawlite.core.net.service_call import (
+    MAX_BODY,
+    MEDIATED,
+    TIMEOUT_MS,
+    BadArgument,
+    Service,
+    failure,
+    request_of,
+    result_of,
+    timed_out,
+)
+from clawlite.host.gateway.answer import Answer
+from clawlite.host.gateway.http import Connection
+
+CONNECT_MS = 10000
+MAX_ARGUMENTS = 262144  # bytes
+MAX_NAME = 128  # characters of a secret's name
+_ODD = re.compile("[^A-Za-z0-9_.-]")  # what such a name cannot hold
+
+
+class ToolJob(Answer):
+    """One call.  ``began_s``: the loop's time.  The others as in ``Answer``."""
+
+    def start(self, image, device: str, text: str, codecs: tuple, secret, ended) -> None:
+        """Begin; *ended(job)* is called once at the end, unless it is cancelled.
+
+        image   ``image.Image`` that the device runs;  device: its name
+        text    the arguments, JSON
+        codecs  (loads, dumps)
+        secret  function(name) -> value; raises ``ClawError``; may block
+        """
+        self.asked, self.began_s = text, time.monotonic()
+        self._begin(self._run(image, device, text, codecs, secret), ended)
+
+    async def _run(self, image, device: str, text: str, codecs: tuple, secret) -> None:
+        try:
+            result = await called(image, self.provider, device, text, codecs, secret)
+        except Exception as e:  # a bug: the device is told, the gateway goes on
+            self._error(unexpected(e))
+            return
+        self.said = canonical(result)
+        self.outcome = "ok" if result["ok"] else result["error"]["code"]
+        self._pieces(self.said)
+        self._keep({"jsonrpc": "2.0", "id": self.id, "result": {"ok": result["ok"]}})
+
+
+async def called(image, name: str, device: str, text: str, codecs: tuple, secret):
+    """Return the ``ServiceResult`` of the call of the tool *name*; see ``ToolJob.start``."""
+    loads, dumps = codecs
+    tool = image.tool(name)
+    if tool is None or tool.handler[HANDLER_KIND] != SERVICE:
+        return failure("unknown_tool", f"{name[:80]} is no tool of a service that was granted")
+    of, _, verb = tool.handler[HANDLER_NAME].partition(".")
+    service = next(one for one in map(Service, image.section(SERVICES)) if one.name == of)
+    most = tool.max_output
+    if service.mode != MEDIATED or service.devices and device not in service.devices:
+        return failure("unknown_tool", f"{tool.name} is not for the device {device}", most)
+    try:
+        arguments = loads(text.encode()) if len(text) <= MAX_ARGUMENTS else None
+    except ClawError:
+        arguments = None
+    wrong = (
+        check(tool.schema, arguments, image.automaton)
+        if isinstance(arguments, dict)
+        else "expected an object"
+    )
+    if wrong:
+        return failure("bad_argument", wrong, most)
+    try:
+        value = await _credential(service, device, secret)
+        request = request_of(service, service.tools[verb], arguments, device, value, dumps)
+    except BadArgument as e:
+        return failure("bad_argument", e.message, most)
+    except ClawError as e:
+        return failure("no_credential", e.message, most)
+    return await sent(service, request, loads, tool.timeout_ms or TIMEOUT_MS, most)
+
+
+async def _credential(service: Service, device: str, secret):
+    """Return what the service is shown, None where it wants nothing.  Raises ``ClawError``."""
+    if service.auth is None:
+        return None
+    loop, name = asyncio.get_running_loop(), service.auth[2]
+    own = f"{name}.{_ODD.sub('-', device)}"[:MAX_NAME]
+    try:
+        return await loop.run_in_executor(None, secret, own)
+    except ClawError as e:
+        if not getattr(e, "is_missing", False):  # it is there, and cannot be used
+            raise
+    try:
+        return await loop.run_in_executor(None, secret, name)
+    except ClawError:
+        raise ClawError(f"the gateway has no credential {name} for {service.name}") from None
+
+
+async def sent(service: Service, request, loads, timeout_ms: int, max_bytes: int):
+    """Send *request* (``service_call.Request``) to *service*; return the ``ServiceResult``."""
+    body = request.body
+    place = authority(service.scheme, service.host, service.port)
+    headers = [*request.headers, ("User-Agent", "clawlite"), ("Accept-Encoding", "identity")]
+    try:
+        head = http1.request(
+            request.method, request.target, place, headers, None if body is None else len(body)
+        )
+    except ValueError as e:
+        return failure("no_credential", f"it cannot be sent: {e}", max_bytes)
+    connection = Connection(
+        service.scheme, service.host, service.port, [head, body or b""], CONNECT_MS
+    )
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            status, kept, size = await _answer(connection, timeout_ms)
+    except TimeoutError:
+        return timed_out(timeout_ms, max_bytes)
+    except ProviderError as e:  # of the codec: here nobody is a provider
+        return failure("unreachable", f"{service.name}: {e.message}", max_bytes)
+    finally:
+        connection.close()
+    return result_of(status, kept, loads, max_bytes, size)
+
+
+async def _answer(connection: Connection, timeout_ms: int) -> tuple:
+    """Return (status, the first MAX_BODY bytes of the body, how many there were)."""
+    response, status, kept, size = http1.Response(), 0, bytearray(), 0
+    while True:
+        event = response.next_event()
+        if event is None:
+            done, data = await connection.receive(timeout_ms)
+            if not done:
+                raise data
+            response.feed(data) if data else response.at_end()
+        elif event[0] == "head":
+            status = event[1]
+        elif event[0] == "data":
+            size += len(event[1])
+            kept += event[1][: MAX_BODY - len(kept)]
+        else:
+            return status, kept, size

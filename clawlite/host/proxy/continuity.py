@@ -1,0 +1,117 @@
+"""Hidden rounds of tools, kept alive across turns (Clawdapus ADR-020, continuity).
+
+A runner stores only what it was shown, so its next request lacks the rounds that ran here.  They
+are kept beside the answer that followed them, and put before that answer whenever it comes back.
+
+1. An answer with tool calls is known by their ids.  One without is known by its text and by what
+   the person had said, around which a runner may have put other words.
+2. A request that failed after tools had run leaves its rounds under the conversation as it stood:
+   the same request goes on from there, and nothing runs twice.
+3. Of each runner the last ``KEPT`` entries stay, ``KEPT_BYTES`` in all.
+"""
+
+import hashlib
+import json
+
+from clawlite.host.proxy.dialect import dumped
+
+KEPT = 128
+KEPT_BYTES = 4 << 20
+_SAID = 4096  # characters of what a person said that are compared
+
+
+class Continuity:
+    """The hidden rounds of all runners.
+
+    rows  [(runner, anchor, asked, messages as JSON), ...] that were kept, the oldest first
+    keep  function(runner, anchor, asked, messages as JSON): such a row lasts
+    drop  function(runner, anchor): it is not needed any more
+    """
+
+    def __init__(self, rows=(), keep=None, drop=None):
+        self._keep, self._drop = keep, drop
+        self._entries = {}  # runner -> [(anchor, asked, json), ...]
+        for runner, *entry in rows:
+            self._add(runner, tuple(entry))
+
+    def restored(self, runner: str, dialect, messages: list) -> list:
+        """Return *messages* with the hidden rounds of earlier turns where they were."""
+        entries = self._entries.get(runner)
+        if not entries:
+            return messages
+        places, used = {}, set()
+        for index, calls, text, asked in reversed(dialect.anchors(messages)):
+            anchor = _anchor(dialect, calls, text)
+            for number in range(len(entries) - 1, -1, -1):
+                if number in used or entries[number][0] != anchor:
+                    continue
+                if calls or _same(entries[number][1], asked):
+                    places[index] = json.loads(entries[number][2])
+                    used.add(number)
+                    break
+        made = []
+        for index, message in enumerate(messages):
+            made += places.get(index, ())
+            made.append(message)
+        return made
+
+    def shown(self, runner: str, dialect, messages: list, final: dict, hidden: list) -> None:
+        """Keep *hidden*, which came between *messages*, as the runner has them, and *final*."""
+        if not hidden:
+            return
+        _, calls, text, asked = dialect.anchors([*messages, final])[-1]
+        self._kept(runner, _anchor(dialect, calls, text), asked, hidden)
+
+    # -- requests that failed
+
+    def begun(self, runner: str, dialect, messages: list) -> list:
+        """Return the rounds that ran for this very conversation before its request failed."""
+        anchor = _whole(dialect, messages)
+        for entry in reversed(self._entries.get(runner, ())):
+            if entry[0] == anchor:
+                return json.loads(entry[2])
+        return []
+
+    def failed(self, runner: str, dialect, messages: list, hidden: list) -> None:
+        self.done(runner, dialect, messages)
+        if hidden:
+            self._kept(runner, _whole(dialect, messages), "", hidden)
+
+    def done(self, runner: str, dialect, messages: list) -> None:
+        anchor, entries = _whole(dialect, messages), self._entries.get(runner, [])
+        if any(entry[0] == anchor for entry in entries):
+            entries[:] = [entry for entry in entries if entry[0] != anchor]
+            if self._drop:
+                self._drop(runner, anchor)
+
+    def _kept(self, runner: str, anchor: str, asked: str, hidden: list) -> None:
+        entry = anchor, asked[:_SAID], dumped(hidden)
+        self._add(runner, entry)
+        if self._keep:
+            self._keep(runner, *entry)
+
+    def _add(self, runner: str, entry: tuple) -> None:
+        entries = self._entries.setdefault(runner, [])
+        entries.append(entry)
+        while len(entries) > 1 and (
+            len(entries) > KEPT or sum(len(each[2]) for each in entries) > KEPT_BYTES
+        ):
+            entries.pop(0)
+
+
+def _anchor(dialect, calls: list, text: str) -> str:
+    return _hashed([dialect.name, calls] if calls else [dialect.name, text.strip()])
+
+
+def _whole(dialect, messages: list) -> str:
+    return _hashed([dialect.name, "whole", messages])
+
+
+def _hashed(value) -> str:
+    return hashlib.sha256(dumped(value).encode("utf-8", "replace")).hexdigest()
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether both are the same words, but for what a runner put around them."""
+    one, other = " ".join(one[:_SAID].split()), " ".join(other[:_SAID].split())
+    return one == other or bool(one and other) and (one in other or other in one)

@@ -1,0 +1,117 @@
+"""What both APIs of the proxy have in common: a tool, a call, and the texts of messages.
+
+A *dialect* (openai.py, anthropic.py) is a module-level object without state that reads and changes
+bodies of its API, as plain JSON values.  Its methods:
+
+    own_names(body)              names of the runner's own tools
+    offered(body, tools)         the body that goes upstream, with *tools* beside the runner's
+    calls(answer, loads)         its tool calls, list of ``Call``
+    is_cut(answer)               it ended at its maximum length
+    with_round(answer, calls, results)   messages of one hidden round
+    relaxed(body, names)         after such a round nothing forces tools any more
+    shown(answer, body, usage)   what the runner gets, whole
+    stream(answer, body)         the same as server-sent events
+    said(answer), usage(answer), tokens(usage)   text, usage, (tokens read, written)
+    event(value)                 of a stream's event: (text that it adds, usage or None)
+    anchors(messages)            [(index, ids of calls, text, what the person said), ...]
+    problem(status, message, code)   the body of an error
+"""
+
+import json
+from typing import NamedTuple
+
+from clawlite.core.base.errors import ClawError, ProviderError
+
+MAX_CALLS = 16  # of one answer, as in an agent's own turns
+PIECE = 256  # characters of one event of a stream that is made here
+NOTHING = {"type": "object", "properties": {}}
+
+
+class Tool(NamedTuple):
+    """A managed tool.
+
+    name         "service.tool", as grants, history and audit say it
+    alias        as models see it: APIs refuse dots
+    description, schema   for the model; schema: JSON Schema of an object
+    service      its service's name
+    """
+
+    name: str
+    alias: str
+    description: str
+    schema: dict
+    service: str
+
+
+class Call(NamedTuple):
+    """A tool call of an answer; ``arguments`` is None when *raw* is no JSON object."""
+
+    id: str
+    name: str
+    arguments: dict | None
+
+
+class Refused(ClawError):
+    """A request that is answered with an error.
+
+    status  of HTTP;  kind: the API's code for it, or ""
+    """
+
+    def __init__(self, status: int, message: str, hint: str = "", kind: str = ""):
+        super().__init__(message, hint)
+        self.status, self.kind = status, kind
+
+
+def text_of(content) -> str:
+    """Return the text of a message's content: a string, or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "\n".join(
+        part["text"]
+        for part in content
+        if isinstance(part, dict) and isinstance(part.get("text"), str)
+    )
+
+
+def dumped(value) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def event_bytes(value, name: str = "") -> bytes:
+    """Return one server-sent event."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {dumped(value)}\n\n".encode("utf-8", "replace")
+
+
+def pieces(text: str) -> list[str]:
+    return [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
+
+
+def summed(total, more):
+    """Return two usages added: numbers are added, objects member by member; else the later one."""
+    if isinstance(total, dict) and isinstance(more, dict):
+        return {
+            key: summed(total.get(key), more.get(key)) for key in dict.fromkeys([*total, *more])
+        }
+    if type(total) is int and type(more) is int:
+        return total + more
+    return total if more is None else more
+
+
+def number(value) -> int:
+    return value if type(value) is int and value > 0 else 0
+
+
+def broken(what: str) -> ProviderError:
+    return ProviderError(f"the provider's answer: {what}")
+
+
+def objects(value, what: str) -> list:
+    """Return the list of objects *value*; none where it is None.  Raises ``ProviderError``."""
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise broken(f"expected {what} to be a list of objects")
+    return value

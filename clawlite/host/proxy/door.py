@@ -1,0 +1,115 @@
+"""An HTTP server on one address: what every door of a gateway that speaks HTTP shares.
+
+1. Routes are what a door has of its own; anything else is its ``missing``.
+2. A request whose client goes away is cancelled.
+3. Who is not on this machine is served with TLS alone: what opens a door goes over the wire.
+"""
+
+import asyncio
+import ipaddress
+import ssl
+
+from clawlite.core.base.errors import ClawError
+
+MAX_BODY = 8 << 20  # bytes of a request's body
+BODY_S = 60  # within which it comes
+_BACKLOG = 512  # connections that the kernel holds until they are accepted
+_IDLE_S = 75  # that a connection stays open between two requests
+
+
+def address_of(option: str, address: str) -> tuple[str, int]:
+    """Return (host, port) of *address*, "HOST:PORT".  Raises ``ClawError`` that names *option*."""
+    host, _, port = address.rpartition(":")
+    if not (port.isascii() and port.isdigit()) or not host or int(port) > 65535:
+        raise ClawError(
+            f"{option}: expected ADDRESS:PORT, found {address}", "such as 192.168.1.2:7420"
+        )
+    return host.strip("[]"), int(port)
+
+
+def tls_of(certificate: str, key) -> ssl.SSLContext:
+    """Return what serves TLS with the file *certificate*, and its *key*, None when that is in the
+    same file.  Raises ``OSError``.
+    """
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    tls.load_cert_chain(certificate, key)
+    return tls
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Door:
+    """One server.
+
+    routes   [(method, path, coroutine function(request) -> response), ...], of aiohttp
+    missing  the same for any other request
+    """
+
+    def __init__(self, routes: list, missing):
+        self._routes, self._missing = routes, missing
+        self._runner = None
+
+    async def open(self, option: str, address: str, certificate=None, key=None) -> str:
+        """Listen on *address*, which *option* gave; return it with its real port.  Raises
+        ``ClawError``.
+        """
+        try:
+            from aiohttp import web
+        except ImportError:
+            raise ClawError(
+                f"{option} needs the package aiohttp", "pip install 'clawlite[host,proxy]'"
+            ) from None
+
+        host, port = address_of(option, address)
+        if not certificate and not is_loopback(host):
+            raise ClawError(
+                f"{option} {address}: tokens of runners would go over the network unencrypted",
+                "give --tls-cert FILE, or an address of this machine alone: 127.0.0.1:PORT",
+            )
+        app = web.Application(client_max_size=MAX_BODY)
+        for method, path, handle in self._routes:
+            app.router.add_route(method, path, handle)
+        app.router.add_route("*", "/{rest:.*}", self._missing)
+        runner = web.AppRunner(
+            app,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=_IDLE_S,
+            shutdown_timeout=1,
+        )
+        await runner.setup()
+        try:
+            tls = tls_of(certificate, key) if certificate else None
+            await web.TCPSite(runner, host, port, ssl_context=tls, backlog=_BACKLOG).start()
+        except (OSError, OverflowError) as e:
+            await runner.cleanup()
+            raise ClawError(f"{address}: {getattr(e, 'strerror', None) or e}") from None
+        self._runner = runner
+        return "%s:%d" % runner.addresses[0][:2]
+
+    async def close(self) -> None:
+        if self._runner:
+            await self._runner.cleanup()
+
+
+async def body_of(request) -> bytes:
+    """Return the whole body of *request*.  Raises ``ClawError``."""
+    from aiohttp import web
+
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise TooLarge(f"expected a body of at most {MAX_BODY} bytes") from None
+    except TimeoutError:
+        raise ClawError(f"the body was not whole after {BODY_S} s") from None
+
+
+class TooLarge(ClawError):
+    """A body that nobody reads."""

@@ -1,0 +1,239 @@
+"""Chat completions of OpenAI, as the proxy reads and changes them (dialect.py)."""
+
+from clawlite.core.base.errors import ParseError
+from clawlite.core.providers.provider import OPENAI
+from clawlite.host.proxy.dialect import (
+    NOTHING,
+    Call,
+    Refused,
+    broken,
+    dumped,
+    event_bytes,
+    number,
+    objects,
+    pieces,
+    text_of,
+)
+
+_KEPT = ("content", "reasoning_content", "reasoning", "reasoning_details")  # of a hidden message
+
+
+class OpenAI:
+    kind, name = OPENAI, "openai"
+    path = "/v1/chat/completions"
+
+    # -- what goes upstream
+
+    def own_names(self, body: dict) -> set:
+        made = [tool.get(tool.get("type")) for tool in body.get("tools") or ()]
+        made += body.get("functions") or ()
+        return {tool["name"] for tool in made if isinstance(tool, dict) and "name" in tool}
+
+    def check(self, body: dict) -> None:
+        """Raise ``Refused`` for what cannot be mediated."""
+        if body.get("n") not in (None, 1):
+            raise Refused(400, f"n: expected 1 where tools are managed, found {body['n']}")
+
+    def offered(self, body: dict, tools: list) -> dict:
+        made = {
+            key: value
+            for key, value in body.items()
+            if key not in ("functions", "function_call", "stream_options")
+        }
+        made["stream"] = False
+        made["messages"] = _modern(body["messages"])
+        own = list(body.get("tools") or ())
+        own += [{"type": "function", "function": each} for each in body.get("functions") or ()]
+        made["tools"] = own + [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.alias,
+                    "description": tool.description,
+                    "parameters": tool.schema or NOTHING,
+                },
+            }
+            for tool in tools
+        ]
+        if body.get("functions"):
+            made["parallel_tool_calls"] = False  # its answers have room for one call
+        choice = made.get("tool_choice", _chosen(body.get("function_call")))
+        if choice is not None:
+            made["tool_choice"] = _renamed(choice, {tool.name: tool.alias for tool in tools})
+        return made
+
+    def relaxed(self, body: dict, names: set) -> dict:
+        choice = body.get("tool_choice")
+        forced = choice == "required"
+        if isinstance(choice, dict) and choice.get("type") == "function":
+            forced = choice.get("function", {}).get("name") in names
+        elif isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+            inner = choice.get("allowed_tools", {})
+            choice = {**choice, "allowed_tools": {**inner, "mode": "auto"}}
+            return {**body, "tool_choice": choice}
+        return {**body, "tool_choice": "auto"} if forced else body
+
+    # -- answers
+
+    def message(self, answer: dict) -> dict:
+        choices = objects(answer.get("choices"), "choices")
+        if not choices or not isinstance(choices[0].get("message"), dict):
+            raise broken("expected choices[0].message")
+        return choices[0]["message"]
+
+    def calls(self, answer: dict, loads) -> list[Call]:
+        found = []
+        for call in objects(self.message(answer).get("tool_calls"), "tool_calls"):
+            made = call.get(call.get("type", "function"))
+            if not isinstance(made, dict) or not made.get("name") or not call.get("id"):
+                raise broken("expected a tool call to have an id and a name")
+            found.append(Call(call["id"], made["name"], _object(made.get("arguments"), loads)))
+        return found
+
+    def is_cut(self, answer: dict) -> bool:
+        return answer["choices"][0].get("finish_reason") == "length"
+
+    def with_round(self, answer: dict, calls: list, results: list) -> list:
+        message = self.message(answer)
+        hidden = {"role": "assistant"}
+        hidden.update({key: message[key] for key in _KEPT if message.get(key) is not None})
+        hidden.setdefault("content", None)
+        hidden["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": dumped(call.arguments or {})},
+            }
+            for call in calls
+        ]
+        return [hidden] + [
+            {"role": "tool", "tool_call_id": call.id, "content": dumped(result)}
+            for call, result in zip(calls, results)
+        ]
+
+    def said(self, answer: dict) -> str:
+        return text_of(self.message(answer).get("content"))
+
+    def usage(self, answer: dict):
+        return answer.get("usage")
+
+    def tokens(self, usage) -> tuple:
+        usage = usage if isinstance(usage, dict) else {}
+        return number(usage.get("prompt_tokens")), number(usage.get("completion_tokens"))
+
+    def shown(self, answer: dict, body: dict, usage) -> dict:
+        made = {**answer, "usage": usage} if usage is not None else answer
+        calls = self.message(answer).get("tool_calls")
+        if not body.get("functions") or not calls:
+            return made
+        message = {**self.message(answer), "function_call": calls[0].get("function")}
+        del message["tool_calls"]
+        first = {**answer["choices"][0], "message": message, "finish_reason": "function_call"}
+        return {**made, "choices": [first]}
+
+    def stream(self, answer: dict, body: dict):
+        """Yield the events of *answer*, as ``shown`` gave it."""
+        message = self.message(answer)
+        head = {
+            key: answer[key]
+            for key in ("id", "created", "model", "system_fingerprint", "service_tier")
+            if key in answer
+        }
+        head["object"] = "chat.completion.chunk"
+
+        def chunk(delta: dict, reason=None) -> bytes:
+            choice = {"index": 0, "delta": delta, "finish_reason": reason}
+            return event_bytes({**head, "choices": [choice]})
+
+        yield chunk({"role": "assistant", "content": ""})
+        for key in ("reasoning_content", "reasoning", "content", "refusal"):
+            if isinstance(message.get(key), str):
+                yield from (chunk({key: piece}) for piece in pieces(message[key]))
+        if message.get("function_call"):
+            yield chunk({"function_call": message["function_call"]})
+        for index, call in enumerate(message.get("tool_calls") or ()):
+            yield chunk({"tool_calls": [{"index": index, **call}]})
+        yield chunk({}, answer["choices"][0].get("finish_reason"))
+        if (body.get("stream_options") or {}).get("include_usage"):
+            yield event_bytes({**head, "choices": [], "usage": answer.get("usage")})
+        yield b"data: [DONE]\n\n"
+
+    def event(self, value: dict) -> tuple:
+        choices = value.get("choices") or [{}]
+        said = (choices[0].get("delta") or {}).get("content")
+        return said if isinstance(said, str) else "", value.get("usage")
+
+    def anchors(self, messages: list) -> list:
+        found, asked = [], ""
+        for index, message in enumerate(messages):
+            if message.get("role") == "user":
+                asked = text_of(message.get("content"))
+            elif message.get("role") == "assistant":
+                calls = [call.get("id") for call in message.get("tool_calls") or ()]
+                if message.get("function_call"):
+                    calls = [dumped(message["function_call"])]
+                found.append((index, calls, text_of(message.get("content")), asked))
+        return found
+
+    def final(self, answer: dict) -> dict:
+        """Return the message of *answer* as the runner will have it in its conversation."""
+        return {"role": "assistant", **self.message(answer)}
+
+    def problem(self, status: int, message: str, code: str = "") -> dict:
+        kind = "invalid_request_error" if status < 500 else "api_error"
+        found = {"message": message, "type": kind, "param": None, "code": code or None}
+        return {"error": found}
+
+    def problem_event(self, problem: dict) -> bytes:
+        return event_bytes(problem)
+
+
+def _object(raw, loads):
+    """Return the object that the text *raw* holds, None when it is none."""
+    if isinstance(raw, dict):
+        return raw
+    if not isinstance(raw, str):
+        return None
+    try:
+        value = loads(raw.encode() or b"{}")
+    except ParseError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _chosen(function_call):
+    """Return the ``tool_choice`` of a legacy ``function_call``."""
+    if isinstance(function_call, dict):
+        return {"type": "function", "function": {"name": function_call.get("name")}}
+    return function_call
+
+
+def _renamed(choice, aliases: dict):
+    """Return a ``tool_choice`` whose managed names are those that the model sees."""
+    if not isinstance(choice, dict):
+        return choice
+    made = dict(choice)
+    function = choice.get("function")
+    if isinstance(function, dict):
+        name = function.get("name")
+        made["function"] = {**function, "name": aliases.get(name, name)}
+    inner = choice.get("allowed_tools")
+    if isinstance(inner, dict):
+        tools = [_renamed(tool, aliases) for tool in inner.get("tools") or ()]
+        made["allowed_tools"] = {**inner, "tools": tools}
+    return made
+
+
+def _modern(messages: list) -> list:
+    """Return *messages* with calls of legacy functions as calls of tools: an API takes one kind."""
+    made, last = [], ""
+    for index, message in enumerate(messages):
+        call = message.get("function_call")
+        if message.get("role") == "assistant" and isinstance(call, dict):
+            last = f"call_{index}"
+            message = {key: value for key, value in message.items() if key != "function_call"}
+            message["tool_calls"] = [{"id": last, "type": "function", "function": call}]
+        elif message.get("role") == "function":
+            message = {"role": "tool", "tool_call_id": last, "content": message.get("content")}
+        made.append(message)
+    return made

@@ -1,0 +1,501 @@
+"""The mediating proxy (Clawdapus ADR-020; docs/proxy.md): runners that are not clawlite ask the
+providers of an agent, and its service tools run here.
+
+1. A runner is who has a token; it speaks for the agent of its name, or for the only one.
+2. Without managed tools a request goes on as it is, and the bytes of its answer come back as they
+   are.  With them it goes on without streaming, and ``Mediation`` runs its hidden rounds.
+3. Each request is one row of the history, also one that failed or that nobody waited for.
+4. What fails here is 502, and what a provider refuses keeps its own status.
+"""
+
+import asyncio
+import time
+
+from clawlite.core.base.errors import ClawError, ParseError, ProviderError
+from clawlite.core.policy.ledger import add
+from clawlite.core.policy.meter import Meter
+from clawlite.core.providers.provider import Provider
+from clawlite.host.proxy.anthropic import Anthropic
+from clawlite.host.proxy.continuity import Continuity
+from clawlite.host.proxy.dialect import Refused, dumped
+from clawlite.host.proxy.door import Door, TooLarge, body_of
+from clawlite.host.proxy.mediation import Mediation
+from clawlite.host.proxy.openai import OpenAI
+from clawlite.host.proxy.tally import MAX_SAID, Tally
+from clawlite.host.proxy.upstream import MAX_ANSWER, Failed, Outgoing, Upstream, read
+
+MAX_REQUESTS = 512  # of all runners at once
+FIRST_S, KEEP_ALIVE_S = 1, 5  # until a stream says that it lives, and between two such comments
+_DIALECTS = (OpenAI(), Anthropic())
+# what runners ask for that is not here, and what to ask instead
+_REFUSED = {
+    "/v1/responses": "the Responses API is not spoken here - use POST /v1/chat/completions",
+    "/v1/completions": "the API of completions is not spoken here - use POST /v1/chat/completions",
+    "/v1/messages/count_tokens": "tokens are not counted here - read usage of an answer",
+}
+# of an answer, what belongs to one connection, or would be the gateway's own word
+_HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+    "date",
+    "server",
+    "alt-svc",
+}
+
+
+class Runner:
+    """Who asks: its name, and the ``image.Image`` of the agent that it speaks for.
+
+    managed  see ``Proxy``
+    """
+
+    def __init__(self, name: str, image, loads, dumps, spent):
+        self.name, self.image = name, image
+        info = image.agent
+        rows = [image.provider(number - 2) for number in info.providers if number >= 2]
+        self.providers = [Provider(row, loads, dumps, 0) for row in rows]
+        self.managed = [], None, None
+        self.meter = Meter(_clock, spent, info.tokens_per_hour, info.cost_per_day, info.rates)
+
+    def order(self, dialect, model) -> list:
+        """Return the providers to ask for *model*, a model or a provider's name.  Raises
+        ``Refused``.
+        """
+        mine = [provider for provider in self.providers if provider.kind == dialect.kind]
+        if not mine:
+            other = next(each for each in _DIALECTS if each is not dialect)
+            raise Refused(
+                404,
+                f"no provider of {self.image.agent.name} speaks this API",
+                f"use POST {other.path}" if self.providers else "its providers are not remote",
+                "model_not_found",
+            )
+        for number, provider in enumerate(mine):
+            if model in (provider.model, provider.name):
+                return mine[number:]
+        names = ", ".join(dict.fromkeys(provider.model for provider in mine))
+        raise Refused(
+            404, f"model: expected one of {names}, found {str(model)[:80]}", kind="model_not_found"
+        )
+
+
+class Proxy:
+    """All runners, and what they share.
+
+    agents  function() -> {name: ``image.Image``} of the projects
+    is_right  function(name, token) -> bool
+    store   ``store.Store``
+    secret  function(agent, name) -> value; may block
+    note    function(text) for who runs the gateway
+    codecs  (loads, dumps)
+    managed  function(runner) -> (list of ``Tool``, coroutine function(tool, arguments, id of the
+             request) -> result, ``Budget``), asked once for each runner
+    """
+
+    def __init__(self, agents, is_right, store, secret, note, codecs, managed):
+        self._agents, self._is_right, self._store, self._note = agents, is_right, store, note
+        self._codecs, self._managed = codecs, managed
+        self._upstream = Upstream(secret, note)
+        self._runners = {}  # (name, image) -> Runner
+        self._continuity = Continuity(store.hidden, store.hide, store.unhide)
+        self._open = 0
+        self.first_s, self.keep_alive_s = FIRST_S, KEEP_ALIVE_S
+        routes = [("POST", dialect.path, self._handler(dialect)) for dialect in _DIALECTS]
+        self._door = Door([*routes, ("GET", "/v1/models", self._models)], self._missing)
+
+    async def open(self, address: str, certificate=None, key=None) -> str:
+        """Listen; return the address with its port.  Raises ``ClawError``."""
+        return await self._door.open("--proxy", address, certificate, key)
+
+    async def close(self) -> None:
+        await self._door.close()
+        await self._upstream.close()
+
+    # -- who asks
+
+    def _runner(self, request) -> Runner:
+        """Return who asks.  Raises ``Refused``."""
+        given = request.headers.get("x-api-key", "")
+        scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            given = bearer.strip()
+        name, _, token = given.partition(":")
+        if not self._is_right(name, token):
+            self._note(f"somebody at {request.remote} has no token that is right")
+            raise Refused(
+                401,
+                "expected the token of a runner as a bearer, NAME:TOKEN",
+                "clawlite gateway token NAME makes one",
+                "invalid_api_key",
+            )
+        agents = self._agents()
+        image = agents.get(name) or (next(iter(agents.values())) if len(agents) == 1 else None)
+        if image is None:
+            raise Refused(
+                403,
+                f"no agent is called {name}, and there are several: {', '.join(sorted(agents))}"
+                if agents
+                else "the gateway knows no agent",
+                "clawlite gateway token AGENT makes the token of a runner that speaks for it",
+            )
+        place = name, id(image)
+        if place not in self._runners:
+            spent = lambda: self._store.spent(name, image.agent.name)
+            runner = Runner(name, image, *self._codecs, spent)
+            runner.managed = self._managed(runner)
+            self._runners[place] = runner
+        return self._runners[place]
+
+    async def _models(self, request):
+        """Answer GET /v1/models: what this runner may ask for, in a form that both APIs read."""
+        from aiohttp import web
+
+        try:
+            runner = self._runner(request)
+        except Refused as e:
+            dialect = _DIALECTS["anthropic-version" in request.headers]
+            return web.json_response(dialect.problem(e.status, _said(e), e.kind), status=e.status)
+        listed = [
+            {
+                "id": model,
+                "object": "model",
+                "type": "model",
+                "display_name": model,
+                "created": 0,
+                "created_at": "1970-01-01T00:00:00Z",
+                "owned_by": "clawlite",
+            }
+            for model in dict.fromkeys(provider.model for provider in runner.providers)
+        ]
+        return web.json_response({"object": "list", "data": listed, "has_more": False})
+
+    async def _missing(self, request):
+        from aiohttp import web
+
+        paths = ", ".join(f"POST {dialect.path}" for dialect in _DIALECTS)
+        said = _REFUSED.get(
+            request.path.rstrip("/"),
+            f"{request.method} {request.path[:80]} is not here - expected {paths}, GET /v1/models",
+        )
+        dialect = _DIALECTS[request.path.startswith(_DIALECTS[1].path)]
+        return web.json_response(dialect.problem(404, said, "unknown_url"), status=404)
+
+    # -- one request
+
+    def _handler(self, dialect):
+        async def handle(request):
+            return await self._turn(request, dialect)
+
+        return handle
+
+    async def _turn(self, request, dialect):
+        turn = None
+        try:
+            runner = self._runner(request)
+            raw = await body_of(request)
+            body = _parsed(raw, self._codecs[0])
+            providers = runner.order(dialect, body["model"])
+            if self._open >= MAX_REQUESTS:
+                raise Refused(429, f"{MAX_REQUESTS} requests are under way already", "try later")
+            turn = Turn(runner, dialect, providers, raw, body, request)
+            self._open += 1
+            try:
+                return await self._answered(turn)
+            finally:
+                self._open -= 1
+        except asyncio.CancelledError:
+            if turn:
+                turn.outcome = "cancelled: the runner went away"
+            raise
+        except Exception as e:
+            return await self._failed(request, dialect, turn, e)
+        finally:
+            if turn:
+                await asyncio.shield(self._record(turn))
+
+    async def _answered(self, turn: "Turn"):
+        self._store.event(
+            turn.runner.name, "request.began", request=turn.id, provider=turn.provider
+        )
+        if turn.runner.managed[0]:
+            return await self._mediated(turn)
+        return await self._passed(turn)
+
+    async def _passed(self, turn: "Turn"):
+        """Send the request on as it is, and its answer back as it is."""
+        from aiohttp import ClientConnectionResetError, ClientError, web
+
+        turn.rounds = 1
+        response = await self._ask(turn, turn.raw, turn.body, _as_it_is)
+        try:
+            kind = response.headers.get("Content-Type", "")
+            turn.tally = Tally(turn.dialect, self._codecs[0], "event-stream" in kind)
+            out = web.StreamResponse(status=response.status)
+            for name, value in response.headers.items():
+                if name.lower() not in _HOP:
+                    out.headers.add(name, value)
+            out.content_length = response.content_length
+            await out.prepare(turn.request)
+            turn.is_begun = True
+            async for piece in response.content.iter_any():
+                turn.tally.feed(piece)
+                await out.write(piece)
+            await out.write_eof()
+        except ClientConnectionResetError:
+            raise  # the runner's connection
+        except (ClientError, TimeoutError) as e:
+            raise ProviderError(f"the answer broke off: {e or type(e).__name__}") from None
+        finally:
+            response.close() if not response.content.at_eof() else response.release()
+        turn.outcome = "ok"
+        return out
+
+    async def _mediated(self, turn: "Turn"):
+        """Run the hidden rounds, and answer with what comes after them."""
+        from aiohttp import web
+
+        task = asyncio.create_task(self._rounds(turn))
+        out = None
+        try:
+            if turn.body.get("stream"):
+                wait_s = self.first_s
+                while not (await asyncio.wait({task}, timeout=wait_s))[0]:
+                    wait_s = self.keep_alive_s
+                    if out is None:
+                        out = await _begun(turn)
+                    await out.write(b": working\n\n")
+            answer = await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+        if not turn.body.get("stream"):
+            turn.outcome = "ok"
+            return web.json_response(answer, dumps=dumped)
+        out = out or await _begun(turn)
+        for event in turn.dialect.stream(answer, turn.body):
+            await out.write(event)
+        await out.write_eof()
+        turn.outcome = "ok"
+        return out
+
+    async def _rounds(self, turn: "Turn") -> dict:
+        runner, dialect = turn.runner, turn.dialect
+        tools, call, budget = runner.managed
+        visible = turn.body["messages"]
+        restored = self._continuity.restored(runner.name, dialect, visible)
+        begun = self._continuity.begun(runner.name, dialect, visible)
+        turn.mediation = mediation = Mediation(
+            dialect,
+            tools,
+            lambda tool, arguments: call(tool, arguments, turn.id),
+            lambda body: self._asked(turn, body),
+            self._codecs[0],
+            budget,
+            begun,
+        )
+        try:
+            answer = await mediation.run({**turn.body, "messages": restored})
+        except BaseException:
+            self._continuity.failed(runner.name, dialect, visible, mediation.hidden)
+            raise
+        turn.said = dialect.said(answer)[:MAX_SAID]
+        answer = dialect.shown(answer, turn.body, mediation.usage)
+        self._continuity.done(runner.name, dialect, visible)
+        self._continuity.shown(
+            runner.name, dialect, visible, dialect.final(answer), mediation.hidden
+        )
+        return answer
+
+    async def _asked(self, turn: "Turn", body: dict) -> dict:
+        """Ask a provider for a whole answer, and count it."""
+
+        async def take(response) -> dict:
+            data = await read(response, MAX_ANSWER)
+            response.release()
+            try:
+                answer = self._codecs[0](data)
+            except ParseError:
+                answer = None
+            if not isinstance(answer, dict):
+                raise ProviderError("its answer: expected a JSON object")
+            turn.dialect.calls(answer, self._codecs[0])
+            return answer
+
+        answer = await self._ask(turn, None, body, take)
+        read_tokens, written = turn.dialect.tokens(turn.dialect.usage(answer))
+        await self._spend(turn, read_tokens, written)
+        return answer
+
+    async def _ask(self, turn: "Turn", raw, body: dict, take):
+        outgoing = Outgoing(
+            turn.providers,
+            raw,
+            body,
+            {name.lower(): value for name, value in turn.request.headers.items()},
+            turn.request.query_string,
+            turn.runner.meter,
+        )
+        provider, taken = await self._upstream.ask(turn.runner.image.agent.name, outgoing, take)
+        turn.provider, turn.model = provider.name, provider.model
+        # all rounds of a turn stay with the provider that answered the first
+        turn.providers = turn.providers[turn.providers.index(provider) :]
+        return taken
+
+    # -- what it comes to
+
+    async def _failed(self, request, dialect, turn, e: Exception):
+        """Answer with the error *e*."""
+        from aiohttp import web
+
+        if isinstance(e, ConnectionError):  # the runner's own: nobody is there to be told
+            if turn:
+                turn.outcome = "cancelled: the runner went away"
+            raise e
+        status, body, headers = 502, None, {}
+        if isinstance(e, (Refused, Failed)):
+            status, body = e.status, getattr(e, "body", None)
+        elif isinstance(e, TooLarge):
+            status = 413
+        elif not isinstance(e, ClawError):
+            self._note(f"a request failed: {type(e).__name__}: {e}")
+            e = ClawError("the proxy failed at this request", "its gateway says why")
+        if turn:
+            turn.outcome = _said(e)
+            self._note(f"{turn.runner.name}: {turn.provider}: {_said(e)}")
+            if turn.mediation and turn.mediation.has_run:
+                headers["x-should-retry"] = "false"  # clients would ask all of it again
+        if getattr(e, "after_ms", None) is not None:
+            headers["Retry-After"] = str(-(-e.after_ms // 1000))
+        problem = dialect.problem(status, _said(e), getattr(e, "kind", ""))
+        if turn and turn.out is not None:  # a stream has begun: its status is said
+            await turn.out.write(dialect.problem_event(problem))
+            await turn.out.write_eof()
+            return turn.out
+        if turn and turn.is_begun:  # bytes that pass through break off where they broke off
+            request.transport.abort()
+            raise ConnectionResetError
+        return web.Response(
+            body=body or dumped(problem).encode("utf-8", "replace"),
+            status=status,
+            headers=headers,
+            content_type="application/json",
+        )
+
+    async def _record(self, turn: "Turn") -> None:
+        """Write the row of the history, and count what an answer used that passed through."""
+        usage, trace = None, []
+        if turn.tally:
+            turn.tally.end()
+            usage, turn.said = turn.tally.usage, turn.tally.said
+            tokens = turn.tally.tokens(len(turn.raw) // 4)
+            await self._spend(turn, *tokens)
+        elif turn.mediation:
+            usage, trace = turn.mediation.usage, turn.mediation.trace
+            turn.rounds = turn.mediation.rounds
+        read_tokens, written = turn.dialect.tokens(usage)
+        self._store.event(
+            turn.runner.name,
+            "request.ended",
+            request=turn.id,
+            provider=turn.provider,
+            outcome=turn.outcome,
+        )
+        self._store.asked(
+            turn.runner.name,
+            turn.runner.image.agent.name,
+            turn.provider,
+            turn.id,
+            turn.asked,
+            turn.said,
+            turn.outcome,
+            model=turn.model,
+            usage={
+                "prompt_tokens": read_tokens,
+                "completion_tokens": written,
+                "total_rounds": turn.rounds,
+            },
+            tool_trace=trace,
+        )
+
+    async def _spend(self, turn: "Turn", read_tokens: int, written: int) -> None:
+        runner, name = turn.runner, turn.runner.image.agent.name
+        provider = next(each for each in runner.providers if each.name == turn.provider)
+        entries = runner.meter.spend(provider, read_tokens, written)
+        if entries:
+            spent = self._store.spent(runner.name, name)
+            add(spent, entries)
+            await self._store.spend(runner.name, name, spent)
+
+
+class Turn:
+    """One request of a runner, and what it came to.
+
+    out        a stream that was begun for hidden rounds, or None
+    is_begun   bytes of an answer have passed through
+    outcome    "ok", or a sentence
+    """
+
+    _count = 0
+
+    def __init__(self, runner: Runner, dialect, providers: list, raw: bytes, body: dict, request):
+        Turn._count += 1
+        self.id = f"{int(time.time()):x}-{Turn._count}"
+        self.runner, self.dialect, self.providers = runner, dialect, providers
+        self.raw, self.body, self.request = raw, body, request
+        self.provider, self.model = providers[0].name, providers[0].model
+        self.out = self.tally = self.mediation = None
+        self.is_begun, self.outcome = False, "it ended without an answer"
+        self.said, self.rounds = "", 0
+        anchors = dialect.anchors([*body["messages"], {"role": "assistant", "content": ""}])
+        self.asked = anchors[-1][3][:MAX_SAID]
+
+
+async def _begun(turn: Turn):
+    """Return the begun stream of *turn*."""
+    from aiohttp import web
+
+    headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
+    turn.out = web.StreamResponse(headers=headers)
+    await turn.out.prepare(turn.request)
+    return turn.out
+
+
+async def _as_it_is(response):
+    return response
+
+
+def _parsed(raw: bytes, loads) -> dict:
+    """Return the body of a request.  Raises ``Refused``."""
+    try:
+        body = loads(raw)
+    except ParseError as e:
+        raise Refused(400, f"the body is no JSON: {e.message}") from None
+    if not isinstance(body, dict):
+        raise Refused(400, "the body: expected a JSON object")
+    if not isinstance(body.get("model"), str):
+        raise Refused(400, "model: expected a string")
+    for name in ("messages", "tools", "functions"):
+        value = body.get(name)
+        if value is None and name != "messages":
+            continue
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise Refused(400, f"{name}: expected a list of objects")
+    if not body["messages"]:
+        raise Refused(400, "messages: expected at least one")
+    return body
+
+
+def _said(e: ClawError) -> str:
+    return f"{e.message} - {e.hint}" if e.hint else e.message
+
+
+def _clock() -> tuple:
+    return time.monotonic_ns() // 1000000, int(time.time())

@@ -1,0 +1,382 @@
+"""What an agent may do with services (clawlite.toml): whom it may reach, and which of their tools
+it has.  Nothing is granted by itself (Clawdapus ADR-020, "Authority and identity model").
+
+    surfaces = ["service://trading-api"]                # whom it may reach
+    tools = ["...", { service = "trading-api", allow = ["get_market_context"] }]
+    feeds = [{ service = "trading-api", allow = "all" }]
+
+    [services.trading-api]
+    descriptor = "services/trading-api.json"
+    url = "http://127.0.0.1:4000"
+    mode = "mediated"
+
+1. ``"..."`` stands for what ``tools_defaults`` grants; a grant of the same service replaces that.
+   Without ``tools`` the defaults count, and ``tools = []`` grants nothing.
+2. A granted tool is a Tool named SERVICE.TOOL, and a service's skill is a Skill of that name that
+   uses those tools.
+"""
+
+import copy
+import dataclasses
+import re
+from typing import Any, Literal
+
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net.netrules import parse_url
+from clawlite.core.net.service_call import (
+    CLAW_ID,
+    FORM,
+    JSON,
+    MEDIATED,
+    NATIVE,
+    QUERY,
+    placeholders,
+)
+from clawlite.host.base.problems import ManifestErrors, did_you_mean, one_of, quoted, shown
+from clawlite.host.documents.primitives import Primitive
+from clawlite.host.documents.sources import Refused
+from clawlite.host.models.common import Strict, Text
+from clawlite.host.models.skill import SkillSpec
+from clawlite.host.models.tool import ToolSpec
+from clawlite.host.models.walk import convert
+from clawlite.host.services import descriptor, skill_text
+
+SPREAD = "..."
+SCHEME = "service://"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}\Z")
+_WHERE = {"json": JSON, "form": FORM, "query": QUERY}
+_MODES = {"native": NATIVE, "mediated": MEDIATED}
+
+
+class ServiceSettings(Strict):
+    """Where a service is and who calls it: this device (native), or its gateway (mediated), for the
+    named devices alone where there are any.
+    """
+
+    descriptor: Text
+    url: Text
+    mode: Literal["native", "mediated"] = "native"
+    devices: list[Text] | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        if "devices" in value and value.get("mode") != "mediated":
+            report(("devices",), "a gateway alone asks which device calls", key=True)
+
+
+class Grant(Strict):
+    service: Text
+    allow: Any
+
+
+@dataclasses.dataclass
+class Tool:
+    """What executes a granted tool: [name, method, path, where its arguments go, whether claw_id
+    is one], of *service*; is_listed: the tool's words are an MCP server's.
+    """
+
+    service: str
+    row: list
+    is_listed: bool
+    confirms: bool
+
+
+@dataclasses.dataclass
+class Service:
+    """A service that the agent may reach.
+
+    place     of its table in clawlite.toml
+    mode      NATIVE or MEDIATED;  url: (scheme, host, port, path before every other)
+    spec      descriptor.Descriptor
+    tools     [Primitive] that are granted;  feeds: [descriptor.Feed]
+    text      what of its skill belongs into the context: "" where the skill is a Skill
+    """
+
+    name: str
+    place: object
+    mode: int
+    url: tuple
+    devices: list
+    spec: descriptor.Descriptor
+    tools: list
+    feeds: list
+    text: str = ""
+
+
+def bind(settings, sources, problems, version: str) -> tuple:
+    """Return ([Service], [Primitive]): the services that the agent may reach, and the Tools and
+    Skills that it has of them.  Mistakes go to *problems*.
+    """
+    place, before = settings.place, len(problems.found)
+    described, urls = {}, {}
+    for name, own in settings.services.items():
+        where = place.below("services", name)
+        if not NAME.match(name):
+            problems.add(
+                where, (), "", "1 to 63 letters, digits and hyphens", quoted(name), key=True
+            )
+        urls[name] = _place(own.url, where.below("url"), problems)
+        described[name] = descriptor.read(
+            own.descriptor, sources, problems, where.below("descriptor")
+        )
+    reached = _surfaces(settings, described, problems)
+    granted = _granted(settings.tools, settings.tools_defaults, described, reached, place, problems)
+    fed = _feeds(settings, described, reached, problems)
+    if settings.feeds and len(problems.found) == before:
+        problems.add(
+            place,
+            ("feeds",),
+            "feeds are not fetched by this version",
+            hint="remove it, and grant a tool that gives the same",
+            key=True,
+        )
+    if len(problems.found) > before:
+        return [], []
+    services, found = [], []
+    for name in reached:
+        own = settings.services[name]
+        service = Service(
+            name,
+            place.below("services", name),
+            _MODES[own.mode],
+            urls[name],
+            own.devices or [],
+            described[name].spec,
+            [_tool(name, described[name], index, version) for index in granted.get(name, ())],
+            fed.get(name, []),
+        )
+        services.append(service)
+        found += service.tools + _skill(service, own, sources, problems, version)
+    return services, found
+
+
+def _place(url: str, where, problems) -> tuple:
+    """Return (scheme, host, port, path before every other) of *url*, None after a problem."""
+    try:
+        scheme, host, port, target = parse_url(url)
+    except SandboxDenied as e:
+        problems.add(where, (), e.message.removeprefix("network refused: "), hint=e.hint)
+        return None
+    if "?" in target:
+        problems.add(where, (), "expected a URL without a query", found=quoted(url))
+    return scheme, host, port, target.rstrip("/")
+
+
+def _surfaces(settings, described: dict, problems) -> list:
+    """Return the names of the services that the agent may reach, each once."""
+    found = []
+    for index, text in enumerate(settings.surfaces):
+        where = settings.place.below("surfaces", index)
+        name = text.removeprefix(SCHEME)
+        if not text.startswith(SCHEME) or not name:
+            problems.add(where, (), "", f"{SCHEME}NAME", quoted(text))
+        elif name not in described:
+            problems.add(where, (), *_unknown(name, described))
+        elif name in found:
+            problems.add(where, (), f"{quoted(name)} is here twice")
+        else:
+            found.append(name)
+    return found
+
+
+def _unknown(name: str, described: dict) -> tuple:
+    """Return what ``Problems.add`` takes for a service that nobody declared."""
+    hint = did_you_mean(name, described) or f"declare it: [services.{name}] in clawlite.toml"
+    return f"there is no service {quoted(name)}", "", "", hint
+
+
+def _granted(tools, defaults: list, described: dict, reached: list, place, problems) -> dict:
+    """Return {service: [index of a tool in its descriptor, ...]}."""
+    spread = {}
+    for index, item in enumerate(defaults):
+        if item == SPREAD:
+            problems.add(
+                place, ("tools_defaults", index), f"{quoted(SPREAD)} stands for these, in tools"
+            )
+        else:
+            _grant(
+                item,
+                ("tools_defaults", index),
+                "tools",
+                described,
+                reached,
+                place,
+                problems,
+                spread,
+            )  # noqa: E501
+    if tools is None:
+        return spread
+    found, spreads = {}, 0
+    for index, item in enumerate(tools):
+        if item != SPREAD:
+            _grant(item, ("tools", index), "tools", described, reached, place, problems, found)
+            continue
+        spreads += 1
+        if not defaults:
+            problems.add(
+                place, ("tools", index), "there is no tools_defaults that it could stand for"
+            )
+        elif spreads > 1:
+            problems.add(place, ("tools", index), f"{quoted(SPREAD)} is here twice")
+    return {**spread, **found} if spreads else found
+
+
+def _feeds(settings, described: dict, reached: list, problems) -> dict:
+    """Return {service: [Feed, ...]}."""
+    found = {}
+    for index, item in enumerate(settings.feeds):
+        _grant(item, ("feeds", index), "feeds", described, reached, settings.place, problems, found)
+    return {
+        name: [described[name].spec.feeds[index] for index in numbers]
+        for name, numbers in found.items()
+    }
+
+
+def _grant(item, path, kind: str, described, reached, place, problems, found: dict) -> None:
+    """Add what *item* of clawlite.toml grants of the *kind* "tools" or "feeds" to *found*."""
+
+    def report(below, *args, **named):
+        problems.add(place, (*path, *below), *args, **named)
+
+    if not isinstance(item, dict):
+        wanted = "{ service, allow }" + (f" or {quoted(SPREAD)}" if kind == "tools" else "")
+        report((), "", wanted, shown(item))
+        return
+    grant = convert(item, Grant, report)
+    if grant is None:
+        return
+    name = grant.service
+    if name not in described:
+        report(("service",), *_unknown(name, described))
+    elif name not in reached:
+        report(
+            ("service",),
+            f"nobody could execute this: the agent does not reach {quoted(name)}",
+            hint=f'add "{SCHEME}{name}" to surfaces',
+        )
+    elif name in found:
+        report(("service",), f"{quoted(name)} is granted twice here")
+    elif described[name] is not None:
+        names = [one.name for one in getattr(described[name].spec, kind) or ()]
+        found[name] = _allowed(grant.allow, names, kind, name, report)
+
+
+def _allowed(allow, names: list, kind: str, service: str, report) -> list:
+    """Return the indexes of *names* that *allow* means."""
+    if not names:
+        report(("service",), f"the descriptor of {quoted(service)} has no {kind}")
+        return []
+    if allow == "all":
+        return list(range(len(names)))
+    if not isinstance(allow, list) or not allow:
+        report(("allow",), "", f'"all" or a list of {kind}', shown(allow))
+        return []
+    found = []
+    for index, name in enumerate(allow):
+        if name not in names:
+            hint = did_you_mean(name, names) or f"it has {one_of(names[:12])}"
+            report(
+                ("allow", index), f"{quoted(service)} has no {kind[:-1]} {shown(name)}", hint=hint
+            )
+        elif names.index(name) in found:
+            report(("allow", index), f"{quoted(name)} is here twice")
+        else:
+            found.append(names.index(name))
+    return sorted(found)
+
+
+def _tool(name: str, described, index: int, version: str) -> Primitive:
+    """Return the Tool primitive of tool *index* of the service *name*."""
+    tool = described.spec.tools[index]
+    schema = copy.deepcopy(tool.inputSchema or {"type": "object"})
+    has_id = _without_id(schema)
+    hints, confirms = _hints(tool.annotations or {}, described.is_listed)
+    if tool.http is None:
+        row = None
+    else:
+        where = tool.http.body or ("query" if tool.http.method in ("GET", "DELETE") else "json")
+        says_id = has_id and CLAW_ID not in placeholders(tool.http.path)
+        row = [tool.name, tool.http.method, tool.http.path, _WHERE[where], says_id]
+    return Primitive(
+        "Tool",
+        f"{name}.{tool.name}",
+        version,
+        {"category": "network", "service": name},
+        {},
+        ToolSpec(description=tool.description or tool.name, input_schema=schema, annotations=hints),
+        f"claw://local/tool/{name}.{tool.name}",
+        "service",
+        described.place.below("tools", index),
+        service=Tool(name, row, described.is_listed, confirms),
+    )
+
+
+def _without_id(schema: dict) -> bool:
+    """Take claw_id out of *schema*: a caller is known, and not asked who it is.  Return whether it
+    was there.
+    """
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or CLAW_ID not in properties:
+        return False
+    del properties[CLAW_ID]
+    if isinstance(schema.get("required"), list):
+        schema["required"] = [one for one in schema["required"] if one != CLAW_ID]
+        if not schema["required"]:
+            del schema["required"]
+    return True
+
+
+def _hints(annotations: dict, is_listed: bool) -> tuple:
+    """Return (CKP's annotations, whether a person is asked first).  What a server lists by itself
+    makes nothing more permissive.
+    """
+    hints = {}
+    for name, value in annotations.items():
+        name = descriptor.ANNOTATIONS.get(name, name)
+        if name in descriptor.ANNOTATIONS.values():
+            if not (is_listed and value and name in ("readOnlyHint", "idempotentHint")):
+                hints[name] = value
+    return hints, annotations.get("confirmationRequired") is True
+
+
+def _skill(service: Service, own, sources, problems, version: str) -> list:
+    """Return the Skill that the descriptor of *service* brings, in a list; without granted tools
+    its text goes into the context.
+    """
+    if service.spec.skill is None:
+        return []
+    folder = own.descriptor.rpartition("/")[0]
+    name = f"{folder}/{service.spec.skill}" if folder else service.spec.skill
+    where = service.place.below("descriptor")
+    try:
+        text = sources.read(name, skill_text.MAX_TEXT).decode()
+        about, body = skill_text.parts(text, sources.shown(name))
+    except Refused as e:
+        problems.add(where, (), e.args[0], hint=e.args[1])
+        return []
+    except UnicodeDecodeError:
+        problems.add(where, (), f"{quoted(name)} is not UTF-8")
+        return []
+    except ManifestErrors as e:
+        problems.extend(e)
+        return []
+    if not service.tools:
+        service.text = body
+        return []
+    return [
+        Primitive(
+            "Skill",
+            service.name,
+            version,
+            {},
+            {},
+            SkillSpec(
+                description=about or service.spec.description or f"How to use {service.name}.",
+                tools_required=[tool.name for tool in service.tools],
+                instruction=body,
+            ),
+            f"claw://local/skill/{service.name}",
+            "service",
+            where,
+        )
+    ]

@@ -1,0 +1,148 @@
+"""The section SERVICES of an image: how the tools of services are executed, apart from what a model
+sees of them, and without any credential (core/net/service_call.py reads it).
+"""
+
+from collections import namedtuple
+
+from clawlite.core.base.render import canonical
+from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.core.net.netrules import allowed
+from clawlite.core.net.service_call import BEARER, HEADER, MEDIATED, NATIVE
+from clawlite.host.base.problems import quoted
+from clawlite.host.mcp.orders import gives_orders
+from clawlite.host.tools import sandboxes
+
+MAX_ALIAS = 64  # characters of a name before a provider
+
+
+_Rules = namedtuple("_Rules", "network hosts")
+
+
+def alias(name: str) -> str:
+    """Return the name of a tool as the APIs of providers take it: they refuse dots."""
+    return name.replace(".", "__", 1)
+
+
+def section(manifest) -> list | None:
+    """Return the rows of ``core.net.service_call.Service``; None without any."""
+    rows = []
+    for service in manifest.services:
+        if service.tools or service.feeds:
+            rows.append(
+                [
+                    service.name,
+                    service.mode,
+                    *service.url,
+                    _auth(service),
+                    sorted(service.devices),
+                    [tool.service.row for tool in service.tools],
+                    [[feed.name, feed.path, feed.ttl] for feed in service.feeds],
+                ]
+            )
+    return rows or None
+
+
+def abilities(manifest) -> set:
+    """Return what a device must have to execute the granted tools and to fetch the feeds."""
+    modes = {service.mode for service in manifest.services if service.tools or service.feeds}
+    found = {"services"} if NATIVE in modes else set()
+    gateway = manifest.settings.gateway
+    if MEDIATED in modes and gateway:
+        found |= {"gateway", "mediated" if gateway.wire == "tcp" else "mediated-line"}
+        found |= {"lan"} if gateway.wire == "tcp" else set()
+    return found
+
+
+def is_mediated(manifest) -> bool:
+    """Return whether a gateway executes anything for this agent."""
+    return any(
+        service.mode == MEDIATED and (service.tools or service.feeds)
+        for service in manifest.services
+    )
+
+
+def _auth(service) -> list | None:
+    """Return how a gateway shows the service's credential; a device has credentials of its own."""
+    auth = service.spec.auth
+    if service.mode == NATIVE or auth is None or auth.type == "none":
+        return None
+    if auth.type == "bearer":
+        return [BEARER, "Authorization", auth.env]
+    return [HEADER, auth.header, auth.env]
+
+
+def refuse(manifest) -> None:
+    """Add a problem for each service that could not be called, and each tool of one that could not
+    be offered to a model.
+    """
+    for service in manifest.services:
+        if service.tools or service.feeds:
+            _reach(manifest, service, *service.url[:2])
+        for tool in service.tools:
+            _tool(manifest, tool)
+
+
+def _problem(manifest, service, field: str, message: str, hint: str = "") -> None:
+    manifest.problems.add(service.place, (field,), message, hint=hint)
+
+
+def _reach(manifest, service, scheme: str, host: str) -> None:
+    """A grant that nobody can execute is refused."""
+    if service.mode == MEDIATED:
+        if manifest.settings.gateway is None:
+            _problem(
+                manifest,
+                service,
+                "mode",
+                "nobody could execute its tools: this agent has no gateway",
+                'add [gateway] to clawlite.toml, or set mode = "native"',
+            )
+        return
+    can = manifest.sandbox.spec.capabilities if manifest.sandbox else None
+    mode, hosts, _ = sandboxes.network_of(can and can.network)
+    if not allowed(_Rules(mode, hosts), host):
+        _problem(
+            manifest,
+            service,
+            "url",
+            f"nobody could execute its tools: the sandbox does not let them reach {host}",
+            f"allow it in the Sandbox: capabilities.network with mode: allowlist and "
+            f"allowed_hosts: [{host}]",
+        )
+    if scheme == "http" and not is_loopback(address_of(host)):
+        for credential in manifest.settings.credentials:
+            if host in (credential.hosts or ()):
+                _problem(
+                    manifest,
+                    service,
+                    "url",
+                    f"the credential {quoted(credential.name)} would go to {host} in the clear",
+                    'use https, or let a gateway call: mode = "mediated"',
+                )
+
+
+def _tool(manifest, tool) -> None:
+    if tool.service.row is None:
+        manifest.problem(
+            tool,
+            (),
+            "this version executes no tools over MCP that a service lists; only those with http",
+            hint="declare the server with mcp_source (docs/mcp.md)",
+        )
+    if len(alias(tool.name)) > MAX_ALIAS:
+        manifest.problem(
+            tool,
+            ("name",),
+            f"providers take names of {MAX_ALIAS} characters, and {alias(tool.name)} has "
+            f"{len(alias(tool.name))}",
+            hint="give the service a shorter name in clawlite.toml",
+        )
+    if gives_orders(canonical(tool.spec.description)) or gives_orders(
+        canonical(tool.spec.input_schema)
+    ):
+        manifest.problem(
+            tool,
+            ("description",),
+            f"what the service says of its tool {tool.name} gives orders to a model",
+            hint="describe what it does, and nothing else",
+        )

@@ -1,0 +1,199 @@
+"""The Swarm of a manifest (CKP 5.9) to the section of the image that core/swarm/swarm.py reads, and
+what of it this version does not do yet.
+"""
+
+from clawlite.core.base import uri as claw_uri
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.swarm.swarm import LEADER, ROOT, SOURCE
+from clawlite.host.base.problems import quoted
+from clawlite.host.providers import provider_order, remotes
+
+# in the order of the numbers in core/swarm/swarm.py
+TOPOLOGIES = ("leader-worker", "peer-to-peer", "pipeline", "broadcast", "hierarchical")
+STRATEGIES = ("leader-decides", "merge", "majority-vote", "best-of-n", "chain")
+FITTING = {  # topology -> the strategies that it has
+    "leader-worker": STRATEGIES,
+    "peer-to-peer": STRATEGIES[1:],
+    "pipeline": ("chain",),
+    "broadcast": STRATEGIES,
+    "hierarchical": STRATEGIES,
+}
+TO_ALL = ("majority-vote", "best-of-n", "chain")  # one report would be nothing to compare
+BACKENDS = ("in-process", "sqlite-wal")
+PASSING = ("queue", "direct", "event-bus")
+FAILURES, RESET_MS = 3, 60000  # of a circuit breaker that does not say
+AT_ONCE = 4  # tasks of one process at once, where it need not do one after the other
+RETRIES = 2  # of a task whose process ended, where the manifest says nothing
+_LATER = "not supported by this version of clawlite"
+
+
+def refuse(manifest) -> None:
+    """Add a problem for each part of the Swarm that this version cannot honour."""
+    for path, message, *more in problems(manifest):
+        manifest.problem(manifest.swarm, path, message, *more)
+
+
+def problems(manifest) -> list:
+    """Return [(path, message, expected, found), ...] of what keeps the Swarm from being built;
+    message alone where nothing is expected.
+    """
+    spec, found = manifest.swarm.spec, []
+
+    def one_of(path: tuple, value: str, known: tuple, what: str):
+        if value not in known:
+            expected = " or ".join(f'"{one}"' for one in known)
+            found.append((path, f'{what} "{value}" is {_LATER}', expected))
+
+    coordination, aggregation = spec.coordination, spec.aggregation
+    passing, backend = coordination.message_passing, coordination.backend
+    one_of(("coordination", "message_passing"), passing, PASSING, "message_passing")
+    one_of(("coordination", "backend"), backend, BACKENDS, "backend")
+    fitting = FITTING[spec.topology]
+    if aggregation.strategy not in fitting:
+        found.append(
+            (
+                ("aggregation", "strategy"),
+                f'topology "{spec.topology}" has no strategy "{aggregation.strategy}"',
+                " or ".join(f'"{one}"' for one in fitting),
+            )
+        )
+    if spec.topology == "pipeline" and passing == "event-bus":
+        message = "a pipeline hands each result to the next agent alone"
+        found.append((("coordination", "message_passing"), message, '"queue" or "direct"'))
+    if backend == "in-process" and (_to_all(spec) or spec.topology not in TOPOLOGIES[:2]):
+        message = "this process is alone, and nobody else could do a part of a task"
+        found.append((("coordination", "backend"), message, '"sqlite-wal"', '"in-process"'))
+    return found + _members_problems(manifest) + _limits_problems(manifest)
+
+
+def _to_all(spec) -> bool:
+    """Return whether a task goes to all who may do it, and not to the first who is free."""
+    return spec.coordination.message_passing == "event-bus" or spec.aggregation.strategy in TO_ALL
+
+
+def _limits_problems(manifest) -> list:
+    """Return the problems of limits that nobody could keep, and of prices that nobody knows."""
+    spec, found = manifest.swarm.spec, []
+    limits = spec.resource_limits
+    counted = [name for name in ("max_total_tokens", "max_total_cost_usd") if _limit(limits, name)]
+    if counted and manifest.settings.gateway:
+        message = "a gateway asks the providers, and does not know of the swarm"
+        found.append((("resource_limits", counted[0]), message))
+    if spec.aggregation.cost_aware:
+        priced = ("aggregation", "cost_aware")
+    elif "max_total_cost_usd" in counted:
+        priced = ("resource_limits", "max_total_cost_usd")
+    else:
+        return found
+    for provider in provider_order.providers(manifest):
+        model = provider.spec.model
+        if not provider_order.is_builtin(provider) and model not in manifest.settings.prices:
+            message = f"nobody knows what {quoted(model)} costs"
+            found.append((priced, message, f"[prices.{quoted(model)}] in clawlite.toml"))
+    return found
+
+
+def _limit(limits, name: str):
+    return None if limits is None else getattr(limits, name)
+
+
+def _members_problems(manifest) -> list:
+    spec, found, names = manifest.swarm.spec, [], []
+    for index, agent in enumerate(spec.agents):
+        name = identity_of(agent.identity_ref)
+        path = ("agents", index, "identity_ref")
+        if name in names:
+            found.append((path, f"{name} is in this swarm already", "each identity once"))
+        names.append(name)
+        if name == manifest.identity.name and agent.provider_ref is not None:
+            first = manifest.providers[0].name
+            if identity_of(agent.provider_ref) != first:
+                path = ("agents", index, "provider_ref")
+                found.append(
+                    (path, "an agent asks its providers in their order", f'"{first}", its first')
+                )
+    own = manifest.identity.name
+    if own not in names:
+        found.append((("agents",), f"the agent of this manifest, {own}, is not in its swarm"))
+    return found + _roles_problems(spec)
+
+
+def _roles_problems(spec) -> list:
+    """Return the problem of roles that do not fit the topology, if there is one."""
+    roles, path = [agent.role for agent in spec.agents], ("agents",)
+    one = {"leader-worker": LEADER, "broadcast": SOURCE, "hierarchical": ROOT}.get(spec.topology)
+    if one and roles.count(one) != 1:
+        return [(path, f"{roles.count(one)} agents have the role {one}", f"one {one}")]
+    if one and len(roles) == 1:
+        return [(path, f"a {one} without another agent", "at least one more")]
+    if spec.topology == "pipeline" and len(roles) == 1:
+        return [(path, "a pipeline of one agent", "at least two")]
+    if spec.topology == "hierarchical":
+        for index, role in enumerate(roles):
+            above = role.rpartition("/")[0]
+            if role != ROOT and (above not in roles or not role.rpartition("/")[2]):
+                message = f'the role "{role}" is below no other agent'
+                return [((*path, index, "role"), message, f'a path such as "{ROOT}/garden"')]
+    return []
+
+
+def is_built(manifest) -> bool:
+    """Return whether the manifest has a Swarm that this version builds."""
+    return manifest.swarm is not None and not problems(manifest)
+
+
+def section(manifest) -> list | None:
+    """Return the record of the swarm; None without one that is built."""
+    if not is_built(manifest):
+        return None
+    spec = manifest.swarm.spec
+    members = [
+        [name, f"claw://local/identity/{name}", agent.role, agent.count or 1]
+        for agent in spec.agents
+        for name in (identity_of(agent.identity_ref),)
+    ]
+    concurrency, failure = spec.coordination.concurrency, spec.failure
+    dead = failure and failure.dead_letter
+    cost = _limit(spec.resource_limits, "max_total_cost_usd")
+    retries = failure and failure.retry_per_agent
+    if retries is None:
+        retries = dead and dead.max_retries
+    return [
+        manifest.swarm.name,
+        [row[0] for row in members].index(manifest.identity.name),
+        TOPOLOGIES.index(spec.topology),
+        members,
+        spec.coordination.backend != "in-process",
+        concurrency.max_parallel,
+        AT_ONCE if concurrency.sequential_within_agent is False else 1,
+        _timeout_ms(spec),
+        RETRIES if retries is None else retries,
+        dead is None or dead.enabled is not False,
+        STRATEGIES.index(spec.aggregation.strategy),
+        _to_all(spec),
+        _breaker(failure and failure.circuit_breaker),
+        _limit(spec.resource_limits, "max_total_tokens"),
+        None if cost is None else remotes.nano(cost),
+    ]
+
+
+def _timeout_ms(spec) -> int | None:
+    """Return the time that a task may take from its delegation to its end."""
+    longest = _limit(spec.resource_limits, "max_duration_ms")
+    given = [ms for ms in (spec.aggregation.timeout_ms, longest) if ms]
+    return min(given, default=None)
+
+
+def _breaker(declared) -> list | None:
+    if declared is None:
+        return None
+    reset_ms = declared.reset_timeout_ms
+    return [declared.failure_threshold or FAILURES, RESET_MS if reset_ms is None else reset_ms]
+
+
+def identity_of(reference: str) -> str:
+    """Return the name that *reference*, a name or a claw:// URI, stands for."""
+    try:
+        return claw_uri.parse(reference, alias=True).name
+    except InvalidParams:
+        return reference

@@ -1,0 +1,151 @@
+"""The agent's tools for MCP clients: each call goes through the one pipeline, as any other.
+
+1. A call is a task of the agent, its caller "mcp": policy, approval, sandbox, limits and audit are
+   those of ``core/turns/tools.py``.
+2. An unknown tool is an error of the protocol; all else that ends a call is a result with
+   ``isError``, which a model reads, with the CKP error in its ``_meta``.
+3. A skill's instruction is a prompt, too.
+"""
+
+import os
+
+from clawlite.core.base.effect import SEND
+from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
+from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of
+from clawlite.core.mcp.tool_definitions import definitions, prompts
+from clawlite.core.policy.approval import question
+from clawlite.core.turns.tools import call as run
+from clawlite.linux.io.stdio import now_ms
+
+CALLER = "mcp"
+_CANCELLED = object()
+
+
+def random() -> str:
+    return os.urandom(16).hex()
+
+
+class Offer:
+    """The tools of *agent* (``agent.Agent``) for any number of clients."""
+
+    def __init__(self, agent):
+        self._agent = agent
+        self._tools = None
+        self._under_way = {}  # number of a task -> Call
+        agent.on_wait = lambda task, at_ms: self._look()
+
+    @property
+    def info(self) -> dict:
+        about = self._agent.image.agent
+        return {"name": about.name, "version": about.version or "0"}
+
+    def tools(self) -> list:
+        """Return the definitions of all tools."""
+        if self._tools is None:
+            from json import JSONDecoder
+
+            self._tools = definitions(self._agent.image, JSONDecoder().raw_decode)
+        return self._tools
+
+    def prompts(self) -> list:
+        """Return the definitions of the skills that are instructions."""
+        return prompts(self._agent.image, self.tools())
+
+    # -- calls
+
+    def begin(self, call):
+        """Start *call*.  Raises ``InvalidParams`` for a tool that there is not."""
+        agent = self._agent
+        if not agent.is_ready:
+            raise InvalidRequest("the agent is %s" % agent.lifecycle.state)
+        is_known = agent.image.tool(call.name) is not None
+        call.is_over, call.shown = False, None
+        work = run(agent.image, call.name, call.arguments, CALLER)
+
+        def ended(value, error, at_ms):
+            call.is_over = True
+            self._under_way.pop(call.number, None)
+            if error is not None and not is_known:
+                call.server.ended(call, None, error)
+            elif call.number is not _CANCELLED:
+                result = refused(error.to_json()) if error else self._result(call, value)
+                call.server.ended(call, result, None)
+
+        number = agent.begin(work, ended, now_ms())
+        if not call.is_over:
+            call.number = number
+            self._under_way[number] = call
+            self._look()
+
+    def answer(self, call, approved: bool, reason: str):
+        """A person has decided; nothing when the call waits for none any more."""
+        task = self._leaf(call)
+        if task is not None and task.approval is not None:
+            self._agent.answer(task, approved, reason, now_ms())
+
+    def cancel(self, call):
+        """End *call*; nobody hears of it any more."""
+        number, call.number = call.number, _CANCELLED
+        if self._under_way.pop(number, None) is not None:
+            self._agent.cancel(number, ClawError("the client cancelled it"), now_ms())
+
+    def _look(self):
+        """Put the approvals that wait now to the clients whose calls they are."""
+        for call in list(self._under_way.values()):
+            task = self._leaf(call)
+            approval = task and task.approval
+            if approval is not None and approval is not call.shown:
+                call.shown = approval
+                call.server.asked(call, question(approval, now_ms(), ""))
+
+    def _leaf(self, call):
+        """Return the task that is at work for *call*: of a composite tool, what it calls."""
+        tasks = self._agent.tasks
+        task = tasks.get(call.number)
+        while task is not None and task.child:
+            task = tasks.get(task.child)
+        return task
+
+    def _result(self, call, value) -> dict:
+        result = result_of(value.to_json())
+        tool = self._agent.image.tool(call.name)
+        if tool.output is not None and isinstance(value.value, dict) and not value.is_error:
+            result["structuredContent"] = value.value
+        return result
+
+
+class StdioSession:
+    """The one client of a line, in the place of an operator's session
+    (core/protocol/session.py).
+    """
+
+    swarm = None
+
+    def __init__(self, agent, loads, short=None):
+        self._agent, self._loads = agent, loads
+        offer = Offer(agent)
+        self._server = MCPServer(offer, offer.info, self._send, random)
+
+    def _send(self, message: dict, origin):
+        self._agent.emit((SEND, message))
+
+    def record(self, data: bytes, at_ms: int):
+        """Take one line."""
+        try:
+            self._server.take(self._loads(data))
+        except ParseError as e:
+            self._send({"jsonrpc": "2.0", "id": None, "error": e.to_json()}, None)
+
+    def too_long(self, size: int, limit: int):
+        """Answer a line that the framer dropped."""
+        e = InvalidRequest("message: expected at most %d bytes, got %d" % (limit, size))
+        self._send({"jsonrpc": "2.0", "id": None, "error": e.to_json()}, None)
+
+    def set_clock(self, epoch_s: int, at_ms: int):
+        pass
+
+    def tick(self, at_ms: int):
+        pass
+
+    def deadline(self):
+        return None

@@ -1,0 +1,257 @@
+"""Calls of services that a gateway on the LAN carries out for this agent (docs/gateway.md): the
+device's side of its records, over TCP or TLS.
+
+1. A thread for each call, and one connection at a time: of one token the newest connection counts.
+2. A call has an id.  When the connection breaks, it is made again, and the gateway, which has begun
+   the call, goes on there: nothing is called twice.  A call that a gateway never took says so.
+3. The token never goes over the wire: the gateway sends a nonce, and the answer is its HMAC-SHA256.
+"""
+
+import _thread
+import os
+from binascii import hexlify
+
+from clawlite.core.base.errors import ClawError, ParseError
+from clawlite.core.image.header import shaped
+from clawlite.core.image.image import NETWORK
+from clawlite.core.image.image_signature import sign
+from clawlite.core.line.frame import RECORD, Framer
+from clawlite.core.net.service_call import ServiceResult, failure
+from clawlite.linux.net.connections import Connection
+from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut
+
+TOKEN = (
+    "GATEWAY_TOKEN"  # the secret that holds NAME:TOKEN, as clawlite gateway token NAME prints it
+)
+CONNECT_MS = 5000
+GREET_MS = 10000  # to be known, and asked for the image
+WAIT_MS = 6000  # for a gateway that is not there
+_AGAIN_MS = 500  # after a connection broke
+_MAX_RECORD = 65536
+_PIECE = 512  # characters of a text in one record
+_MORE = 2000  # ms: a gateway ends what lasts too long, and tells it
+_SHAPE = ([None, (str, 65536, bool)], [bytes])
+
+
+class _Call:
+    """One call.  *due_ms*: its end;  *sent*: a gateway may have begun it."""
+
+    def __init__(self, id: str, name: str, text: str, due_ms: int):
+        self.id, self.name, self.text, self.due_ms = id, name, text, due_ms
+        self.connection = Connection()
+        self.said, self.seen, self.sent, self.outcome = "", 0, False, None
+
+
+class GatewayCalls:
+    """All calls of one agent.
+
+    image   ``image.Image``
+    wake    descriptor of a pipe: a byte is written when ``poll`` has something
+    now_ms  function -> monotonic ms
+    token   function() -> value of the secret; raises ``ClawError``
+    codecs  (loads, dumps) of JSON
+    """
+
+    def __init__(self, image, wake: int, now_ms, token, codecs: tuple):
+        self._loads, self._dumps = codecs
+        where, self._authorities = shaped(image.section(NETWORK), _SHAPE, "the gateway")
+        self._host, self._port, self._is_tls = where
+        self._image, self._wake, self._now_ms, self._token = image, wake, now_ms, token
+        self._boot = str(hexlify(os.urandom(4)), "ascii")
+        self._count = 0
+        self._calls = {}  # task -> _Call
+        self._lock = _thread.allocate_lock()  # over what both threads see
+        self._line = _thread.allocate_lock()  # who has the connection
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._calls)
+
+    def start(self, task: int, name: str, arguments: dict, due_ms: int):
+        """Begin the call of the tool *name*, which ends at *due_ms* at the latest."""
+        self._count += 1
+        call = _Call(
+            "%s-%d" % (self._boot, self._count), name, self._dumps(arguments), due_ms + _MORE
+        )
+        call.connection.reader, call.connection.writer = os.pipe()
+        try:
+            _thread.start_new_thread(self._work, (call,))
+        except RuntimeError as e:
+            self._close(call)
+            call.outcome = True, failure("busy", str(e))
+        self._calls[task] = call
+
+    def poll(self) -> list:
+        """Return [(task, outcome)] of what has ended, never waiting."""
+        done = []
+        for task, call in list(self._calls.items()):
+            if call.outcome is None and self._now_ms() >= call.due_ms:
+                self.cancel(task)
+                done.append((task, (True, self._late(call))))
+            elif call.outcome is not None:
+                del self._calls[task]
+                done.append((task, call.outcome))
+        return done
+
+    def deadline(self):
+        return min((call.due_ms for call in self._calls.values()), default=None)
+
+    def cancel(self, task: int):
+        """Nothing more is heard of the call."""
+        call = self._calls.pop(task, None)
+        if call is not None:
+            with self._lock:
+                call.connection.cancelled = True
+                call.connection.nudge()
+
+    def close(self):
+        for task in list(self._calls):
+            self.cancel(task)
+
+    def _late(self, call: _Call):
+        if call.sent:
+            return failure("timeout", "The gateway did not say in time what became of the call")
+        return failure("unreachable", self._nobody("it does not answer"))
+
+    def _nobody(self, why: str) -> str:
+        return "no gateway at %s:%d (%s): nothing was called" % (self._host, self._port, why)
+
+    # -- in the thread of a call
+
+    def _work(self, call: _Call):
+        result = None
+        try:
+            with self._line:
+                result = self._until_done(call)
+        except Cancelled:
+            pass
+        except ClawError as e:
+            result = failure("no_credential" if not call.sent else "unreachable", e.message)
+        except Exception as e:  # MemoryError, or a bug
+            result = failure("unreachable", "the call failed inside (%s)" % type(e).__name__)
+        with self._lock:
+            self._close(call)
+            if not call.connection.cancelled:
+                call.outcome = True, result
+                try:
+                    os.write(self._wake, b"\0")
+                except OSError:  # full: it is readable then
+                    pass
+
+    def _close(self, call: _Call):
+        for fd in (call.connection.reader, call.connection.writer):
+            os.close(fd)
+        call.connection.reader = call.connection.writer = None
+
+    def _until_done(self, call: _Call):
+        token, give_up = self._token(), self._now_ms() + WAIT_MS
+        while True:
+            if call.connection.cancelled:
+                raise Cancelled
+            stream = Stream(call.connection, self._lock, CONNECT_MS)
+            try:
+                return self._talk(stream, call, token)
+            except (Failure, OSError) as e:
+                why = str(e) if isinstance(e, Failure) else stream.words(e)
+            finally:
+                stream.close()
+            if not call.sent and self._now_ms() >= give_up:
+                return failure("unreachable", self._nobody(why))
+            self._pause(call)
+
+    def _pause(self, call: _Call):
+        pause = Stream(call.connection, self._lock, _AGAIN_MS)
+        try:
+            pause.wait(0)
+        except TimedOut:
+            pass
+
+    def _talk(self, stream: Stream, call: _Call, token: str):
+        """Return the result of *call*.  Raises ``Failure``, ``OSError``: the connection ended."""
+        stream.connect(self._host, self._port)
+        if self._is_tls:
+            from clawlite.linux.net import tls
+
+            tls.wrap(stream, tls.context(self._authorities), self._host)
+        stream.due += GREET_MS / 1000
+        framer = Framer(_MAX_RECORD)
+        while True:
+            data = stream.receive(16384)
+            if not data:
+                raise Failure("it has ended the connection; is %s right?" % TOKEN)
+            framer.feed(data)
+            event = framer.next_event()
+            while event:
+                if event[0] == RECORD:
+                    done = self._take(stream, call, token, self._parsed(event[1]))
+                    if done is not None:
+                        return done
+                event = framer.next_event()
+
+    def _take(self, stream: Stream, call: _Call, token: str, message: dict):
+        """Take one record; return the result when it has come."""
+        method, params, id = message.get("method"), message.get("params"), message.get("id")
+        if method == "claw.gateway.auth":
+            self._send(stream, {"jsonrpc": "2.0", "id": id, "result": _proof(token, params)})
+        elif method == "claw.gateway.hello":
+            stream.due = None  # from here on the caller watches the time
+            self._send(stream, {"jsonrpc": "2.0", "id": id, "result": self._who()})
+            for record in _records(call):
+                self._send(stream, record)
+                call.sent = True
+        elif method == "claw.gateway.text" and params.get("id") == call.id:
+            call.seen += 1
+            call.said += str(params.get("text"))
+        elif method is None and id == call.id:
+            error = message.get("error")
+            if isinstance(error, dict):
+                return failure("unreachable", "the gateway: %s" % error.get("message"))
+            return ServiceResult(self._parsed(call.said.encode()))
+        return None
+
+    def _who(self) -> dict:
+        image = self._image
+        digest = image.read(image.seal_at + 7, 32)
+        return {
+            "version": 1,
+            "boot": self._boot,
+            "agent": image.agent.name,
+            "record": _MAX_RECORD,
+            "image": str(hexlify(digest), "ascii"),
+        }
+
+    def _parsed(self, data: bytes) -> dict:
+        try:
+            value = self._loads(data)
+        except ParseError as e:
+            raise Failure("it sent no JSON: %s" % e.message) from None
+        if not isinstance(value, dict):
+            raise Failure("it sent JSON that is no object")
+        return value
+
+    def _send(self, stream: Stream, message: dict):
+        stream.send(b"\x1e" + self._dumps(message).encode() + b"\n")
+
+
+def _proof(token: str, params) -> dict:
+    name, _, key = token.partition(":")
+    nonce = str(params.get("nonce") if isinstance(params, dict) else "").encode()
+    mac = sign(lambda at, size: nonce[at : at + size], len(nonce), key.encode())
+    return {"name": name, "mac": str(hexlify(mac), "ascii")}
+
+
+def _records(call: _Call):
+    """Yield the records of a request: the arguments in pieces, then the call."""
+    again = call.sent
+    params = {"id": call.id, "role": "tool", "text": call.text[:_PIECE]}
+    yield {"jsonrpc": "2.0", "method": "claw.gateway.message", "params": params}
+    for at in range(_PIECE, len(call.text), _PIECE):
+        params = {"id": call.id, "text": call.text[at : at + _PIECE]}
+        yield {"jsonrpc": "2.0", "method": "claw.gateway.message", "params": params}
+    yield {
+        "jsonrpc": "2.0",
+        "id": call.id,
+        "method": "claw.gateway.tool",
+        # a gateway that was started anew must not begin it again
+        "params": {"tool": call.name, "seen": call.seen, "again": again},
+    }

@@ -1,0 +1,77 @@
+"""The seams of a shell on Linux: what it expects of parts that exist in several kinds.
+
+For readers, type checkers and tests: nothing imports this module at run time, because ``typing``
+takes a Pi some milliseconds at each start.  The seams between the core and a shell are in
+core/agent/agent.py, ``Agent``.
+"""
+
+from typing import Any, Callable, Iterable, Protocol
+
+
+class Source(Protocol):
+    """Where the messages of one channel come from (linux/channels/channel.py uses it)."""
+
+    def poll(self) -> Any:
+        """Take what has come, and hand it to the channel.  Never waits."""
+
+    def deadline(self) -> Any:
+        """Return the monotonic ms at which ``poll`` has something to do, or None."""
+
+    def reply(self, to, text: str, final: bool = True, failed: bool = False) -> Any:
+        """Answer the message whose sender is *to*; *final*: nothing more follows."""
+
+    def close(self) -> Any:
+        """Close all connections."""
+
+
+class Recipients(Protocol):
+    """A source to which the tool ``message`` may write, too."""
+
+    def recipient(self, name: str) -> Any:
+        """Return whom *name* means, or None."""
+
+    def send(self, to, text: str) -> str:
+        """Send *text* without being asked; return what is wrong, or ""."""
+
+
+class AuditStore(Protocol):
+    """Where the chain of an audit is kept (linux/audit/audit.py uses it)."""
+
+    removed: str  # what the last ``append`` removed for lack of room, "" for nothing
+
+    def append(self, make: Callable, now_s: int) -> Any:
+        """Append what ``make(head)`` returns.  Raises ``OSError``: nothing was appended then."""
+
+    def problem(self) -> str:
+        """Return what is not as it was left, once; "" when all is."""
+
+    def close(self) -> Any:
+        """Close all files."""
+
+
+class Connections(Protocol):
+    """The connections of remote providers (linux/runtime/providers.py uses it)."""
+
+    def open(self, key, scheme: str, host: str, port: int, parts: list, timeout_ms: int) -> Any:
+        """Begin to connect, and to send *parts*.  What comes of it is told by ``poll``."""
+
+    def poll(self) -> Iterable:
+        """Return [(key, kind, data), ...] of what has happened since the last call."""
+
+    def close(self, key) -> Any:
+        """End the connection *key*, if there is one."""
+
+    def close_all(self) -> Any:
+        """End all connections."""
+
+
+class MemoryStores(Protocol):
+    """What carries out the verbs of a memory (linux/memory/memory.py uses it)."""
+
+    def run(self, jobs: list) -> list:
+        """Return [(number, outcome), ...] of jobs [(number, verb, store, part, details), ...], in
+        their order.
+        """
+
+    def close(self) -> Any:
+        """End, with everything written."""

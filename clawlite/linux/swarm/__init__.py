@@ -1,0 +1,5 @@
+"""The swarm of an agent: tasks that one agent gives another, over a file that they share (CKP 5.9).
+
+Imports: channels, files, io, memory.
+Used by: runtime, swarm_commands, tasks.
+"""

@@ -1,0 +1,581 @@
+"""The bus of a swarm on one machine: an SQLite file that its processes share, and a FIFO of each by
+which the others wake it.
+
+    swarms/NAME/swarm.db       tasks, what became of them, reports, broadcasts, and who is there
+    swarms/NAME/PROCESS.fifo   read by that process alone; whoever can open it for writing knows
+                               that the process lives
+
+1. What was acknowledged, and that a tool with side effects begins, is on disk, synced.  Who takes
+   a task need not be: after a power cut it waits again.
+2. Nothing polls: who changes something writes a byte into the FIFOs of the others.
+3. A process that ended holds nothing: the kernel closes its FIFO, and what it ran is given back
+   (``reclaim``).
+4. A peer is who may write this folder: it is the user's alone (0700).
+"""
+
+import errno
+import os
+import sqlite3
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
+from clawlite.linux.io.jsontext import dumps, loads
+
+FILE, _FIFO = "swarm.db", ".fifo"
+BUSY_S = 10  # that another process may hold the file
+MOST_MESSAGES = 1000  # broadcasts that are kept
+MOST_TASKS = 10000  # that are kept: older ones that have ended make room
+VERSION = 1  # of the tables
+_SCHEMA = """
+create table if not exists peers (process text primary key, identity text, at_once int);
+create table if not exists tasks (
+    id text primary key, description text, input text, sender text, recipient text, state text,
+    process text, began int, tries int, created_ms int, parent text, root text, divided int,
+    report int);
+create table if not exists used (root text primary key, tokens int, nano int);
+create table if not exists events (task text, at_ms int, what text, who text);
+create table if not exists reports (
+    task text, at_ms int, who text, status text, result text, tokens int, duration_ms int);
+create table if not exists messages (
+    number integer primary key autoincrement, sender text, body text, at_ms int);
+create index if not exists tasks_by_state on tasks (state, created_ms);
+create index if not exists tasks_by_parent on tasks (parent);
+create index if not exists events_by_task on events (task);
+create index if not exists reports_by_task on reports (task);
+create index if not exists reports_by_agent on reports (who, at_ms);
+pragma user_version = %d;
+"""
+
+
+class Bus:
+    """One process' end of a swarm's bus.
+
+    folder   of the swarm (``files.swarm_folder``), or None: this process is alone, and nothing
+             outlasts it
+    wall_ms  function -> ms since 1970
+    draw     function(count) -> that many random bytes
+    What raises, raises ``ClawError``: the file cannot be used.
+    """
+
+    def __init__(self, folder, wall_ms, draw):
+        self._folder, self._wall_ms = folder, wall_ms
+        self.process = draw(8).hex()
+        self._fd = -1
+        self._news = False  # something changed here
+        self._seen = 0  # number of the last broadcast
+        try:
+            if folder:
+                os.makedirs(folder, 0o700, exist_ok=True)
+            place = os.path.join(folder, FILE) if folder else ":memory:"
+            self._db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None)
+            self._db.execute("pragma journal_mode = wal")
+            version = self._db.execute("pragma user_version").fetchone()[0]
+            if version not in (0, VERSION):
+                raise sqlite3.DatabaseError(
+                    "version %d of clawlite's tables, and this is %d" % (version, VERSION)
+                )
+            if not version:
+                self._db.executescript(_SCHEMA % VERSION)
+        except (OSError, sqlite3.Error) as e:
+            raise _unusable(folder, e) from None
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when another process has changed something; -1
+        before ``join``, and where the process is alone.
+        """
+        return self._fd
+
+    def join(self, identity: str = "", at_once: int = 0):
+        """Be there: as a member that does *at_once* tasks at once, or as somebody who looks on."""
+        if self._folder:
+            path = self._path(self.process)
+            part = path + ".part"
+            try:
+                # It has its name only once it is open: one that nobody reads belongs to a process
+                # that ended, and whoever finds it removes it.
+                os.mkfifo(part, 0o600)
+                # for writing too: a FIFO that nobody writes would always be readable
+                self._fd = os.open(part, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+                os.rename(part, path)
+            except OSError as e:
+                raise _unusable(self._folder, e) from None
+        with _Change(self) as db:
+            self._seen = db.execute("select coalesce(max(number), 0) from messages").fetchone()[0]
+            if identity:
+                db.execute("insert into peers values (?, ?, ?)", (self.process, identity, at_once))
+
+    def leave(self):
+        """Be gone; what this process ran is given back before."""
+        try:
+            with _Change(self) as db:
+                db.execute("delete from peers where process = ?", (self.process,))
+        except ClawError:  # the others see that nobody reads the FIFO
+            pass
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            try:
+                os.unlink(self._path(self.process))
+            except OSError:
+                pass
+        self._db.close()
+
+    def heard(self) -> bool:
+        """Return whether something has changed since this was asked last."""
+        news, self._news = self._news, False
+        try:
+            while self._fd >= 0 and os.read(self._fd, 4096):
+                news = True
+        except BlockingIOError:
+            pass
+        return news
+
+    # -- what an agent is asked
+
+    def put(self, task) -> bool:
+        """Put *task* on record, once; return False when its id is that of another task.
+
+        A part of another task counts to what that one may use.
+        """
+        row = (task.description, dumps(task.input), task.sender, task.recipient)
+        with _Change(self) as db:
+            known = db.execute(
+                "select description, input from tasks where id = ?", (task.id,)
+            ).fetchone()
+            if known:
+                return known == row[:2]
+            above = db.execute("select root from tasks where id = ?", (task.parent,)).fetchone()
+            root = above[0] if above else task.id
+            db.execute(
+                "insert into tasks values (?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?, 0, null)",
+                (task.id, *row, WAITING, self._wall_ms(), task.parent, root),
+            )
+            self._make_room(db)
+            self._event(task.id, "delegated", task.sender)
+        return True
+
+    def _make_room(self, db):
+        """Forget tasks that ended long ago; one that waits for a person stays."""
+        old = db.execute("select max(rowid) from tasks").fetchone()[0] - MOST_TASKS
+        gone = "select id from tasks where rowid <= ? and state not in (?, ?, ?)"
+        values = (old, WAITING, RUNNING, DEAD)
+        if old > 0 and db.execute(gone, values).fetchone():
+            for table, column in (("events", "task"), ("reports", "task"), ("used", "root")):
+                db.execute("delete from %s where %s in (%s)" % (table, column, gone), values)
+            db.execute("delete from tasks where id in (%s)" % gone, values)
+
+    def report(self, task_id: str, status: str, result, tokens, duration_ms, by: str) -> bool:
+        """Put a report on record; return False when nobody delegated the task.  The first one ends
+        it.
+        """
+        with _Change(self) as db:
+            row = db.execute("select state from tasks where id = ?", (task_id,)).fetchone()
+            if row is None:
+                return False
+            number = db.execute(
+                "insert into reports values (?, ?, ?, ?, ?, ?, ?)",
+                (task_id, self._wall_ms(), by, status, dumps(result), tokens, duration_ms),
+            ).lastrowid
+            self._event(task_id, status, by)
+            if row[0] in (WAITING, RUNNING):
+                db.execute(
+                    "update tasks set state = ?, report = ? where id = ?",
+                    (status, number, task_id),
+                )
+        return True
+
+    def broadcast(self, sender: str, message: dict):
+        """Send *message* to all members that are there."""
+        with _Change(self) as db:
+            row = (sender, dumps(message), self._wall_ms())
+            number = db.execute("insert into messages values (null, ?, ?, ?)", row).lastrowid
+            db.execute("delete from messages where number <= ?", (number - MOST_MESSAGES,))
+            self._seen = max(self._seen, number)  # whoever sends it does not hear it
+
+    def messages(self) -> list:
+        """Return [(sender, message), ...] that came since this was asked last."""
+        rows = self._rows(
+            "select number, sender, body from messages where number > ? order by number",
+            self._seen,
+        )
+        if rows:
+            self._seen = rows[-1][0]
+        return [(sender, loads(body.encode())) for _, sender, body in rows]
+
+    def present(self) -> dict:
+        """Return {identity: [is free, ...]} of the processes that are there."""
+        found = {}
+        for process, identity, at_once in self._rows("select * from peers"):
+            if self._is_there(process):
+                runs = self._rows(
+                    "select count(*) from tasks where state = ? and process = ? and divided = 0",
+                    RUNNING,
+                    process,
+                )[0][0]
+                found.setdefault(identity, []).append(runs < at_once)
+        return found
+
+    def there(self, swarm) -> tuple:
+        """Return (``present()``, the identities that take nothing for now because their last tasks
+        have failed): what ``Swarm.statuses`` asks.
+        """
+        paused = [
+            one.identity
+            for one in swarm.members
+            if swarm.breaker and self.pause_ms(one.identity, swarm.breaker)
+        ]
+        return self.present(), paused
+
+    # -- tasks
+
+    def take(self, identity: str, any_of: bool, most, part=None, breaker=None):
+        """Return the next task for *identity*, which runs here from now on, or None: a ``Taken``.
+
+        any_of   also what is for whoever is free
+        most     tasks at once in the whole swarm, those that are divided not counted; or None
+        part     True: only parts of other tasks, False: only others, None: both
+        breaker  (failures in a row, ms) after which *identity* takes nothing for so long, or None
+        """
+        with _Change(self, wakes=False, lasts=False) as db:
+            running = "select count(*) from tasks where state = ? and divided = 0"
+            if most is not None and db.execute(running, (RUNNING,)).fetchone()[0] >= most:
+                return None
+            if breaker and self._pause_ms(db, identity, breaker):
+                return None
+            row = db.execute(
+                "select id, description, input, sender, parent, root, created_ms from tasks "
+                "where state = ? and (recipient = ? or recipient = '' and ?) and "
+                "(? is null or (parent != '') = ?) order by created_ms, rowid limit 1",
+                (WAITING, identity, any_of, part, part),
+            ).fetchone()
+            if row is None:
+                return None
+            db.execute(
+                "update tasks set state = ?, process = ?, began = 0, tries = tries + 1 "
+                "where id = ?",
+                (RUNNING, self.process, row[0]),
+            )
+            self._event(row[0], "taken", identity)
+        return Taken(*row)
+
+    def divide(self, task_id: str):
+        """The task runs here, and others do all of its parts: it takes no place of ``most``."""
+        with _Change(self, wakes=False, lasts=False) as db:
+            db.execute("update tasks set divided = 1 where id = ?", (task_id,))
+
+    def pause_ms(self, identity: str, breaker) -> int:
+        """Return for how long *identity* takes nothing, because its last tasks have failed: ms, 0
+        when it does.
+        """
+        try:
+            return self._pause_ms(self._db, identity, breaker) if breaker else 0
+        except sqlite3.Error as e:
+            raise _unusable(self._folder, e) from None
+
+    def _pause_ms(self, db, identity: str, breaker) -> int:
+        failures, reset_ms = breaker
+        rows = db.execute(
+            "select status, at_ms from reports where who = ? and not exists "
+            "(select 1 from tasks where parent = task) order by at_ms desc, rowid desc limit ?",
+            (identity, failures),
+        ).fetchall()
+        if len(rows) < failures or any(status != FAILED for status, _ in rows):
+            return 0
+        return max(0, rows[0][1] + reset_ms - self._wall_ms())
+
+    # -- what a task may use
+
+    def use(self, root: str, tokens: int, nano: int):
+        """Count *tokens* and *nano* dollars of a task or of one of its parts."""
+        with _Change(self, wakes=False) as db:
+            db.execute("insert or ignore into used values (?, 0, 0)", (root,))
+            db.execute(
+                "update used set tokens = tokens + ?, nano = nano + ? where root = ?",
+                (tokens, nano, root),
+            )
+
+    def used(self, root: str) -> tuple:
+        """Return (tokens, nano-dollars) that a task has used, with all its parts."""
+        rows = self._rows("select tokens, nano from used where root = ?", root)
+        return rows[0] if rows else (0, 0)
+
+    def begins(self, task_id: str):
+        """What follows may have side effects: should this process end, a person decides."""
+        with _Change(self, wakes=False) as db:
+            db.execute("update tasks set began = 1 where id = ?", (task_id,))
+
+    def release(self, task_id: str):
+        """Give a task back that has done nothing yet: this process ends in order."""
+        with _Change(self) as db:
+            db.execute(
+                "update tasks set state = ?, process = '', tries = tries - 1 where id = ? and "
+                "state = ? and process = ? and began = 0",
+                (WAITING, task_id, RUNNING, self.process),
+            )
+
+    def reclaim(self, retries: int, keeps_dead: bool) -> list:
+        """Take back what processes that have ended were at; return [(id, state, why), ...] of it.
+
+        A task that may have had side effects is never begun again by itself.
+        """
+        held = self._rows("select distinct process from tasks where state = ?", RUNNING)
+        gone = [process for (process,) in held if not self._is_there(process)]
+        if not gone:
+            return []
+        found = []
+        with _Change(self) as db:
+            for process in gone:
+                for task_id, began, tries in db.execute(
+                    "select id, began, tries from tasks where state = ? and process = ?",
+                    (RUNNING, process),
+                ).fetchall():
+                    state, why = WAITING, "its process ended"
+                    if began:
+                        state = DEAD
+                        why = "its process ended while a tool ran: what it did is not known"
+                    elif tries > retries:
+                        state, why = DEAD, "its process ended, %d times in all" % tries
+                    found.append((task_id, state, why))
+                    self._set(task_id, state, why, keeps_dead)
+                db.execute("delete from peers where process = ?", (process,))
+        return found
+
+    def expire(self, timeout_ms: int, keeps_dead: bool) -> list:
+        """Give up what waited longer than *timeout_ms*; return [(id, state, why), ...] of it.
+
+        Who divides a task sees to its parts.
+        """
+        before = self._wall_ms() - timeout_ms
+        old = "select id from tasks where state = ? and created_ms <= ? and parent = ''"
+        if not self._rows(old, WAITING, before):
+            return []
+        why = "nobody took it within %d ms" % timeout_ms
+        with _Change(self) as db:
+            found = [(row[0], DEAD, why) for row in db.execute(old, (WAITING, before)).fetchall()]
+            for task_id, state, _ in found:
+                self._set(task_id, state, why, keeps_dead)
+        return found
+
+    def withdraw(self, task_id: str):
+        """Take back a task that nobody has taken; one that somebody is at goes on."""
+        with _Change(self) as db:
+            changed = db.execute(
+                "update tasks set state = ? where id = ? and state = ?", (FAILED, task_id, WAITING)
+            ).rowcount
+            if changed:
+                self._event(task_id, "withdrawn", "its sender")
+
+    def again(self, task_id: str):
+        """Let a task that was given up begin once more, as if for the first time, and with it its
+        parts that have no answer.
+        """
+        with _Change(self) as db:
+            db.execute(
+                "with recursive those(id) as (values (?) union select tasks.id from tasks "
+                "join those on tasks.parent = those.id) "
+                "update tasks set state = ?, began = 0, tries = 0, divided = 0, report = null, "
+                "created_ms = ? where id in those and (id = ? or state in (?, ?))",
+                (task_id, WAITING, self._wall_ms(), task_id, DEAD, FAILED),
+            )
+            self._event(task_id, "delegated again", "a person")
+
+    def drop(self, task_id: str):
+        """Let go of a task that was given up: it has failed."""
+        with _Change(self):
+            self._db.execute("update tasks set state = ? where id = ?", (FAILED, task_id))
+            self._event(task_id, "dropped", "a person")
+
+    def oldest_ms(self):
+        """Return when the task that waits longest was delegated, ms since 1970, or None."""
+        return self._rows("select min(created_ms) from tasks where state = ?", WAITING)[0][0]
+
+    def is_open(self) -> bool:
+        """Return whether a task waits, or another process is at one."""
+        rows = self._rows(
+            "select 1 from tasks where state = ? or state = ? and process != ? limit 1",
+            WAITING,
+            RUNNING,
+            self.process,
+        )
+        return bool(rows)
+
+    # -- what people ask
+
+    def tasks(self, most: int) -> list:
+        """Return the last *most* tasks, the newest first: [(id, description, state, sender, tries,
+        created ms), ...].
+        """
+        return self._rows(
+            "select id, description, state, sender, tries, created_ms from tasks "
+            "order by created_ms desc, rowid desc limit ?",
+            most,
+        )
+
+    def page(self, states: list, before, most: int) -> list:
+        """Return the *most* newest tasks in one of *states* that are older than the number
+        *before* (None: all): [(number, id, state, created ms), ...].
+        """
+        marks = ", ".join("?" * len(states))
+        return self._rows(
+            "select rowid, id, state, created_ms from tasks where (? is null or rowid < ?) and "
+            "state in (%s) order by rowid desc limit ?" % marks,
+            before,
+            before,
+            *states,
+            most,
+        )
+
+    def count(self, states: tuple) -> int:
+        """Return how many tasks are in one of *states*."""
+        marks = ", ".join("?" * len(states))
+        return self._rows("select count(*) from tasks where state in (%s)" % marks, *states)[0][0]
+
+    def state(self, task_id: str):
+        """Return the state of a task, None of an unknown one."""
+        rows = self._rows("select state from tasks where id = ?", task_id)
+        return rows[0][0] if rows else None
+
+    def outcome(self, task_id: str):
+        """Return (by, status, result, tokens) of the report that ended a task, or None."""
+        rows = self._rows(
+            "select who, status, result, tokens from reports "
+            "where rowid = (select report from tasks where id = ?)",
+            task_id,
+        )
+        return rows[0][:2] + (loads(rows[0][2].encode()), rows[0][3]) if rows else None
+
+    def history(self, task_id: str) -> tuple:
+        """Return ([(ms, what, who), ...], [(ms, who, status, result, tokens, duration ms), ...]) of
+        a task: its events and its reports.
+        """
+        return self._rows(
+            "select at_ms, what, who from events where task = ? order by rowid", task_id
+        ), [
+            (*row[:3], loads(row[3].encode()), *row[4:])
+            for row in self._rows(
+                "select at_ms, who, status, result, tokens, duration_ms from reports "
+                "where task = ? order by rowid",
+                task_id,
+            )
+        ]
+
+    # -- below
+
+    def _set(self, task_id: str, state: str, why: str, keeps_dead: bool):
+        number = None
+        if state == DEAD:
+            row = (task_id, self._wall_ms(), "", FAILED, dumps({"error": why}), None, None)
+            number = self._db.execute(
+                "insert into reports values (?, ?, ?, ?, ?, ?, ?)", row
+            ).lastrowid
+            state = DEAD if keeps_dead else FAILED
+            self._db.execute(
+                "update tasks set state = ? where parent = ? and state = ?",
+                (FAILED, task_id, WAITING),
+            )
+        self._db.execute(
+            "update tasks set state = ?, process = '', divided = 0, report = ? where id = ?",
+            (state, number, task_id),
+        )
+        self._event(task_id, state, why)
+
+    def _event(self, task_id: str, what: str, who: str):
+        row = (task_id, self._wall_ms(), what, who)
+        self._db.execute("insert into events values (?, ?, ?, ?)", row)
+
+    def _rows(self, query: str, *values) -> list:
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as e:
+            raise _unusable(self._folder, e) from None
+
+    def _path(self, process: str) -> str:
+        return os.path.join(self._folder, process + _FIFO)
+
+    def _is_there(self, process: str) -> bool:
+        return process == self.process or self._poke(process, b"")
+
+    def _poke(self, process: str, data: bytes) -> bool:
+        """Write *data* into the FIFO of *process*; return whether somebody reads it."""
+        if not self._folder:
+            return False
+        try:
+            fd = os.open(self._path(process), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as e:
+            if e.errno == errno.ENXIO:
+                try:
+                    os.unlink(self._path(process))
+                except OSError:
+                    pass
+            return e.errno not in (errno.ENXIO, errno.ENOENT)
+        try:
+            if data:
+                os.write(fd, data)
+        except BlockingIOError:  # it is full: that process will wake anyway
+            pass
+        finally:
+            os.close(fd)
+        return True
+
+    def _changed(self):
+        """Wake all who are there, this process too."""
+        self._news = True
+        if not self._folder:
+            return
+        for name in os.listdir(self._folder):
+            if name.endswith(_FIFO) and name != self.process + _FIFO:
+                self._poke(name[: -len(_FIFO)], b"!")
+
+
+class Taken:
+    """A task that a process has taken.
+
+    id, description, data, sender   as in ``swarm.Task``; parent: the id of the task whose part it
+                                    is, or ""
+    root        id of the task that somebody gave to the swarm, of which this is a part of a part
+    created_ms  when it was delegated, ms since 1970
+    """
+
+    def __init__(self, id: str, description: str, text: str, sender: str, parent, root, created_ms):
+        self.id, self.description, self.sender = id, description, sender
+        self.data = loads(text.encode())
+        self.parent, self.root, self.created_ms = parent, root, created_ms
+
+
+class _Change:
+    """One transaction.
+
+    wakes  the others are woken when it is there;  lasts  it outlives a power cut
+    """
+
+    def __init__(self, bus: Bus, wakes: bool = True, lasts: bool = True):
+        self._bus, self._wakes, self._lasts = bus, wakes, lasts
+
+    def __enter__(self):
+        db = self._bus._db
+        try:
+            db.execute("pragma synchronous = %s" % ("full" if self._lasts else "normal"))
+            db.execute("begin immediate")
+        except sqlite3.Error as e:
+            raise _unusable(self._bus._folder, e) from None
+        return db
+
+    def __exit__(self, kind, error, _):
+        db = self._bus._db
+        try:
+            db.execute("rollback" if error else "commit")
+        except sqlite3.Error as e:
+            if error is None:
+                error = e
+        if isinstance(error, sqlite3.Error):
+            if db.in_transaction:
+                db.execute("rollback")
+            raise _unusable(self._bus._folder, error) from None
+        if error is None and self._wakes:
+            self._bus._changed()
+
+
+def _unusable(folder, e: Exception) -> ClawError:
+    said = e.strerror if isinstance(e, OSError) else str(e)
+    hint = "look at the folder: it must be writable, and its disk must have room"
+    return ClawError("the swarm's file in %s cannot be used: %s" % (folder or "memory", said), hint)

@@ -1,0 +1,212 @@
+"""``clawlite swarm``: its verbs, with the standard library alone.
+
+A swarm's file says all there is to know, whether its agents run or not."""
+
+import os
+import sys
+
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import SWARM
+from clawlite.core.swarm.swarm import DEAD, Swarm
+from clawlite.linux.admin.commands import failed
+from clawlite.linux.admin.trace import image_of
+from clawlite.linux.files import files
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm_commands.printing import said, told
+
+USAGE = """usage: clawlite swarm up [FOLDER ...]
+       clawlite swarm run TASK [MANIFEST | IMAGE] [--to IDENTITY] [--input JSON] [--json]
+       clawlite swarm status [MANIFEST | IMAGE] [--json]
+       clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
+       clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]"""
+HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
+        for each, started again when it ends; Ctrl-C ends all
+run     give the swarm a task, and wait for its report; exit code 1 when it was not completed
+status  who is there, and the last tasks
+trace   what became of a task; ID may be its first characters
+dead    tasks that were given up; retry lets one begin again, drop lets go of it
+MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
+VERBS = ("up", "run", "status", "trace", "dead")
+_MORE = "clawlite swarm --help says more"
+SHOWN = 20  # tasks of a status
+_TEXT = 60  # characters of a description in a list
+
+
+def main(args: list) -> int:
+    """Run the verb; return the exit code: 2 bad usage, 1 when there is no such task."""
+    if not args or "--help" in args or "-h" in args:
+        print(USAGE + "\n\n" + HELP, file=sys.stdout if args else sys.stderr)
+        return 0 if args else 2
+    verb, words = args[0], args[1:]
+    if verb not in VERBS:
+        return failed("swarm: expected one of %s, got %s - %s" % (", ".join(VERBS), verb, _MORE))
+    as_json = "--json" in words
+    try:
+        options = {name: _option(words, name) for name in ("--to", "--input")}
+        words = [word for word in words if word != "--json"]
+        unknown = [word for word in words if word.startswith("--")]
+        if unknown or verb != "run" and any(options.values()):
+            return failed("unexpected %s - %s" % ((unknown or ["option"])[0], _MORE))
+        if verb == "up":
+            from clawlite.linux.swarm_commands.up import up
+
+            return up(words)
+        if verb == "run":
+            from clawlite.linux.swarm_commands.run_task import run_task
+
+            if not words or not words[0].strip():
+                return failed("run: expected a TASK - " + _MORE)
+            swarm, bus = opened(words[1:])
+            return run_task(swarm, bus, words[0], options["--to"], options["--input"], as_json)
+        return _look(verb, words, as_json)
+    except ClawError as e:
+        if as_json:
+            print(dumps({"error": e.to_json()}))
+        failed(e.message + (" - " + e.hint if e.hint else ""))
+        return 1
+
+
+def opened(names: list) -> tuple:
+    """Return (``Swarm``, its ``Bus``) of the agent that *names* has, else of that in the current
+    folder.  Raises ``ClawError``.
+    """
+    if len(names) > 1:
+        raise ClawError("expected one manifest or image, got %s" % " ".join(names))
+    image = files.open_image(image_of(names[0] if names else "."))
+    if not image.size_of(SWARM):
+        raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
+    swarm = Swarm(image.section(SWARM))
+    if not swarm.is_shared:
+        raise ClawError(
+            "the swarm %s is one process alone (backend in-process)" % swarm.name,
+            "use backend: sqlite-wal",
+        )
+    return swarm, Bus(files.swarm_folder(swarm.name), wall_ms, os.urandom)
+
+
+def _option(words: list, name: str):
+    """Take the option *name* and its value out of *words*; return the value or None."""
+    if name not in words:
+        return None
+    at = words.index(name)
+    if at + 1 == len(words):
+        raise ClawError("%s: expected a value" % name, _MORE)
+    value = words[at + 1]
+    del words[at : at + 2]
+    return value
+
+
+def _look(verb: str, words: list, as_json: bool) -> int:
+    change = words.pop(0) if verb == "dead" and words[:1] in (["retry"], ["drop"]) else ""
+    wanted = None
+    if verb == "trace" or change:
+        if not words:
+            return failed("%s: expected the ID of a task - %s" % (change or verb, _MORE))
+        wanted = words.pop(0)
+    swarm, bus = opened(words)
+    try:
+        if change:
+            task_id = _found(bus, wanted)
+            if bus.state(task_id) != DEAD:
+                raise ClawError(
+                    "task %s is %s: it was not given up" % (task_id, bus.state(task_id)),
+                    "see those that were with: clawlite swarm dead",
+                )
+            (bus.again if change == "retry" else bus.drop)(task_id)
+        elif verb == "trace":
+            _trace(bus, _found(bus, wanted), as_json)
+        elif verb == "dead":
+            _list([row for row in bus.tasks(-1) if row[2] == DEAD], as_json)
+        else:
+            _status(swarm, bus, as_json)
+        return 0
+    finally:
+        bus.leave()
+
+
+def _found(bus: Bus, wanted: str) -> str:
+    """Return the id that begins with *wanted*.  Raises ``ClawError``."""
+    those = [row[0] for row in bus.tasks(-1) if row[0].startswith(wanted.lower())]
+    if len(those) != 1:
+        raise ClawError(
+            "%d tasks have an id that begins with %s" % (len(those), wanted[:40]),
+            "see them with: clawlite swarm status",
+        )
+    return those[0]
+
+
+def _status(swarm: Swarm, bus: Bus, as_json: bool):
+    present, paused = bus.there(swarm)
+    statuses = swarm.statuses(present, paused)
+    rows = bus.tasks(SHOWN)
+    if as_json:
+        members = [
+            {
+                "identity": one.identity,
+                "role": one.role,
+                "status": statuses[one.identity],
+                "processes": len(present.get(one.identity, ())),
+            }
+            for one in swarm.members
+        ]
+        print(dumps({"swarm": swarm.name, "members": members, "tasks": [_task(*r) for r in rows]}))
+        return
+    for one in swarm.members:
+        there = len(present.get(one.identity, ()))
+        said(
+            "%-24s %-12s %-12s %d of %d"
+            % (one.identity, one.role, statuses[one.identity], there, one.count)
+        )
+    if rows:
+        said("")
+    _list(rows, False)
+
+
+def _list(rows: list, as_json: bool):
+    if as_json:
+        print(dumps([_task(*row) for row in rows]))
+        return
+    for row in rows:
+        said("%s  %s  %-10s %s" % (row[0][:8], iso8601(row[5] // 1000), row[2], row[1][:_TEXT]))
+
+
+def _task(task_id: str, description: str, state: str, sender: str, tries: int, at_ms: int) -> dict:
+    return {
+        "task_id": task_id,
+        "description": description,
+        "state": state,
+        "sender": sender,
+        "tries": tries,
+        "time": iso8601(at_ms // 1000),
+    }
+
+
+def _trace(bus: Bus, task_id: str, as_json: bool):
+    events, reports = bus.history(task_id)
+    if as_json:
+        print(
+            dumps(
+                {
+                    "task_id": task_id,
+                    "state": bus.state(task_id),
+                    "events": [
+                        {"time": iso8601(at_ms // 1000), "what": what, "who": who}
+                        for at_ms, what, who in events
+                    ],
+                    "reports": [
+                        {"who": who, "status": status, "result": result, "duration_ms": took_ms}
+                        for _, who, status, result, _, took_ms in reports
+                    ],
+                }
+            )
+        )
+        return
+    said("%s  %s" % (task_id, bus.state(task_id)))
+    for at_ms, what, who in events:
+        said("%s  %-12s %s" % (iso8601(at_ms // 1000), what, who))
+    for _, _, status, result, _, took_ms in reports:
+        took = "" if took_ms is None else " after %d ms" % took_ms
+        said("%s%s: %s" % (status, took, told(result)))

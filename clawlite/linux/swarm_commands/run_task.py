@@ -1,0 +1,97 @@
+"""``clawlite swarm run``: a task of a person, and its report."""
+
+import os
+import select
+import sys
+import uuid
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.swarm.swarm import COMPLETED, RUNNING, WAITING, Swarm, Task
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm_commands.printing import said, told
+
+PERSON = "operator"  # the sender
+LOOK_MS = 1000  # between looks for processes that ended
+
+
+def run_task(swarm: Swarm, bus: Bus, description: str, to, data, as_json: bool) -> int:
+    """Delegate, and wait for the end; return 0 when it was completed, else 1; 130 after Ctrl-C:
+    the task goes on.
+
+    to    the identity that is to do it, or None: whoever is free
+    data  JSON text that goes with it, or None
+    Raises ``ClawError``.
+    """
+    able = [
+        one.identity
+        for one in swarm.members
+        if not (swarm.hands_on and swarm.is_leader(one))  # it does nothing itself
+    ]
+    if to is not None and to not in able:
+        raise ClawError(
+            "--to %s: no member does tasks under that name" % to[:60],
+            "these do: %s" % ", ".join(able),
+        )
+    task = Task(str(uuid.uuid4()), description, _json(data), PERSON, to or swarm.entry)
+    try:
+        bus.join()
+        bus.put(task)
+        statuses = swarm.statuses(*bus.there(swarm))
+        asked = [task.recipient] if task.recipient else able
+        if all(statuses[name] == "unavailable" for name in asked):
+            sys.stderr.write(
+                "clawlite: nobody who could do it is there yet; it waits - start them with: "
+                "clawlite swarm up\n"
+            )
+        try:
+            state = _wait(swarm, bus, task.id)
+        except KeyboardInterrupt:
+            sys.stderr.write(
+                "clawlite: it goes on - see it with: clawlite swarm trace %s\n" % task.id[:8]
+            )
+            return 130
+        by, status, result, _ = bus.outcome(task.id)
+    finally:
+        bus.leave()
+    if as_json:
+        print(
+            dumps(
+                {
+                    "task_id": task.id,
+                    "state": state,
+                    "status": status,
+                    "by": by,
+                    "result": result,
+                }
+            )
+        )
+    else:
+        said(told(result))
+        if state != COMPLETED:
+            os.write(2, b"clawlite: the task was not completed: %s\n" % state.encode())
+    return 0 if state == COMPLETED else 1
+
+
+def _wait(swarm: Swarm, bus: Bus, task_id: str) -> str:
+    """Return the state in which the task ended."""
+    poll = select.poll()
+    poll.register(bus.fileno(), select.POLLIN)
+    while True:
+        state = bus.state(task_id)
+        if state not in (WAITING, RUNNING):
+            return state
+        poll.poll(LOOK_MS)
+        bus.heard()
+        bus.reclaim(swarm.retries, swarm.keeps_dead)
+        if swarm.timeout_ms:
+            bus.expire(swarm.timeout_ms, swarm.keeps_dead)
+
+
+def _json(text):
+    if text is None:
+        return None
+    try:
+        return loads(text.encode())
+    except ClawError as e:
+        raise ClawError("--input: %s" % e.message, "write JSON, in quotes for the shell") from None

@@ -1,0 +1,146 @@
+"""``clawlite swarm up``: the agents of a swarm on this machine, a process for each.
+
+1. Each runs as ``clawlite run FOLDER``, as many times as its swarm says (``count``).
+2. One that ends is started again, after a pause that doubles up to a minute.
+3. What they say comes with their name before it.  Ctrl-C, SIGTERM or the end of this process ends
+   all.
+"""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import SWARM
+from clawlite.core.swarm.swarm import Swarm
+from clawlite.linux.admin import image_cache
+from clawlite.linux.admin.commands import MANIFESTS
+from clawlite.linux.admin.trace import image_of
+from clawlite.linux.files import files
+from clawlite.linux.swarm_commands.printing import said
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
+GRACE_S = 5  # from SIGTERM to SIGKILL
+_START = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
+)
+
+
+class _Process:
+    """One agent: *words* start it, and *name* stands before what it says."""
+
+    def __init__(self, name: str, words: list):
+        self.name, self._words = name, words
+        self.popen, self.start_at, self._pause_s, self._rest = None, 0.0, FIRST_PAUSE_S, b""
+
+    def start(self, selector):
+        self.popen = subprocess.Popen(
+            self._words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for this process, which ends them
+        )
+        self.began = time.monotonic()
+        selector.register(self.popen.stdout, selectors.EVENT_READ, self)
+
+    def read(self, selector):
+        """Print the lines that have come; at their end, note when it is to start again."""
+        data = os.read(self.popen.stdout.fileno(), 65536)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            said("[%s] %s" % (self.name, line.decode("utf-8", "replace")))
+        if data:
+            return
+        selector.unregister(self.popen.stdout)
+        self.popen.stdout.close()
+        code = self.popen.wait()
+        if time.monotonic() - self.began > LONGEST_PAUSE_S:
+            self._pause_s = FIRST_PAUSE_S
+        said("[%s] ended with %d; it starts again in %d s" % (self.name, code, self._pause_s))
+        self.start_at = time.monotonic() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        self.popen = None
+
+    def end(self, number: int):
+        if self.popen is not None:
+            try:
+                os.killpg(self.popen.pid, number)
+            except ProcessLookupError:
+                pass
+
+
+def up(folders: list) -> int:
+    """Run the agents in *folders*, else those of the current folder, until a signal; return 0.
+    Raises ``ClawError`` when one cannot be built.
+    """
+    processes = []
+    for folder in folders or _found():
+        swarm = _swarm_of(folder)
+        own = swarm.own
+        for number in range(1, own.count + 1):
+            name = own.identity if own.count == 1 else "%s %d" % (own.identity, number)
+            processes.append(_Process(name, [sys.executable, _START, "run", folder]))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    selector = selectors.DefaultSelector()
+    try:
+        for process in processes:
+            process.start(selector)
+        while True:
+            due = min([one.start_at for one in processes if one.popen is None], default=None)
+            for key, _ in selector.select(due and max(0, due - time.monotonic())):
+                key.data.read(selector)
+            for process in processes:
+                if process.popen is None and time.monotonic() >= process.start_at:
+                    process.start(selector)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        _end(processes)
+
+
+def _end(processes: list):
+    for process in processes:
+        process.end(signal.SIGTERM)
+    until = time.monotonic() + GRACE_S
+    for process in processes:
+        if process.popen is not None:
+            try:
+                process.popen.wait(max(0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.end(signal.SIGKILL)
+                process.popen.wait()
+            process.popen.stdout.close()
+
+
+def _found() -> list:
+    """Return the folders below the current one that have a manifest."""
+    found = [
+        name
+        for name in sorted(os.listdir("."))
+        if any(os.path.exists(os.path.join(name, file)) for file in MANIFESTS)
+    ]
+    if not found:
+        raise ClawError(
+            "no folder here has a manifest",
+            "go to the folder that holds the agents' folders, or name them",
+        )
+    return found
+
+
+def _swarm_of(folder: str) -> Swarm:
+    """Return the swarm of the agent in *folder*, which is built where it has changed."""
+    if not os.path.exists(folder):
+        raise ClawError("there is no folder %s" % folder)
+    if image_cache.find(folder, False) is None:
+        words = [sys.executable, _START, "build", folder]
+        if subprocess.run(words, stdout=subprocess.DEVNULL).returncode:
+            raise ClawError("%s cannot be built" % folder, "its errors stand above")
+    image = files.open_image(image_of(folder))
+    if not image.size_of(SWARM):
+        raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
+    return Swarm(image.section(SWARM))

@@ -1,0 +1,6 @@
+"""Tasks that an operator gives to an agent and asks for later: claw.task.create, get, list, cancel
+and subscribe.
+
+Imports: channels, files, io, memory, swarm.
+Used by: runtime.
+"""

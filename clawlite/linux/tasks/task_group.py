@@ -1,0 +1,43 @@
+"""The methods of tasks, as a group of an operator's session that costs nothing until the first of
+them is asked: no module, no file.
+"""
+
+import os
+
+from clawlite.linux.files.files import state_folder
+
+METHODS = tuple("claw.task." + name for name in ("create", "get", "list", "cancel", "subscribe"))
+
+
+class TaskGroup:
+    """A group of ``group_session.GroupSession``.
+
+    agent  ``agent.Agent``
+    join   function(TaskRunner): from now on it is polled, and closed at the end
+    """
+
+    capability = ""
+
+    def __init__(self, agent, join):
+        self._agent, self._join, self._methods = agent, join, None
+        self._folder = os.path.join(state_folder(agent.image.agent.name), "tasks")
+        if os.path.isdir(self._folder):
+            self._open()  # an earlier process may have left some
+
+    def serves(self, method: str) -> bool:
+        return method in METHODS
+
+    def notified(self, message: dict):
+        """No method of tasks is a notification."""
+
+    def begin(self, method: str, params: dict) -> dict:
+        """Return the result of a request.  Raises ``ClawError``."""
+        return (self._methods or self._open()).begin(method, params)
+
+    def _open(self):
+        from clawlite.linux.tasks.task_methods import TaskMethods
+        from clawlite.linux.tasks.task_runner import runner_of
+
+        self._methods = TaskMethods(self._agent, runner_of(self._agent, self._folder))
+        self._join(self._methods.runner)
+        return self._methods

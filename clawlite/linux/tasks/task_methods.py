@@ -1,0 +1,200 @@
+"""claw.task.create, get, list, cancel and subscribe: parameters are checked here, and a
+``TaskRunner`` does the tasks.
+
+    submitted -> working <-> input_required -> completed | failed | canceled
+    rejected: too many are open, and nothing was put on record
+
+1. ``task_id`` is chosen by the caller and is the key of its task: created again with the same
+   messages, it is answered with the state that it has; with others it is refused.
+2. ``input_required``: a call of the turn waits for an approval.  A message ``approve`` or ``deny``
+   under the same id answers it.  Whoever holds this line is trusted as the owner of the process.
+3. Of a task its texts leave, and nothing of prompts, arguments, results of tools, or secrets.
+"""
+
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.effect import SEND
+from clawlite.core.base.errors import InvalidParams
+from clawlite.core.protocol.rpc import field, notification
+from clawlite.core.swarm.swarm import COMPLETED, DEAD, FAILED, PARTIAL, RUNNING, WAITING, Task
+from clawlite.linux.tasks.task_runner import CANCELED
+
+PREFIX = "claw.task."
+UPDATED = PREFIX + "updated"
+MAX_ID, MAX_TEXT, MAX_MESSAGES = 128, 65536, 256  # characters, characters of one message
+MOST_OPEN = 64  # tasks that wait or are under way
+PAGE, MAX_PAGE = 50, 100
+ROLES = ("user", "assistant")
+OPERATOR = "operator"
+_STATES = {  # of the bus -> of a task
+    WAITING: "submitted",
+    RUNNING: "working",
+    COMPLETED: "completed",
+    PARTIAL: "completed",
+    FAILED: "failed",
+    DEAD: "failed",
+    CANCELED: "canceled",
+}
+STATES = ("submitted", "working", "input_required", "completed", "failed", "canceled", "rejected")
+_ENDED = ("completed", "failed", "canceled")
+_ANSWERS = {"approve": True, "yes": True, "deny": False, "no": False}
+
+
+class TaskMethods:
+    """The methods of one operator's line.
+
+    agent   ``agent.Agent``
+    runner  ``TaskRunner``
+    """
+
+    def __init__(self, agent, runner):
+        self._agent, self.runner = agent, runner
+        runner.on_state, runner.on_text = self._told, self._said
+
+    def begin(self, method: str, params: dict) -> dict:
+        """Return the result of a request.  Raises ``ClawError``."""
+        return getattr(self, "_" + method[len(PREFIX) :])(params)
+
+    def _create(self, params: dict) -> dict:
+        task_id = _id(params)
+        *before, (role, text) = _messages(params)
+        if role != "user":
+            raise InvalidParams('messages: expected the last one to have the role "user"')
+        state = self.runner.state(task_id)
+        approved = _ANSWERS.get(text.strip().lower())
+        if approved is not None and not before and task_id in self.runner.asking:
+            self.runner.answer(task_id, approved)
+            return self._state_of(task_id)
+        if state is None and self.runner.open_tasks() >= MOST_OPEN:
+            return {"task_id": task_id, "state": "rejected"}
+        task = Task(task_id, text, before or None, OPERATOR, self.runner.swarm.own.identity)
+        if not self.runner.put(task):
+            raise InvalidParams(
+                "task_id: %s is the id of another task" % task_id[:63],
+                "give each task an id of its own",
+            )
+        return self._state_of(task_id)
+
+    def _get(self, params: dict) -> dict:
+        task_id = self._known(params)
+        found = self._state_of(task_id)
+        ended = self.runner.outcome(task_id)
+        if ended is not None:
+            _, status, result, _ = ended
+            found["result"] = result
+            if status == PARTIAL:
+                found["partial"] = True  # a call of its turn was refused, or has failed
+        return found
+
+    def _list(self, params: dict) -> dict:
+        state = field(params, "state", str, "", False)
+        if state is not None and state not in STATES:
+            raise InvalidParams("state: expected %s, got %s" % (", ".join(STATES), state[:40]))
+        most = field(params, "page_size", int, "", False)
+        if most is not None and not 1 <= most <= MAX_PAGE:
+            raise InvalidParams("page_size: expected 1 to %d, got %d" % (MAX_PAGE, most))
+        before = field(params, "page_token", str, "", False)
+        if before is not None and not (before.isascii() and before.isdigit() and len(before) < 19):
+            raise InvalidParams("page_token: expected one of an answer, got %s" % before[:40])
+        # those that wait for an approval are running for the bus
+        wanted = "working" if state == "input_required" else state
+        states = [name for name, said in _STATES.items() if wanted in (None, said)]
+        most = PAGE if most is None else most
+        rows = self.runner.page(states, before and int(before), most + 1)
+        tasks = []
+        for _, task_id, _, created_ms in rows[:most]:
+            one = self._state_of(task_id)
+            if state in (None, one["state"]):
+                tasks.append(dict(one, created=iso8601(created_ms // 1000)))
+        found = {"tasks": tasks}
+        if len(rows) > most:
+            found["next_page_token"] = str(rows[most - 1][0])
+        return found
+
+    def _cancel(self, params: dict) -> dict:
+        task_id = self._known(params)
+        reason = field(params, "reason", str, "", False)
+        if self._state_of(task_id)["state"] not in _ENDED:
+            self.runner.cancel(task_id, (reason or "canceled by its caller")[:1000])
+        return self._state_of(task_id)
+
+    def _subscribe(self, params: dict) -> dict:
+        task_id = self._known(params)
+        if self._state_of(task_id)["state"] not in _ENDED:
+            self.runner.watched.add(task_id)
+        return dict(self._state_of(task_id), subscribed=True)
+
+    def _known(self, params: dict) -> str:
+        task_id = _id(params)
+        if self.runner.state(task_id) is None:
+            raise InvalidParams("task_id: unknown task %s" % task_id[:63])
+        return task_id
+
+    def _state_of(self, task_id: str) -> dict:
+        state = _STATES[self.runner.state(task_id)]
+        found = {"task_id": task_id, "state": state}
+        asking = self.runner.asking.get(task_id)
+        if asking and state == "working":
+            found["state"] = "input_required"
+            found["message"] = "a call of %s waits: approve or deny" % asking.tool.name
+        return found
+
+    def _told(self, task_id: str):
+        found = self._get({"task_id": task_id})
+        if found["state"] in _ENDED:
+            self.runner.watched.discard(task_id)
+        self._agent.effects.append((SEND, notification(UPDATED, found)))
+
+    def _said(self, task_id: str, text: str):
+        self._agent.effects.append(
+            (SEND, notification(UPDATED, {"task_id": task_id, "state": "working", "text": text}))
+        )
+
+
+def _id(params: dict) -> str:
+    task_id = field(params, "task_id", str, "")
+    if len(task_id) > MAX_ID:
+        raise InvalidParams(
+            "task_id: expected at most %d characters, got %d" % (MAX_ID, len(task_id))
+        )
+    return task_id
+
+
+def _messages(params: dict) -> list:
+    """Return [(role, text), ...] of the messages of a task, the one that is to be answered last."""
+    if "messages" not in params:
+        return [_message(field(params, "message", dict, ""), "message")]
+    messages = params["messages"]
+    if "message" in params:
+        raise InvalidParams("message: expected it, or messages, got both")
+    if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
+        raise InvalidParams("messages: expected an array of 1 to %d messages" % MAX_MESSAGES)
+    found = []
+    for number, message in enumerate(messages):
+        where = "messages[%d]" % number
+        if not isinstance(message, dict):
+            raise InvalidParams("%s: expected an object" % where)
+        found.append(_message(message, where))
+    return found
+
+
+def _message(message: dict, where: str) -> tuple:
+    role = field(message, "role", str, where + ".")
+    if role not in ROLES:
+        raise InvalidParams("%s.role: expected %s, got %s" % (where, " or ".join(ROLES), role[:40]))
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list) or not content:
+        raise InvalidParams("%s.content: expected an array of content blocks" % where)
+    texts = []
+    for number, block in enumerate(content):
+        at = "%s.content[%d]" % (where, number)
+        if not isinstance(block, dict) or block.get("type") != "text":
+            raise InvalidParams('%s: expected a block of type "text"' % at)
+        texts.append(field(block, "text", str, at + "."))
+    text = "\n".join(texts)
+    if len(text) > MAX_TEXT:
+        raise InvalidParams(
+            "%s: expected at most %d characters of text, got %d" % (where, MAX_TEXT, len(text))
+        )
+    return role, text

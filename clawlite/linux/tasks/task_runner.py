@@ -1,0 +1,124 @@
+"""The tasks of one agent: they lie in a file of its state folder, and each is a turn.
+
+It is a swarm of one member (linux/swarm), whose bus keeps what was acknowledged: a task whose
+process was killed begins again, and not once a tool with side effects has begun.
+"""
+
+import os
+
+from clawlite.core.base.effect import APPROVAL, APPROVE, KIND, LOG, RUN
+from clawlite.core.swarm.swarm import MERGE, PEER_TO_PEER, RUNNING, WAITING, Swarm
+from clawlite.core.turns.history import History
+from clawlite.core.turns.turn import Message
+from clawlite.linux.channels.channel_turn import TurnOutput
+from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.member import Member
+
+AT_ONCE = 4  # tasks under way at once in one process
+RETRIES = 2  # of a task whose process was killed
+CANCELED = "canceled"
+
+
+class TaskRunner(Member):
+    """What does the tasks of one agent in this process.
+
+    asking    {id of a task: ``approval.Approval`` that its turn waits for}
+    watched   set of ids of which somebody wants to hear
+    on_state  function(id), on_text function(id, text): called for those
+    """
+
+    prefix = "task"
+    sees = (RUN, LOG, APPROVE)
+
+    def __init__(self, agent, folder: str, *clocks):
+        self.asking, self.watched = {}, set()
+        self.on_state = self.on_text = None
+        name = agent.image.agent.identity
+        me = [name, "claw://local/identity/" + name, "agent", 1]
+        swarm = ["tasks", 0, PEER_TO_PEER, [me], True, None, AT_ONCE, None, RETRIES, True]
+        super().__init__(agent, Swarm(swarm + [MERGE, False, None, None, None]), folder, *clocks)
+
+    def state(self, task_id: str):
+        """Return the state of a task as the bus has it; None of an unknown one."""
+        return self._bus.state(task_id)
+
+    def outcome(self, task_id: str):
+        """Return (by, status, result, tokens) of a task that has ended, else None."""
+        return self._bus.outcome(task_id)
+
+    def page(self, states, before, most: int) -> list:
+        return self._bus.page(states, before, most)
+
+    def open_tasks(self) -> int:
+        """Return how many tasks wait or are under way."""
+        return self._bus.count((WAITING, RUNNING))
+
+    def cancel(self, task_id: str, reason: str):
+        """End a task that has not ended; whoever is at it is told."""
+        self._bus.report(task_id, CANCELED, {"error": reason}, None, None, "operator")
+        self._changed(task_id)
+
+    def answer(self, task_id: str, approved: bool):
+        """Answer the approval that a task of this process waits for."""
+        task = self._agent.tasks[self._runs[task_id]]
+        self._agent.answer(task, approved, "", self._now_ms())
+
+    def put(self, task) -> bool:
+        known = super().put(task)
+        self._look_ms = 0
+        return known
+
+    def _output(self, task_id: str) -> TurnOutput:
+        return _Watched(task_id, self)
+
+    def _turn_of(self, taken, description: str, data) -> tuple:
+        """Return (what the turn begins with, its ``History``): *data* are the messages before."""
+        history = History(self._agent.keep_bytes or sum(len(text) for _, text in data or ()))
+        if data:
+            history.restore([[Message(role, text)] for role, text in data])
+        return description, history
+
+    def _seen(self, task_id: str, effect: tuple):
+        if effect[KIND] == APPROVE:
+            self.asking[task_id] = effect[APPROVAL]
+            self._changed(task_id)
+        elif self.asking.pop(task_id, None):
+            self._changed(task_id)
+
+    def _report(self, task_id: str, *more):
+        self.asking.pop(task_id, None)
+        super()._report(task_id, *more)
+        self._changed(task_id)
+
+    def _begin(self, taken):
+        super()._begin(taken)
+        if taken.id in self._runs:
+            self._changed(taken.id)
+
+    def _changed(self, task_id: str):
+        if task_id in self.watched and self.on_state:
+            self.on_state(task_id)
+
+
+class _Watched(TurnOutput):
+    """What a turn says, told as it comes to whoever watches its task; with a guard, which looks at
+    whole texts, only at the end.
+    """
+
+    def __init__(self, task_id: str, runner: TaskRunner):
+        super().__init__()
+        self._id, self._runner = task_id, runner
+
+    def add(self, text: str):
+        super().add(text)
+        runner = self._runner
+        if self._id in runner.watched and runner.on_text and not runner._agent.image.guard:
+            runner.on_text(self._id, text)
+
+
+def runner_of(agent, folder: str) -> TaskRunner:
+    """Return what does the tasks of *agent*, which lie in *folder*, here, with the clocks of this
+    machine.  Raises ``ClawError``.
+    """
+    return TaskRunner(agent, folder, now_ms, wall_ms, os.urandom)

@@ -1,0 +1,114 @@
+"""Tools of services: called by this machine itself, as requests of tools (fetch.py) with results as
+core/net/service_call.py shapes them, or by its gateway (linux/net/gateway_client.py).
+
+1. The sandbox's network rules decide as they do for ``web-fetch``; what they forbid is
+   ``SandboxDenied``.  All else that goes wrong is a result that says so.
+2. Credentials are the runtime's, by host (clawlite.toml, ``[[credentials]]``).  No redirect is
+   followed: another server would get what was meant for this one.
+"""
+
+from clawlite.core.base.effect import IS_OK, VALUE
+from clawlite.core.base.errors import ClawError, InvalidParams, SandboxDenied, ToolTimeout
+from clawlite.core.image.header import shaped
+from clawlite.core.image.image import HANDLER_NAME, SERVICES
+from clawlite.core.net.service_call import (
+    MAX_BODY,
+    MEDIATED,
+    TIMEOUT_MS,
+    BadArgument,
+    Service,
+    failure,
+    request_of,
+    result_of,
+    timed_out,
+)
+from clawlite.linux.io.jsontext import dumps, loads
+
+_MANY = 1 << 32
+SHAPE = [
+    (
+        str,
+        2,
+        str,
+        str,
+        65536,
+        str,
+        [None, (2, str, str)],
+        [str],
+        [(str, str, str, 3, bool)],
+        [(str, str, _MANY)],
+    )
+]
+
+
+def services_of(image) -> dict:
+    """Return {name: ``Service``} of *image*.  Raises ``ImageError``."""
+    rows = shaped(image.section(SERVICES), SHAPE, "services")
+    return {row[0]: Service(row) for row in rows}
+
+
+class ServiceTools:
+    """The calls of one agent that are under way.
+
+    image     ``image.Image``;  profile  ``profile.Profile``
+    services  ``services_of`` the image
+    fetcher   function() -> ``fetch.Fetcher``;  gateway: function() -> ``GatewayCalls``; both are
+              made when they are first needed
+    """
+
+    def __init__(self, image, profile, services: dict, fetcher, gateway):
+        self._name, self._profile = image.agent.name, profile
+        self._services, self._fetcher, self._gateway = services, fetcher, gateway
+        self._running = {}  # task -> (most bytes of the result, ms that its tool has)
+
+    def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int, injections: list):
+        """Start a call; return None, or its outcome when it has one at once.
+
+        injections  ``Credentials.injections``
+        """
+        name, _, verb = tool.handler[HANDLER_NAME].partition(".")
+        service, most = self._services[name], tool.max_output
+        ms = tool.timeout_ms or TIMEOUT_MS
+        due_ms = now_ms + ms if due_ms is None else due_ms
+        if service.mode == MEDIATED:
+            self._gateway().start(task, tool.name, arguments, due_ms)
+            return None
+        try:
+            request = request_of(service, service.tools[verb], arguments, self._name, None, dumps)
+        except BadArgument as e:
+            return True, failure("bad_argument", e.message, most)
+        outcome = self._fetcher().call(
+            task,
+            self._profile,
+            tool.name,
+            (service.scheme, service.host, service.port, request.target),
+            (request.method, request.headers, request.body),
+            injections,
+            MAX_BODY,
+            due_ms,
+            lambda fetch, size: result_of(
+                fetch.status, fetch.body, loads, most, size or (MAX_BODY + 1 if fetch.cut else 0)
+            ),
+        )
+        self._running[task] = most, ms
+        return None if outcome is None else self.ended(task, outcome)
+
+    def is_mine(self, task: int) -> bool:
+        return task in self._running
+
+    def ended(self, task: int, outcome: tuple) -> tuple:
+        """Return what the *outcome* of a request is for the agent."""
+        most, ms = self._running.pop(task)
+        if outcome[IS_OK] or isinstance(outcome[VALUE], SandboxDenied):
+            return outcome
+        error = outcome[VALUE]
+        if isinstance(error, ToolTimeout):
+            return True, timed_out(ms, most)
+        if isinstance(error, InvalidParams):
+            return True, failure("bad_argument", error.message, most)
+        code = "unreachable" if type(error) is ClawError else "no_credential"
+        return True, failure(code, error.message, most)
+
+    def cancel(self, task: int):
+        """Nothing more is heard of the call."""
+        self._running.pop(task, None)

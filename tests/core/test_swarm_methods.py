@@ -1,0 +1,220 @@
+"""core/swarm: the methods of CKP 9.3.3, with a bus that only notes what it is asked."""
+
+from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest
+from clawlite.core.swarm.swarm import Swarm
+from clawlite.core.swarm.swarm_methods import MAX_DESCRIPTION, SwarmMethods
+
+ID = "C1A00000-0000-4000-8000-000000000001"
+MEMBERS = [
+    ["lead", "claw://local/identity/lead", "leader", 1],
+    ["hand", "claw://local/identity/hand", "worker", 2],
+]
+CONTEXT = {"request_id": "c1a00000-0000-4000-8000-000000000002", "swarm": "team"}
+
+
+class Agent:
+    def __init__(self):
+        self.effects = []
+
+    def events(self):
+        return [effect[1]["event"] for effect in self.effects]
+
+
+class Bus:
+    def __init__(self):
+        self.put_tasks, self.reports, self.sent, self.is_new = [], [], [], True
+
+    def put(self, task):
+        self.put_tasks.append(task)
+        return self.is_new
+
+    def report(self, *reported):
+        self.reports.append(reported)
+        return reported[0] == ID.lower()
+
+    def broadcast(self, sender, message):
+        self.sent.append((sender, message))
+
+    def ask(self, *asked):
+        self.asked = asked
+        yield 5
+        return self.answer
+
+    def statuses(self):
+        return {"lead": "ready", "hand": "busy"}
+
+
+def swarm(own=0, topology=0, is_shared=True):
+    row = ["team", own, topology, MEMBERS, is_shared, None, 1, None, 2, True]
+    return Swarm(row + [0, False, None, None, None])
+
+
+def methods(**more):
+    bus = Bus()
+    return SwarmMethods(Agent(), swarm(**more), bus), bus
+
+
+def delegation(**changes):
+    params = {"task_id": ID, "task": {"description": "Look."}, "context": dict(CONTEXT)}
+    params.update(changes)
+    return params
+
+
+def refused(work):
+    try:
+        work()
+    except ClawError as e:
+        return e
+    raise AssertionError("it was accepted")
+
+
+def test_who_leads_hands_out_what_it_is_given_and_others_do_it_themselves():
+    for more, recipient in (
+        ({}, ""),
+        ({"own": 1}, "hand"),
+        ({"topology": 1}, "lead"),
+        ({"is_shared": False}, "lead"),
+    ):
+        one, bus = methods(**more)
+        assert one.begin("claw.swarm.delegate", delegation()) == {"acknowledged": True}
+        (task,) = bus.put_tasks
+        assert task.recipient == recipient and task.id == ID.lower()
+        assert task.description == "Look." and task.input is None
+        assert one._agent.events() == ["swarm.delegate"]
+
+
+def test_9_3_3_what_a_delegation_must_have():
+    one, bus = methods()
+    for params, said in (
+        ({}, "task_id: expected a string, there is none"),
+        (delegation(task_id="7"), "task_id: expected a UUID, got 7"),
+        (delegation(task=[]), "task: expected an object"),
+        (delegation(task={}), "task.description: expected a string, there is none"),
+        (delegation(task={"description": ""}), "task.description: expected a string"),
+        (
+            delegation(task={"description": "x" * (MAX_DESCRIPTION + 1)}),
+            "task.description: expected at most 65536 characters, got 65537",
+        ),
+        (delegation(context={"swarm": "team"}), "context.request_id: expected a string"),
+        (
+            delegation(context={"swarm": "team", "request_id": "1"}),
+            "context.request_id: expected a UUID, got 1",
+        ),
+        (
+            delegation(context={"request_id": CONTEXT["request_id"]}),
+            "context.swarm: expected a string, there is none",
+        ),
+        (delegation(context=dict(CONTEXT, swarm="other")), "context.swarm: unknown swarm other"),
+    ):
+        error = refused(lambda: one.begin("claw.swarm.delegate", params))
+        assert isinstance(error, InvalidParams) and error.message.startswith(said), error.message
+    assert bus.put_tasks == []
+
+
+def test_the_id_of_another_task_is_refused():
+    one, bus = methods()
+    bus.is_new = False
+    error = refused(lambda: one.begin("claw.swarm.delegate", delegation()))
+    assert "is the id of another task" in error.message
+
+
+def test_9_3_3_a_report_is_recorded_when_its_task_is_known():
+    one, bus = methods()
+    params = {"task_id": ID, "status": "partial", "result": None, "token_usage": 7}
+    assert one.begin("claw.swarm.report", params) == {"acknowledged": True}
+    assert bus.reports == [(ID.lower(), "partial", None, 7, None, "operator")]
+    params["task_id"] = CONTEXT["request_id"]
+    assert one.begin("claw.swarm.report", params) == {"acknowledged": False}
+
+
+def test_9_3_3_what_a_report_must_have():
+    one, bus = methods()
+    good = {"task_id": ID, "status": "failed", "result": {}}
+    for change, said in (
+        ({"task_id": 7}, "task_id: expected a string"),
+        ({"status": "done"}, "status: expected completed, failed, partial, got done"),
+        ({"status": None}, "status: expected a string"),
+        ({"result": one}, "result: there is none"),
+        ({"token_usage": -1}, "token_usage: expected at least 0, got -1"),
+        ({"duration_ms": "1"}, "duration_ms: expected an integer"),
+    ):
+        params = dict(good)
+        params.update(change)
+        if params["result"] is one:
+            del params["result"]
+        error = refused(lambda: one.begin("claw.swarm.report", params))
+        assert isinstance(error, InvalidParams) and error.message.startswith(said), error.message
+    assert bus.reports == []
+
+
+def test_9_3_3_discover_gives_identity_uri_and_status_of_all_peers():
+    one, _ = methods()
+    peers = [
+        {"identity": "lead", "uri": "claw://local/identity/lead", "status": "ready"},
+        {"identity": "hand", "uri": "claw://local/identity/hand", "status": "busy"},
+    ]
+    assert one.begin("claw.swarm.discover", {}) == {"peers": peers}
+    assert one.begin("claw.swarm.discover", {"swarm": "team"}) == {"peers": peers}
+    assert one.begin("claw.swarm.discover", {"swarm": "other"}) == {"peers": []}
+    assert isinstance(
+        refused(lambda: one.begin("claw.swarm.discover", {"swarm": 7})), InvalidParams
+    )
+
+
+def asked(one, *words):
+    """Run the generator of ``ask`` to its end; return ([waits], what it returns)."""
+    waits, work = [], one.ask(*words)
+    try:
+        while True:
+            waits.append(next(work))
+    except StopIteration as e:
+        return waits, e.value
+
+
+def test_who_asks_waits_for_the_report():
+    one, bus = methods()
+    bus.answer = ("partial", "hand", {"text": "Half."})
+    assert asked(one, "Look.", "", None) == (
+        [5],
+        {"status": "partial", "by": "hand", "text": "Half."},
+    )
+    bus.answer = ("completed", "hand", [1])
+    assert asked(one, "Look.", "", None)[1] == {"status": "completed", "by": "hand", "result": [1]}
+    bus.answer = ("partial", "hand", {"text": "Half."})
+    asked(one, "Look.", "", None)
+    assert bus.asked == ("Look.", "", None)
+    for result, said in (
+        ({"error": "no water"}, "the task failed: no water"),
+        ([], "the task failed: nothing says why"),
+    ):
+        bus.answer = ("failed", "hand", result)
+        assert refused(lambda: asked(one, "Look.", "hand", None)).message == said
+
+
+def test_a_task_is_for_another_member_that_does_tasks():
+    one, _ = methods()
+    for to in ("lead", "nobody"):
+        error = refused(lambda: asked(one, "Look.", to, None))
+        assert isinstance(error, InvalidParams) and error.hint == "these do: hand"
+    one, _ = methods(own=1)
+    assert isinstance(refused(lambda: asked(one, "Look.", "", None)), InvalidParams)
+    one, _ = methods(is_shared=False)
+    assert "this process alone" in refused(lambda: asked(one, "Look.", "", None)).message
+
+
+def test_a_broadcast_is_sent_and_a_wrong_one_is_only_logged():
+    one, bus = methods()
+    params = {"swarm": "team", "message": {"type": "news"}}
+    one.notified({"method": "claw.swarm.broadcast", "params": params})
+    assert bus.sent == [("lead", {"type": "news"})]
+    for wrong in (None, [], {}, {"swarm": "other", "message": {}}, {"swarm": "team"}):
+        one.notified({"method": "claw.swarm.broadcast", "params": wrong})
+    one.notified({"method": "claw.initialized"})
+    assert len(bus.sent) == 1
+    assert one._agent.events() == ["swarm.broadcast"] + ["swarm.refused"] * 5
+
+
+def test_a_broadcast_that_asks_for_an_answer_is_no_request():
+    one, _ = methods()
+    assert isinstance(refused(lambda: one.serves("claw.swarm.broadcast")), InvalidRequest)
+    assert one.serves("claw.swarm.report") and not one.serves("claw.swarm.other")

@@ -1,0 +1,376 @@
+"""Runners that are not clawlite at the proxy, without managed tools: who may ask what, and bytes
+that come back as they are.
+"""
+
+import asyncio
+import json
+import ssl
+
+import aiohttp
+import pytest
+import trustme
+from gateways import KEY, project
+from llm_server import FAULTS, HTML, MODEL, Server, error, say
+from proxies import Proxied, run
+
+from clawlite.core.base.errors import ClawError
+
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def asked(**more) -> dict:
+    return {
+        "model": MODEL,
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "how is it?"}],
+        **more,
+    }
+
+
+def message(answer: bytes) -> str:
+    return json.loads(answer)["error"]["message"]
+
+
+@pytest.mark.parametrize("protocol, api, path", APIS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_bytes_pass_through_untouched(tmp_path, protocol, api, path, stream):
+    """ADR-020: requests without managed tools are unaffected."""
+    raw = json.dumps(asked(stream=stream), indent=3).encode()
+
+    async def play(it):
+        async with it.http.post(
+            server.root + path,
+            data=raw,
+            headers={"anthropic-version": "2023-06-01", "Content-Type": "application/json"},
+        ) as response:
+            direct = response.status, response.content_type, await response.read()
+        status, headers, body = await it.post(path, raw)
+        assert (status, headers["Content-Type"], body) == direct
+        mine, its = server.requests
+        assert its.body == mine.body and its.target == mine.target
+        key = its.headers["authorization"]
+        assert key == "Bearer " + KEY, "the gateway's key, not the runner's token"
+        (row,) = await it.rows(
+            "SELECT device, agent, provider, model, asked, said, outcome, usage, tool_trace "
+            "FROM history"
+        )
+        assert row[:7] == ("garden", "garden", "remote", MODEL, "how is it?", "It is grün.", "ok")
+        usage = json.loads(row[7])
+        # a stream of chat completions tells its usage only when it is asked to
+        if api == "anthropic" or not stream:
+            assert usage["prompt_tokens"] == 19 and usage["completion_tokens"] == 10
+        assert usage["total_rounds"] == 1 and row[8] == "[]"
+        assert [event for (event,) in await it.rows("SELECT event FROM audit ORDER BY id")] == [
+            "request.began",
+            "request.ended",
+        ]
+
+    with Server([say("It is grün.")] * 2, api=api) as server:
+        run(play, tmp_path, server, protocol)
+
+
+def test_a_provider_is_asked_by_its_name_too_and_other_models_are_refused(tmp_path):
+    async def play(it):
+        status, _, body = await it.post(CHAT, asked(model="remote"))
+        assert status == 200 and server.requests[0].body["model"] == MODEL
+        status, _, body = await it.post(CHAT, asked(model="gpt-9"))
+        assert status == 404 and message(body) == f"model: expected one of {MODEL}, found gpt-9"
+        status, _, body = await it.post(MESSAGES, asked())
+        assert status == 404 and "use POST /v1/chat/completions" in message(body)
+        assert json.loads(body)["type"] == "error"
+        headers = {"x-api-key": it.token()}
+        async with it.http.get(it.url + "/v1/models", headers=headers) as response:
+            assert [each["id"] for each in (await response.json())["data"]] == [MODEL]
+        assert len(server.requests) == 1
+
+    with Server([say("Hi.")]) as server:
+        run(play, tmp_path, server)
+
+
+@pytest.mark.parametrize(
+    "path, words",
+    [
+        ("/v1/responses", "the Responses API is not spoken here - use POST /v1/chat/completions"),
+        ("/v1/completions", "use POST /v1/chat/completions"),
+        ("/v1/messages/count_tokens", "tokens are not counted here"),
+        ("/v1/embeddings", "POST /v1/embeddings is not here - expected POST /v1/chat/completions"),
+    ],
+)
+def test_what_is_not_here_is_refused_by_name(tmp_path, path, words):
+    async def play(it):
+        status, _, body = await it.post(path, asked())
+        assert status == 404 and words in message(body)
+
+    with Server([]) as server:
+        run(play, tmp_path, server)
+
+
+@pytest.mark.parametrize(
+    "given", [None, "Bearer ", "Bearer garden:" + "0" * 64, "Bearer ../garden:x", "Basic Z2E6eA=="]
+)
+def test_a_wrong_bearer(tmp_path, given):
+    async def play(it):
+        it.token()
+        headers = {"Authorization": given} if given else {}
+        async with it.http.post(it.url + CHAT, json=asked(), headers=headers) as response:
+            assert response.status == 401
+            body = await response.read()
+        assert message(body).startswith("expected the token of a runner as a bearer, NAME:TOKEN")
+        assert "has no token that is right" in it.notes[0] and server.requests == []
+
+    with Server([]) as server:
+        run(play, tmp_path, server)
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (b"{", "the body is no JSON"),
+        (b"\xff\xfe", "the body is no JSON"),
+        (b"[" * 100000, "the body is no JSON"),
+        (b"[]", "the body: expected a JSON object"),
+        (b"{}", "model: expected a string"),
+        (asked(messages="hi"), "messages: expected a list of objects"),
+        (asked(messages=[]), "messages: expected at least one"),
+        (asked(tools=["x"]), "tools: expected a list of objects"),
+    ],
+)
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+def test_a_body_that_is_none(tmp_path, path, body, words):
+    async def play(it):
+        status, _, said = await it.post(path, body)
+        assert status == 400 and message(said).startswith(words)
+        assert server.requests == []
+
+    with Server([], api="openai" if path == CHAT else "anthropic") as server:
+        run(play, tmp_path, server, APIS[path == MESSAGES][0])
+
+
+def test_a_body_that_is_too_long(tmp_path):
+    async def play(it):
+        status, _, said = await it.post(CHAT, b" " * ((8 << 20) + 1))
+        assert status == 413 and message(said) == "expected a body of at most 8388608 bytes"
+
+    with Server([]) as server:
+        run(play, tmp_path, server)
+
+
+@pytest.mark.parametrize("kind", ["html", "html 502"])
+@pytest.mark.parametrize("protocol, api, path", APIS)
+def test_an_upstream_that_answers_html(tmp_path, kind, protocol, api, path):
+    async def play(it):
+        status, headers, body = await it.post(path, asked())
+        assert status == 502 and headers["Content-Type"].startswith("application/json")
+        assert "provider remote: " in message(body) and "a page of HTML" in message(body)
+        (row,) = await it.rows("SELECT outcome FROM history")
+        assert "a page of HTML" in row[0]
+
+    assert FAULTS[kind]["body"] == HTML
+    with Server([FAULTS[kind]] * 2, api=api) as server:
+        run(play, tmp_path, server, protocol)
+
+
+def test_a_refusal_of_the_provider_is_the_runners_as_it_is(tmp_path):
+    refusal = error(400, "context_length_exceeded")
+
+    async def play(it):
+        status, _, body = await it.post(CHAT, asked())
+        assert status == 400 and json.loads(body) == refusal["body"]
+        assert len(server.requests) == 1, "what is wrong with a request no other attempt mends"
+
+    with Server([refusal]) as server:
+        run(play, tmp_path, server)
+
+
+def test_a_refusal_of_the_gateways_key_is_not_the_runners(tmp_path):
+    async def play(it):
+        status, _, body = await it.post(CHAT, asked())
+        assert status == 502 and "refuses the gateway's key" in message(body)
+        assert "clawlite secrets set GARDEN_KEY" in message(body)
+
+    with Server([FAULTS["unauthorized"]]) as server:
+        run(play, tmp_path, server)
+
+
+def test_a_secret_that_is_missing(tmp_path):
+    def secret(agent, name):
+        raise ClawError(f"no secret {name}", "set it")
+
+    async def play(it):
+        status, _, body = await it.post(CHAT, asked())
+        assert status == 502 and "no secret GARDEN_KEY" in message(body)
+        assert server.requests == []
+
+    with Server([]) as server:
+        run(play, tmp_path, server, secret=secret)
+
+
+@pytest.mark.parametrize("kind", ["busy", "failed", "overloaded", "close before head"])
+def test_a_failure_that_may_pass_is_tried_again(tmp_path, kind):
+    async def play(it):
+        status, _, body = await it.post(CHAT, asked())
+        assert status == 200 and b"Hi." in body and len(server.requests) == 2
+
+    with Server([FAULTS[kind], say("Hi.")]) as server:
+        run(play, tmp_path, server)
+
+
+@pytest.mark.parametrize("fault, status", [("busy until", 429), ("overloaded", 503)])
+def test_the_last_refusal_keeps_its_status(tmp_path, fault, status):
+    async def play(it):
+        found, _, body = await it.post(CHAT, asked())
+        assert found == status and json.loads(body) == FAULTS[fault]["body"]
+
+    with Server([FAULTS[fault]] * 2) as server:
+        run(play, tmp_path, server)
+
+
+TWO = """claw: "0.3.0"
+kind: Claw
+metadata: {{ name: garden, version: "1.0.0" }}
+spec:
+  identity: {{ inline: {{ personality: "You keep a garden.", autonomy: autonomous }} }}
+  providers:
+    - inline: {{ name: first, protocol: openai-compatible, endpoint: "{0}", model: one, auth: {{ type: none }}, {2}
+                retry: {{ max_attempts: 1 }}, fallback: [ {{ provider_ref: second }} ] }}
+    - inline: {{ name: second, protocol: openai-compatible, endpoint: "{1}", model: two, auth: {{ type: none }} }}
+  policies: [{{ inline: {{ rules: [{{ id: all, action: allow, scope: all }}] }} }}]
+"""  # noqa: E501
+
+
+def two_providers(folder, first: str, second: str, limits: str = "") -> None:
+    folder.mkdir()
+    (folder / "claw.yaml").write_text(TWO.format(first, second, limits))
+
+
+@pytest.mark.parametrize("fault", ["failed", "html", "close before head", "forbidden", "no model"])
+def test_the_next_provider_of_the_chain_is_asked(tmp_path, fault):
+    async def inside(first, second):
+        two_providers(tmp_path / "garden", first.endpoint, second.endpoint)
+        async with Proxied(tmp_path / "garden") as it:
+            status, _, body = await it.post(CHAT, asked(model="one"))
+            assert status == 200 and b"By the second." in body
+            assert second.requests[0].body == asked(model="two")
+            assert await it.rows("SELECT provider, model FROM history") == [("second", "two")]
+
+    with Server([FAULTS[fault]]) as first, Server([say("By the second.")]) as second:
+        asyncio.run(inside(first, second))
+
+
+def test_a_limit_of_tokens_counts_for_each_runner_and_lasts(tmp_path):
+    """Limits of a provider, CKP 5.2, hold at the proxy: an answer takes 29 tokens."""
+
+    async def inside(server):
+        two_providers(
+            tmp_path / "garden",
+            server.endpoint,
+            "http://127.0.0.1:9/v1",
+            "limits: { tokens_per_day: 140 },",
+        )
+        body = asked(model="one")
+        async with Proxied(tmp_path / "garden") as it:
+            assert (await it.post(CHAT, body))[0] == 200
+        async with Proxied(tmp_path / "garden") as it:
+            assert (await it.post(CHAT, body, it.token("shed")))[0] == 200
+            status, _, said = await it.post(CHAT, body)
+            assert status == 502 and "provider second: no connection" in message(said)
+            assert any("tokens_per_day is 140" in note for note in it.notes)
+
+    with Server([say("Hi.")] * 3) as server:
+        asyncio.run(inside(server))
+
+
+def test_a_limit_shortens_what_a_runner_left_open(tmp_path):
+    async def inside(server):
+        two_providers(
+            tmp_path / "garden",
+            server.endpoint,
+            server.endpoint,
+            "limits: { tokens_per_day: 900 },",
+        )
+        body = asked(model="one")
+        del body["max_tokens"]
+        async with Proxied(tmp_path / "garden") as it:
+            assert (await it.post(CHAT, body))[0] == 200
+            assert 800 < server.requests[0].body["max_tokens"] < 900
+
+    with Server([say("Hi.")]) as server:
+        asyncio.run(inside(server))
+
+
+def test_no_stream_is_cut_to_look_whole(tmp_path):
+    async def play(it):
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await it.post(CHAT, asked(stream=True))
+        (row,) = await it.rows("SELECT outcome, said FROM history")
+        assert "broke off" in row[0] and row[1].startswith("Let me")
+
+    with Server([FAULTS["close early"]]) as server:
+        run(play, tmp_path, server)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_runner_that_goes_away_cancels_the_request_upstream(tmp_path, stream):
+    async def play(it):
+        request = asyncio.create_task(it.post(CHAT, asked(stream=stream)))
+        await asyncio.to_thread(server.stalled.wait, 30)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        while not (rows := await it.rows("SELECT outcome FROM history")):
+            await asyncio.sleep(0)
+        assert rows == [("cancelled: the runner went away",)]
+        assert await asyncio.to_thread(server.gone.wait, 30)
+
+    fault = FAULTS["stall in stream" if stream else "stall before head"]
+    with Server([fault]) as server:
+        run(play, tmp_path, server)
+
+
+def test_who_speaks_for_which_agent(tmp_path):
+    async def inside(server):
+        for name in ("analyst", "executor"):
+            project(tmp_path / "all" / name, server.endpoint, name=name)
+        async with Proxied(tmp_path / "all") as it:
+            assert (await it.post(CHAT, asked(), it.token("analyst")))[0] == 200
+            assert await it.rows("SELECT device, agent FROM history") == [("analyst", "analyst")]
+            status, _, body = await it.post(CHAT, asked(), it.token("stranger"))
+            assert status == 403 and "several: analyst, executor" in message(body)
+
+    with Server([say("Hi.")]) as server:
+        asyncio.run(inside(server))
+
+
+def test_tls_and_only_on_this_machine_without_it(tmp_path):
+    authority, path = trustme.CA(), tmp_path / "server.pem"
+    made = authority.issue_cert("127.0.0.1")
+    path.write_bytes(
+        made.private_key_pem.bytes() + b"".join(pem.bytes() for pem in made.cert_chain_pems)
+    )
+
+    async def inside(server):
+        project(tmp_path / "garden", server.endpoint)
+        async with Proxied(tmp_path / "garden", certificate=str(path)) as it:
+            context = ssl.create_default_context()
+            authority.configure_trust(context)
+            headers = {"Authorization": "Bearer " + it.token()}
+            async with it.http.post(
+                it.url + CHAT, json=asked(), headers=headers, ssl=context
+            ) as response:
+                assert response.status == 200
+            for address in ("0.0.0.0:0", "192.0.2.1:7421"):
+                with pytest.raises(ClawError, match="unencrypted"):
+                    await it.gateway.mediate(address)
+            for address in ("7421", "127.0.0.1:x", "127.0.0.1:70000"):
+                with pytest.raises(ClawError, match="expected ADDRESS:PORT"):
+                    await it.gateway.mediate(address)
+
+    with Server([say("Hi.")]) as server:
+        asyncio.run(inside(server))

@@ -1,0 +1,289 @@
+"""The Swarm of a manifest: what is compiled, and what is refused by field."""
+
+import copy
+import json
+
+import pytest
+
+from clawlite.core.image.image import SWARM, Image
+from clawlite.core.swarm.swarm import LEADER_WORKER, PEER_TO_PEER, Swarm
+from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build import build
+from clawlite.host.compiler import compiler
+from clawlite.host.manifest import manifest
+from clawlite.host.providers import provider_order
+from clawlite.host.swarm.swarms import STRATEGIES, TOPOLOGIES
+
+REFLEX = {
+    "protocol": "custom",
+    "endpoint": "builtin:reflex",
+    "model": "m",
+    "auth": {"type": "none"},
+}
+TEAM = {
+    "name": "team",
+    "topology": "leader-worker",
+    "agents": [
+        {"identity_ref": "lead", "role": "leader"},
+        {"identity_ref": "claw://local/identity/hand", "role": "worker", "count": 3},
+    ],
+    "coordination": {
+        "message_passing": "queue",
+        "backend": "sqlite-wal",
+        "concurrency": {"max_parallel": 5},
+    },
+    "aggregation": {"strategy": "leader-decides"},
+}
+
+
+def team(**changes) -> dict:
+    """Return the Swarm with other values at paths: ``coordination__backend="redis"``."""
+    made = copy.deepcopy(TEAM)
+    for path, value in changes.items():
+        *folders, name = path.split("__")
+        place = made
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        place[name] = value
+    return made
+
+
+def tree(*roles) -> list:
+    """Return agents with *roles*, the first of them the one that is built."""
+    names = ["lead", "hand", "eye"]
+    return [{"identity_ref": name, "role": role} for name, role in zip(names, roles)]
+
+
+def built(folder, swarm: dict, identity: str = "lead", at_use: bool = False) -> Image:
+    spec = {
+        "identity": {"inline": {"name": identity, "personality": "x"}},
+        "providers": [{"inline": REFLEX}],
+        "swarm": {"inline": swarm},
+    }
+    document = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "t"}, "spec": spec}
+    (folder / "claw.json").write_text(json.dumps(document))
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+    (folder / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "Hello."\n')
+    data = compiler.build(manifest.load(folder), at_use=at_use).data
+    return Image(lambda offset, length: data[offset : offset + length], len(data))
+
+
+def compiled(folder, swarm: dict, *more) -> Swarm:
+    image = built(folder, swarm, *more)
+    assert "swarm" in image.requires
+    return Swarm(image.section(SWARM))
+
+
+def refusals(folder, swarm: dict, *more) -> str:
+    with pytest.raises(ManifestErrors) as caught:
+        built(folder, swarm, *more)
+    return "\n".join(problem.text() for problem in caught.value.problems)
+
+
+def test_what_an_agent_knows_of_its_swarm(tmp_path):
+    one = compiled(tmp_path, TEAM)
+    assert (one.name, one.topology, one.is_shared, one.max_parallel) == (
+        "team",
+        LEADER_WORKER,
+        True,
+        5,
+    )
+    assert (one.at_once, one.timeout_ms, one.retries, one.keeps_dead) == (1, None, 2, True)
+    assert one.own.identity == "lead" and one.leads
+    hand = one.members[1]
+    assert (hand.identity, hand.uri, hand.role, hand.count) == (
+        "hand",
+        "claw://local/identity/hand",
+        "worker",
+        3,
+    )
+    assert not compiled(tmp_path, TEAM, "hand").leads
+
+
+def test_5_9_what_becomes_of_tasks(tmp_path):
+    one = compiled(
+        tmp_path,
+        team(
+            aggregation__timeout_ms=9000,
+            failure={"retry_per_agent": 0, "dead_letter": {"enabled": False, "max_retries": 7}},
+            coordination__concurrency={"sequential_within_agent": False},
+        ),
+    )
+    assert (one.timeout_ms, one.retries, one.keeps_dead, one.at_once) == (9000, 0, False, 4)
+    assert compiled(tmp_path, team(failure={"dead_letter": {"max_retries": 7}})).retries == 7
+
+
+def test_an_agent_that_is_alone_in_its_process_leads_nobody(tmp_path):
+    one = compiled(tmp_path, team(coordination__backend="in-process"))
+    assert not one.is_shared and not one.leads
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"topology": "pipeline"}, 'topology "pipeline" has no strategy "leader-decides"'),
+        (
+            {"topology": "peer-to-peer"},
+            'topology "peer-to-peer" has no strategy "leader-decides", expected "merge" or',
+        ),
+        ({"coordination__backend": "nats"}, 'backend: backend "nats" is not supported'),
+        (
+            {"coordination__message_passing": "shared-memory"},
+            'message_passing "shared-memory" is not',
+        ),
+        (
+            {"coordination__backend": "in-process", "aggregation__strategy": "majority-vote"},
+            "this process is alone, and nobody else could do a part",
+        ),
+        ({"topology": "broadcast"}, "0 agents have the role source"),
+        ({"topology": "hierarchical"}, "0 agents have the role root"),
+        ({"topology": "hierarchical", "agents": tree("root", "a/b")}, 'the role "a/b" is below no'),
+        (
+            {"topology": "hierarchical", "agents": tree("root", "root/")},
+            'agents[1].role: the role "root/" is below no',
+        ),
+        (
+            {
+                "topology": "pipeline",
+                "aggregation__strategy": "chain",
+                "coordination__message_passing": "event-bus",
+            },
+            "a pipeline hands each result to the next agent alone",
+        ),
+        (
+            {
+                "topology": "pipeline",
+                "aggregation__strategy": "chain",
+                "agents": TEAM["agents"][:1],
+            },
+            "a pipeline of one agent",
+        ),
+        ({"agents": TEAM["agents"][1:]}, "the agent of this manifest, lead, is not in its swarm"),
+        ({"agents": TEAM["agents"][:1]}, "a leader without another agent"),
+        ({"agents": TEAM["agents"] + TEAM["agents"][:1]}, "lead is in this swarm already"),
+        (
+            {"agents": [{"identity_ref": name, "role": "worker"} for name in ("lead", "b")]},
+            "0 agents have the role leader",
+        ),
+        (
+            {"agents": [dict(TEAM["agents"][0], provider_ref="fast"), TEAM["agents"][1]]},
+            "provider_ref: an agent asks its providers in their order",
+        ),
+    ],
+)
+def test_what_is_not_built_or_does_not_fit_is_refused_by_field(tmp_path, changes, said):
+    """An operator's agent over it answers -32601, and has no such section."""
+    assert said in refusals(tmp_path, team(**changes))
+    image = built(tmp_path, team(**changes), at_use=True)
+    assert image.size_of(SWARM) == 0 and "swarm" not in image.requires
+
+
+def test_peers_need_no_leader(tmp_path):
+    peers = [{"identity_ref": name, "role": "peer"} for name in ("lead", "hand")]
+    changes = {"topology": "peer-to-peer", "agents": peers, "aggregation": {"strategy": "merge"}}
+    one = compiled(tmp_path, team(**changes))
+    assert one.topology == PEER_TO_PEER and not one.leads
+
+
+def test_5_9_every_topology_and_what_goes_with_it(tmp_path):
+    for topology, roles, strategy in (
+        ("pipeline", ("read", "write"), "chain"),
+        ("broadcast", ("source", "ear"), "merge"),
+        ("hierarchical", ("root", "root/a", "root/a/b"), "leader-decides"),
+        ("leader-worker", ("leader", "worker"), "best-of-n"),
+        ("peer-to-peer", ("peer", "peer"), "majority-vote"),
+    ):
+        changes = {"topology": topology, "agents": tree(*roles), "aggregation__strategy": strategy}
+        one = compiled(tmp_path, team(**changes))
+        assert TOPOLOGIES[one.topology] == topology and STRATEGIES[one.strategy] == strategy
+        assert one.to_all == (strategy in ("chain", "best-of-n", "majority-vote"))
+    assert compiled(tmp_path, team(coordination__message_passing="event-bus")).to_all
+
+
+def test_5_9_limits_of_a_task_and_pauses_after_failures(tmp_path):
+    one = compiled(
+        tmp_path,
+        team(
+            resource_limits={
+                "max_total_tokens": 900,
+                "max_total_cost_usd": 0.5,
+                "max_duration_ms": 700,
+            },
+            aggregation__timeout_ms=9000,
+            failure={"circuit_breaker": {"failure_threshold": 4}},
+        ),
+    )
+    assert (one.most_tokens, one.most_nano, one.timeout_ms) == (900, 500000000, 700)
+    assert one.breaker == [4, 60000]
+    one = compiled(tmp_path, TEAM)
+    assert (one.most_tokens, one.most_nano, one.timeout_ms, one.breaker) == (None,) * 4
+
+
+def remote(name: str, **more) -> dict:
+    auth = {"type": "none"}
+    return dict(
+        {
+            "name": name,
+            "protocol": "openai-compatible",
+            "endpoint": "http://127.0.0.1:9/v1",
+            "model": name,
+            "auth": auth,
+        },
+        **more,
+    )
+
+
+def with_prices(folder, swarm: dict, prices: str, gateway: bool = False):
+    """Return the manifest of an agent that asks the models dear, cheap, and rules."""
+    dear = remote("dear", fallback=[{"provider_ref": "rules"}, {"provider_ref": "cheap"}])
+    spec = {
+        "identity": {"inline": {"name": "lead", "personality": "x"}},
+        "providers": [
+            {"inline": one} for one in (dear, dict(REFLEX, name="rules"), remote("cheap"))
+        ],
+        "swarm": {"inline": swarm},
+    }
+    document = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "t"}, "spec": spec}
+    (folder / "claw.json").write_text(json.dumps(document))
+    text = 'reflex = "reflex.toml"\n' + ("[gateway]\n" if gateway else "") + prices
+    (folder / "clawlite.toml").write_text(text)
+    (folder / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "Hello."\n')
+    return manifest.load(folder)
+
+
+PRICES = "[prices.dear]\ninput = 3\noutput = 9\n[prices.cheap]\ninput = 1\noutput = 2\n"
+
+
+def test_5_9_cost_aware_asks_the_cheapest_first_and_keeps_the_place_of_rules(tmp_path):
+    asked = lambda swarm: [
+        one.name for one in provider_order.providers(with_prices(tmp_path, swarm, PRICES))
+    ]
+    assert asked(TEAM) == ["dear", "rules", "cheap"]
+    assert asked(team(aggregation__cost_aware=True)) == ["cheap", "rules", "dear"]
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"aggregation__cost_aware": True}, "cost_aware: nobody knows what"),
+        ({"resource_limits": {"max_total_cost_usd": 1}}, "max_total_cost_usd: nobody knows what"),
+    ],
+)
+def test_prices_that_nobody_knows_are_refused_by_field(tmp_path, changes, said):
+    with pytest.raises(ManifestErrors) as caught:
+        compiler.build(with_prices(tmp_path, team(**changes), ""))
+    told = "\n".join(problem.text() for problem in caught.value.problems)
+    assert said in told and "[prices.dear] in clawlite.toml" in told.replace('"', "")
+
+
+def test_limits_behind_a_gateway_are_refused(tmp_path):
+    limits = {"resource_limits": {"max_total_tokens": 9}}
+    with pytest.raises(ManifestErrors, match="a gateway asks the providers"):
+        compiler.build(with_prices(tmp_path, team(**limits), PRICES, True))
+
+
+def test_a_board_is_in_no_swarm(tmp_path):
+    built(tmp_path, TEAM)
+    with pytest.raises(ManifestErrors, match="this needs swarm, which pico does not have"):
+        build.build(str(tmp_path), board="pico")
+    assert "pico" not in build.build(str(tmp_path))["fits"]

@@ -1,0 +1,27 @@
+"""What a channel hears of a turn."""
+
+from clawlite.core.base.effect import LOG, RECEIVE, SAY, WRITE
+from clawlite.linux.channels.channel_turn import TurnOutput, heard
+
+
+def said(*effects) -> str:
+    """Return what is heard of a turn that comes to *effects*."""
+    into = TurnOutput()
+    for _ in heard((effect for effect in effects), "team/ada", into):
+        pass
+    return into.text()
+
+
+def test_pieces_of_an_answer_are_one_line_whatever_comes_between_them():
+    """A turn waits for its connection between two pieces."""
+    pieces = (WRITE, "It is d"), (RECEIVE, 100), (WRITE, "ry."), (RECEIVE, 100), (WRITE, " Yes.")
+    assert said(*pieces) == "It is dry. Yes."
+
+
+def test_what_follows_a_tool_call_begins_a_line():
+    call = (LOG, {"event": "tool.call"})
+    assert said((WRITE, "I look."), call, (WRITE, "Dry."), (SAY, "Done.")) == "I look.\nDry.\nDone."
+
+
+def test_an_answer_that_broke_off_is_taken_back():
+    assert said((WRITE, "It is w"), (WRITE, "", 7), (SAY, "It is dry.")) == "It is dry."

@@ -1,0 +1,145 @@
+"""``clawlite swarm``: its verbs over agents that really run."""
+
+import json
+import os
+import signal
+
+import pytest
+from agents import Agent, eventually, linux
+from swarm_team import UUID, delegate, ended, look_on, project, start
+
+
+@pytest.fixture
+def images(tmp_path):
+    return project(tmp_path, "lead"), project(tmp_path, "hand")
+
+
+def swarm(tmp_path, *words) -> tuple:
+    """Run ``clawlite swarm``; return (exit code, stdout, stderr)."""
+    with Agent(linux("swarm", *map(str, words)), tmp_path) as command:
+        code = command.wait()
+        return code, command.text(), command.errors()
+
+
+def listed(tmp_path) -> dict:
+    return json.loads(swarm(tmp_path, "status", tmp_path / "lead", "--json")[1])
+
+
+def test_a_person_gives_a_task_and_gets_its_report(tmp_path, images):
+    with start(tmp_path, images[1]):
+        code, said, errors = swarm(tmp_path, "run", "look at 7", images[0])
+        assert (code, said, errors) == (0, "Bed 7 is dry.\n", "")
+        words = ("run", "look at 8", images[0], "--to", "hand", "--input", '{"a": 1}', "--json")
+        report = json.loads(swarm(tmp_path, *words)[1])
+        assert (report["status"], report["by"]) == ("completed", "hand")
+        code, said, _ = swarm(tmp_path, "trace", report["task_id"][:8], images[0])
+        assert code == 0 and said.startswith(report["task_id"] + "  completed\n")
+        for word in ("delegated    operator", "taken        hand", "completed    hand"):
+            assert word in said
+        found = json.loads(swarm(tmp_path, "trace", report["task_id"], images[0], "--json")[1])
+        assert [event["what"] for event in found["events"]] == ["delegated", "taken", "completed"]
+
+
+def test_a_task_waits_until_somebody_is_there(tmp_path, images):
+    with Agent(linux("swarm", "run", "look at 2", images[0]), tmp_path) as command:
+        eventually(lambda: "nobody who could do it is there yet" in command.errors())
+        assert listed(tmp_path)["tasks"][0]["state"] == "waiting"
+        with start(tmp_path, images[1]):
+            assert command.wait() == 0 and command.text() == "Bed 2 is dry.\n"
+
+
+def test_ctrl_c_leaves_the_task_to_the_swarm(tmp_path, images):
+    with Agent(linux("swarm", "run", "look at 2", images[0]), tmp_path) as command:
+        eventually(lambda: listed(tmp_path)["tasks"])
+        command.signal(signal.SIGINT)
+        assert command.wait() == 130 and "it goes on" in command.errors()
+    assert listed(tmp_path)["tasks"][0]["state"] == "waiting"
+
+
+def test_a_task_that_failed_is_exit_code_1(tmp_path):
+    (tmp_path / "bed").mkdir()
+    aggregation = {"strategy": "leader-decides", "timeout_ms": 300}
+    image = project(tmp_path, "lead", aggregation=aggregation)
+    code, said, errors = swarm(tmp_path, "run", "look at 1", image)
+    assert code == 1 and said == "nobody took it within 300 ms\n"
+    assert "the task was not completed: dead" in errors
+
+
+def test_what_was_given_up_waits_for_a_person(tmp_path, images):
+    (tmp_path / "bed").mkdir()
+    with start(tmp_path, images[0]) as lead:
+        for number in (1, 2):
+            with start(tmp_path, images[1]) as hand:
+                delegate(lead, "water bed", number)
+                eventually(lambda: os.listdir(tmp_path / "bed"))
+                os.killpg(hand.process.pid, signal.SIGKILL)
+                assert ended(look_on(tmp_path), number)[0] == "dead"
+            for name in os.listdir(tmp_path / "bed"):
+                os.unlink(tmp_path / "bed" / name)
+        code, said, _ = swarm(tmp_path, "dead", images[0])
+        assert code == 0 and said.count(" dead ") == 2
+        code, said, _ = swarm(tmp_path, "dead", images[0], "--json")
+        assert [row["task_id"] for row in json.loads(said)] == [UUID % 2, UUID % 1]
+        assert swarm(tmp_path, "dead", "drop", UUID % 2, images[0])[0] == 0
+        assert look_on(tmp_path).state(UUID % 2) == "failed"
+        code, _, errors = swarm(tmp_path, "dead", "retry", UUID % 2, images[0])
+        assert code == 1 and "is failed: it was not given up" in errors
+        (tmp_path / "bed/go").touch()
+        assert swarm(tmp_path, "dead", "retry", UUID % 1, images[0])[0] == 0
+        with start(tmp_path, images[1]):
+            eventually(lambda: look_on(tmp_path).state(UUID % 1) == "completed")
+
+
+def test_up_starts_all_again_when_they_end_and_one_ctrl_c_ends_them(tmp_path, images):
+    def processes():
+        return {one["identity"]: one["processes"] for one in listed(tmp_path)["members"]}
+
+    with Agent(linux("swarm", "up", "lead", "hand"), tmp_path) as command:
+        eventually(lambda: processes() == {"lead": 1, "hand": 2})
+        command.expect("[hand 1] ")
+        pids = _children(command.process.pid)
+        assert len(pids) == 3
+        os.kill(pids[-1], signal.SIGKILL)
+        command.expect("ended with -9; it starts again in 1 s")
+        eventually(lambda: len(_children(command.process.pid)) == 3)
+        eventually(lambda: processes() == {"lead": 1, "hand": 2})
+        assert swarm(tmp_path, "run", "look at 3", "lead")[1] == "Bed 3 is dry.\n"
+        command.signal(signal.SIGINT)
+        assert command.wait() == 0
+    assert processes() == {"lead": 0, "hand": 0}
+
+
+def _children(pid: int) -> list:
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as file:
+        return [int(word) for word in file.read().split()]
+
+
+@pytest.mark.parametrize(
+    "words, code, said",
+    [
+        ([], 2, "usage: clawlite swarm up"),
+        (["dance"], 2, "expected one of up, run, status, trace, dead, got dance"),
+        (["run"], 2, "run: expected a TASK"),
+        (["run", "x", "lead", "--to", "lead"], 1, "--to lead: no member does tasks under that"),
+        (["run", "x", "lead", "--input", "{"], 1, "--input: "),
+        (["run", "x", "--to"], 1, "--to: expected a value"),
+        (["status", "--to", "x"], 2, "unexpected option"),
+        (["status", "nowhere"], 1, "nowhere"),
+        (["trace"], 2, "trace: expected the ID of a task"),
+        (["trace", "ffff", "lead"], 1, "0 tasks have an id that begins with ffff"),
+        (["dead", "drop", "ffff", "lead"], 1, "0 tasks have an id"),
+        (["up", "nowhere"], 1, "there is no folder nowhere"),
+    ],
+)
+def test_bad_usage_is_one_clear_error(tmp_path, images, words, code, said):
+    found = swarm(tmp_path, *words)
+    assert found[0] == code and said in found[2] and "Traceback" not in found[2], found
+
+
+def test_an_agent_of_no_swarm_and_one_that_is_alone_are_told_so(tmp_path):
+    image = project(tmp_path, "hand", coordination={**ALONE})
+    code, _, errors = swarm(tmp_path, "status", image)
+    assert code == 1 and "is one process alone (backend in-process)" in errors
+
+
+ALONE = {"message_passing": "queue", "backend": "in-process", "concurrency": {}}

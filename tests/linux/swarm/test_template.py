@@ -1,0 +1,56 @@
+"""``clawlite new --template swarm``, followed as docs/swarm.md has it."""
+
+import json
+import re
+import shlex
+import signal
+from pathlib import Path
+
+from agents import Agent, eventually, linux
+
+DOCS = Path(__file__).resolve().parents[3] / "docs/swarm.md"
+
+
+def clawlite(folder, home, line: str) -> tuple:
+    """Run a line of the docs; return (exit code, stdout)."""
+    words = shlex.split(line)
+    assert words[0] == "clawlite"
+    with Agent(linux(*words[1:]), home, cwd=folder) as command:
+        return command.wait(), command.text()
+
+
+def test_a_newcomer_has_a_team_at_work(tmp_path):
+    text = DOCS.read_text().partition("## Begin here")[2].partition("\n## ")[0]
+    blocks = re.findall(r"(?:^    .+\n)+", text, re.M)
+    lines = [line.strip() for line in blocks[0].splitlines()]
+    assert lines[1:] == ["cd team", "clawlite swarm up"]
+    assert clawlite(tmp_path, tmp_path, lines[0])[0] == 0
+    team = tmp_path / "team"
+    leader, gardener = (json_of(team / name) for name in ("leader", "gardener"))
+    assert leader == gardener, "the same swarm in both"
+    with Agent(linux("swarm", "up"), tmp_path, cwd=team) as up:
+
+        def is_there():
+            _, said = clawlite(team, tmp_path, "clawlite swarm status leader --json")
+            return [one["processes"] for one in json.loads(said)["members"]] == [1, 2]
+
+        for _ in range(3):
+            up.expect(" is ready")
+        eventually(is_there)
+        for part in re.split(r"^ {4}\$ ", blocks[1], flags=re.M)[1:]:
+            line, *expected = [text.strip() for text in part.splitlines()]
+            code, said = clawlite(team, tmp_path, line)
+            assert (
+                code == 0 and [x.rstrip() for x in said.splitlines()][: len(expected)] == expected
+            )
+        with Agent(linux("run", "leader"), tmp_path, cwd=team) as talk:
+            talk.expect("is ready")
+            talk.line("water bed 2")
+            assert "Bed 2 is watered." in talk.expect("\n") + talk.expect("\n")
+        up.signal(signal.SIGTERM)
+        assert up.wait() == 0
+
+
+def json_of(folder) -> str:
+    """Return the Swarm as it stands in the manifest."""
+    return (folder / "claw.yaml").read_text().partition("\n  swarm:")[2]

@@ -1,0 +1,230 @@
+"""claw.task.create, get, list, cancel and subscribe: real agents, driven over their line."""
+
+import os
+import signal
+import threading
+
+import pytest
+from agents import eventually
+from llm_server import MODEL, Server, say
+from swarm_team import RULED, project, start
+
+SWARM = {"topology": "peer-to-peer", "agents": [{"identity_ref": "hand", "role": "peer"}]}
+SWARM["aggregation"] = {"strategy": "merge"}
+SWARM["coordination"] = {"message_passing": "queue", "backend": "in-process", "concurrency": {}}
+
+
+@pytest.fixture
+def agent(tmp_path):
+    with start(tmp_path, project(tmp_path, "hand", **SWARM)) as one:
+        yield one
+
+
+def message(text: str, role: str = "user") -> dict:
+    return {"role": role, "content": [{"type": "text", "text": text}]}
+
+
+def call(agent, verb: str, number: int = 7, **params) -> dict:
+    return agent.call("claw.task." + verb, params, number)
+
+
+def create(agent, task_id: str, text: str) -> dict:
+    return call(agent, "create", task_id=task_id, message=message(text))["result"]
+
+
+def state(agent, task_id: str) -> dict:
+    return call(agent, "get", task_id=task_id)["result"]
+
+
+def ended(agent, task_id: str) -> dict:
+    """Wait for the end of a task; return what ``get`` says of it."""
+    found = {}
+
+    def is_over():
+        found.update(state(agent, task_id))
+        return found["state"] in ("completed", "failed", "canceled")
+
+    eventually(is_over)
+    return found
+
+
+def test_a_task_is_a_turn_that_is_asked_for_later(agent):
+    assert create(agent, "mine: 1", "look at 3")["state"] in ("submitted", "working", "completed")
+    assert ended(agent, "mine: 1") == {
+        "task_id": "mine: 1",
+        "state": "completed",
+        "result": {"text": "Bed 3 is dry."},
+    }
+
+
+def test_a_task_runs_once_and_another_content_is_refused(agent):
+    create(agent, "a", "water 3")
+    ended(agent, "a")
+    assert create(agent, "a", "water 3") == {"task_id": "a", "state": "completed"}
+    error = call(agent, "create", task_id="a", message=message("water 4"))["error"]
+    assert error["code"] == -32602 and "the id of another task" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "verb, params, said",
+    [
+        ("create", {"message": message("x")}, "task_id: expected a string, there is none"),
+        ("create", {"task_id": "", "message": message("x")}, "task_id: expected a string"),
+        ("create", {"task_id": "x" * 129, "message": message("x")}, "at most 128 characters"),
+        ("create", {"task_id": "a"}, "message: expected an object, there is none"),
+        ("create", {"task_id": "a", "messages": []}, "messages: expected an array of 1 to"),
+        ("create", {"task_id": "a", "messages": ["x"]}, "messages[0]: expected an object"),
+        ("create", {"task_id": "a", "message": {"content": "x"}}, "message.role: expected"),
+        (
+            "create",
+            {"task_id": "a", "message": message("x", "system")},
+            "message.role: expected user or assistant, got system",
+        ),
+        (
+            "create",
+            {"task_id": "a", "messages": [message("x", "assistant")]},
+            'expected the last one to have the role "user"',
+        ),
+        (
+            "create",
+            {"task_id": "a", "message": {"role": "user", "content": [{"type": "image"}]}},
+            'message.content[0]: expected a block of type "text"',
+        ),
+        ("create", {"task_id": "a", "message": message("x" * 65537)}, "at most 65536"),
+        (
+            "create",
+            {"task_id": "a", "message": message("x"), "messages": [message("x")]},
+            "expected it, or messages, got both",
+        ),
+        ("get", {}, "task_id: expected a string, there is none"),
+        ("get", {"task_id": "nobody"}, "task_id: unknown task nobody"),
+        ("cancel", {}, "task_id: expected a string, there is none"),
+        ("cancel", {"task_id": "nobody"}, "unknown task"),
+        ("subscribe", {"task_id": "nobody"}, "unknown task"),
+        ("list", {"state": "done"}, "state: expected submitted, working, input_required"),
+        ("list", {"page_size": 0}, "page_size: expected 1 to 100, got 0"),
+        ("list", {"page_token": "x"}, "page_token: expected one of an answer"),
+    ],
+)
+def test_bad_parameters_are_one_error(agent, verb, params, said):
+    error = call(agent, verb, **params)["error"]
+    assert error["code"] == -32602 and said in error["message"]
+
+
+def test_tasks_are_listed_in_pages_the_newest_first(agent):
+    for number in range(5):
+        create(agent, "t%d" % number, "look at %d" % number)
+    for number in range(5):
+        ended(agent, "t%d" % number)
+    page = call(agent, "list", page_size=3)["result"]
+    assert [task["task_id"] for task in page["tasks"]] == ["t4", "t3", "t2"]
+    rest = call(agent, "list", page_size=3, page_token=page["next_page_token"])["result"]
+    assert [task["task_id"] for task in rest["tasks"]] == ["t1", "t0"]
+    assert "next_page_token" not in rest
+    assert call(agent, "list", state="failed")["result"] == {"tasks": []}
+    assert len(call(agent, "list", state="completed")["result"]["tasks"]) == 5
+
+
+def test_a_task_that_is_canceled_ends_its_tool(tmp_path, agent):
+    (tmp_path / "bed").mkdir()
+    create(agent, "a", "look at bed")
+    eventually(lambda: os.listdir(tmp_path / "bed"))
+    assert state(agent, "a")["state"] == "working"
+    said = call(agent, "cancel", task_id="a", reason="never mind")["result"]
+    assert said == {"task_id": "a", "state": "canceled"}
+    assert state(agent, "a")["result"] == {"error": "never mind"}
+    create(agent, "b", "look at 4")
+    assert ended(agent, "b")["state"] == "completed"
+    assert call(agent, "cancel", task_id="b")["result"]["state"] == "completed"
+
+
+def test_who_subscribes_hears_of_every_state_and_of_the_end(tmp_path, agent):
+    (tmp_path / "bed").mkdir()
+    create(agent, "a", "look at bed")
+    said = call(agent, "subscribe", task_id="a")["result"]
+    assert said["subscribed"] is True and said["state"] in ("submitted", "working")
+    (tmp_path / "bed/go").touch()
+    heard = []
+    while not heard or heard[-1]["state"] != "completed":
+        note = agent.message()
+        assert note["method"] == "claw.task.updated" and "id" not in note
+        heard.append(note["params"])
+    assert heard[-1]["result"] == {"text": "Bed bed is dry."}
+    assert call(agent, "subscribe", task_id="a")["result"]["state"] == "completed"
+
+
+def test_the_pieces_of_an_answer_are_heard_as_they_come(tmp_path):
+    gate = threading.Event()
+
+    def answer(_):
+        gate.wait(60)
+        return say("It is dry there.")
+
+    with Server(answer) as server:
+        remote = {
+            "protocol": "openai-compatible",
+            "endpoint": server.endpoint,
+            "model": MODEL,
+            "auth": {"type": "none"},
+        }
+        with start(tmp_path, project(tmp_path, "hand", provider=remote, **SWARM)) as agent:
+            before = [message("Hello."), message("Hello!", "assistant"), message("Look.")]
+            assert call(agent, "create", task_id="a", messages=before)["result"]
+            assert call(agent, "subscribe", task_id="a")["result"]["subscribed"]
+            gate.set()
+            pieces, last = [], {}
+            while last.get("state") != "completed":
+                note = agent.message()
+                if note.get("method"):
+                    last = note["params"]
+                    pieces.append(last.get("text", ""))
+            assert "".join(pieces).strip() == "It is dry there."
+        asked = [(one["role"], one["content"]) for one in server.requests[0].body["messages"]]
+        assert asked[-3:] == [("user", "Hello."), ("assistant", "Hello!"), ("user", "Look.")]
+
+
+def test_a_task_that_waits_for_an_approval_wants_input(tmp_path):
+    image = project(tmp_path, "hand", autonomy="supervised", **SWARM)
+    with start(tmp_path, image) as agent:
+        for task_id, said, result in (("a", "approve", "Watered 3"), ("b", "deny", "not approved")):
+            create(agent, task_id, "water 3")
+            eventually(lambda: state(agent, task_id)["state"] == "input_required")
+            assert "water" in state(agent, task_id)["message"]
+            listed = call(agent, "list", state="input_required")["result"]["tasks"]
+            assert [task["task_id"] for task in listed] == [task_id]
+            create(agent, task_id, said)
+            assert result in ended(agent, task_id)["result"]["text"]
+        assert state(agent, "b")["partial"] is True
+
+
+def test_what_was_acknowledged_outlives_the_process(tmp_path):
+    (tmp_path / "bed").mkdir()
+    image = project(tmp_path, "hand", **SWARM)
+    with start(tmp_path, image) as agent:
+        create(agent, "a", "look at bed")
+        create(agent, "w", "water bed")
+        eventually(lambda: len(os.listdir(tmp_path / "bed")) == 1)
+        os.killpg(agent.process.pid, signal.SIGKILL)
+    (tmp_path / "bed/go").touch()
+    with start(tmp_path, image) as agent:
+        assert ended(agent, "a")["result"] == {"text": "Bed bed is dry."}
+        left = ended(agent, "w")
+        assert left["state"] in ("completed", "failed")
+        if left["state"] == "failed":
+            assert "what it did is not known" in left["result"]["error"]
+
+
+def test_too_many_open_tasks_are_rejected(tmp_path, agent):
+    (tmp_path / "bed").mkdir()
+    for number in range(64):
+        assert create(agent, "t%d" % number, "look at bed")["state"] != "rejected"
+    assert create(agent, "one more", "look at bed")["state"] == "rejected"
+    assert call(agent, "get", task_id="one more")["error"]["code"] == -32602
+    assert create(agent, "t0", "look at bed")["state"] == "working"
+
+
+def test_an_agent_that_is_asked_for_no_task_keeps_no_file(tmp_path):
+    image = project(tmp_path, "hand", provider=RULED, **SWARM)
+    with start(tmp_path, image) as agent:
+        agent.call("claw.status")
+    assert not (tmp_path / "state/hand/tasks").exists()

@@ -1,0 +1,155 @@
+"""Two agents of one swarm, a leader and a worker, whose rules look at beds and water them."""
+
+import json
+import os
+
+from agents import Agent, eventually, linux
+
+from clawlite.host.build.build import build_beside
+from clawlite.linux.swarm.bus import Bus
+
+UUID = "c1a00000-0000-4000-8000-%012d"
+CLAW = """\
+claw: "0.3.0"
+kind: Claw
+metadata: {{ name: {name} }}
+spec:
+  identity: {{ inline: {{ personality: "You help.", autonomy: {autonomy} }} }}
+  providers: [{{ inline: {provider} }}]
+  sandbox: {{ inline: {{ level: none }} }}
+  tools: {tools}
+  policies: [{{ inline: {{ rules: [{{ id: all, action: allow, scope: all }}] }} }}]
+  swarm: {{ inline: {swarm} }}
+"""
+RULED = {
+    "protocol": "custom",
+    "endpoint": "builtin:reflex",
+    "model": "m",
+    "auth": {"type": "none"},
+}
+# nobody listens there: each turn fails
+FAILING = dict(RULED, protocol="openai-compatible", endpoint="http://127.0.0.1:1/v1")
+FAILING["retry"] = {"max_attempts": 1}
+MEMBERS = [
+    {"identity_ref": "lead", "role": "leader"},
+    {"identity_ref": "hand", "role": "worker", "count": 2},
+]
+SWARM = {
+    "topology": "leader-worker",
+    "agents": MEMBERS,
+    "coordination": {
+        "message_passing": "queue",
+        "backend": "sqlite-wal",
+        "concurrency": {"max_parallel": 4},
+    },
+    "aggregation": {"strategy": "leader-decides"},
+    "failure": {"retry_per_agent": 1},
+}
+RULES = """\
+[[rule]]
+when = "look at {bed:text}"
+call = "look"
+arguments = { bed = "{bed}" }
+then = [{ say = "Bed {result}." }]
+
+[[rule]]
+when = "water {bed:text}"
+call = "water"
+arguments = { bed = "{bed}" }
+then = [{ say = "{result}" }]
+"""
+LOOK = {
+    "name": "look",
+    "description": "Look at a bed.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"bed": {"type": "string"}},
+        "required": ["bed"],
+    },
+    "annotations": {"readOnlyHint": True},
+}
+TOOLS = '''\
+import os
+
+
+def look(bed: str) -> str:
+    """Look at a bed."""
+    yield from _wait(bed)
+    return bed + " is dry"
+
+
+def water(bed: str) -> str:
+    """Water a bed."""
+    yield from _wait(bed)
+    return "Watered " + bed
+
+
+def _wait(bed):
+    """Until the test ends it, where the bed is a folder that has no file named go."""
+    while os.path.isdir(bed) and not os.path.exists(bed + "/go"):
+        open(bed + "/%d" % os.getpid(), "w").close()
+        yield 10
+'''
+
+
+def project(
+    tmp_path,
+    name: str,
+    autonomy="autonomous",
+    tools=(),
+    rules="",
+    code=TOOLS,
+    provider=RULED,
+    **changes,
+) -> str:
+    """Build the agent *name* of the swarm, with more *tools* and *rules*; return its image.
+
+    code     its tools.py;  changes  fields of the Swarm
+    """
+    folder = tmp_path / name
+    folder.mkdir()
+    swarm = json.dumps(dict(SWARM, **changes))
+    identity = CLAW.replace("inline: {{ personality", "inline: {{ name: {name}, personality")
+    (folder / "claw.yaml").write_text(
+        identity.format(
+            name=name,
+            autonomy=autonomy,
+            provider=json.dumps(provider),
+            tools=json.dumps([{"inline": LOOK}, *tools]),
+            swarm="{ name: team, %s" % swarm[1:],
+        )
+    )
+    if provider is RULED:
+        (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+        (folder / "reflex.toml").write_text(RULES + rules)
+    (folder / "tools.py").write_text(code)
+    return build_beside(str(folder))
+
+
+def start(tmp_path, image: str) -> Agent:
+    return Agent(linux("serve", image, "--stdio"), tmp_path).initialize()
+
+
+def delegate(agent, description: str, number: int = 1, **more) -> dict:
+    params = {
+        "task_id": UUID % number,
+        "task": {"description": description, **more},
+        "context": {"request_id": UUID % (100 + number), "swarm": "team"},
+    }
+    return agent.call("claw.swarm.delegate", params, number)
+
+
+def look_on(tmp_path, name="team") -> Bus:
+    return Bus(str(tmp_path / "state/swarms" / name), lambda: 0, os.urandom)
+
+
+def ended(bus, number: int = 1) -> tuple:
+    """Wait for the end of a task; return (state, status of its report, its result)."""
+    eventually(lambda: bus.state(UUID % number) not in (None, "waiting", "running"))
+    report = bus.history(UUID % number)[1][0]
+    return bus.state(UUID % number), report[2], report[3]
+
+
+def statuses(agent) -> dict:
+    peers = agent.call("claw.swarm.discover", {}, 77)["result"]["peers"]
+    return {peer["identity"]: peer["status"] for peer in peers}
