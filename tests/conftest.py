@@ -13,8 +13,11 @@
    protocol (clause_results.py), when it ran tests/ckp.
 7. Every test has a time limit that ends it with its name (time_limit.py), and what the machine
    lacks is told first (machine.py).
+8. What the processes of the tests import is compiled once, before the first test, also where
+   PYTHONDONTWRITEBYTECODE forbids each of them to keep what it compiled.
 """
 
+import compileall
 import gc
 import importlib
 import os
@@ -173,10 +176,13 @@ def pytest_configure(config):
     )
     machine.hear_signals()
     time_limit.prepare()
-    # told once, not by each worker
-    lacks = [] if hasattr(config, "workerinput") else machine.lacks()
-    if lacks:
-        raise pytest.UsageError("this machine cannot run the tests: " + "; ".join(lacks))
+    if not hasattr(config, "workerinput"):  # once, not by each worker
+        lacks = machine.lacks()
+        if lacks:
+            raise pytest.UsageError("this machine cannot run the tests: " + "; ".join(lacks))
+        compileall.compile_dir(ROOT / "clawlite", quiet=2)
+        for folder in ("tests", "tests/redteam"):  # not the agents below tests/golden
+            compileall.compile_dir(ROOT / folder, maxlevels=0, quiet=2)
     if os.environ.get("CLAWLITE_REQUIRE_EXT") == "1":
         for source in sorted((ROOT / "clawlite/core").glob("*/*.pxd")):
             module = importlib.import_module(
