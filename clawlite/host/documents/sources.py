@@ -174,7 +174,8 @@ class Sources:
         if ".." in parts:
             raise Refused(
                 f"{quoted(pattern)} leaves the manifest's folder",
-                "name files outside of it one by one",
+                "name files outside of it one by one, and allow their folder: "
+                "--allow-folder FOLDER (check, build), or $CLAWLITE_ALLOW_FOLDERS",
             )
         root = os.path.realpath(self.folder or ".")
         self._scanned = 0

@@ -81,7 +81,7 @@ def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, rep
     called = _CALLED.get(key.replace("-", "_").lower(), "")
     if strict and called in fields and called not in value:
         hint = f"did you mean {quoted(called)}?"
-    if strict and not hint and len(fields) <= 12:
+    if strict and not hint:
         hint = "known here: " + ", ".join(fields)
     if strict or hint:
         report(path + (key,), "unknown field", hint=hint, key=True)

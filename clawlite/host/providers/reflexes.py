@@ -172,7 +172,9 @@ class _Compiler:
     def step(self, path: tuple, step: dict, keys: tuple, depth: int) -> list:
         for key in step:
             if key not in keys:
-                self.report(path + (key,), "unknown field", hint=did_you_mean(key, keys))
+                near = did_you_mean(key, keys)
+                hint = near or "known here: " + ", ".join(keys)
+                self.report(path + (key,), "unknown field", hint=hint)
         say, call, then = step.get("say"), step.get("call"), step.get("then", [])
         if (
             say is None

@@ -9,6 +9,9 @@ from clawlite.core.policy.policy import is_within
 from clawlite.host.base.problems import quoted
 from clawlite.host.tools import sandboxes
 
+# Under many countries a registry gives names to strangers one level down: co.uk, com.au, or.jp.
+_REGISTERED = ("ac", "co", "com", "edu", "gov", "me", "ne", "net", "or", "org")
+
 
 def find(manifest) -> list[tuple]:
     """Return (path in the Sandbox's spec, message) for each caution about *manifest*."""
@@ -113,10 +116,15 @@ def _network(network) -> list[tuple]:
     return [
         (
             ("capabilities", "network", "allowed_hosts", index),
-            f"{quoted(host)} is every name below a top-level domain, strangers' too: name the "
-            f"domain, "
-            "as in *.example.com",
+            f"{quoted(host)} is every name below a top-level domain, strangers' too: name "
+            "the domain, as in *.example.com",
         )
         for index, host in enumerate(hosts)
-        if host.startswith("*.") and "." not in host[2:].rstrip(".")
+        if host.startswith("*.") and _is_suffix(host[2:].rstrip("."))
     ]
+
+
+def _is_suffix(name: str) -> bool:
+    """Return whether strangers can have names below *name*: "com", and "co.uk" as well."""
+    first, dot, country = name.lower().rpartition(".")
+    return not dot or (len(country) == 2 and first in _REGISTERED)

@@ -7,6 +7,7 @@ from host.manifest.test_lint_errors import test_one_problem_with_its_line_and_wh
 from whole_manifest import checked
 
 from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build import check
 from clawlite.host.build.build import build_beside
 
 OFFER = re.compile(r'(?:write|did you mean) "?([^\s",]+)')
@@ -60,3 +61,40 @@ def test_a_tool_of_an_mcp_server_is_mended_by_what_its_hint_says(tmp_path, uri):
     assert "remove mcp_source" in problem.hint
     checked(tmp_path, "garden", "garden")  # both are done: tools.py has the function
     build_beside(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "settings, rules, said",
+    [
+        ('[channel.x]\npath = "/x"\n', "", "telegram, mqtt"),
+        ("", '[[rule]]\nmatch = "hi"\nsay = "x"\nwhen = "x"\n', "known here: when, say, call"),
+    ],
+)
+def test_an_unknown_field_is_told_which_are_known(tmp_path, settings, rules, said):
+    """A section of clawlite.toml has more than 20 siblings, and a reflex rule is no model."""
+    checked(tmp_path, "garden", "garden")
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + settings)
+    if rules:
+        (tmp_path / "reflex.toml").write_text(rules)
+    with pytest.raises(ManifestErrors) as caught:
+        build_beside(str(tmp_path))
+    (problem,) = caught.value.problems
+    assert problem.message == "unknown field" and said in problem.hint, problem.text()
+
+
+def test_files_outside_of_the_folder_are_named_as_the_hint_says(tmp_path):
+    garden, other = tmp_path / "garden", tmp_path / "other"
+    garden.mkdir()
+    other.mkdir()
+    (other / "one.yaml").write_text(
+        'claw: "0.3.0"\nkind: Policy\nmetadata: { name: one }\n'
+        "spec: { rules: [{ id: one, action: deny, scope: tool, match: { name: look } }] }\n"
+    )
+    old = "  policies:\n"
+    with pytest.raises(ManifestErrors) as caught:
+        checked(garden, old, old + "    - ../other/*.yaml\n")
+    (problem,) = caught.value.problems
+    assert "one by one" in problem.hint and "--allow-folder" in problem.hint
+    with pytest.raises(ManifestErrors):
+        checked(garden, old, old + "    - ../other/one.yaml\n")
+    assert check.check(str(garden), allowed=[str(other)])["rules"] == 3

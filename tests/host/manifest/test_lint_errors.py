@@ -34,6 +34,7 @@ def test_the_manifest_itself_is_right(tmp_path):
         ),
         ("mode: scoped", "mode: full", "write wherever the agent's user may"),
         ('"api.example.com"', '"*.com"', "every name below a top-level domain"),
+        ('"api.example.com"', '"*.CO.uk"', "every name below a top-level domain"),
         ("shell: { mode: restricted", "shell: { mode: full", "exec-shell may run every command"),
         (
             "      resource_limits: { timeout_ms: 30000, memory_mb: 256 }\n",
@@ -59,6 +60,7 @@ def test_what_allows_more_than_may_be_wanted_is_a_warning(tmp_path, old, new, wo
     [
         ('"/var/data", permissions: ro', '"/", permissions: ro', "write wherever"),
         ('"api.example.com"', '"*.example.com"', "top-level domain"),
+        ('"api.example.com"', '"*.shop.co.uk"', "top-level domain"),
         ("{ timeout_ms: 30000, memory_mb: 256 }", "{ max_processes: 5 }", "no resource_limits"),
         ('denied_paths: ["/workspace/private"]', 'denied_paths: ["/var/data/x"]', "profile L"),
     ],
