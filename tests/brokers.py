@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 BUILT = Path(__file__).resolve().parents[1] / "build" / "mosquitto"
-WAIT_S = 20
+WAIT_S = 120
 
 
 def command() -> tuple:

@@ -40,7 +40,7 @@ from pathlib import Path
 # paths of any API at which a script alone decides: where access tokens come from, and embeddings
 TOKENS = "/token"
 EMBEDDINGS = "/embeddings"
-WAIT_S = 30  # nothing waits longer: a test that hangs must end with a sentence
+WAIT_S = 120  # nothing waits longer: a test that hangs must end with a sentence
 MODEL = "test-model"
 HTML = (
     b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad "

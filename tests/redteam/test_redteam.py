@@ -15,6 +15,8 @@ from pathlib import Path
 import other_user
 import pytest
 
+pytestmark = pytest.mark.limit(3600)  # the setup plays all cases
+LIMIT_S = 3500  # of a busy machine
 HERE = Path(__file__).parent
 CORPORA = [HERE / "public.jsonl", HERE / "own.jsonl"]
 CASES = [json.loads(line) for corpus in CORPORA for line in corpus.read_text().splitlines()]
@@ -55,7 +57,7 @@ def played(folder: Path, *options: str) -> dict:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=LIMIT_S,
         env={key: value for key, value in os.environ.items() if not key.startswith("CLAWLITE_")},
     )
     assert found.exists(), done.stdout + done.stderr

@@ -211,7 +211,7 @@ class Week:
             if effect:
                 self.carry.get(effect[0], self._other)(effect)
             elif self.waits:
-                assert select.select([self.pipe[0]], [], [], 20)[0], "the memory does not answer"
+                assert select.select([self.pipe[0]], [], [], 120)[0], "the memory does not answer"
                 os.read(self.pipe[0], 512)
                 before = len(self.memory._ended)
                 self.memory.poll()

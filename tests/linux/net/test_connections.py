@@ -343,8 +343,13 @@ def test_next_address_when_one_refuses_or_is_silent(loop, monkeypatch):
         loop.open(1, host="two.example")
         assert loop.answer() == ANSWER
         addresses(monkeypatch, deaf, port)
-        loop.open(1, host="two.example", timeout_ms=400)  # each has its share
-        assert loop.answer() == ANSWER
+        # each has its share; a busy machine may need more for the second
+        for limit_ms in (400, 4000, 40000):
+            loop.open(1, host="two.example", timeout_ms=limit_ms)
+            ended = loop.end()
+            if ended == ("end", b""):
+                break
+        assert ended == ("end", b"") and loop.came.pop("k") == ANSWER
 
 
 def test_reason_is_that_of_the_address_that_said_no(loop, monkeypatch):

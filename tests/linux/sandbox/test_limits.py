@@ -228,9 +228,13 @@ def test_a_session_of_a_tool_has_no_larger_share(place):
 
 def test_who_is_stopped_hears_that_the_time_is_over(place):
     text = "trap 'echo heard > heard; exit' TERM; kill -STOP $$; sleep 60 & wait"
-    good, error = place.run(["command", ["sh", "-c", text]], timeout_ms=300)
-    assert not good and error[1] == -32014
-    assert place.shell("cat heard; rm heard")["output"] == "heard\n"
+    for limit_ms in (300, 3000, 30000):  # a busy machine needs more time to come to its trap
+        good, error = place.run(["command", ["sh", "-c", text]], timeout_ms=limit_ms)
+        assert not good and error[1] == -32014
+        said = place.shell("cat heard; rm -f heard")["output"]
+        if said == "heard\n":
+            break
+    assert said == "heard\n"
 
 
 GRACE = """
@@ -260,7 +264,7 @@ import os, socket, sys
 from clawlite.linux.sandbox import memory_accounting, syscalls, watch
 syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
 plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
-        "allowed": [], "room": None, "timeout_ms": 2000, "max_output_bytes": 1}
+        "allowed": [], "room": None, "timeout_ms": int(sys.argv[3]), "max_output_bytes": 1}
 here, there = socket.socketpair()
 reading, writing = os.pipe()
 pid = os.fork()
@@ -280,14 +284,16 @@ print(watch.Watch(plan, here, pid, -1, os.pipe()[0], memory_accounting.MemoryAcc
 """  # noqa: E501
 
 
-@pytest.mark.parametrize(("number", "ended"), [(1000, "memory_mb"), (200, "timeout_ms")])
-def test_processes_that_end_faster_than_they_are_collected_are_counted(number, ended):
+@pytest.mark.parametrize(
+    ("number", "limit_ms", "ended"), [(1000, 60000, "memory_mb"), (200, 1000, "timeout_ms")]
+)
+def test_processes_that_end_faster_than_they_are_collected_are_counted(number, limit_ms, ended):
     """Each is memory of the kernel's until then; nobody but the supervisor collects them, and to
     collect all may have no end.
     """
     reading, writing = os.pipe()
     done = subprocess.run(
-        [sys.executable, "-c", ENDED, str(number), str(reading)],
+        [sys.executable, "-c", ENDED, str(number), str(reading), str(limit_ms)],
         capture_output=True,
         text=True,
         cwd=ROOT,

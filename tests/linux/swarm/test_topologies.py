@@ -152,8 +152,12 @@ def test_a_part_that_nobody_does_in_time_is_missing(tmp_path):
     with swarm(tmp_path, "leader-worker", "merge", roles, **changes) as there:
         os.killpg(there["bob"].process.pid, signal.SIGKILL)
         eventually(lambda: statuses(there["lead"])["bob"] == "unavailable")
-        delegate(there["lead"], "say")
-        status, result = outcome(tmp_path)
+        # on a busy machine ada may miss the time, too: then once more
+        for number in range(1, 30):
+            delegate(there["lead"], "say", number)
+            status, result = outcome(tmp_path, number)
+            if status == "partial":
+                break
         assert status == "partial" and result["text"] == "ada: I am ada"
         assert result["parts"][1]["result"] == {"error": "no report in time"}
 

@@ -38,6 +38,11 @@ def forgiving(text: str) -> str:
         return "without: %s" % e
 
 
+def impatient(text: str) -> str:
+    """Ask, and have little time."""
+    return (yield {"ask": text})
+
+
 def wrong(text: str) -> str:
     """Ask nothing."""
     yield {"asks": text}
@@ -120,9 +125,9 @@ def test_what_waits_for_a_minute_of_the_provider_ends_with_its_tools_time(world,
     that.
     """
     tool = {
-        "name": "forgiving",
-        "description": "Go on.",
-        "timeout_ms": 5000,
+        "name": "impatient",
+        "description": "Ask, and have little time.",
+        "timeout_ms": 300,
         "input_schema": {
             "type": "object",
             "required": ["text"],
@@ -143,11 +148,11 @@ def test_what_waits_for_a_minute_of_the_provider_ends_with_its_tools_time(world,
             assert (
                 called(agent, "forgiving", {"text": "x"})["result"]["content"][0]["text"] == "Yes."
             )
-            agent.record(tool_call("forgiving", {"text": "y"}, 6))
+            agent.record(tool_call("impatient", {"text": "y"}, 6))
             error = agent.message()["error"]
             assert error["code"] == -32014 and error["data"] == {
-                "tool": "forgiving",
-                "timeout_ms": 5000,
+                "tool": "impatient",
+                "timeout_ms": 300,
             }, error
             assert len(server.requests) == 1 and agent.is_serving()
 
