@@ -65,6 +65,19 @@ def test_damaged_meters_are_told_and_kept(tmp_path, device):
         assert calls(agent, 1) == [None], "entries of a wrong shape count for nothing"
 
 
+def test_meters_that_cannot_be_read_are_told(tmp_path, device):
+    path = tmp_path / "agent/meters.json"
+    path.symlink_to("/proc/self/mem")  # whose first byte cannot be read
+    with device() as agent:
+        assert calls(agent, 1) == [None]
+        agent.end()
+        assert agent.errors() == (
+            "clawlite: the meters of this agent cannot be read ([Errno 5] EIO) and start anew: "
+            "look at the flash\n"
+        )
+    assert not path.is_symlink() and ".calls" in json.loads(path.read_text())
+
+
 def test_a_tool_that_may_run_twice_is_tried_again(device):
     """5.4 ``retry``."""
     with device() as agent:

@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 from agents import (
@@ -20,6 +22,7 @@ from agents import (
     tool_call,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 READY = "bench 1.0.0 is ready. /help lists the commands.\n"
 STATUS = b'{"jsonrpc":"2.0","id":7,"method":"claw.status"}'
 
@@ -414,10 +417,44 @@ def test_a_missing_image_is_one_line_and_exit_2(micropython, tmp_path):
         assert "nowhere.cbor" in agent.errors() and len(agent.errors().splitlines()) == 1
 
 
+def unreadable(path):
+    """Make the file at *path* one that the disk cannot read."""
+    path.unlink(missing_ok=True)
+    path.symlink_to("/proc/self/mem")
+
+
+def test_an_image_that_the_flash_cannot_read(device, flash):
+    unreadable(flash("greenhouse") / "claw.cbor")
+    with device("greenhouse") as agent:
+        agent.end()
+        assert agent.wait() == 2
+        assert agent.errors().endswith(
+            "claw.cbor cannot be read: [Errno 22] EINVAL - look at the flash\n"
+        )
+
+
+def test_a_secret_that_the_flash_cannot_read(micropython, tmp_path):
+    (tmp_path / "secrets").mkdir()
+    unreadable(tmp_path / "secrets/key")
+    run = "import boardsecrets\nprint(boardsecrets.secret(%r, 'key')[1].message)" % str(tmp_path)
+    path = ":".join(str(ROOT / name) for name in (".", "firmware-host/micropython/secrets"))
+    done = subprocess.run(
+        [micropython, "-c", run],
+        env={"MICROPYPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == (
+        "secret key: its file on this board cannot be read: [Errno 5] EIO\n",
+        "",
+    )
+
+
 @pytest.mark.parametrize(
     "change, said",
     [
         (lambda tools: tools.unlink(), "is missing"),
+        (unreadable, "cannot be read: [Errno 5] EIO - look at the flash: it fails"),
         (
             lambda tools: tools.write_text(tools.read_text() + "#\n"),
             "is not the file that the image was built with",

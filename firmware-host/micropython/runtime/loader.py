@@ -10,6 +10,7 @@ from clawlite.core.base.errors import ImageMismatch
 from clawlite.core.image.image import NETWORK, Image
 from parts import compare
 
+_EIO = 5  # the flash fails
 _BEGINS = ("def ", "class ", "@")
 # characters that are compiled at once: each time leaves some 64 bytes for its names (64-bit words)
 _LEAST = 512
@@ -124,7 +125,9 @@ def _check(path: str, digest: bytes):
             while data:
                 sha.update(data)
                 data = file.read(512)
-    except OSError:
+    except OSError as e:
+        if e.args[0] == _EIO:
+            raise ImageMismatch("%s cannot be read: %s" % (path, e), "look at the flash: it fails")
         raise ImageMismatch("%s is missing" % path, "the image needs its tools.py beside it")
     if sha.digest() != digest:
         raise ImageMismatch(

@@ -8,6 +8,7 @@ import sys
 
 # while modules load: what stays lies together then, below what was only of use to load it
 _LOAD_BYTES = 4096
+_ENOENT = 2
 
 
 def open_device(
@@ -60,10 +61,10 @@ def attempt(*arguments) -> tuple:
     try:
         return open_device(*arguments), ""
     except OSError as e:
-        why = (
-            "%s cannot be read: %s - name an image: main.py IMAGE, or put it here as claw.cbor"
-            % (arguments[0], e)
-        )
+        hint = "name an image: main.py IMAGE, or put it here as claw.cbor"
+        if e.args[0] != _ENOENT:
+            hint = "look at the flash"
+        why = "%s cannot be read: %s - %s" % (arguments[0], e, hint)
     except ClawError as e:
         why = e.message + (" - " + e.hint if e.hint else "")
     except ImportError as e:

@@ -5,6 +5,7 @@ import os
 from clawlite.core.base.errors import ClawError
 
 _MOST = 8192  # bytes
+_EIO = 5  # the flash fails
 
 
 def secret(folder: str, name: str) -> tuple:
@@ -16,7 +17,12 @@ def secret(folder: str, name: str) -> tuple:
         try:
             with open("%s/secrets/%s" % (folder, name)) as file:
                 value = file.read(_MOST)
-        except OSError:
+        except OSError as e:
+            if e.args[0] == _EIO:
+                return False, ClawError(
+                    "secret %s: its file on this board cannot be read: %s" % (name, e),
+                    "look at the flash: it fails",
+                )
             value = os.getenv(name) if hasattr(os, "getenv") else None
     if not value:
         return False, ClawError(

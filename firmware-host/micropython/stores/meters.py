@@ -11,6 +11,7 @@ from clawlite.core.policy.ledger import CALLS, Ledger, add
 from jsontext import dumps, loads
 
 _MAX = 4096  # bytes of the file
+_ENOENT = 2
 
 
 class Meters:
@@ -59,7 +60,12 @@ class Meters:
                 stored = loads(file.read(_MAX))
             if not isinstance(stored, dict):
                 raise ClawError("no object")
-        except OSError:
+        except OSError as e:
+            if e.args[0] != _ENOENT:
+                sys.stderr.write(
+                    "clawlite: the meters of this agent cannot be read (%s) and start anew: "
+                    "look at the flash\n" % e
+                )
             return {}
         except ClawError:
             folder, _, name = self._path.rpartition("/")
