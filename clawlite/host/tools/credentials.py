@@ -73,25 +73,24 @@ def records(manifest) -> list:
                     f"{quoted(tool)} is no tool of this agent",
                     hint=f"tools here: {one_of(names)}",
                 )
+            elif manifest.sandbox and manifest.sandbox.spec.level == "none":
+                if mode == "host-boundary":  # lint_errors.py refuses the others
+                    manifest.problems.add(
+                        manifest.settings.place,
+                        path,
+                        "at level none a tool has no process of its own that could be given a "
+                        "secret",
+                        hint="declare a Sandbox of level process with injection: environment or "
+                        "file-mount under capabilities.secrets, or name hosts",
+                    )
             elif mode == "host-boundary":
                 manifest.problems.add(
                     manifest.settings.place,
                     path,
-                    "the sandbox says injection: "
-                    "host-boundary, and that "
-                    "gives no secret to a process",
+                    "the sandbox says injection: host-boundary, and that gives no secret to a "
+                    "process",
                     hint="say injection: environment or file-mount under "
                     "capabilities.secrets of the Sandbox, or name hosts",
-                )
-            elif mode == "file-mount" and manifest.sandbox.spec.level == "none":
-                manifest.problems.add(
-                    manifest.settings.place,
-                    path,
-                    "injection: file-mount gives "
-                    "a file to a process, and at "
-                    "level none a tool has none "
-                    "of its own",
-                    hint="declare a Sandbox of level process",
                 )
             elif at == 0 and credential.name.strip(".") == "":
                 manifest.problems.add(

@@ -166,17 +166,19 @@ def test_as_a_file_for_the_tool_that_declares_it(tmp_path):
         )
 
 
-def test_at_level_none_there_is_no_file(tmp_path):
-    folder = _project(
-        tmp_path / "p", '[[credentials]]\nname = "A"\ntools = ["mine"]\n', "file-mount"
-    )
+@pytest.mark.parametrize(
+    "injection, told",
+    [("file-mount", "claw.yaml:"), ("host-boundary", "clawlite.toml:")],
+)
+def test_at_level_none_no_tool_is_given_a_secret(tmp_path, injection, told):
+    """One sentence: by the Sandbox that says how, else by the credential that wants it."""
+    folder = _project(tmp_path / "p", '[[credentials]]\nname = "A"\ntools = ["mine"]\n', injection)
     (folder / "claw.yaml").write_text(
         (folder / "claw.yaml").read_text().replace("level: process", "level: none")
     )
     done = clawlite("build", cwd=folder)
-    assert (
-        done.returncode == 2 and "at level none" in done.stderr and "clawlite.toml:" in done.stderr
-    )
+    said = [line for line in done.stderr.splitlines() if "a tool has no process of its own" in line]
+    assert done.returncode == 2 and len(said) == 1 and told in said[0], done.stderr
 
 
 def test_on_the_wire_for_its_host_alone(tmp_path):
