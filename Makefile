@@ -15,7 +15,7 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint types format test-core test-main ip words32 stubs apis board-profile sshd mosquitto bubblewrap strace mcp test-ext compiler accel report soak kernels bench clean
+.PHONY: help venv run test test-quick lint types format test-core test-main ip words32 stubs apis board-profile sshd mosquitto redis nats bubblewrap strace mcp test-ext compiler accel report soak kernels bench clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -66,7 +66,7 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main: words32 mcp stubs sshd ip mosquitto bubblewrap strace
+test-main: words32 mcp stubs sshd ip mosquitto redis nats bubblewrap strace
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
 	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
@@ -107,6 +107,24 @@ bubblewrap:
 		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(WRAP).part && apt-get -qq download bubblewrap && \
 		dpkg -x bubblewrap_*.deb . && rm -f *.deb && cd - >/dev/null && mv $(WRAP).part $(WRAP); \
 		} >/dev/null 2>&1 || echo "No bubblewrap could be fetched: the tests that need one say so."
+
+# Swarms are tested with real engines, unpacked like the broker.
+REDIS   := build/redis
+redis:
+	@command -v redis-server >/dev/null || [ -x $(REDIS)/usr/bin/redis-server ] || ! command -v apt-get >/dev/null || { \
+		rm -rf $(REDIS).part; mkdir -p $(REDIS).part && chmod 755 $(REDIS).part && \
+		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(REDIS).part && apt-get -qq download redis-server redis-tools \
+		$$(apt-cache depends redis-tools | sed -n 's/^ *Depends: \(lib[a-z]*[0-9.-]*\)$$/\1/p' | grep -vE '^lib(c6|ssl|systemd)') && \
+		for package in *.deb; do dpkg -x $$package . || exit 1; done && rm -f *.deb && cd - >/dev/null && mv $(REDIS).part $(REDIS); \
+		} >/dev/null 2>&1 || echo "No Redis could be fetched: the tests that need one say so."
+
+NATS    := build/nats
+nats:
+	@command -v nats-server >/dev/null || [ -x $(NATS)/usr/sbin/nats-server ] || ! command -v apt-get >/dev/null || { \
+		rm -rf $(NATS).part; mkdir -p $(NATS).part && chmod 755 $(NATS).part && \
+		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(NATS).part && apt-get -qq download nats-server && \
+		dpkg -x nats-server_*.deb . && rm -f *.deb && cd - >/dev/null && mv $(NATS).part $(NATS); \
+		} >/dev/null 2>&1 || echo "No NATS server could be fetched: the tests that need one say so."
 
 # Power cuts are played from what strace records of an agent.
 strace:

@@ -100,11 +100,12 @@ def project(
     rules="",
     code=TOOLS,
     provider=RULED,
+    toml="",
     **changes,
 ) -> str:
     """Build the agent *name* of the swarm, with more *tools* and *rules*; return its image.
 
-    code     its tools.py;  changes  fields of the Swarm
+    code     its tools.py;  toml: more of its clawlite.toml;  changes  fields of the Swarm
     """
     folder = tmp_path / name
     folder.mkdir()
@@ -120,7 +121,7 @@ def project(
         )
     )
     if provider is RULED:
-        (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+        (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + toml)
         (folder / "reflex.toml").write_text(RULES + rules)
     (folder / "tools.py").write_text(code)
     return build_beside(str(folder))

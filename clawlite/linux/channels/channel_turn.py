@@ -2,6 +2,8 @@
 bear that channel's name.
 """
 
+from typing import Any
+
 from clawlite.core.base.effect import (
     APPROVAL,
     APPROVE,
@@ -17,7 +19,7 @@ from clawlite.core.base.effect import (
     TEXT,
     WRITE,
 )
-from clawlite.core.base.errors import PolicyDenied
+from clawlite.core.base.errors import ClawError, PolicyDenied
 from clawlite.core.turns.tools import call, known, refused
 
 # a tool, a connection to a provider, a skill: they may have consequences, or end the process
@@ -65,9 +67,12 @@ def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
     """A generator of effects: *work* without what it says, which goes to *into*; who asks for an
     approval stands in it.
 
-    begins  function(effect), called before each effect of *acts* until it returns True, or None
+    begins  function(effect), called before each effect of *acts* until it returns True, or None;
+            it may return a generator, whose effects come first: what that raises is the effect's
+            error
     """
-    value = error = None
+    value: Any = None
+    error: Exception | None = None
     try:
         while True:
             try:
@@ -83,8 +88,16 @@ def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
             if effect[KIND] == SAY:
                 into.add(effect[TEXT])
                 continue
-            if begins and effect[KIND] in acts and begins(effect):
-                begins = None
+            if begins and effect[KIND] in acts:
+                first = begins(effect)
+                if first is True:
+                    begins = None
+                elif first:
+                    try:
+                        yield from first
+                    except ClawError as e:
+                        error = e
+                        continue
             if effect[KIND] == APPROVE:
                 effect[APPROVAL].asker = caller
             try:

@@ -45,6 +45,10 @@ create index if not exists reports_by_task on reports (task);
 create index if not exists reports_by_agent on reports (who, at_ms);
 pragma user_version = %d;
 """
+_TAKABLE = (
+    "from tasks where state = ? and (recipient = ? or recipient = '' and ?) and "
+    "(? is null or (parent != '') = ?) order by created_ms, rowid limit 1"
+)
 
 
 class Bus:
@@ -164,12 +168,17 @@ class Bus:
                 db.execute("delete from %s where %s in (%s)" % (table, column, gone), values)
             db.execute("delete from tasks where id in (%s)" % gone, values)
 
-    def report(self, task_id: str, status: str, result, tokens, duration_ms, by: str) -> bool:
+    def report(
+        self, task_id: str, status: str, result, tokens, duration_ms, by: str, held: bool = False
+    ) -> bool:
         """Put a report on record; return False when nobody delegated the task.  The first one ends
         it.
+
+        held  it is of the process that does the task: when that is another one by now, the report
+              ends nothing
         """
         with _Change(self) as db:
-            row = db.execute("select state from tasks where id = ?", (task_id,)).fetchone()
+            row = db.execute("select state, process from tasks where id = ?", (task_id,)).fetchone()
             if row is None:
                 return False
             number = db.execute(
@@ -177,7 +186,8 @@ class Bus:
                 (task_id, self._wall_ms(), by, status, dumps(result), tokens, duration_ms),
             ).lastrowid
             self._event(task_id, status, by)
-            if row[0] in (WAITING, RUNNING):
+            ends = row == (RUNNING, self.process) if held else row[0] in (WAITING, RUNNING)
+            if ends:
                 db.execute(
                     "update tasks set state = ?, report = ? where id = ?",
                     (status, number, task_id),
@@ -243,9 +253,7 @@ class Bus:
             if breaker and self._pause_ms(db, identity, breaker):
                 return None
             row = db.execute(
-                "select id, description, input, sender, parent, root, created_ms from tasks "
-                "where state = ? and (recipient = ? or recipient = '' and ?) and "
-                "(? is null or (parent != '') = ?) order by created_ms, rowid limit 1",
+                "select id, description, input, sender, parent, root, created_ms " + _TAKABLE,
                 (WAITING, identity, any_of, part, part),
             ).fetchone()
             if row is None:
@@ -299,10 +307,17 @@ class Bus:
         rows = self._rows("select tokens, nano from used where root = ?", root)
         return rows[0] if rows else (0, 0)
 
-    def begins(self, task_id: str):
-        """What follows may have side effects: should this process end, a person decides."""
+    def begins(self, task_id: str) -> bool:
+        """What follows may have side effects: should this process end, a person decides.  Return
+        False when this process is not at the task any more: nothing may follow.
+        """
         with _Change(self, wakes=False) as db:
-            db.execute("update tasks set began = 1 where id = ?", (task_id,))
+            return bool(
+                db.execute(
+                    "update tasks set began = 1 where id = ? and state = ? and process = ?",
+                    (task_id, RUNNING, self.process),
+                ).rowcount
+            )
 
     def release(self, task_id: str):
         """Give a task back that has done nothing yet: this process ends in order."""
@@ -318,8 +333,7 @@ class Bus:
 
         A task that may have had side effects is never begun again by itself.
         """
-        held = self._rows("select distinct process from tasks where state = ?", RUNNING)
-        gone = [process for (process,) in held if not self._is_there(process)]
+        gone = self.left()
         if not gone:
             return []
         found = []
@@ -340,21 +354,33 @@ class Bus:
                 db.execute("delete from peers where process = ?", (process,))
         return found
 
+    def left(self) -> list:
+        """Return the processes that have ended and were at a task."""
+        held = self._rows("select distinct process from tasks where state = ?", RUNNING)
+        return [process for (process,) in held if not self._is_there(process)]
+
     def expire(self, timeout_ms: int, keeps_dead: bool) -> list:
         """Give up what waited longer than *timeout_ms*; return [(id, state, why), ...] of it.
 
         Who divides a task sees to its parts.
         """
-        before = self._wall_ms() - timeout_ms
-        old = "select id from tasks where state = ? and created_ms <= ? and parent = ''"
-        if not self._rows(old, WAITING, before):
+        if not self.late(timeout_ms):
             return []
         why = "nobody took it within %d ms" % timeout_ms
-        with _Change(self) as db:
-            found = [(row[0], DEAD, why) for row in db.execute(old, (WAITING, before)).fetchall()]
+        with _Change(self):
+            found = [(task_id, DEAD, why) for task_id in self.late(timeout_ms)]
             for task_id, state, _ in found:
                 self._set(task_id, state, why, keeps_dead)
         return found
+
+    def late(self, timeout_ms: int) -> list:
+        """Return the ids of what waited longer than *timeout_ms*, parts not counted."""
+        rows = self._rows(
+            "select id from tasks where state = ? and created_ms <= ? and parent = ''",
+            WAITING,
+            self._wall_ms() - timeout_ms,
+        )
+        return [row[0] for row in rows]
 
     def withdraw(self, task_id: str):
         """Take back a task that nobody has taken; one that somebody is at goes on."""
@@ -388,6 +414,33 @@ class Bus:
     def oldest_ms(self):
         """Return when the task that waits longest was delegated, ms since 1970, or None."""
         return self._rows("select min(created_ms) from tasks where state = ?", WAITING)[0][0]
+
+    def holds(self, task_id: str) -> bool:
+        """Return whether this process is at a task."""
+        return bool(
+            self._rows(
+                "select 1 from tasks where id = ? and state = ? and process = ?",
+                task_id,
+                RUNNING,
+                self.process,
+            )
+        )
+
+    def waits(self, identity: str, any_of: bool, part=None) -> bool:
+        """Return whether a task waits that ``take`` with these values may give."""
+        return bool(self._rows("select 1 " + _TAKABLE, WAITING, identity, any_of, part, part))
+
+    def wall_ms(self) -> int:
+        """Return the time by which tasks are judged, ms since 1970."""
+        return self._wall_ms()
+
+    def wait(self, later=None):
+        """Return the value that *later* brings: here everything is there at once."""
+        return later
+
+    def deadline(self):
+        """Return the monotonic time at which ``heard`` has something to do of itself, or None."""
+        return None
 
     def is_open(self) -> bool:
         """Return whether a task waits, or another process is at one."""

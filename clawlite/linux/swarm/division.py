@@ -42,7 +42,7 @@ class Division:
             outcome = bus.outcome(self._id(number))
             if outcome is not None:
                 part.by, part.status, part.result = outcome[0] or part.by, *outcome[1:3]
-            elif bus.state(self._id(number)) in (WAITING, RUNNING):
+            elif bus.state(self._id(number)) in (None, WAITING, RUNNING):  # None: not yet there
                 is_open = True
                 if is_chain:
                     break

@@ -12,9 +12,10 @@
 import os
 import uuid
 
-from clawlite.core.base.effect import EVENT, KIND, LOG, RUN, TOOL
+from clawlite.core.base.effect import EVENT, KIND, LOG, RUN, SLEEP, TOOL
 from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import HAS_SIDE_EFFECTS, SWARM
+from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.aggregation import aggregate, picked, question
 from clawlite.core.swarm.swarm import (
     BEST_OF_N,
@@ -39,6 +40,7 @@ from clawlite.linux.swarm.division import Division
 from clawlite.linux.swarm.task_meter import metered
 
 LOOK_MS = 1000  # between looks for processes that ended, while tasks are open
+BEGIN_MS = 1  # between looks whether an engine has it on record that a tool begins
 WAIT_MS = 20  # between looks of a tool that waits for a report
 TRY_AGAIN_MS = 5000  # after the bus could not be used
 MOST_DIVIDED = 64  # tasks at once whose parts one process waits for
@@ -51,16 +53,17 @@ class Member:
     swarm            ``swarm.Swarm``;  folder: of its bus, or None where the process is alone
     now_ms, wall_ms  functions -> monotonic ms, ms since 1970
     draw             function(count) -> that many random bytes
+    bus              of an engine, in place of that in *folder*; or None
     prefix           of the events in the log;  sees: the effects of its turns that it looks at
     Raises ``ClawError``: its bus cannot be used.
     """
 
     prefix, sees = "swarm", (RUN, LOG)
 
-    def __init__(self, agent, swarm: Swarm, folder, now_ms, wall_ms, draw):
-        self._agent, self._now_ms, self._wall_ms = agent, now_ms, wall_ms
+    def __init__(self, agent, swarm: Swarm, folder, now_ms, wall_ms, draw, bus=None):
+        self._agent, self._now_ms = agent, now_ms
         self.swarm = swarm
-        self._bus = Bus(folder, wall_ms, draw)
+        self._bus = bus or Bus(folder, wall_ms, draw)
         self._runs = {}  # id of a task -> number of the agent's
         self._divided = {}  # id of a task -> Division
         self._look_ms = 0  # when something is to be looked at whatever comes
@@ -76,7 +79,10 @@ class Member:
 
     def deadline(self):
         """Return the monotonic time of the next ``poll`` that matters, or None."""
-        return self._look_ms if self._agent.is_ready else None
+        if not self._agent.is_ready:
+            return None
+        due = [ms for ms in (self._look_ms, self._bus.deadline()) if ms is not None]
+        return min(due, default=None)
 
     def poll(self):
         """Take what has come, begin what may begin, and see to what others left."""
@@ -113,10 +119,14 @@ class Member:
 
     def ask(self, description: str, to: str, data):
         task = Task(str(uuid.uuid4()), description, data, self.swarm.own.identity, to)
-        self._bus.put(task)
+        put = self._bus.put(task)
+        while isinstance(put, Later) and not put.is_done:
+            yield WAIT_MS
         self._log("delegate", task_id=task.id)
         seen = None
         try:
+            if isinstance(put, Later):
+                put.value()
             while True:
                 if seen != self._changes:
                     seen = self._changes
@@ -143,8 +153,8 @@ class Member:
         for sender, message in bus.messages():
             self._log("message", sender=sender, message=message)
         for task_id, number in list(self._runs.items()):
-            if number is not None and bus.state(task_id) not in (RUNNING, None):
-                error = InvalidRequest("the task was canceled")
+            if number is not None and not bus.holds(task_id):
+                error = InvalidRequest("the task was canceled, or given to another process")
                 self._agent.cancel(number, error, self._now_ms())
         lost = bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:
@@ -184,7 +194,7 @@ class Member:
         taken, swarm = division.taken, self.swarm
         if division.decides:
             return
-        parts = division.advance(self._bus, self._wall_ms())
+        parts = division.advance(self._bus, self._bus.wall_ms())
         if parts is None:
             return
         whole = aggregate(swarm.strategy, parts)
@@ -209,7 +219,7 @@ class Member:
         if meter:
             tokens = (tokens or 0) + meter.tokens
         del self._divided[taken.id]
-        self._report(taken.id, status, result, tokens, self._wall_ms() - taken.created_ms)
+        self._report(taken.id, status, result, tokens, self._bus.wall_ms() - taken.created_ms)
 
     def _begin(self, taken):
         """Do a task: a turn."""
@@ -231,13 +241,13 @@ class Member:
         self._runs[taken.id] = None  # it may end before ``begin`` returns
         status, acts, meter = COMPLETED, False, None
 
-        def follow(effect: tuple) -> bool:
+        def follow(effect: tuple):
             nonlocal status, acts
             self._seen(taken.id, effect)
             if effect[KIND] == RUN:
                 if not acts and effect[TOOL].flags & HAS_SIDE_EFFECTS:
-                    self._bus.begins(taken.id)
                     acts = True
+                    return self._begins(taken.id)
             elif (
                 effect[KIND] == LOG
                 and effect[EVENT]["event"] == "tool.call"
@@ -267,6 +277,18 @@ class Member:
         if taken.id in self._runs:
             self._runs[taken.id] = number
 
+    def _begins(self, task_id: str):
+        """A generator of effects: wait until it is on record that a tool with side effects begins.
+        Raises ``ClawError``: it must not.
+        """
+        begins = self._bus.begins(task_id)
+        if isinstance(begins, Later):
+            while not begins.is_done:
+                yield (SLEEP, BEGIN_MS)
+            begins = begins.value()
+        if not begins:
+            raise InvalidRequest("the task was canceled, or given to another process")
+
     # -- what other kinds of tasks do otherwise
 
     def _output(self, task_id: str) -> TurnOutput:
@@ -293,7 +315,7 @@ class Member:
     def _report(self, task_id: str, status: str, result, tokens, duration_ms: int):
         by = self.swarm.own.identity
         try:
-            self._bus.report(task_id, status, result, tokens, duration_ms, by)
+            self._bus.report(task_id, status, result, tokens, duration_ms, by, True)
             self._log("report", task_id=task_id, status=status)
         except ClawError as e:  # the task is this process' until it ends, and then another's
             self._log("trouble", task_id=task_id, reason=e.message)
@@ -309,7 +331,14 @@ def member_of(agent) -> Member:
     """
     swarm = Swarm(agent.image.section(SWARM))
     folder = swarm_folder(swarm.name) if swarm.is_shared else None
-    member = Member(agent, swarm, folder, now_ms, wall_ms, os.urandom)
+    bus = None
+    if swarm.engine:
+        from clawlite.linux.swarm.replicated_bus import bus_of
+
+        bus = bus_of(swarm, agent.image, wall_ms, now_ms, os.urandom)
+    member = Member(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
+    if bus:
+        bus.refused = lambda reason: member._log("refused", reason=reason)
     member.methods = agent.swarm = SwarmMethods(agent, swarm, member)  # for the tool ``delegate``
     return member
 

@@ -13,6 +13,7 @@ from clawlite.linux.admin.commands import failed
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm_commands.printing import said, told
@@ -84,6 +85,17 @@ def opened(names: list) -> tuple:
             "the swarm %s is one process alone (backend in-process)" % swarm.name,
             "use backend: sqlite-wal",
         )
+    if swarm.engine:
+        from clawlite.linux.swarm.replicated_bus import bus_of
+
+        bus = bus_of(swarm, image, wall_ms, now_ms, os.urandom)
+        bus.join()
+        try:
+            bus.wait()
+        except ClawError:
+            bus.leave()
+            raise
+        return swarm, bus
     return swarm, Bus(files.swarm_folder(swarm.name), wall_ms, os.urandom)
 
 
@@ -115,7 +127,8 @@ def _look(verb: str, words: list, as_json: bool) -> int:
                     "task %s is %s: it was not given up" % (task_id, bus.state(task_id)),
                     "see those that were with: clawlite swarm dead",
                 )
-            (bus.again if change == "retry" else bus.drop)(task_id)
+            done = (bus.again if change == "retry" else bus.drop)(task_id)
+            bus.wait(done)
         elif verb == "trace":
             _trace(bus, _found(bus, wanted), as_json)
         elif verb == "dead":

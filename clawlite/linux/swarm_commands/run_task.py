@@ -35,8 +35,9 @@ def run_task(swarm: Swarm, bus: Bus, description: str, to, data, as_json: bool) 
         )
     task = Task(str(uuid.uuid4()), description, _json(data), PERSON, to or swarm.entry)
     try:
-        bus.join()
-        bus.put(task)
+        if not swarm.engine:
+            bus.join()
+        bus.wait(bus.put(task))
         statuses = swarm.statuses(*bus.there(swarm))
         asked = [task.recipient] if task.recipient else able
         if all(statuses[name] == "unavailable" for name in asked):

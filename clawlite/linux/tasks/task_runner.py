@@ -37,7 +37,9 @@ class TaskRunner(Member):
         name = agent.image.agent.identity
         me = [name, "claw://local/identity/" + name, "agent", 1]
         swarm = ["tasks", 0, PEER_TO_PEER, [me], True, None, AT_ONCE, None, RETRIES, True]
-        super().__init__(agent, Swarm(swarm + [MERGE, False, None, None, None]), folder, *clocks)
+        super().__init__(
+            agent, Swarm(swarm + [MERGE, False, None, None, None, None]), folder, *clocks
+        )
 
     def state(self, task_id: str):
         """Return the state of a task as the bus has it; None of an unknown one."""

@@ -287,3 +287,41 @@ def test_a_board_is_in_no_swarm(tmp_path):
     with pytest.raises(ManifestErrors, match="this needs swarm, which pico does not have"):
         build.build(str(tmp_path), board="pico")
     assert "pico" not in build.build(str(tmp_path))["fits"]
+
+
+def engine(folder, swarm: dict, said: str):
+    """Return the record of the engine of a *swarm*, whose clawlite.toml says more."""
+    built(folder, swarm)
+    with open(folder / "clawlite.toml", "a") as file:
+        file.write(said)
+    data = compiler.build(manifest.load(folder)).data
+    image = Image(lambda offset, length: data[offset : offset + length], len(data))
+    return Swarm(image.section(SWARM)).engine
+
+
+ON_REDIS = team(coordination__backend="redis")
+
+
+def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
+    assert compiled(tmp_path, TEAM).engine is None
+    assert compiled(tmp_path, ON_REDIS).engine == [0, False, "127.0.0.1", 6379, "", ""]
+    said = '[swarm]\naddress = "rediss://host.example:7000"\nuser = "lead"\ncredential = "pass"\n'
+    found = engine(tmp_path, ON_REDIS, said)
+    assert found == [0, True, "host.example", 7000, "lead", "pass"]
+
+
+@pytest.mark.parametrize(
+    "swarm, said, told",
+    [
+        (ON_REDIS, 'address = "http://host"', "redis://"),
+        (ON_REDIS, 'address = "redis://me:word@host"', "redis://"),
+        (ON_REDIS, 'address = "redis://host:0"', "redis://"),
+        (ON_REDIS, 'address = "redis://host"\ncredential = "p"', "others may read"),
+        (TEAM, 'address = "redis://host"', "no engine"),
+    ],
+)
+def test_an_engine_that_does_not_fit_is_refused_by_field(tmp_path, swarm, said, told):
+    with pytest.raises(ManifestErrors) as caught:
+        engine(tmp_path, swarm, "[swarm]\n" + said + "\n")
+    text = "\n".join(problem.text() for problem in caught.value.problems)
+    assert told in text and "swarm" in text

@@ -3,8 +3,10 @@
 import os
 import random
 
+import pytest
 from agents import Agent, eventually, linux
-from swarm_team import UUID, delegate, look_on, project, start
+from swarm_team import SWARM, UUID, delegate, look_on, project, start
+from swarm_world import ENGINES, World
 
 WORKERS = 2
 TOOLS = '''\
@@ -26,12 +28,18 @@ def water(bed: str) -> str:
 class Team:
     """A leader and its workers, any of which may be killed."""
 
-    def __init__(self, tmp_path):
+    def __init__(self, tmp_path, world=None):
         (tmp_path / "done").mkdir()
         self.home, self.kills = tmp_path, 0
+        more = {}
+        if world:
+            address = "%s://127.0.0.1:%d" % (world.kind, world.server.port)
+            more["toml"] = '[swarm]\naddress = "%s"\n' % address
+            more["coordination"] = dict(SWARM["coordination"], backend=world.kind)
         failure = {"retry_per_agent": 1000}
         self._images = [
-            project(tmp_path, name, code=TOOLS, failure=failure) for name in ("lead", "hand")
+            project(tmp_path, name, code=TOOLS, failure=failure, **more)
+            for name in ("lead", "hand")
         ]
         self.lead = start(tmp_path, self._images[0])
         self.workers = [self._worker() for _ in range(WORKERS)]
@@ -54,23 +62,38 @@ class Team:
             one.__exit__()
 
 
-def campaign(tmp_path, seed: int, kills: int) -> dict:
-    """Delegate until there were so many *kills*; return {state: tasks}, with what was checked."""
-    dice, team, acknowledged, number = random.Random(seed), Team(tmp_path), [], 0
+def campaign(tmp_path, seed: int, kills: int, world=None) -> dict:
+    """Delegate until there were so many *kills*; return {state: tasks}, with what was checked.
+
+    world  ``World`` of the engine, which is killed as well; None: the swarm's file
+    """
+    dice, team, acknowledged, number = random.Random(seed), Team(tmp_path, world), [], 0
     try:
         while team.kills < kills:
             number += 1
             what = "water %d" if number % 2 else "look at %d"
-            assert delegate(team.lead, what % number, number)["result"] == {"acknowledged": True}
+            answer = delegate(team.lead, what % number, number)
+            if world and "error" in answer:  # the engine was away
+                assert "cannot be used" in answer["error"]["message"], answer
+                continue
+            assert answer["result"] == {"acknowledged": True}
             acknowledged.append(number)
             if dice.random() < 0.02:
                 team.kill_leader()
             elif dice.random() < 0.1:
                 team.kill_worker(dice.randrange(WORKERS))
-        bus = look_on(tmp_path)
-        eventually(lambda: not bus.is_open())
+            elif world and dice.random() < 0.05:
+                team.kills += 1
+                world.server.kill()
+                world.server.start()
+        bus = world.bus() if world else look_on(tmp_path)
+        if world:
+            world.until(lambda: not bus.is_open())
+        else:
+            eventually(lambda: not bus.is_open())
         states = {task[0]: task[2] for task in bus.tasks(-1)}
-        bus.leave()
+        if not world:
+            bus.leave()
     finally:
         team.close()
     found = {}
@@ -89,3 +112,12 @@ def campaign(tmp_path, seed: int, kills: int) -> dict:
 
 def test_kill_9_loses_no_acknowledged_task_and_repeats_no_side_effect(tmp_path):
     assert campaign(tmp_path, 1, 12)["completed"] > 12
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_kill_9_of_agents_and_engines_loses_no_acknowledged_task(tmp_path, kind):
+    world = World(kind, tmp_path)
+    try:
+        assert campaign(tmp_path, 2, 10, world)["completed"] > 10
+    finally:
+        world.close()

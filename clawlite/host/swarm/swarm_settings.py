@@ -1,0 +1,91 @@
+"""What clawlite.toml says of the engine of a swarm: the section [swarm]."""
+
+import urllib.parse
+
+from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.host.base.problems import quoted
+from clawlite.host.models.common import Strict, Text
+
+# scheme -> (backend of the manifest, whether it is TLS, port)
+SCHEMES = {
+    "redis": ("redis", False, 6379),
+    "rediss": ("redis", True, 6379),
+}
+KINDS = ("redis",)  # in the order of the numbers in linux/swarm/engine.py
+
+
+class SwarmSettings(Strict):
+    """Where the engine is, and who this agent is there.
+
+    address     redis://HOST:PORT, or rediss:// over TLS; of this machine, where nothing is said
+    user        of its login;  credential: the name of the secret that is its password
+    plain       the password may go over a line without TLS
+    """
+
+    address: Text | None = None
+    user: Text | None = None
+    credential: Text | None = None
+    plain: bool = False
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        address = value.get("address")
+        if not isinstance(address, str):
+            return
+        try:
+            _, secure, host, _ = place(address)
+        except ValueError as e:
+            report(("address",), "", str(e), quoted(address))
+            return
+        own = host == "localhost" or address_of(host) and is_loopback(address_of(host))
+        if "credential" in value and not (secure or own or value.get("plain")):
+            report(
+                ("credential",),
+                "its password would go over a line that others may read",
+                key=True,
+                hint="write an address with TLS, or plain = true, where that line is your own",
+            )
+
+
+def place(address: str) -> tuple:
+    """Return (backend, secure, host, port).  Raises ``ValueError``."""
+    known = " or ".join(scheme + "://" for scheme in SCHEMES)
+    try:
+        url = urllib.parse.urlsplit(address)
+        port = url.port
+    except ValueError:
+        raise ValueError("%s HOST, and perhaps :PORT" % known) from None
+    if (
+        url.scheme not in SCHEMES
+        or not url.hostname
+        or url.username is not None
+        or url.path not in ("", "/")
+        or url.query
+        or url.fragment
+        or port == 0
+    ):
+        raise ValueError("%s HOST, and perhaps :PORT" % known)
+    backend, secure, usual = SCHEMES[url.scheme]
+    return backend, secure, url.hostname, port or usual
+
+
+def problems(said, backend: str) -> list:
+    """Return [(path in clawlite.toml, message, expected, found), ...] of a [swarm], or None, that
+    does not fit the *backend* of the manifest.
+    """
+    if said is None:
+        return []
+    if backend not in KINDS:
+        return [((), 'backend "%s" has no engine to be found' % backend, "no section [swarm]", "")]
+    if said.address is not None and place(said.address)[0] != backend:
+        return [(("address",), "", "an address of %s" % backend, quoted(said.address))]
+    return []
+
+
+def record(said, backend: str) -> list | None:
+    """Return [kind, secure, host, port, user, credential] of the engine; None without one."""
+    if backend not in KINDS:
+        return None
+    said = said or SwarmSettings()
+    _, *where = place(said.address or backend + "://127.0.0.1")
+    return [KINDS.index(backend), *where, said.user or "", said.credential or ""]

@@ -1,0 +1,174 @@
+"""What a swarm needs of an engine that other machines reach: a log, to which every process appends,
+and which all of them read in the same order (docs/adr/0137).
+
+1. An engine works in threads of its own.  The loop hands it what is to be appended, and takes what
+   has come (``take``), and waits for neither: ``fileno`` is readable when something has come.
+2. What was appended is acknowledged by its own coming back.  Until then it is kept, and sent again
+   after each reconnect; ``replicated_bus.py`` ignores what comes twice.
+3. The time of an entry is the engine's, so a wrong clock of one machine changes nothing.
+"""
+
+import importlib
+import os
+import sys
+import threading
+from collections import deque
+
+from clawlite.core.base.errors import ClawError
+
+REDIS, NATS = range(2)  # kinds, as the image has them
+NAMES = ("redis", "nats")
+PORTS = (6379, 4222)
+PACKAGES = ("redis", "nats-py")
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0  # between attempts to connect: doubled each time
+MOST_WAITING = 10000  # entries that have not come back
+SYNC_S = 10  # from a connection to the end of what is on record
+TOLD_S = 5.0  # that an answer of the engine may take
+
+# what ``take`` returns: (kind, ...)
+UP, DOWN, ENTRY, THERE, SYNCED, SNAPSHOT, NOTE = range(7)
+
+
+class Refused(Exception):
+    """The engine does not let this process in, or cannot do what is asked: *hint* is what helps."""
+
+    def __init__(self, message: str, hint: str):
+        Exception.__init__(self, message)
+        self.hint = hint
+
+
+class Engine:
+    """One process' connection; a subclass speaks to one kind of engine.
+
+    name      of the engine
+    place     (secure, host, port, user or "", password)
+    swarm     its name
+    process   id of this process, which others ask for (``there``)
+    identity  of this process' agent, "" of who looks on
+
+    A subclass has, all called in its own threads and raising what its package raises:
+    run()          connect, read for ever; call ``_put`` with what comes
+    """
+
+    name = ""
+
+    def __init__(self, place: tuple, swarm: str, process: str, identity: str):
+        self.place, self.swarm, self.process, self.identity = place, swarm, process, identity
+        _, host, port, *_ = place
+        self.address = "%s://%s:%d" % (self.name, host, port)
+        self._come = deque()
+        self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._left = threading.Event()
+        self._lock = threading.Lock()  # of _fd, which the loop closes
+        # the connection of which the loop has heard: what it appends is for no later one
+        self.generation, self._connections = 0, 0
+        self.since = ""  # position of the last entry that the loop has been given
+        self._thread = threading.Thread(target=self._live, daemon=True, name="swarm")
+
+    def start(self):
+        self._thread.start()
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def take(self) -> list:
+        """Return what has come since the last call, in its order: [(kind, ...), ...]."""
+        try:
+            os.eventfd_read(self._fd)
+        except BlockingIOError:
+            return []
+        found = []
+        while self._come:
+            kind, *given = event = self._come.popleft()
+            if kind == UP:
+                (self.generation,) = given
+            found.append(event)
+        return found
+
+    def append(self, number: int, data: bytes):
+        """Put *data* on the log; called by the loop, and never waits."""
+        raise NotImplementedError
+
+    def ask_there(self, processes: list):
+        """Let ``(THERE, {process: bool})`` come; called by the loop, and never waits."""
+        raise NotImplementedError
+
+    def save(self, position: str, data: bytes):
+        """Keep *data*, which is all that the log says up to *position*, and forget that part of the
+        log; called by the loop, and never waits.
+        """
+        raise NotImplementedError
+
+    def close(self):
+        """End the threads; what was appended and is not there yet may be lost."""
+        self._left.set()
+        self._end()
+        self._thread.join(TOLD_S)
+        with self._lock:
+            os.close(self._fd)
+            self._fd = -1
+
+    # -- in the engine's threads
+
+    def _put(self, *event):
+        self._come.append(event)
+        with self._lock:
+            if self._fd >= 0:
+                os.eventfd_write(self._fd, 1)
+
+    def _live(self):
+        pause_s = FIRST_PAUSE_S
+        while not self._left.is_set():
+            self._connections += 1
+            try:
+                self._run()
+            except Refused as e:
+                why, hint = str(e), e.hint
+            except Exception as e:  # whatever the package raises: it is away
+                why, hint = self._why(e)
+            else:
+                continue
+            if self._was_up:
+                self._was_up, pause_s = False, FIRST_PAUSE_S
+            self._put(DOWN, why, hint)
+            self._left.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    _was_up = False
+
+    def _up(self):
+        """The connection is there, and what is to be sent again may be."""
+        self._was_up = True
+        self._put(UP, self._connections)
+
+    def _run(self):
+        raise NotImplementedError
+
+    def _end(self):
+        """Wake the threads: they are to end."""
+
+    def _why(self, error) -> tuple:
+        said = str(error) or type(error).__name__
+        return said[:200], "start it, or mend [swarm] address in clawlite.toml"
+
+
+def engine_of(record: list, password: str, *more) -> Engine:
+    """Return the engine of the image's *record*: [kind, secure, host, port, user, secret].
+
+    Raises ``ClawError``: its package is missing.
+    """
+    kind, secure, host, port, user, _ = record
+    if sys.flags.no_site:  # a launcher left it out: it alone knows where packages lie
+        import site
+
+        site.main()
+    place = (secure, host, port, user, password)
+    try:
+        made = importlib.import_module("clawlite.linux.swarm.%s_engine" % NAMES[kind]).ENGINE
+        return made(place, *more)
+    except ImportError:
+        raise ClawError(
+            "a swarm on %s needs the package %s, which is not installed"
+            % (NAMES[kind], PACKAGES[kind]),
+            "pip install 'clawlite[%s]'" % NAMES[kind],
+        ) from None

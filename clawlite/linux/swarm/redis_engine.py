@@ -1,0 +1,201 @@
+"""A swarm's log as a stream of Redis or Valkey.
+
+    claw:{NAME}:log           the stream: an entry has one field, "e"
+    claw:{NAME}:snapshot      hash: "data", which is all that the stream says up to "position"
+    claw:{NAME}:here:PROCESS  a channel, subscribed by that process as long as it is connected
+
+A login for all members may use these names alone: ``clawlite swarm acl redis`` prints it.  Redis
+knows who may write the stream, and not who wrote an entry.
+"""
+
+import queue
+import threading
+from typing import Any
+
+from clawlite.linux.swarm.engine import (
+    ENTRY,
+    NAMES,
+    NOTE,
+    REDIS,
+    SNAPSHOT,
+    SYNCED,
+    THERE,
+    TOLD_S,
+    Engine,
+    Refused,
+)
+
+BLOCK_MS = 30000  # that a read waits for an entry, before the connection is looked at
+READ = 1000  # entries at once
+_FIELD = b"e"
+_LOST = (
+    "Redis keeps nothing on disk (appendonly no): what is acknowledged is lost when it is killed - "
+    "set appendonly yes and appendfsync everysec or always"
+)
+
+
+class RedisEngine(Engine):
+    """See ``engine.Engine``."""
+
+    name = NAMES[REDIS]
+
+    def __init__(self, *given):
+        import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
+        # what follows a failure must not overtake it
+        self._package, self._retry = redis, Retry(NoBackoff(), 0)
+        super().__init__(*given)
+        key = "claw:{%s}:" % self.swarm
+        self._log, self._snapshot, self._here = key + "log", key + "snapshot", key + "here:"
+        self._out = queue.SimpleQueue()
+        self._pool: Any = None
+        self._cut = "0-0"  # where the log is cut at the next snapshot
+        self._told = False
+
+    def append(self, number: int, data: bytes):
+        self._out.put(("append", data, self.generation))
+
+    def ask_there(self, processes: list):
+        self._out.put(("there", processes))
+
+    def save(self, position: str, data: bytes):
+        self._out.put(("save", position, data))
+
+    def _end(self):
+        if self._pool:
+            self._pool.disconnect()
+
+    def _run(self):
+        secure, host, port, user, password = self.place
+        redis = self._package
+        made = redis.SSLConnection if secure else redis.Connection
+        self._pool = redis.ConnectionPool(
+            connection_class=made,
+            host=host,
+            port=port,
+            username=user or None,
+            password=password or None,
+            socket_connect_timeout=TOLD_S,
+            socket_timeout=BLOCK_MS / 1000 + TOLD_S,
+            socket_keepalive=True,
+            retry=self._retry,
+        )
+        writer = None
+        try:
+            reader: Any = redis.Redis(connection_pool=self._pool)
+            presence = reader.pubsub()
+            presence.subscribe(self._here + self.process)
+            presence.get_message(timeout=TOLD_S)
+            self._begin(reader)
+            self._out = queue.SimpleQueue()  # what was not sent is given again
+            writer = threading.Thread(
+                target=self._write, args=(self._out, self._connections), daemon=True
+            )
+            writer.start()
+            self._up()
+            while not self._left.is_set():
+                found = reader.xread({self._log: self.since}, count=READ, block=BLOCK_MS)
+                for _, entries in found or ():
+                    self._read(entries)
+        except Exception as e:  # a connection that another thread ends has errors of its own
+            raise self._refusal(e) from None
+        finally:
+            self._out.put(None)
+            self._pool.disconnect()
+            if writer:
+                writer.join()
+
+    def _begin(self, reader):
+        """Read what is on record: the snapshot, where this process has not come so far, and the log
+        after it.
+        """
+        if not self._told and not reader.info("persistence").get("aof_enabled"):
+            self._told = True
+            self._put(NOTE, _LOST)
+        with reader.pipeline(transaction=True) as both:
+            both.hgetall(self._snapshot)
+            both.xrange(self._log, "(" + self.since if self.since else "-", count=READ)
+            kept, entries = both.execute()
+        if kept:
+            self._cut = kept[b"position"].decode()
+            if _place(self._cut) > _place(self.since):
+                self.since = self._cut
+                self._put(SNAPSHOT, self._cut, kept[b"data"])
+                entries = reader.xrange(self._log, "(" + self.since, count=READ)
+        while entries:
+            self._read(entries)
+            entries = reader.xrange(self._log, "(" + self.since, count=READ)
+        self.since = self.since or "0-0"
+        self._put(SYNCED)
+
+    def _read(self, entries: list):
+        for position, fields in entries:
+            self.since = position.decode()
+            at_ms = int(self.since.partition("-")[0])
+            self._put(ENTRY, self.since, at_ms, None, (fields or {}).get(_FIELD, b""))
+
+    def _write(self, out, number: int):
+        """Send what the loop gives for connection *number*, until None comes."""
+        client = self._package.Redis(connection_pool=self._pool)
+        try:
+            while True:
+                asked = [out.get()]
+                while not out.empty():
+                    asked.append(out.get())
+                entries = [
+                    data
+                    for kind, data, *of in filter(None, asked)
+                    if kind == "append" and of == [number]
+                ]
+                if entries:
+                    with client.pipeline(transaction=False) as many:
+                        for data in entries:
+                            many.xadd(self._log, {_FIELD: data})
+                        many.execute()
+                for one in asked:
+                    if one is None:
+                        return
+                    kind, *given = one
+                    if kind != "append":
+                        getattr(self, "_" + kind)(client, *given)
+        except Exception as e:
+            self._failed = e
+            self._pool.disconnect()  # the reader ends, too
+
+    _failed: Exception | None = None
+
+    def _there(self, client, processes: list):
+        names = [self._here + process for process in processes]
+        counts = [count for _, count in client.pubsub_numsub(*names)]
+        self._put(THERE, {one: count > 0 for one, count in zip(processes, counts, strict=True)})
+
+    def _save(self, client, position: str, data: bytes):
+        with client.pipeline(transaction=True) as both:
+            both.hset(self._snapshot, mapping={"position": position, "data": data})
+            both.xtrim(self._log, minid=self._cut, approximate=False)
+            both.execute()
+        self._cut = position
+
+    def _refusal(self, error) -> Refused:
+        error, self._failed = self._failed or error, None
+        wrong = self._package.exceptions
+        said = str(error)
+        if isinstance(error, wrong.AuthenticationError) or "WRONGPASS" in said:
+            return Refused("it refuses the login", "look at user and secret of [swarm]")
+        if isinstance(error, wrong.NoPermissionError) or "NOPERM" in said:
+            return Refused(
+                "the login may not do this: %s" % said[:160],
+                "give it what this prints: clawlite swarm acl redis",
+            )
+        if isinstance(error, wrong.OutOfMemoryError) or "OOM" in said:
+            return Refused("it is full: %s" % said[:120], "give it more memory (maxmemory)")
+        return Refused(*self._why(error))
+
+
+def _place(position: str) -> tuple:
+    return tuple(map(int, position.split("-"))) if position else (0, 0)
+
+
+ENGINE = RedisEngine

@@ -1,0 +1,472 @@
+"""The bus of a swarm on an engine: each process has all of it in memory, and every change is an
+entry of the engine's log, which all processes apply in the same order.
+
+    a change -> appended to the log -> comes back to all -> ``bus.Bus`` in memory, the same in each
+
+1. Nothing is true before it has come back: ``put`` and ``begins`` return a ``Later``, and ``take``
+   gives a task only then.  Who was first is what the log says.
+2. Reading waits for nobody: what is asked is answered from memory, or refused while the engine is
+   away.
+3. An entry that is no change, or comes of somebody who is not in the swarm, changes nothing and is
+   told to the log.
+4. A process that the engine no longer knows is said to be gone by another one, in an entry.  When
+   it was only cut off, it joins again: what it ran is no longer its own, and a tool with side
+   effects does not begin there any more.
+"""
+
+import select
+import sqlite3
+import time
+from typing import Any
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.protocol.group_session import Later
+from clawlite.core.swarm.swarm import WAITING, Task
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.secrets.secrets import resolve, stores
+from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.engine import (
+    DOWN,
+    ENTRY,
+    MOST_WAITING,
+    NOTE,
+    SNAPSHOT,
+    SYNC_S,
+    SYNCED,
+    THERE,
+    UP,
+    engine_of,
+)
+
+VERSION = 1  # of entries
+MAX_ENTRY = 524288  # bytes: within what every engine takes
+ACK_MS = 10000  # that an entry may take to come back before its caller is told
+LOOK_MS = 1000  # between looks for processes that are gone
+GRACE_MS = 3000  # a process that comes back by then was never gone
+LEAVE_MS = 2000  # for the last entries of a process that ends
+SNAPSHOT_EACH = 20000  # entries, after which the log is cut
+OPERATOR = "operator"  # who speaks for no member: commands of a person
+# the changes that an entry may be, and how many values each has
+_CHANGES = {
+    "put": 1,
+    "report": 7,
+    "broadcast": 2,
+    "take": 5,
+    "divide": 1,
+    "use": 3,
+    "begins": 1,
+    "release": 1,
+    "reclaim": 2,
+    "expire": 2,
+    "withdraw": 1,
+    "again": 1,
+    "drop": 1,
+    "here": 2,
+    "gone": 1,
+}
+
+
+class _Replica(Bus):
+    """All that the log says, in memory."""
+
+    def __init__(self, draw, now):
+        self.at_ms = None  # of the entry that is being applied
+        super().__init__(None, lambda: now() if self.at_ms is None else self.at_ms, draw)
+        self.own = self.process  # while an entry is applied, ``process`` is who wrote it
+        self._db.execute("create table ops (process text primary key, number int)")
+
+    def here(self, identity: str, at_once: int):
+        row = (self.process, identity, at_once)
+        self._db.execute("insert or replace into peers values (?, ?, ?)", row)
+
+    def gone(self, process: str):
+        self._db.execute("delete from peers where process = ?", (process,))
+
+    def broadcast(self, sender: str, message: dict):
+        seen = self._seen
+        super().broadcast(sender, message)
+        if self.process != self.own:
+            self._seen = seen  # only who sends it does not hear it
+
+    def hear_from_now(self):
+        """What was said before is not heard."""
+        self._seen = self._rows("select coalesce(max(number), 0) from messages")[0][0]
+
+    def is_new(self, process: str, number: int) -> bool:
+        """Return whether no entry of *process* with this number, or a later one, was applied."""
+        last = self._rows("select number from ops where process = ?", process)
+        if last and last[0][0] >= number:
+            return False
+        self._db.execute("insert or replace into ops values (?, ?)", (process, number))
+        return True
+
+    def peers(self) -> list:
+        """Return the processes that are there, who came first first."""
+        return [row[0] for row in self._rows("select process from peers order by rowid")]
+
+    def save(self) -> bytes:
+        return self._db.serialize()
+
+    def load(self, data: bytes):
+        self._db.deserialize(data)
+
+    def _is_there(self, process: str) -> bool:
+        return bool(self._rows("select 1 from peers where process = ?", process))
+
+
+class ReplicatedBus:
+    """One process' end, as ``bus.Bus``.
+
+    make     function(process, identity) -> ``engine.Engine``
+    swarm    ``swarm.Swarm``
+    refused  function(reason), called for an entry that changes nothing
+    What raises, raises ``ClawError``: the engine is away.
+    """
+
+    def __init__(self, make, swarm, wall_ms, now_ms, draw):
+        self._local_ms, self._now_ms = wall_ms, now_ms
+        self._offset_ms = 0  # of the engine's clock from this one
+        self._replica = _Replica(draw, self.wall_ms)
+        self.process = self._replica.process
+        self._known = {one.identity for one in swarm.members} | {OPERATOR, ""}
+        self._make, self._me = make, None
+        self._engine: Any = None
+        self.refused = lambda reason: None
+        self._number = 0
+        self._waiting = {}  # number -> (data, name, values, Later, ms when its caller is told)
+        self._results = {}  # of take: its values -> [Taken, ...]
+        self._asked = set()  # changes under way that are asked for once
+        self._ended = []  # what reclaim and expire have come to
+        self._is_up = self._is_synced = False
+        self._why = ("it does not answer yet", "start it, or mend [swarm] address in clawlite.toml")
+        self._look_ms, self._missed, self._up_ms = 0, {}, 0
+        self._entries, self._position = 0, ""
+
+    def fileno(self) -> int:
+        return self._engine.fileno() if self._engine else -1
+
+    def wall_ms(self) -> int:
+        """Return the time of the engine, ms since 1970."""
+        return self._local_ms() + self._offset_ms
+
+    def deadline(self):
+        """Return the monotonic time at which ``heard`` has something to do, or None."""
+        due = [row[-1] for row in self._waiting.values() if row[-1] is not None]
+        return min([*due, self._look_ms] if self._me and self._is_synced else due, default=None)
+
+    def join(self, identity: str = "", at_once: int = 0):
+        self._engine = self._make(self.process, identity)
+        self._me = [identity, at_once] if identity else None
+        self._identity = identity or OPERATOR
+        self._engine.start()
+
+    def wait(self, later=None):
+        """For a command: wait until all that is on record has come, or *later* is done; return
+        its value.  Raises ``ClawError``.
+        """
+        until = time.monotonic() + SYNC_S
+        while not (later.is_done if later else self._is_synced and self._is_up):
+            left = until - time.monotonic()
+            if left <= 0 or later is None and self._why[0] and self._was_down:
+                self._check()
+                raise self._away("it does not answer", "see whether it is overloaded")
+            select.select([self.fileno()], [], [], left)
+            self.heard()
+        return later.value() if later else None
+
+    _was_down = False
+
+    def leave(self):
+        if self._engine is None:
+            return
+        if self._me and self._is_up:
+            self._me = None
+            last = self._append("gone", self.process)
+            until = time.monotonic() + LEAVE_MS / 1000
+            while self._is_up and not last.is_done and time.monotonic() < until:
+                select.select([self.fileno()], [], [], max(0, until - time.monotonic()))
+                self.heard()
+        self._engine.close()
+        self._engine = None
+
+    # -- what comes of the engine
+
+    def heard(self) -> bool:
+        """Take what has come; return whether something has changed."""
+        news = False
+        for kind, *given in self._engine.take():
+            news = True
+            if kind == ENTRY:
+                self._apply(*given)
+            elif kind == UP:
+                self._is_up, self._up_ms = True, self._now_ms()
+                self._missed.clear()
+                for number, (data, *_) in sorted(self._waiting.items()):
+                    self._engine.append(number, data)
+            elif kind == DOWN:
+                self._is_up, self._was_down, self._why = False, True, given
+            elif kind == SNAPSHOT:
+                self._position, data = given
+                self._replica.load(data)
+                self._entries = 0
+            elif kind == SYNCED and not self._is_synced:
+                self._is_synced = True
+                self._replica.hear_from_now()
+                if self._me:
+                    self._append("here", *self._me)
+            elif kind == NOTE:
+                self.refused(*given)
+            elif kind == THERE:
+                self._heard_of(*given)
+        now = self._now_ms()
+        for number, row in list(self._waiting.items()):
+            if row[-1] is not None and now >= row[-1]:
+                self._waiting[number] = (*row[:-1], None)
+                row[-2].fail(
+                    self._away(
+                        "it has not acknowledged this", "give it again: the same task_id runs once"
+                    )
+                )
+                news = True
+        if self._me and self._is_synced and now >= self._look_ms:
+            self._look_ms = now + LOOK_MS
+            self._look()
+        return news
+
+    def _apply(self, position: str, at_ms: int, sender, data: bytes):
+        self._position = position
+        self._entries += 1
+        entry = self._read(sender, data)
+        if entry is None:
+            return
+        process, number, name, values = entry
+        mine = self._waiting.pop(number, None) if process == self.process else None
+        if not self._replica.is_new(process, number):
+            if mine:  # it lay in what a snapshot stands for
+                self._done(mine, None, self._away("it was restarted", "give it again"))
+            return
+        replica = self._replica
+        replica.process, replica.at_ms = process, at_ms
+        error = value = None
+        try:
+            value = getattr(replica, name)(*values)
+        except (ClawError, sqlite3.Error, TypeError, ValueError) as e:
+            error = ClawError(str(e))
+        finally:
+            replica.process, replica.at_ms = self.process, None
+        if mine:
+            self._offset_ms = at_ms - self._local_ms()
+            self._done(mine, value, error)
+        elif name == "gone" and values[0] == self.process and self._me and self._is_synced:
+            self._append("here", *self._me)  # it was only cut off
+        if self._entries >= SNAPSHOT_EACH and mine and self._is_synced:
+            self._entries = 0
+            self._engine.save(position, replica.save())
+
+    def _read(self, sender, data: bytes):
+        """Return (process, number, name, values) of an entry, or None for what is no change."""
+        try:
+            entry = loads(data)
+            version, process, number, identity, name, values = entry
+            if version != VERSION:
+                raise ValueError("version %s of entries, and this is %d" % (version, VERSION))
+            if _CHANGES.get(name) != len(values) or type(number) is not int:
+                raise ValueError("no change of this version")
+            if identity not in self._known or sender is not None and sender != identity:
+                raise ValueError("%s is not in the swarm" % str(sender or identity)[:63])
+            if name == "put":
+                values = [Task(*values[0])]
+            elif name == "take" and values[4]:
+                values[4] = tuple(values[4])
+            return str(process), number, name, values
+        except (ValueError, TypeError, ClawError) as e:
+            self.refused("an entry of the log: %s" % str(e)[:200])
+            return None
+
+    def _done(self, mine: tuple, value, error):
+        _, name, values, later, _ = mine
+        key = (name, *map(repr, values))
+        self._asked.discard(key)
+        if name == "take" and value is not None:
+            self._results.setdefault(key, []).append(value)
+        elif name in ("reclaim", "expire") and value:
+            self._ended += value
+        later.fail(error) if error else later.give(value)
+
+    def _look(self):
+        """Ask the engine for the processes that this one looks after: who came first looks after
+        all, and the others after that one.
+        """
+        peers = self._replica.peers()
+        if not self._is_up or self.process not in peers:
+            return
+        first = peers[:1]
+        asked = peers if first == [self.process] else first
+        asked = [process for process in asked if process != self.process]
+        if asked:
+            self._engine.ask_there(asked)
+
+    def _heard_of(self, there: dict):
+        now = self._now_ms()
+        for process, is_there in there.items():
+            if is_there:
+                self._missed.pop(process, None)
+                continue
+            since = self._missed.setdefault(process, now)
+            if now - max(since, self._up_ms) >= GRACE_MS:
+                del self._missed[process]
+                self._once("gone", process)
+
+    # -- changes
+
+    def put(self, task) -> Later:
+        self._check()
+        row = [task.id, task.description, task.input, task.sender, task.recipient, task.parent]
+        return self._append("put", row, ms=ACK_MS)
+
+    def report(self, task_id: str, status: str, result, tokens, duration_ms, by: str, held=False):
+        if not held:
+            self._check()
+            if self._replica.state(task_id) is None:
+                return False
+        later = self._append("report", task_id, status, result, tokens, duration_ms, by, held)
+        return True if held else later
+
+    def broadcast(self, sender: str, message: dict):
+        self._check()
+        self._append("broadcast", sender, message)
+
+    def take(self, identity: str, any_of: bool, most, part=None, breaker=None):
+        self._check()
+        values = (identity, any_of, most, part, breaker and list(breaker))
+        key = ("take", *map(repr, values))
+        while self._results.get(key):
+            taken = self._results[key].pop(0)
+            if self._replica.holds(taken.id):
+                return taken
+        if self._replica.waits(identity, any_of, part):
+            self._once(*("take", *values))
+        return None
+
+    def divide(self, task_id: str):
+        self._append("divide", task_id)
+
+    def use(self, root: str, tokens: int, nano: int):
+        self._append("use", root, tokens, nano)
+
+    def begins(self, task_id: str) -> Later:
+        self._check()
+        return self._append("begins", task_id, ms=ACK_MS)
+
+    def release(self, task_id: str):
+        self._append("release", task_id)
+
+    def reclaim(self, retries: int, keeps_dead: bool) -> list:
+        self._check()
+        if self._replica.left():
+            self._once("reclaim", retries, keeps_dead)
+        found, self._ended = self._ended, []
+        return found
+
+    def expire(self, timeout_ms: int, keeps_dead: bool) -> list:
+        if self._replica.late(timeout_ms):
+            self._once("expire", timeout_ms, keeps_dead)
+        return []
+
+    def withdraw(self, task_id: str):
+        if self._replica.state(task_id) in (None, WAITING):
+            self._once("withdraw", task_id)
+
+    def again(self, task_id: str) -> Later:
+        self._check()
+        return self._append("again", task_id, ms=ACK_MS)
+
+    def drop(self, task_id: str) -> Later:
+        self._check()
+        return self._append("drop", task_id, ms=ACK_MS)
+
+    def _once(self, name: str, *values):
+        """Append a change, unless the same one is under way."""
+        key = (name, *map(repr, values))
+        if key not in self._asked:
+            self._asked.add(key)
+            self._append(name, *values)
+
+    def _append(self, name: str, *values, ms=None) -> Later:
+        if len(self._waiting) >= MOST_WAITING:
+            raise self._away("%d entries wait for it" % MOST_WAITING, "see why it does not answer")
+        entry = [VERSION, self.process, self._number + 1, self._identity, name, values]
+        data = dumps(entry).encode()
+        if len(data) > MAX_ENTRY:
+            raise ClawError(
+                "a task or a report of a swarm has at most %d bytes, got %d"
+                % (MAX_ENTRY, len(data)),
+                "put what is long into a file, and say where it is",
+            )
+        self._number += 1
+        later = Later()
+        due = None if ms is None else self._now_ms() + ms
+        self._waiting[self._number] = (data, name, values, later, due)
+        if self._is_up:
+            self._engine.append(self._number, data)
+        return later
+
+    # -- reading
+
+    def used(self, root: str) -> tuple:
+        tokens, nano = self._replica.used(root)
+        for _, name, values, *_ in self._waiting.values():
+            if name == "use" and values[0] == root:
+                tokens, nano = tokens + values[1], nano + values[2]
+        return tokens, nano
+
+    def messages(self) -> list:
+        return self._replica.messages()
+
+    def there(self, swarm) -> tuple:
+        self._check()
+        return self._replica.there(swarm)
+
+    def is_open(self) -> bool:
+        return self._replica.is_open()
+
+    def __getattr__(self, name: str):
+        """What is only read is read in memory."""
+        if name in (
+            "holds",
+            "state",
+            "outcome",
+            "history",
+            "tasks",
+            "present",
+            "pause_ms",
+            "count",
+            "page",
+            "oldest_ms",
+        ):
+            return getattr(self._replica, name)
+        raise AttributeError(name)
+
+    def _check(self):
+        if not (self._is_up and self._is_synced):
+            raise self._away(*self._why)
+
+    def _away(self, why: str, hint: str) -> ClawError:
+        address = self._engine.address if self._engine else ""
+        return ClawError("the swarm's engine %s cannot be used: %s" % (address, why), hint)
+
+
+def bus_of(swarm, image, wall_ms, now_ms, draw) -> ReplicatedBus:
+    """Return the bus of *swarm*, whose engine the *image* names.  Raises ``ClawError``: its secret
+    or its package is missing.
+    """
+    password, secret = "", swarm.engine[-1]
+    if secret:
+        password = resolve(secret, stores(image.agent.name))
+        if image.guard is not None:
+            image.guard.learn(password)
+
+    def make(process: str, identity: str):
+        return engine_of(swarm.engine, password, swarm.name, process, identity)
+
+    return ReplicatedBus(make, swarm, wall_ms, now_ms, draw)

@@ -1,0 +1,258 @@
+"""What a swarm's bus promises, on each engine that there is: presence and a will, a queue with
+acknowledgement and redelivery, what is said to all, and what one peer is asked.
+"""
+
+import pytest
+from swarm_world import ENGINES, IDS, KINDS, World, task, wall_ms
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
+
+HOUR_MS = 3600000
+
+
+@pytest.fixture(params=KINDS)
+def world(request, tmp_path):
+    made = World(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request, tmp_path):
+    """A swarm on an engine that can be away."""
+    made = World(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+# -- presence, and a will
+
+
+def test_who_is_there_is_seen_by_all_and_who_leaves_is_gone(world):
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    for one in (lead, hand):
+        world.until(lambda one=one: one.present() == {"lead": [False], "hand": [True]})
+    world.ends.remove(hand)
+    hand.leave()
+    world.until(lambda: lead.present() == {"lead": [False]})
+
+
+def test_who_is_killed_is_gone(world):
+    lead = world.bus("lead", 0)
+    world.done(lead.put(task()))
+    other = world.process()
+    other.took()
+    world.until(lambda: lead.present().get("hand") == [False])
+    other.kill()
+    world.until(lambda: "hand" not in lead.present())
+
+
+# -- the queue
+
+
+def test_a_task_is_taken_once_and_in_its_turn(world):
+    lead, one, two = world.bus("lead", 0), world.bus("hand"), world.bus("hand")
+    for number in (1, 0):
+        assert world.done(lead.put(task(number, data={"n": number})))
+        assert lead.state(IDS[number]) == WAITING
+    taken = world.take(one)
+    assert (taken.id, taken.description, taken.data, taken.sender) == (
+        IDS[1],
+        "Look.",
+        {"n": 1},
+        "lead",
+    )
+    assert world.take(two).id == IDS[0]
+    assert world.takes_nothing(one, "hand", True, None)
+    assert one.state(IDS[1]) == RUNNING and one.holds(IDS[1]) and not two.holds(IDS[1])
+
+
+def test_a_task_given_twice_runs_once_and_another_content_is_refused(world):
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    assert world.done(lead.put(task())) and world.done(lead.put(task()))
+    assert not world.done(lead.put(task(description="Water.")))
+    assert world.take(hand) and world.takes_nothing(hand, "hand", True, None)
+    assert world.done(lead.put(task()))
+    assert world.takes_nothing(hand, "hand", True, None)
+
+
+def test_no_more_than_max_parallel_run_in_the_whole_swarm(world):
+    lead, one, two = world.bus("lead", 0), world.bus("hand"), world.bus("hand")
+    world.done(lead.put(task(0)))
+    world.done(lead.put(task(1)))
+    assert world.take(one, most=1)
+    assert world.takes_nothing(two, "hand", True, 1)
+    one.report(IDS[0], "completed", 1, None, 5, "hand", True)
+    assert world.take(two, most=1).id == IDS[1]
+
+
+def test_what_a_killed_process_was_at_is_given_to_the_next(world):
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    other = world.process()
+    assert other.took() == IDS[0]
+    other.kill()
+    found = world.until(lambda: lead.reclaim(2, True))
+    assert found == [(IDS[0], WAITING, "its process ended")]
+    assert world.take(hand).id == IDS[0]
+
+
+def test_what_may_have_had_side_effects_is_never_begun_again(world):
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    other = world.process("begins")
+    assert other.took() == IDS[0]
+    other.kill()
+    [(task_id, state, why)] = world.until(lambda: lead.reclaim(2, True))
+    assert (task_id, state) == (IDS[0], DEAD) and why.endswith("what it did is not known")
+    assert world.takes_nothing(hand, "hand", True, None)
+
+
+def test_a_task_given_back_waits_again_and_nothing_begins_without_it(world):
+    lead, one = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    assert world.take(one).id == IDS[0]
+    one.release(IDS[0])
+    world.until(lambda: lead.state(IDS[0]) == WAITING)
+    assert not world.done(one.begins(IDS[0]))
+    one.report(IDS[0], "completed", 1, None, 1, "hand", True)
+    world.settle()
+    assert lead.state(IDS[0]) == WAITING, "a report of who is not at it ends nothing"
+
+
+# -- what is said to all, and what one is asked
+
+
+def test_what_is_said_is_heard_by_all_others_in_its_order(world):
+    lead, one, two = world.bus("lead", 0), world.bus("hand"), world.bus("other")
+    said = [{"n": number} for number in range(20)]
+    for message in said:
+        lead.broadcast("lead", message)
+    for one in (one, two):
+        heard = []
+        world.until(lambda one=one, heard=heard: heard.extend(one.messages()) or len(heard) == 20)
+        assert heard == [("lead", message) for message in said]
+    assert lead.messages() == []
+
+
+def test_one_peer_is_asked_and_its_answer_comes_back(world):
+    lead, hand, other = world.bus("lead", 0), world.bus("hand"), world.bus("other")
+    world.done(lead.put(task(0, "other")))
+    assert world.takes_nothing(hand, "hand", True, None)
+    assert world.take(other, "other", False).id == IDS[0]
+    other.report(IDS[0], "completed", {"text": "Dry."}, 12, 34, "other", True)
+    assert world.until(lambda: lead.outcome(IDS[0])) == (
+        "other",
+        "completed",
+        {"text": "Dry."},
+        12,
+    )
+    assert world.done(lead.report(IDS[0], "failed", None, None, None, "operator"))
+    assert world.done(lead.report(IDS[1], "failed", None, None, None, "operator")) is False
+    assert lead.state(IDS[0]) == "completed" and len(lead.history(IDS[0])[1]) == 2
+
+
+def test_what_waits_too_long_is_given_up_and_begins_again_for_a_person(world):
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    world.until(lambda: lead.expire(1, True) or lead.state(IDS[0]) == DEAD)
+    world.done(lead.again(IDS[0]))
+    assert world.take(hand).id == IDS[0]
+    hand.report(IDS[0], FAILED, {}, None, 1, "hand", True)
+    world.until(lambda: lead.state(IDS[0]) == FAILED)
+
+
+def test_what_is_used_is_known_at_once_to_who_used_it_and_then_to_all(world):
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    hand.use(IDS[0], 7, 100)
+    assert hand.used(IDS[0]) == (7, 100)
+    hand.use(IDS[0], 3, 1)
+    world.until(lambda: lead.used(IDS[0]) == (10, 101))
+
+
+# -- an engine that is away
+
+
+def test_nothing_acknowledged_is_lost_with_an_engine_that_is_killed(engine):
+    lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    for number in range(8):
+        assert engine.done(lead.put(task(number)))
+    assert engine.take(hand).id == IDS[0]
+    engine.server.kill()
+
+    def away():
+        try:
+            lead.put(task(8))
+        except ClawError as e:
+            return e
+
+    error = engine.until(away)
+    address = "%s://127.0.0.1:%d cannot be used" % (engine.kind, engine.server.port)
+    assert address in error.message and "[swarm] address" in error.hint
+    hand.report(IDS[0], "completed", 1, None, 1, "hand", True)  # kept until it is there again
+    engine.server.start()
+    engine.until(lambda: lead.state(IDS[0]) == "completed")
+    for number in range(1, 8):
+        assert engine.take(hand).id == IDS[number]
+    late = engine.bus("other")
+    assert late.state(IDS[0]) == "completed" and late.state(IDS[7]) == RUNNING
+
+
+def test_an_engine_that_is_not_there_is_told_with_the_next_step(engine):
+    engine.server.kill()
+    with pytest.raises(ClawError) as caught:
+        engine.bus("lead", 0)
+    assert "cannot be used" in caught.value.message and "start it" in caught.value.hint
+
+
+def test_a_clock_that_is_wrong_changes_nothing(engine):
+    lead = engine.bus("lead", 0)
+    late = engine.bus("hand", clock=lambda: wall_ms() + HOUR_MS)
+    engine.done(lead.put(task()))
+    engine.until(lambda: abs(late.wall_ms() - wall_ms()) < HOUR_MS / 2)
+    late.expire(HOUR_MS // 2, True)
+    engine.settle()
+    assert lead.state(IDS[0]) == WAITING
+
+
+def test_entries_of_strangers_and_what_is_no_entry_change_nothing(engine):
+    lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    row = list(task().__dict__.values())
+    for identity, version, name, values in (
+        ("stranger", 1, "put", [row]),
+        ("lead", 2, "put", [row]),
+        ("lead", 1, "drop table", []),
+        ("lead", 1, "put", [1, 2]),
+    ):
+        lead._identity, lead._is_up = identity, False
+        later = lead._append(name, *values)
+        data = lead._waiting.pop(lead._number)[0]
+        data = data.replace(b"[1,", b"[%d," % version, 1)
+        lead._engine.append(lead._number, data)
+        assert not later.is_done
+    lead._engine.append(0, b"no JSON")
+    lead._identity, lead._is_up = "lead", True
+    engine.settle()
+    assert hand.state(IDS[0]) is None
+    engine.until(lambda: hand.present() == {"lead": [False], "hand": [True]})
+    said = "\n".join(engine.refused)
+    for why in ("stranger is not in the swarm", "version 2", "no change of this version"):
+        assert why in said, said
+
+
+def test_a_long_log_is_cut_and_who_comes_later_knows_the_same(engine, monkeypatch):
+    from clawlite.linux.swarm import replicated_bus
+
+    monkeypatch.setattr(replicated_bus, "SNAPSHOT_EACH", 20)
+    lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    engine.done(lead.put(task()))
+    for number in range(100):
+        lead.broadcast("lead", {"n": number})
+        if number % 20 == 19:
+            engine.settle()
+    late = engine.bus("other")
+    assert late.state(IDS[0]) == WAITING and late._entries < 60
+    assert engine.take(late, "other").id == IDS[0]
+    engine.until(lambda: lead.state(IDS[0]) == hand.state(IDS[0]) == RUNNING)

@@ -1,0 +1,72 @@
+"""Redis as a swarm's engine: a login that it refuses, memory that is full, and what it may lose."""
+
+import pytest
+from engines import SERVERS
+from swarm_world import World, task
+
+from clawlite.core.base.errors import ClawError
+
+
+class Server(SERVERS["redis"]):
+    """One with other words on its command line."""
+
+    extra = ()
+
+    def words(self) -> list:
+        return [*super().words(), *self.extra]
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """function(words) -> World of a server that is started with these words."""
+    worlds = []
+
+    def world(*words, more=Server.more):
+        monkeypatch.setitem(
+            SERVERS, "redis", type("Redis", (Server,), {"extra": words, "more": more})
+        )
+        worlds.append(World("redis", tmp_path))
+        return worlds[-1]
+
+    yield world
+    for one in worlds:
+        one.close()
+
+
+def test_a_login_that_is_refused_is_told_with_the_next_step(made):
+    world = made("--requirepass", "right")
+    with pytest.raises(ClawError) as caught:
+        world.bus("lead", 0, password="wrong")
+    assert "refuses the login" in caught.value.message and "[swarm]" in caught.value.hint
+    with pytest.raises(ClawError, match="refuses the login"):
+        world.bus("lead", 0)
+    lead = world.bus("lead", 0, password="right")
+    world.until(lambda: lead.present() == {"lead": [False]})
+
+
+def test_a_full_engine_is_told_and_what_waits_is_sent_when_there_is_room(made):
+    import redis
+
+    world = made("--maxmemory-policy", "noeviction")
+    lead = world.bus("lead", 0)
+    world.until(lambda: lead.present())
+    server = redis.Redis(port=world.server.port)
+    server.config_set("maxmemory", 1)
+    later = lead.put(task())
+
+    def away():
+        try:
+            lead.put(task(1))
+        except ClawError as e:
+            return "it is full" in e.message and "maxmemory" in e.hint
+
+    world.until(away)
+    server.config_set("maxmemory", 0)
+    server.close()
+    assert world.done(later)
+
+
+def test_what_is_kept_in_memory_alone_is_told_to_be_lost(made):
+    world = made(more=())
+    world.bus("lead", 0)
+    assert world.refused and "appendonly yes" in world.refused[0]

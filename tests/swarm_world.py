@@ -1,0 +1,165 @@
+"""A swarm's bus on each of its engines, for tests: its ends, and what waits until they have come to
+something.
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from agents import DEADLINE_S
+from engines import SERVERS
+
+from clawlite.core.protocol.group_session import Later
+from clawlite.core.swarm.swarm import Swarm, Task
+from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.engine import NAMES, engine_of
+from clawlite.linux.swarm.replicated_bus import ReplicatedBus
+
+ROOT = Path(__file__).resolve().parents[1]
+IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
+KINDS = ["sqlite-wal", *SERVERS]
+ENGINES = list(SERVERS)
+MEMBERS = [["lead", "u", "leader", 1], ["hand", "u", "worker", 2], ["other", "u", "worker", 1]]
+_RECORD = ["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False, None, None, None, None]
+
+
+def task(number=0, recipient="", description="Look.", data=None):
+    return Task(IDS[number], description, data, "lead", recipient)
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1000000
+
+
+def now_ms() -> int:
+    return time.monotonic_ns() // 1000000
+
+
+def end_of(kind: str, place, password: str = "", clock=wall_ms):
+    """Return an end of the bus; *place*: a folder, or (secure, host, port, user) of a server."""
+    if kind == "sqlite-wal":
+        return Bus(place, clock, os.urandom)
+    swarm = Swarm(_RECORD)
+    record = [NAMES.index(kind), *place, ""]
+
+    def make(process: str, identity: str):
+        return engine_of(record, password, "team", process, identity)
+
+    return ReplicatedBus(make, swarm, clock, now_ms, os.urandom)
+
+
+class World:
+    """One swarm."""
+
+    def __init__(self, kind: str, folder):
+        self.kind, self.ends, self.refused = kind, [], []
+        self.server = None
+        if kind in SERVERS:
+            self.server = SERVERS[kind](folder / "server")
+            self.place = self.server.place
+        else:
+            self.place = str(folder / "swarm")
+
+    def bus(self, identity="", at_once=1, **more):
+        one = end_of(self.kind, self.place, **more)
+        one.refused = self.refused.append
+        one.join(identity, at_once)
+        self.ends.append(one)
+        one.wait()
+        return one
+
+    def until(self, fact):
+        """Return the first true value of *fact*, with all ends hearing what comes."""
+        end = time.monotonic() + DEADLINE_S
+        while True:
+            for one in self.ends:
+                one.heard()
+            value = fact()
+            if value:
+                return value
+            assert time.monotonic() < end, "never came true"
+            select.select([one.fileno() for one in self.ends], [], [], 0.05)
+
+    def done(self, value):
+        """Return what *value*, which may be a ``Later``, comes to."""
+        if not isinstance(value, Later):
+            return value
+        self.until(lambda: value.is_done)
+        return value.value()
+
+    def take(self, bus, identity="hand", any_of=True, most=None):
+        return self.until(lambda: bus.take(identity, any_of, most))
+
+    def settle(self):
+        """Wait until each end has all that was said before."""
+        heard = {one: [] for one in self.ends}
+        self.ends[0].broadcast("lead", {"settle": wall_ms(), "by": os.getpid()})
+        others = self.ends[1:]
+        assert others, "nobody else is there"
+        self.until(
+            lambda: all(
+                heard[one].extend(one.messages()) or any("settle" in m for _, m in heard[one])
+                for one in others
+            )
+        )
+
+    def takes_nothing(self, bus, *values) -> bool:
+        """Whether *bus* may take nothing, however long it asks."""
+        for _ in range(2):
+            if bus.take(*values) is not None:
+                return False
+            self.settle()
+        return bus.take(*values) is None
+
+    def process(self, *does: str) -> "Killable":
+        """Start another process that is "hand" and takes a task; it ``begins`` when told so."""
+        return Killable(self.kind, self.place, does)
+
+    def close(self):
+        for one in self.ends:
+            one.leave()
+        if self.server:
+            self.server.kill()
+
+
+class Killable:
+    """Another process with an end, which has taken the task *id*."""
+
+    def __init__(self, kind: str, place, does: tuple):
+        command = [sys.executable, __file__, json.dumps([kind, place, does])]
+        path = "%s:%s" % (ROOT, ROOT / "tests")
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=dict(os.environ, PYTHONPATH=path),
+        )
+
+    def took(self) -> str:
+        return self._process.stdout.readline().strip()
+
+    def kill(self):
+        self._process.kill()
+        self._process.communicate()
+
+
+def _other_process(kind: str, place, does: list):
+    world = World.__new__(World)
+    world.ends = []
+    world.kind, world.refused, world.server = kind, [], None
+    world.place = tuple(place) if isinstance(place, list) else place
+    bus = world.bus("hand")
+    taken = world.take(bus)
+    if "begins" in does:
+        assert world.done(bus.begins(taken.id))
+    print(taken.id, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    _other_process(*json.loads(sys.argv[1]))
