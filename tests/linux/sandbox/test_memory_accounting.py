@@ -78,7 +78,7 @@ for file in files:
 import shutil
 shutil.copy("/bin/sleep", tmp + "/program")
 os.chmod(tmp + "/program", 0o111)
-os.execv(tmp + "/program", ["sleep", "30"])
+os.execv(tmp + "/program", ["sleep", "3600"])
 """,
 }
 PROGRAM = """
@@ -86,7 +86,7 @@ import ctypes, os, time
 c = ctypes.CDLL(None, use_errno=True)
 tmp = os.environ["TMPDIR"]
 def wait():
-    time.sleep(30)
+    time.sleep(3600)
     os._exit(3)
 %s
 wait()
@@ -103,7 +103,7 @@ def test_what_is_counted_ends_the_call(place, kind):
     assert good and said["ended"] == "memory_mb", said
 
 
-FILES = "cd $TMPDIR; i=0; while [ $i -lt 15000 ]; do : > $i; i=$((i + 1)); done; sleep 30"
+FILES = "cd $TMPDIR; i=0; while [ $i -lt 15000 ]; do : > $i; i=$((i + 1)); done; sleep 3600"
 
 
 def test_entries_of_a_tmp_in_memory(place):

@@ -128,7 +128,7 @@ def test_adr_020_results_are_cut_and_say_so(tmp_path, desk):
 def test_adr_020_errors_are_results(tmp_path, desk):
     """Tool execution errors are fed back as structured results; nothing is retried."""
     path = "/api/v1/market_context/analyst"
-    with served(tmp_path, desk, more="[budget]\ntimeout_per_tool_ms = 300\n" + CREDENTIAL) as agent:
+    with served(tmp_path, desk) as agent:
         desk.answers[path] = lambda _: (500, b"<html>broken</html>")
         error = called(agent, CONTEXT)["error"]
         assert error["code"] == "http_500" and "<html>broken" in error["message"]
@@ -136,11 +136,16 @@ def test_adr_020_errors_are_results(tmp_path, desk):
         assert called(agent, CONTEXT, number=2) == {"ok": True, "data": "<html>no JSON</html>"}
         desk.answers[path] = lambda _: (302, b"")
         assert called(agent, CONTEXT, number=3)["error"]["code"] == "http_302"
-        gate = desk.gate(path)
-        error = called(agent, CONTEXT, number=4)["error"]
+    assert len(desk.requests) == 3
+
+
+def test_a_service_that_says_nothing_has_its_time(tmp_path, desk):
+    gate = desk.gate("/api/v1/market_context/analyst")
+    with served(tmp_path, desk, more="[budget]\ntimeout_per_tool_ms = 300\n" + CREDENTIAL) as agent:
+        error = called(agent, CONTEXT)["error"]
         gate.set()
         assert error == {"code": "timeout", "message": "Service did not respond within 300ms"}
-    assert len(desk.requests) == 4
+    assert len(desk.requests) <= 1
 
 
 def test_a_service_that_is_not_there(tmp_path):
