@@ -82,8 +82,7 @@ class Sources:
             where = os.path.dirname(path) if name.startswith("../") else os.path.dirname(real)
             raise Refused(
                 f"{quoted(name)} lies outside the manifest's folder",
-                f"move it there, or allow its folder: --allow-folder {where} (check, "
-                f"build), or ${ALLOW}",
+                f"move it there, or {_allowed(where)}",
             )
 
     def exists(self, name: str) -> bool:
@@ -174,8 +173,7 @@ class Sources:
         if ".." in parts:
             raise Refused(
                 f"{quoted(pattern)} leaves the manifest's folder",
-                "name files outside of it one by one, and allow their folder: "
-                "--allow-folder FOLDER (check, build), or $CLAWLITE_ALLOW_FOLDERS",
+                "name files outside of it one by one, and " + _allowed("FOLDER"),
             )
         root = os.path.realpath(self.folder or ".")
         self._scanned = 0
@@ -188,7 +186,7 @@ class Sources:
                     raise Refused(
                         f"{quoted(pattern)} matches {quoted(name)}, a link out of the "
                         f"manifest's folder",
-                        "name that file itself",
+                        f"name that file itself, and {_allowed(os.path.dirname(real))}",
                     )
                 names.add(name)
         return sorted(names)
@@ -231,6 +229,10 @@ class Sources:
             found = []
         self.facts["folder", path] = found
         return sorted(found)
+
+
+def _allowed(folder: str) -> str:
+    return f"allow its folder: --allow-folder {folder} (check, build), or ${ALLOW}"
 
 
 def is_glob(text: str) -> bool:

@@ -12,6 +12,10 @@ from clawlite.host.build.build import build_beside
 
 OFFER = re.compile(r'(?:write|did you mean) "?([^\s",]+)')
 CASES = [(old, new) for old, new, _ in mistakes.pytestmark[0].args[1]]
+POLICY = (
+    'claw: "0.3.0"\nkind: Policy\nmetadata: { name: one }\n'
+    "spec: { rules: [{ id: one, action: deny, scope: tool, match: { name: look } }] }\n"
+)
 
 
 def _followed(mistake: str, offer: str) -> list:
@@ -86,10 +90,7 @@ def test_files_outside_of_the_folder_are_named_as_the_hint_says(tmp_path):
     garden, other = tmp_path / "garden", tmp_path / "other"
     garden.mkdir()
     other.mkdir()
-    (other / "one.yaml").write_text(
-        'claw: "0.3.0"\nkind: Policy\nmetadata: { name: one }\n'
-        "spec: { rules: [{ id: one, action: deny, scope: tool, match: { name: look } }] }\n"
-    )
+    (other / "one.yaml").write_text(POLICY)
     old = "  policies:\n"
     with pytest.raises(ManifestErrors) as caught:
         checked(garden, old, old + "    - ../other/*.yaml\n")
@@ -98,3 +99,18 @@ def test_files_outside_of_the_folder_are_named_as_the_hint_says(tmp_path):
     with pytest.raises(ManifestErrors):
         checked(garden, old, old + "    - ../other/one.yaml\n")
     assert check.check(str(garden), allowed=[str(other)])["rules"] == 3
+
+
+def test_a_link_out_of_the_folder_is_named_as_the_hint_says(tmp_path):
+    garden, other = tmp_path / "garden", tmp_path / "other"
+    (garden / "more").mkdir(parents=True)
+    other.mkdir()
+    (other / "one.yaml").write_text(POLICY)
+    (garden / "more" / "one.yaml").symlink_to(other / "one.yaml")
+    with pytest.raises(ManifestErrors) as caught:
+        checked(garden, "  policies:\n", "  policies:\n    - ./more/*.yaml\n")
+    (problem,) = caught.value.problems
+    folder = re.search("name that file itself, and .*--allow-folder (\\S+)", problem.hint)[1]
+    with pytest.raises(ManifestErrors):
+        checked(garden, "  policies:\n", "  policies:\n    - ./more/one.yaml\n")
+    assert check.check(str(garden), allowed=[folder])["rules"] == 3
