@@ -47,17 +47,37 @@ def gateway():
     help="serve runners that speak the HTTP API of OpenAI or Anthropic, which have tokens, too",
 )
 @click.option(
-    "--tls-cert", "certificate", metavar="FILE", help="certificate for --listen and --proxy, PEM"
+    "--a2a",
+    metavar="ADDRESS:PORT",
+    help="start the agent of PROJECT, and serve it to agents that speak A2A and have tokens",
+)
+@click.option(
+    "--a2a-url", metavar="URL", help="where A2A clients reach --a2a, when that is another address"
+)
+@click.option(
+    "--a2a-approver",
+    "approvers",
+    multiple=True,
+    metavar="NAME",
+    help="the token NAME may approve calls of its tasks over A2A; may be repeated",
+)
+@click.option(
+    "--tls-cert",
+    "certificate",
+    metavar="FILE",
+    help="certificate for --listen, --proxy and --a2a, PEM",
 )
 @click.option("--tls-key", "key", metavar="FILE", help="its key, unless it is in the same file")
 @click.pass_obj
-def serve(tools, projects, port_names, listen, proxy, certificate, key):
+def serve(tools, projects, port_names, listen, proxy, a2a, a2a_url, approvers, certificate, key):
     """Serve devices until Ctrl-C.  PROJECT is a folder with claw.yaml, a folder of those, or an
     image; else the current folder.
     """
+    from clawlite.host.gateway.gateway import Doors
     from clawlite.host.gateway.gateway import serve as run
 
-    return run(list(projects), list(port_names), listen, proxy, certificate, key, tools.secret)
+    doors = Doors(listen, proxy, a2a, a2a_url, approvers, certificate, key)
+    return run(list(projects), list(port_names), doors, tools.secret)
 
 
 @gateway.command()

@@ -4,13 +4,15 @@ A device asks for a provider of its image by name; host, key, limits and the API
 here alone."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 import sys
 import time
 
-from clawlite.core.base.errors import ParseError
+from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.base.printable import printable
+from clawlite.host.a2a.a2a import A2A
 from clawlite.host.gateway.answer import dumped, shown
 from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.images import Images
@@ -30,19 +32,36 @@ def folder() -> str:
     return os.path.join(os.path.dirname(registry()), ".gateway")
 
 
-def serve(projects: list, port_names: list, listen, proxy, certificate, key, secret) -> int:
+@dataclasses.dataclass
+class Doors:
+    """Where a gateway listens, beside serial ports.
+
+    listen, proxy, a2a  "ADDRESS:PORT", or None
+    a2a_url, approvers  see ``a2a.A2A``
+    certificate, key    files for TLS there, or None
+    """
+
+    listen: str = None
+    proxy: str = None
+    a2a: str = None
+    a2a_url: str = None
+    approvers: tuple = ()
+    certificate: str = None
+    key: str = None
+
+
+def serve(projects: list, port_names: list, doors: Doors, secret) -> int:
     """Serve devices until Ctrl-C or SIGTERM; return the exit code.
 
     projects    folders or images; none: the current folder
-    port_names  of serial ports; with none, no *listen* and no *proxy*, the only board
-    listen, proxy  "ADDRESS:PORT" or None; certificate, key: files for TLS there, or None
+    port_names  of serial ports; with none and no door, the only board
     secret      function(agent, name) -> value of a secret; raises ``ClawError``
     Raises ``ClawError`` when it cannot begin.
     """
-    return asyncio.run(_serve(projects, port_names, listen, proxy, certificate, key, secret))
+    return asyncio.run(_serve(projects, port_names, doors, secret))
 
 
-async def _serve(projects, port_names, listen, proxy, certificate, key, secret) -> int:
+async def _serve(projects: list, port_names: list, doors: Doors, secret) -> int:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     codes = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -56,22 +75,26 @@ async def _serve(projects, port_names, listen, proxy, certificate, key, secret) 
     try:
         gateway.note("agents: " + (", ".join(gateway.images.agents()) or "none that could be read"))
         entries = [ports.choose(name) for name in port_names] or (
-            [] if listen or proxy else [ports.choose()]
+            [] if doors.listen or doors.proxy or doors.a2a else [ports.choose()]
         )
         for entry in entries:
             port = gateway.attach(entry)
             gateway.note(
                 f"serves {entry['port']}; its console: clawlite console --port {port.console}"
             )
-        if listen:
-            where = await gateway.listen(listen, certificate, key)
+        certificate, key = doors.certificate, doors.key
+        if doors.listen:
+            where = await gateway.listen(doors.listen, certificate, key)
             gateway.note(
                 f"listens on "
                 f"{where}{'' if certificate else ', not encrypted: for a LAN that you trust'}"
             )
-        if proxy:
-            where = await gateway.mediate(proxy, certificate, key)
+        if doors.proxy:
+            where = await gateway.mediate(doors.proxy, certificate, key)
             gateway.note(f"proxy for runners on http{'s' if certificate else ''}://{where}")
+        if doors.a2a:
+            where = await gateway.serve_agents(projects or ["."], doors)
+            gateway.note(f"A2A on {where}")
         await over.wait()
     finally:
         await gateway.close()
@@ -92,7 +115,7 @@ class Gateway:
         self.codecs = (loads, lambda value: dumped(value).decode())
         self._devices = {}
         self._ports = []
-        self._listener = self._proxy = None
+        self._listener = self._proxy = self._a2a = None
 
     def device(self, name: str) -> Device:
         """Return the device *name*, made when it comes for the first time."""
@@ -138,7 +161,22 @@ class Gateway:
         mine = RunnerTools(runner, self.codecs, lambda name: self.secret(agent, name), self.store)
         return mine.tools, mine.call, mine.budget
 
+    async def serve_agents(self, projects: list, doors: Doors) -> str:
+        """Serve the agent of *projects*, which are one, over A2A; return the door's URL.  Raises
+        ``ClawError``.
+        """
+        if len(projects) != 1:
+            raise ClawError(
+                f"--a2a serves the agent of one project, found {len(projects)}",
+                "start one gateway for each, with a port of its own",
+            )
+        a2a = A2A(projects[0], _tokens().has, doors.approvers, self.note, loads)
+        self._a2a = a2a
+        return await a2a.open(doors.a2a, doors.a2a_url, doors.certificate, doors.key)
+
     async def close(self) -> None:
+        if self._a2a:
+            await self._a2a.close()
         for port in self._ports:
             port.close()
         if self._proxy:

@@ -21,6 +21,7 @@ from clawlite.linux.tasks.task_runner import CANCELED
 PREFIX = "claw.task."
 UPDATED = PREFIX + "updated"
 MAX_ID, MAX_TEXT, MAX_MESSAGES = 128, 65536, 256  # characters, characters of one message
+MAX_CALLER = 80
 MOST_OPEN = 64  # tasks that wait or are under way
 PAGE, MAX_PAGE = 50, 100
 ROLES = ("user", "assistant")
@@ -56,6 +57,7 @@ class TaskMethods:
 
     def _create(self, params: dict) -> dict:
         task_id = _id(params)
+        caller = _caller(params)
         *before, (role, text) = _messages(params)
         if role != "user":
             raise InvalidParams('messages: expected the last one to have the role "user"')
@@ -66,7 +68,7 @@ class TaskMethods:
             return self._state_of(task_id)
         if state is None and self.runner.open_tasks() >= MOST_OPEN:
             return {"task_id": task_id, "state": "rejected"}
-        task = Task(task_id, text, before or None, OPERATOR, self.runner.swarm.own.identity)
+        task = Task(task_id, text, before or None, caller, self.runner.swarm.own.identity)
         if not self.runner.put(task):
             raise InvalidParams(
                 "task_id: %s is the id of another task" % task_id[:63],
@@ -157,6 +159,16 @@ def _id(params: dict) -> str:
             "task_id: expected at most %d characters, got %d" % (MAX_ID, len(task_id))
         )
     return task_id
+
+
+def _caller(params: dict) -> str:
+    """Return in whose name the calls of a task stand in log and audit."""
+    caller = field(params, "caller", str, "", False)
+    if caller is None:
+        return OPERATOR
+    if not 1 <= len(caller) <= MAX_CALLER or not caller.isprintable():
+        raise InvalidParams("caller: expected 1 to %d printable characters" % MAX_CALLER)
+    return caller
 
 
 def _messages(params: dict) -> list:

@@ -57,6 +57,17 @@ def test_a_task_is_a_turn_that_is_asked_for_later(agent):
     }
 
 
+def test_whoever_asks_through_the_operator_stands_in_the_log(tmp_path, agent):
+    params = {"task_id": "a", "message": message("look at 3"), "caller": "a2a:friend"}
+    call(agent, "create", **params)
+    ended(agent, "a")
+    log = (tmp_path / "state/hand/log.jsonl").read_text()
+    assert '"caller":"tasks/a2a:friend"' in log and "tasks/operator" not in log
+    for wrong in ("", "x" * 81, "a\nb", 3):
+        error = call(agent, "create", **dict(params, caller=wrong))["error"]
+        assert error["code"] == -32602 and "caller" in error["message"]
+
+
 def test_a_task_runs_once_and_another_content_is_refused(agent):
     create(agent, "a", "water 3")
     ended(agent, "a")

@@ -1,0 +1,468 @@
+"""The door itself: A2A over HTTP becomes claw.task.* on the line of one agent (docs/a2a.md).
+
+1. Who asks has a token of the gateway, NAME:TOKEN as a bearer.  The card alone is for everybody.
+2. A message is a task.  Its id, NAME/CONTEXT.DIGEST on the agent's line, is made from who sent it,
+   its context and its messageId: a message that comes twice is one task, and nobody finds the
+   tasks of another name.
+3. What leaves are states and the answer.  Why a task failed, and which call waits for an approval,
+   stay inside.
+4. A caller may deny the call that its task waits for.  Only a name that the gateway was started
+   with may approve one.
+"""
+
+import asyncio
+import hashlib
+import json
+import re
+import uuid
+
+from clawlite.core.base.errors import ClawError, ParseError
+from clawlite.host.a2a import dialects
+from clawlite.host.a2a.agent_process import AgentProcess, AgentRefused
+from clawlite.host.a2a.card import card_of
+from clawlite.host.a2a.dialects import DIALECTS
+from clawlite.host.manifest import manifest
+from clawlite.host.proxy.door import Door, TooLarge, body_of
+
+OPTION = "--a2a"
+CARD = "/.well-known/agent-card.json"
+VERSIONS = ("0.3", "1.0")
+MAX_REQUESTS = 256  # of all callers at once
+MOST_OPEN = 16  # of them of one caller
+WAIT_S = 300  # that a message waits for the end of its task
+KEEP_ALIVE_S = 15  # between two comments in a stream
+MAX_TEXT = 65536  # characters of one message
+PAGE, MAX_PAGE = 50, 100
+_CONTEXT = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
+_TASK = re.compile(r"[A-Za-z0-9_-]{1,40}\.[0-9a-f]{16}\Z")
+_ENDED = ("completed", "failed", "canceled", "rejected")
+_RESTS = (*_ENDED, "input_required")
+_WAITS = "A call of this task waits for an approval: deny it, or have its owner approve it."
+# of JSON-RPC, and of A2A
+_PARSE, _REQUEST, _METHOD, _PARAMS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
+_NOT_FOUND, _NOT_CANCELABLE, _NO_PUSH, _UNSUPPORTED, _CONTENT = range(-32001, -32006, -1)
+_NO_EXTENDED, _VERSION = -32007, -32009
+
+
+class Refused(Exception):
+    """A request that is answered with an error of JSON-RPC."""
+
+    def __init__(self, code: int, message: str):
+        super().__init__(message)
+        self.code = code
+
+
+class A2A:
+    """The door to the agent of one project.
+
+    folder     of the project; raises ``ClawError`` when its manifest is wrong
+    is_right   function(name, token) -> bool
+    approvers  names that may approve calls
+    note       function(text) for who runs the gateway
+    loads      function(bytes) -> value of strict JSON; raises ``ParseError``
+    """
+
+    def __init__(self, folder: str, is_right, approvers, note, loads):
+        self._manifest = manifest.load(folder)
+        self._is_right, self._approvers, self._note = is_right, approvers, note
+        self._loads = loads
+        self._agent = AgentProcess(folder, self._manifest.name)
+        self._card, self._open = {}, {}
+        self._door = Door([("GET", CARD, self._shown), ("POST", "/", self._asked)], self._missing)
+
+    async def open(self, address: str, url=None, certificate=None, key=None) -> str:
+        """Listen; return the URL that the card names, *url* if it is given.  Raises
+        ``ClawError``.
+        """
+        where = await self._door.open(OPTION, address, certificate, key)
+        url = url or f"http{'s' if certificate else ''}://{where}/"
+        self._card = card_of(self._manifest, url)
+        return url
+
+    async def close(self) -> None:
+        await self._door.close()
+        await self._agent.close()
+
+    # -- HTTP
+
+    async def _shown(self, request):
+        from aiohttp import web
+
+        return web.json_response(self._card)
+
+    async def _missing(self, request):
+        from aiohttp import web
+
+        said = f"{request.method} {request.path[:80]} is not here - expected GET {CARD}, POST /"
+        return web.json_response({"error": said}, status=404)
+
+    def _caller(self, request) -> str:
+        """Return who asks, or "" for a stranger."""
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        name, _, token = given.strip().partition(":")
+        return name if scheme.lower() == "bearer" and self._is_right(name, token) else ""
+
+    async def _asked(self, request):
+        from aiohttp import web
+
+        name = self._caller(request)
+        if not name:
+            self._note(f"a2a: somebody at {request.remote} has no token that is right")
+            said = "expected a bearer NAME:TOKEN - clawlite gateway token NAME makes one"
+            headers = {"WWW-Authenticate": "Bearer"}
+            return web.json_response({"error": said}, status=401, headers=headers)
+        count = self._open.get(name, 0)
+        if count >= MOST_OPEN or sum(self._open.values()) >= MAX_REQUESTS:
+            return web.json_response({"error": "too many requests are under way"}, status=429)
+        self._open[name] = count + 1
+        try:
+            return await self._answered(request, name)
+        finally:
+            self._open[name] -= 1
+            if not self._open[name]:
+                del self._open[name]
+
+    async def _answered(self, request, name: str):
+        from aiohttp import web
+
+        number = stream = None
+        try:
+            body = self._loads(await body_of(request))
+            number = _id_of(body)
+            call = _Call(self._agent, name, name in self._approvers, *_operation(request, body))
+            if call.operation in (dialects.STREAM, dialects.SUBSCRIBE):
+                events = call.events()
+                first = await anext(events)  # what is refused before it begins is no stream
+                stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+                stream.headers["Cache-Control"] = "no-store"
+                await stream.prepare(request)
+                await _streamed(stream, number, first, events)
+                return stream
+            return web.json_response(_result(number, await call.result()))
+        except TooLarge as e:
+            return web.json_response({"error": e.message}, status=413)
+        except (Refused, ClawError) as e:
+            answer = _error(number, *self._told(name, e))
+        if stream is None:
+            return web.json_response(answer)
+        await stream.write(_event(answer))
+        return stream
+
+    def _told(self, name: str, e) -> tuple:
+        """Return (code, message) for the caller: it hears why its parameters are refused."""
+        if isinstance(e, Refused):
+            return e.code, str(e)
+        if isinstance(e, ParseError):
+            return _PARSE, "the body is no JSON"
+        if isinstance(e, AgentRefused) and e.code == _PARAMS:
+            return _PARAMS, e.message
+        self._note(f"a2a: {name}: {e.message}")
+        return _INTERNAL, "the agent cannot be asked now"
+
+
+class _Call:
+    """One request of a caller whose token is right."""
+
+    def __init__(self, agent, name: str, may_approve: bool, dialect, operation: str, params: dict):
+        self.operation = operation
+        self._agent, self._dialect, self._params = agent, dialect, params
+        self._name, self._may_approve = name, may_approve
+
+    async def result(self) -> dict:
+        """Return what the operation gives.  Raises ``Refused``, ``ClawError``."""
+        if self.operation == dialects.SEND:
+            task_id, found = await self._sent()
+            configuration = _object(self._params, "configuration")
+            if found["state"] not in _RESTS and self._dialect.waits(configuration):
+                await self._rested(task_id)
+            if found["state"] != "rejected":
+                found = await self._get(task_id)
+            return self._dialect.sent(self._task(task_id, found))
+        if self.operation == dialects.LIST:
+            return await self._list()
+        task_id = self._task_id(self._params)
+        found = await self._get(task_id)
+        if self.operation == dialects.CANCEL:
+            if found["state"] in _ENDED:
+                raise Refused(_NOT_CANCELABLE, f"the task is {found['state']} already")
+            reason = f"canceled by {self._name}"
+            await self._request("cancel", task_id, reason=reason)
+            found = await self._get(task_id)
+        return self._task(task_id, found)
+
+    async def events(self):
+        """Yield the events of a task until it rests.  Raises as ``result``."""
+        if self.operation == dialects.STREAM:
+            task_id, found = await self._sent()
+            if found["state"] == "rejected":
+                yield self._dialect.event(self._task(task_id, found))
+                return
+        else:
+            task_id = self._task_id(self._params)
+            if (await self._get(task_id))["state"] in _ENDED:
+                raise Refused(_UNSUPPORTED, "the task has ended - use GetTask or tasks/get")
+        queue = await self._agent.watch(self._inside(task_id))
+        try:
+            found = await self._get(task_id)
+            yield self._dialect.event(self._task(task_id, found))
+            while found["state"] not in _RESTS:
+                try:
+                    news = await asyncio.wait_for(queue.get(), KEEP_ALIVE_S)
+                except TimeoutError:
+                    yield None
+                    continue
+                if news is None:
+                    raise Refused(_INTERNAL, "the agent has ended - subscribe to the task again")
+                if "text" in news:
+                    yield self._piece(task_id, news["text"], True, False)
+                    continue
+                found = news
+                if _answer(found):
+                    yield self._piece(task_id, _answer(found), False, True)
+                yield self._status(task_id, found)
+        finally:
+            self._agent.unwatch(self._inside(task_id), queue)
+
+    async def _rested(self, task_id: str) -> None:
+        """Wait until a task has ended or asks, ``WAIT_S`` at most."""
+        queue = await self._agent.watch(self._inside(task_id))
+        try:
+            async with asyncio.timeout(WAIT_S):
+                found = await self._get(task_id)
+                while found is not None and found["state"] not in _RESTS:
+                    found = await queue.get()
+        except TimeoutError:
+            pass
+        finally:
+            self._agent.unwatch(self._inside(task_id), queue)
+
+    async def _sent(self) -> tuple:
+        """Give the message to the agent; return (id of its task, what the agent said)."""
+        message = _object(self._params, "message", True)
+        text, number = self._text(message), message.get("messageId")
+        if not isinstance(number, str) or not 1 <= len(number) <= 256:
+            raise Refused(_PARAMS, "message.messageId: expected 1 to 256 characters")
+        if message.get("taskId"):
+            return await self._replied(message, text)
+        context = message.get("contextId") or str(uuid.uuid5(uuid.NAMESPACE_OID, number))
+        if not isinstance(context, str) or not _CONTEXT.match(context):
+            raise Refused(
+                _PARAMS, "message.contextId: expected 1 to 40 letters, digits, hyphens, underscores"
+            )
+        digest = hashlib.sha256(json.dumps([context, number]).encode()).hexdigest()[:16]
+        task_id = f"{context}.{digest}"
+        return task_id, await self._create(task_id, text)
+
+    async def _replied(self, message: dict, text: str) -> tuple:
+        """Answer the approval that a task of this caller waits for."""
+        task_id = self._task_id(message, "taskId")
+        found = await self._get(task_id)
+        said = text.strip().lower()
+        if found["state"] != "input_required" or said not in ("approve", "deny"):
+            waits = found["state"] == "input_required"
+            expected = "expected approve or deny" if waits else "it takes no more messages"
+            raise Refused(_UNSUPPORTED, f"the task is {found['state']}: {expected}")
+        if said == "approve" and not self._may_approve:
+            raise Refused(
+                _UNSUPPORTED,
+                f"{self._name} may deny, and not approve - whoever runs the agent names who may, "
+                "with --a2a-approver",
+            )
+        return task_id, await self._create(task_id, said)
+
+    async def _create(self, task_id: str, text: str) -> dict:
+        block = {"role": "user", "content": [{"type": "text", "text": text}]}
+        try:
+            return await self._request("create", task_id, message=block, caller="a2a:" + self._name)
+        except AgentRefused as e:
+            if e.code != _PARAMS:
+                raise
+            raise Refused(_PARAMS, "message.messageId: a message with other words has it") from None
+
+    def _text(self, message: dict) -> str:
+        if message.get("role") != self._dialect.role:
+            raise Refused(_PARAMS, f"message.role: expected {self._dialect.role}")
+        parts = message.get("parts")
+        if not isinstance(parts, list) or not parts:
+            raise Refused(_PARAMS, "message.parts: expected an array of parts")
+        for number, part in enumerate(parts):
+            if not isinstance(part, dict) or not self._dialect.is_text(part):
+                raise Refused(_CONTENT, f"message.parts[{number}]: expected text, nothing else")
+            if not isinstance(part.get("text"), str):
+                raise Refused(_PARAMS, f"message.parts[{number}].text: expected a string")
+        text = "\n".join(part["text"] for part in parts)
+        if len(text) > MAX_TEXT:
+            raise Refused(_PARAMS, f"message.parts: expected at most {MAX_TEXT} characters of text")
+        return text
+
+    async def _list(self) -> dict:
+        """Return a page of the tasks of this caller, the newest first."""
+        field = self._dialect.status_field
+        wanted = self._params.get(field) or None
+        states = {said: name for name, said in self._dialect.states.items()}
+        if wanted is not None and wanted not in states:
+            raise Refused(_PARAMS, f"{field}: expected one of {', '.join(states)}")
+        most = self._params.get("pageSize") or PAGE
+        if type(most) is not int or not 1 <= most <= MAX_PAGE:
+            raise Refused(_PARAMS, f"pageSize: expected 1 to {MAX_PAGE}")
+        context, after = self._params.get("contextId"), self._params.get("pageToken")
+        prefix = self._inside(f"{context}." if context else "")
+        found = [
+            task
+            for task in await self._all(states.get(wanted))
+            if task["task_id"].startswith(prefix)
+        ]
+        begin = 0
+        if after:
+            ids = [task["task_id"] for task in found]
+            if self._inside(str(after)) not in ids:
+                raise Refused(_PARAMS, "pageToken: expected one of an answer")
+            begin = ids.index(self._inside(str(after))) + 1
+        tasks = []
+        for task in found[begin : begin + most]:
+            task_id = task["task_id"][len(self._inside("")) :]
+            if self._params.get("includeArtifacts") is True:
+                task = await self._get(task_id)
+            tasks.append(self._task(task_id, task))
+        more = begin + most < len(found)
+        return {
+            "tasks": tasks,
+            "nextPageToken": tasks[-1]["id"] if more else "",
+            "pageSize": most,
+            "totalSize": len(found),
+        }
+
+    async def _all(self, state) -> list:
+        found, params = [], {"page_size": 100}
+        if state in ("auth_required", "rejected"):  # of which none is on record
+            return found
+        if state:
+            params["state"] = state
+        while True:
+            page = await self._agent.request("claw.task.list", params)
+            found += page["tasks"]
+            if "next_page_token" not in page:
+                return found
+            params["page_token"] = page["next_page_token"]
+
+    # -- ids and shapes
+
+    def _task_id(self, params: dict, field: str = "id") -> str:
+        task_id = params.get(field)
+        if not isinstance(task_id, str) or not task_id:
+            raise Refused(_PARAMS, f"{field}: expected the id of a task")
+        if not _TASK.match(task_id):
+            raise Refused(_NOT_FOUND, "unknown task")
+        return task_id
+
+    def _inside(self, task_id: str) -> str:
+        return f"{self._name}/{task_id}"
+
+    async def _get(self, task_id: str) -> dict:
+        try:
+            return await self._request("get", task_id)
+        except AgentRefused as e:
+            raise Refused(_NOT_FOUND, "unknown task") if e.code == _PARAMS else e
+
+    async def _request(self, verb: str, task_id: str, **more) -> dict:
+        params = {"task_id": self._inside(task_id), **more}
+        return await self._agent.request("claw.task." + verb, params)
+
+    def _task(self, task_id: str, found: dict) -> dict:
+        fields = self._fields(task_id, found)
+        answer = _answer(found)
+        if answer:
+            fields["artifacts"] = [self._artifact(answer)]
+        return self._dialect.task({"id": fields.pop("taskId"), **fields})
+
+    def _status(self, task_id: str, found: dict) -> dict:
+        return self._dialect.status(self._fields(task_id, found), found["state"] in _RESTS)
+
+    def _fields(self, task_id: str, found: dict) -> dict:
+        context = task_id.rpartition(".")[0]
+        status = {"state": self._dialect.states[found["state"]]}
+        said = _WAITS if found["state"] == "input_required" else ""
+        if said and self._may_approve:
+            said = found.get("message", said)
+        if said:
+            status["message"] = self._dialect.message(task_id, context, said)
+        return {"taskId": task_id, "contextId": context, "status": status}
+
+    def _piece(self, task_id: str, text: str, append: bool, is_last: bool) -> dict:
+        return self._dialect.artifact(
+            {
+                "taskId": task_id,
+                "contextId": task_id.rpartition(".")[0],
+                "artifact": self._artifact(text),
+                "append": append,
+                "lastChunk": is_last,
+            }
+        )
+
+    def _artifact(self, text: str) -> dict:
+        return {"artifactId": dialects.ANSWER, "parts": [self._dialect.part(text)]}
+
+
+def _answer(found: dict) -> str:
+    """Return the answer of a task that is completed, else ""."""
+    return found.get("result", {}).get("text", "") if found["state"] == "completed" else ""
+
+
+def _object(params: dict, field: str, is_needed: bool = False) -> dict:
+    value = params.get(field)
+    if value is None and not is_needed:
+        return {}
+    if not isinstance(value, dict):
+        raise Refused(_PARAMS, f"{field}: expected an object")
+    return value
+
+
+def _id_of(body):
+    """Return the id of a JSON-RPC request.  Raises ``Refused``."""
+    if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
+        raise Refused(_REQUEST, "expected one request of JSON-RPC 2.0")
+    number = body.get("id")
+    if type(number) not in (str, int):
+        raise Refused(_REQUEST, "id: expected a string or an integer")
+    return number
+
+
+def _operation(request, body: dict) -> tuple:
+    """Return (dialect, operation, params) of a request.  Raises ``Refused``."""
+    version = request.headers.get("A2A-Version", "").strip()
+    if version and ".".join(version.split(".")[:2]) not in VERSIONS:
+        raise Refused(_VERSION, f"A2A-Version: expected {' or '.join(VERSIONS)}")
+    method, params = body.get("method"), body.get("params", {})
+    for dialect in DIALECTS:
+        operation = dialect.methods.get(method) if isinstance(method, str) else None
+        if operation == dialects.PUSH:
+            raise Refused(_NO_PUSH, "push notifications are not supported - subscribe to the task")
+        if operation == dialects.EXTENDED:
+            raise Refused(_NO_EXTENDED, f"there is one card for everybody, at {CARD}")
+        if operation:
+            if not isinstance(params, dict):
+                raise Refused(_PARAMS, "params: expected an object")
+            return dialect, operation, params
+    raise Refused(_METHOD, f"unknown method {str(method)[:60]}")
+
+
+async def _streamed(stream, number, first, events) -> None:
+    try:
+        await stream.write(_event(_result(number, first)))
+        async for event in events:
+            lines = b": working\n\n" if event is None else _event(_result(number, event))
+            await stream.write(lines)
+    finally:
+        await events.aclose()
+
+
+def _event(message: dict) -> bytes:
+    return b"data: " + json.dumps(message).encode() + b"\n\n"
+
+
+def _result(number, result: dict) -> dict:
+    return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def _error(number, code: int, message: str) -> dict:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}

@@ -1,0 +1,477 @@
+"""A2A over HTTP: the official client against the door of a gateway, with a real agent behind it."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.client.card_resolver import parse_agent_card
+from a2a.compat.v0_3 import types as old
+from a2a.types import a2a_pb2 as new
+from a2a.utils.errors import (
+    A2AError,
+    InvalidParamsError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+from agents import DEADLINE_S, environment, linux
+from google.protobuf.json_format import MessageToDict
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.a2a.card import INPUT_SCHEMA
+from clawlite.host.gateway import gateway as gateways
+from clawlite.host.gateway.images import Images
+from clawlite.host.gateway.store import Store
+
+VERSIONS = ("0.3.0", "1.0")
+PROMPT = "canary: a prompt that nobody outside may read"
+CLAW = f"""\
+claw: "0.3.0"
+kind: Claw
+metadata: {{ name: bed, version: "2.1.0", description: "Looks after beds of a garden." }}
+spec:
+  identity: {{ inline: {{ name: bed, personality: "{PROMPT}", autonomy: autonomous }} }}
+  providers:
+    - inline: {{ name: rules, protocol: custom, endpoint: "builtin:reflex", model: m,
+                auth: {{ type: none }} }}
+  sandbox: {{ inline: {{ level: none }} }}
+  tools:
+    - inline: {{ name: look, description: "Look at a bed.", annotations: {{ readOnlyHint: true }},
+                input_schema: {{ type: object, properties: {{ bed: {{ type: string }} }},
+                                 required: [bed] }} }}
+    - inline: {{ name: water, description: "Water a bed.",
+                input_schema: {{ type: object, properties: {{ bed: {{ type: string }} }},
+                                 required: [bed] }} }}
+  skills: [./skill.yaml]
+  policies:
+    - inline:
+        rules:
+          - {{ id: ask, action: require-approval, scope: tool, match: {{ name: water }} }}
+          - {{ id: all, action: allow, scope: all }}
+"""
+SKILL = """\
+claw: "0.3.0"
+kind: Skill
+metadata: { name: care, labels: { domain: garden } }
+spec:
+  description: "Care for a bed."
+  instruction: "canary: instructions of a skill stay inside"
+  tools_required: [look, water]
+  input_schema: { type: object, properties: { bed: { type: string } }, required: [bed] }
+"""
+RULES = """\
+[[rule]]
+when = "look at {bed:text}"
+call = "look"
+arguments = { bed = "{bed}" }
+then = [{ say = "Bed {result}." }]
+
+[[rule]]
+when = "water {bed:text}"
+call = "water"
+arguments = { bed = "{bed}" }
+then = [{ say = "{result}" }]
+"""
+TOOLS = '''\
+import os
+
+
+def look(bed: str) -> str:
+    """Look at a bed."""
+    gate = "GATES/" + bed
+    while os.path.isdir(gate) and not os.path.exists(gate + "/go"):
+        yield 10
+    return bed + " is dry"
+
+
+def water(bed: str) -> str:
+    """Water a bed."""
+    return "Watered " + bed
+'''
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "bed"
+    made.mkdir()
+    for name, text in {
+        "claw.yaml": CLAW,
+        "skill.yaml": SKILL,
+        "clawlite.toml": 'reflex = "reflex.toml"\n',
+        "reflex.toml": RULES,
+        "tools.py": TOOLS.replace("GATES", str(tmp_path)),
+    }.items():
+        (made / name).write_text(text)
+    return made
+
+
+class Served:
+    """A gateway with its A2A door, and clients of it."""
+
+    def __init__(self, folder, **options):
+        self._folder, self._options = folder, options
+        self.notes, self._tokens = [], {}
+
+    async def __aenter__(self):
+        path = os.path.join(gateways.folder(), "gateway.db")
+        images = Images([str(self._folder)], self.notes.append)
+        store = await Store.open(path, self.notes.append)
+        self.gateway = gateways.Gateway(images, store, None, self.notes.append)
+        doors = gateways.Doors(a2a="127.0.0.1:0", **self._options)
+        self._https = []
+        try:
+            self.url = await self.gateway.serve_agents([str(self._folder)], doors)
+        except BaseException:
+            await self.gateway.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_):
+        for http in self._https:
+            await http.aclose()
+        await self.gateway.close()
+
+    def http(self, name: str = "friend", token: str = None) -> httpx.AsyncClient:
+        if name not in self._tokens:
+            self._tokens[name] = gateways.make_token(name)
+        token = token or self._tokens[name]
+        headers = {"Authorization": f"Bearer {name}:{token}"}
+        http = httpx.AsyncClient(headers=headers, timeout=DEADLINE_S, trust_env=False)
+        self._https.append(http)
+        return http
+
+    async def client(self, version: str, name: str = "friend", streaming: bool = False):
+        """Return the official client, for *version* of the protocol alone."""
+        http = self.http(name)
+        card = await A2ACardResolver(http, self.url).get_agent_card()
+        others = [each for each in card.supported_interfaces if each.protocol_version == version]
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(others)
+        config = ClientConfig(httpx_client=http, streaming=streaming)
+        return ClientFactory(config).create(card)
+
+    async def post(self, http, method: str, params: dict, **headers) -> dict:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return (await http.post(self.url, json=body, headers=headers)).json()
+
+
+def run(play, folder, **options):
+    async def inside():
+        async with Served(folder, **options) as it, asyncio.timeout(DEADLINE_S):
+            return await play(it)
+
+    return asyncio.run(inside())
+
+
+def asked(text: str, number: str = "m-1", **more) -> new.SendMessageRequest:
+    message = new.Message(
+        message_id=number, role=new.ROLE_USER, parts=[new.Part(text=text)], **more
+    )
+    return new.SendMessageRequest(message=message)
+
+
+async def events(client, request) -> list:
+    return [event async for event in client.send_message(request)]
+
+
+async def task_of(client, request) -> new.Task:
+    """Send a message without streaming; return its task."""
+    (event,) = await events(client, request)
+    return event.task
+
+
+def answer(task) -> str:
+    return "".join(part.text for artifact in task.artifacts for part in artifact.parts)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_message_is_a_task_that_ends_with_an_answer(folder, version):
+    async def play(it):
+        client = await it.client(version)
+        task = await task_of(client, asked("look at 3", context_id="talk-1"))
+        assert task.status.state == new.TASK_STATE_COMPLETED and task.context_id == "talk-1"
+        assert answer(task) == "Bed 3 is dry."
+        again = await client.get_task(new.GetTaskRequest(id=task.id))
+        assert again == task
+        # the same message is the same task, and runs once
+        assert await task_of(client, asked("look at 3", context_id="talk-1")) == task
+        with pytest.raises(InvalidParamsError, match="with other words"):
+            await task_of(client, asked("look at 4", context_id="talk-1"))
+
+    run(play, folder)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_stream_tells_states_and_the_answer(folder, version):
+    async def play(it):
+        client = await it.client(version, streaming=True)
+        bed = folder.parent / "gate"
+        bed.mkdir()
+        seen = []
+        async for event in client.send_message(asked("look at gate")):
+            seen.append(event)
+            if len(seen) == 1:
+                assert event.WhichOneof("payload") == "task"
+                task = event.task
+                (bed / "go").touch()
+        kinds = [event.WhichOneof("payload") for event in seen]
+        assert kinds[-2:] == ["artifact_update", "status_update"]
+        assert seen[-2].artifact_update.artifact.parts[0].text == "Bed gate is dry."
+        assert seen[-1].status_update.status.state == new.TASK_STATE_COMPLETED
+        assert {event.status_update.task_id for event in seen[-1:]} == {task.id}
+        with pytest.raises(UnsupportedOperationError):
+            async for _ in client.subscribe(new.SubscribeToTaskRequest(id=task.id)):
+                pass
+
+    run(play, folder)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_task_under_way_is_subscribed_to_and_canceled(folder, version):
+    async def play(it):
+        client = await it.client(version, streaming=True)
+        bed = folder.parent / "gate"
+        bed.mkdir()
+        request = asked("look at gate")
+        request.configuration.return_immediately = True
+        still = await it.client(version)
+        task = await task_of(still, request)
+        assert task.status.state in (new.TASK_STATE_SUBMITTED, new.TASK_STATE_WORKING)
+        seen = []
+        async for event in client.subscribe(new.SubscribeToTaskRequest(id=task.id)):
+            if not seen:
+                canceled = await still.cancel_task(new.CancelTaskRequest(id=task.id))
+                assert canceled.status.state == new.TASK_STATE_CANCELED
+            seen.append(event)
+        assert seen[0].task.id == task.id
+        assert seen[-1].status_update.status.state == new.TASK_STATE_CANCELED
+        with pytest.raises(TaskNotCancelableError):
+            await still.cancel_task(new.CancelTaskRequest(id=task.id))
+
+    run(play, folder)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_caller_may_deny_a_call_and_a_named_one_may_approve_it(folder, version):
+    async def play(it):
+        friend, owner = await it.client(version), await it.client(version, "owner")
+        for client, text, number in ((friend, "deny", "a"), (owner, "approve", "b")):
+            task = await task_of(client, asked("water 3", number))
+            assert task.status.state == new.TASK_STATE_INPUT_REQUIRED
+            said = task.status.message.parts[0].text
+            assert ("water" in said) == (client is owner), "a tool's name is for its owner"
+            if client is friend:
+                with pytest.raises(UnsupportedOperationError, match="may deny, and not approve"):
+                    await task_of(client, asked("approve", "c", task_id=task.id))
+            ended = await task_of(client, asked(text, "d", task_id=task.id))
+            assert ended.status.state == new.TASK_STATE_COMPLETED
+            assert (answer(ended) == "Watered 3") == (client is owner)
+
+    run(play, folder, approvers=("owner",))
+
+
+def test_tasks_are_listed_in_pages_and_each_caller_has_its_own(folder):
+    async def play(it):
+        client, other = await it.client("1.0"), await it.client("1.0", "other")
+        for number in range(5):
+            await task_of(client, asked("look at 3", str(number), context_id="c%d" % (number % 2)))
+        theirs = await task_of(other, asked("look at 3", "0", context_id="c0"))
+        seen, token = [], ""
+        while True:
+            page = await client.list_tasks(new.ListTasksRequest(page_size=2, page_token=token))
+            assert page.total_size == 5 and page.page_size == 2
+            seen += page.tasks
+            token = page.next_page_token
+            if not token:
+                break
+        assert len(seen) == len({task.id for task in seen}) == 5 and not seen[0].artifacts
+        request = new.ListTasksRequest(
+            context_id="c1", status=new.TASK_STATE_COMPLETED, include_artifacts=True
+        )
+        found = (await client.list_tasks(request)).tasks
+        assert [answer(task) for task in found] == ["Bed 3 is dry."] * 2
+        request = new.ListTasksRequest(status=new.TASK_STATE_WORKING)
+        assert not (await client.list_tasks(request)).tasks
+        # an id is no key: the same one is another's own task, or unknown
+        only = [task.id for task in seen if task.id != theirs.id][0]
+        with pytest.raises(TaskNotFoundError):
+            await other.get_task(new.GetTaskRequest(id=only))
+        with pytest.raises(TaskNotFoundError):
+            await other.cancel_task(new.CancelTaskRequest(id=only))
+        old_page = await it.post(it.http(), "tasks/list", {"pageSize": 1, "state": "completed"})
+        assert old_page["result"]["tasks"][0]["kind"] == "task"
+
+    run(play, folder)
+
+
+def test_the_card_is_made_from_the_manifest_and_holds_no_prompt(folder):
+    async def play(it):
+        async with httpx.AsyncClient(trust_env=False) as http:
+            found = (await http.get(it.url + ".well-known/agent-card.json")).json()
+        assert "canary" not in json.dumps(found)
+        card = old.AgentCard.model_validate(found)
+        assert (card.name, card.version, card.protocol_version) == ("bed", "2.1.0", "0.3.0")
+        assert card.url == it.url and card.security == [{"bearer": []}]
+        assert card.description == "Looks after beds of a garden."
+        assert card.security_schemes["bearer"].root.scheme == "bearer"
+        (skill,) = card.skills
+        assert (skill.id, skill.name, skill.description) == ("care", "care", "Care for a bed.")
+        assert skill.tags == ["domain:garden", "look", "water"]
+        card = parse_agent_card(found)
+        assert [each.protocol_version for each in card.supported_interfaces] == ["1.0", "0.3.0"]
+        assert card.security_schemes["bearer"].http_auth_security_scheme.scheme == "bearer"
+        (extension,) = card.capabilities.extensions
+        assert extension.uri == INPUT_SCHEMA and not extension.required
+        assert MessageToDict(extension)["params"]["care"]["required"] == ["bed"]
+
+    run(play, folder)
+
+
+def test_who_has_no_token_is_refused_and_nothing_is_started(folder):
+    async def play(it):
+        for http in (httpx.AsyncClient(trust_env=False), it.http(token="0" * 64)):
+            async with http:
+                answer = await http.post(it.url, json={})
+                assert answer.status_code == 401
+                assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert it.gateway._a2a._agent._process is None
+        assert len(it.notes) == 2 and "has no token that is right" in it.notes[-1]
+
+    run(play, folder)
+
+
+SENT = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "look at 3"}]}
+
+
+@pytest.mark.parametrize(
+    "method, params, headers, code, said",
+    [
+        ("tasks/get", {"id": "nothing"}, {}, -32001, "unknown task"),
+        ("GetTask", {"id": "c.0123456789abcdef"}, {}, -32001, "unknown task"),
+        ("GetTask", {"id": "../other/c.0123456789abcdef"}, {}, -32001, "unknown task"),
+        ("GetTask", {}, {}, -32602, "id: expected the id of a task"),
+        ("SendMessage", {}, {}, -32602, "message: expected an object"),
+        ("SendMessage", {"message": {**SENT, "role": "user"}}, {}, -32602, "ROLE_USER"),
+        ("SendMessage", {"message": {**SENT, "parts": []}}, {}, -32602, "array of parts"),
+        ("SendMessage", {"message": {**SENT, "parts": [{"raw": "AA=="}]}}, {}, -32005, "text"),
+        ("SendMessage", {"message": {**SENT, "messageId": ""}}, {}, -32602, "messageId"),
+        ("SendMessage", {"message": {**SENT, "contextId": "a/b"}}, {}, -32602, "contextId"),
+        ("SendMessage", {"message": {**SENT, "contextId": "c" * 41}}, {}, -32602, "contextId"),
+        (
+            "SendMessage",
+            {"message": {**SENT, "parts": [{"text": "x" * 65537}]}},
+            {},
+            -32602,
+            "65536",
+        ),
+        ("SendStreamingMessage", {"message": {}}, {}, -32602, "ROLE_USER"),
+        ("ListTasks", {"pageSize": 101}, {}, -32602, "pageSize"),
+        ("ListTasks", {"status": "working"}, {}, -32602, "TASK_STATE_WORKING"),
+        ("ListTasks", {"pageToken": "x"}, {}, -32602, "pageToken"),
+        ("tasks/pushNotificationConfig/set", {}, {}, -32003, "subscribe"),
+        ("GetExtendedAgentCard", {}, {}, -32007, "one card"),
+        ("GetTask", {"id": "x"}, {"A2A-Version": "2.0"}, -32009, "0.3 or 1.0"),
+        ("message/dance", {}, {}, -32601, "unknown method message/dance"),
+        ("GetTask", [], {}, -32602, "params: expected an object"),
+    ],
+)
+def test_what_is_refused_says_why(folder, method, params, headers, code, said):
+    async def play(it):
+        error = (await it.post(it.http(), method, params, **headers))["error"]
+        assert error["code"] == code and said in error["message"]
+
+    run(play, folder)
+
+
+def test_what_is_no_request_is_refused(folder):
+    async def play(it):
+        http = it.http()
+        for body, code in ((b"{", -32700), (b"[]", -32600), (b'{"jsonrpc":"2.0"}', -32600)):
+            answer = (await http.post(it.url, content=body)).json()
+            assert answer["error"]["code"] == code and answer["id"] is None
+        assert (await http.get(it.url)).status_code == 404
+
+    run(play, folder)
+
+
+def test_an_agent_that_is_killed_is_started_again_and_its_tasks_go_on(folder):
+    async def play(it):
+        client = await it.client("1.0", streaming=True)
+        bed = folder.parent / "gate"
+        bed.mkdir()
+        with pytest.raises(A2AError, match="the agent has ended"):
+            async for event in client.send_message(asked("look at gate")):
+                if event.WhichOneof("payload") == "task":
+                    task = event.task
+                    it.gateway._a2a._agent._process.kill()
+        async for event in client.subscribe(new.SubscribeToTaskRequest(id=task.id)):
+            (bed / "go").touch()
+        assert event.status_update.status.state == new.TASK_STATE_COMPLETED
+        assert answer(await client.get_task(new.GetTaskRequest(id=task.id))) == "Bed gate is dry."
+
+    run(play, folder)
+
+
+def test_a_failure_and_the_audit_say_who_asked_and_nothing_leaves(folder, state):
+    text = (folder / "claw.yaml").read_text()
+    remote = text.replace("protocol: custom", "protocol: openai-compatible").replace(
+        '"builtin:reflex"', '"http://127.0.0.1:1/v1"'
+    )
+    (folder / "claw.yaml").write_text(remote)
+
+    async def play(it):
+        http = it.http()
+        answer = await it.post(http, "SendMessage", {"message": SENT})
+        assert answer["result"]["task"]["status"] == {"state": "TASK_STATE_FAILED"}
+        assert "127.0.0.1" not in json.dumps(answer)
+
+    run(play, folder)
+
+
+def test_one_gateway_serves_one_agent(folder):
+    async def play():
+        with pytest.raises(ClawError, match="serves the agent of one project, found 2"):
+            store = await Store.open(os.path.join(gateways.folder(), "gateway.db"), print)
+            gateway = gateways.Gateway(None, store, None, print)
+            try:
+                await gateway.serve_agents(["a", "b"], gateways.Doors(a2a="127.0.0.1:0"))
+            finally:
+                await gateway.close()
+
+    asyncio.run(play())
+
+
+def test_the_command_serves_until_ctrl_c_and_ends_its_agent(folder, tmp_path):
+    words = linux("gateway", folder, "--a2a", "127.0.0.1:0")
+    env = environment(tmp_path, CLAWLITE_STATE=os.environ["CLAWLITE_STATE"])
+    gateway = subprocess.Popen(words, cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+    with contextlib.ExitStack() as stack:
+        stack.callback(gateway.kill)
+        url = ""
+        while not url:
+            line = gateway.stderr.readline()
+            assert line, "it has ended"
+            url = line.partition("A2A on ")[2].strip()
+        headers = {"Authorization": f"Bearer friend:{gateways.make_token('friend')}"}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": SENT}}
+        answer = httpx.post(url, json=body, headers=headers, timeout=DEADLINE_S, trust_env=False)
+        assert "Bed 3 is dry." in answer.text
+        listed = f"/proc/{gateway.pid}/task/{gateway.pid}/children"
+        (child,) = open(listed).read().split() if sys.platform == "linux" else ("0",)
+        gateway.send_signal(signal.SIGINT)
+        assert gateway.wait(DEADLINE_S) == 130
+        gateway.stderr.close()
+        assert not os.path.exists(f"/proc/{child}"), "its agent has ended"
