@@ -6,14 +6,12 @@ JSON here, once; the device adds the conversation (core/providers/provider.py). 
 always denies are not offered to a model."""
 
 import dataclasses
-import json
 import urllib.parse
 
 from msgspec import structs
 
 from clawlite.core.net.oauth2 import encoded
 from clawlite.core.providers.provider import (
-    ANTHROPIC,
     BEARER,
     CONSTANT,
     EXPONENTIAL,
@@ -21,14 +19,14 @@ from clawlite.core.providers.provider import (
     LINEAR,
     NONE,
     OAUTH2,
-    OPENAI,
 )
 from clawlite.host.policy.folding import nano
+from clawlite.host.providers import anthropic, openai
 
-KINDS = {"openai-compatible": OPENAI, "anthropic-native": ANTHROPIC}
+# {what a Provider's ``protocol`` says: its ``ProviderApi``}
+APIS = {module.API.protocol: module.API for module in (openai, anthropic)}
 AUTH = {"none": NONE, "bearer": BEARER, "api-key-header": KEY_HEADER, "oauth2": OAUTH2}
 BACKOFF = {"exponential": EXPONENTIAL, "linear": LINEAR, "constant": CONSTANT}
-PATHS = {OPENAI: "/chat/completions", ANTHROPIC: "/messages"}
 EMBEDDINGS = "/embeddings"
 MAX_ATTEMPTS, DELAY_MS = 3, 1000  # without a retry block
 
@@ -42,13 +40,13 @@ def row(provider, settings, prefix: list, bare: list) -> list:
               the same without tools
     """
     spec = provider.spec
-    kind = KINDS[spec.protocol]
+    api = APIS[spec.protocol]
     limits, retry = spec.limits, spec.retry
     price = settings.prices.get(spec.model)
     return [
         provider.name,
-        kind,
-        *_where(spec.endpoint, PATHS[kind]),
+        api.number,
+        *_where(spec.endpoint, api.path),
         spec.model,
         AUTH[spec.auth.type],
         spec.auth.secret_ref or "",
@@ -105,35 +103,7 @@ def wire(provider, system: str, tools: list) -> bytes:
 
     tools  Tool primitives that the model may call
     """
-    spec = provider.spec
-    body = {"model": spec.model, "stream": spec.streaming is not False}
-    if spec.protocol == "openai-compatible":
-        if body["stream"]:
-            body["stream_options"] = {"include_usage": True}
-        if tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": tool.name,
-                        "description": tool.spec.description or "",
-                        "parameters": tool.spec.input_schema or {"type": "object"},
-                    },
-                }
-                for tool in tools
-            ]
-        return _open(body) + b',"messages":[' + _json({"role": "system", "content": system})
-    body["system"] = system
-    if tools:
-        body["tools"] = [
-            {
-                "name": tool.name,
-                "description": tool.spec.description or "",
-                "input_schema": tool.spec.input_schema or {"type": "object"},
-            }
-            for tool in tools
-        ]
-    return _open(body) + b',"messages":['
+    return APIS[provider.spec.protocol].wire(provider.spec, system, tools)
 
 
 def endpoint_problem(endpoint: str) -> str:
@@ -152,11 +122,3 @@ def endpoint_problem(endpoint: str) -> str:
     if port == 0 or not (endpoint.isascii() and endpoint.isprintable()) or " " in endpoint:
         return "expected ASCII without blanks, and a port from 1 to 65535"
     return ""
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _open(body: dict) -> bytes:
-    return _json(body)[:-1]

@@ -1,0 +1,26 @@
+"""Chat completions of OpenAI, and of the many servers that speak them (CKP 5.2)."""
+
+from clawlite.core.providers.provider import OPENAI
+from clawlite.host.providers.provider_api import ProviderApi, begun, packed, parameters
+
+
+def _wire(spec, system: str, tools: list) -> bytes:
+    body = {"model": spec.model, "stream": spec.streaming is not False}
+    if body["stream"]:
+        body["stream_options"] = {"include_usage": True}
+    if tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.spec.description or "",
+                    "parameters": parameters(tool),
+                },
+            }
+            for tool in tools
+        ]
+    return begun(body) + b',"messages":[' + packed({"role": "system", "content": system})
+
+
+API = ProviderApi("openai-compatible", OPENAI, "openai", "/chat/completions", _wire)

@@ -1,0 +1,41 @@
+"""What a provider API declares to the compiler: one module of this room for each, which ends with a
+``ProviderApi``.  ``remotes.py`` lists them.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class ProviderApi:
+    """One HTTP API of remote models.
+
+    protocol  what a Provider's ``protocol`` says
+    number    what stands for it in images and in core/providers/provider.py, which loads its codec
+    codec     str, the module of core/providers; a board's slot has it only where it is used
+    path      what follows the endpoint in the target of a request
+    wire      function(spec, system: str, tools: list of Tool primitives) -> bytes: the JSON of a
+              request up to the first message of the conversation
+    """
+
+    protocol: str
+    number: int
+    codec: str
+    path: str
+    wire: Callable
+
+
+def packed(value: object) -> bytes:
+    """Return *value* as the shortest JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def begun(body: dict) -> bytes:
+    """Return *body* as JSON without its last brace: more fields follow."""
+    return packed(body)[:-1]
+
+
+def parameters(tool) -> dict:
+    """Return the JSON Schema of what a *tool* takes."""
+    return tool.spec.input_schema or {"type": "object"}
