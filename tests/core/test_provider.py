@@ -8,8 +8,9 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.effect import Result
 from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
 from clawlite.core.policy.meter import Meter
-from clawlite.core.providers.provider import CONSTANT, EXPONENTIAL, LINEAR
+from clawlite.core.providers.provider import CONSTANT, EXPONENTIAL, LINEAR, Provider
 from clawlite.core.providers.provider_order import ProviderOrder
+from clawlite.core.providers.repetition import Repetition
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 
@@ -184,6 +185,22 @@ def failed(world, *rows, text="xyzzy", **more):
     except ClawError as e:
         return e
     return None
+
+
+def test_an_answer_that_only_repeats_itself_is_ended_and_not_tried_again():
+    piece = b"""data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}
+
+""" % (b"ha " * 20)
+    Provider.repetition = Repetition
+    try:
+        world = World(chunked([STREAM[0]] + [piece] * 100))
+        e = failed(world, row(stream=True))
+        world = World(chunked([STREAM[0]] + [piece] * 100))
+        reply = ask(world, row(stream=True))
+    finally:
+        Provider.repetition = None
+    assert e.message == "provider p: the answer was ended: it only repeated itself (tried 1 of 3)"
+    assert reply.text == "From rules." and len(world.requests) == 1
 
 
 def test_a_request_is_whole_http():

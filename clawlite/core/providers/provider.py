@@ -45,7 +45,10 @@ class Provider:
     keep      bytes of a streamed answer that the conversation remembers, about: more is shown and
               forgotten
     learn     function(token of oauth2), for who looks for secrets; or None
+    repetition  ``repetition.Repetition``, where a shell has the room to look for it, or None
     """
+
+    repetition = None
 
     def __init__(self, row: list, loads, dumps, keep: int, learn=None):
         (
@@ -341,11 +344,14 @@ class _Incoming:
         self.said = [bytearray()]
         self._kept = self.shown = self.count = 0
         self.ends_line = False
+        self._repetition = None
 
     def begin(self, status: int, headers: dict):
         self.is_answer = status == 200
         if status == 200 and "event-stream" in headers.get("content-type", ""):
             self.stream = self._provider.codec.stream()
+            if self._provider.repetition:
+                self._repetition = self._provider.repetition()
             return self
         return None
 
@@ -367,6 +373,11 @@ class _Incoming:
             self.ends_line = event[_VALUE].endswith("\n")
             if self.is_shown:
                 yield (WRITE, event[_VALUE])
+            if self._repetition and self._repetition.add(text):
+                raise ProviderError(
+                    "the answer was ended: it only repeated itself",
+                    "ask again in other words, or use another model",
+                )
             event = self.stream.next_event()
         return False
 

@@ -223,6 +223,7 @@ NOT_ON_BOARDS = (
     "netaddress",
     "netrules",
     "profile",
+    "repetition",
     "service_call",
     "swarm",
     "swarm_methods",

@@ -18,6 +18,7 @@ from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
 from clawlite.core.policy.ledger import add
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
+from clawlite.core.providers.repetition import Repetition
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.host.console.line import the_time
@@ -301,6 +302,7 @@ class Device:
             if row is None:
                 raise ProviderError("the image has no such provider")
             self._providers[name] = Provider(row, *self._gateway.codecs, _KEEP)
+            self._providers[name].repetition = Repetition
         return self._providers[name]
 
     def _services(self) -> Services:

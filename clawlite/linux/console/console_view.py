@@ -3,9 +3,8 @@
 import os
 
 from clawlite.core.base import effect as E
-from clawlite.core.base.errors import ProviderError
 from clawlite.core.base.printable import printable
-from clawlite.linux.io.stdio import MAX_LINE, now_ms
+from clawlite.linux.io.stdio import MAX_LINE
 
 
 class ConsoleView:
@@ -23,8 +22,6 @@ class ConsoleView:
         self.waits = None
         self._held = None  # redact_stream.RedactStream, where secrets are looked for
         self.thinking = None  # thinking.Thinking, once a model was asked
-        # repetition.Repetition of the answer to that request
-        self._repetition = self._request = None
 
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
@@ -67,8 +64,6 @@ class ConsoleView:
 
         Where the answer alone is wanted, and no person watches it come, it waits until it is whole.
         """
-        if effect[E.TEXT] and self._repeats(effect[E.TEXT]):
-            return
         if self.waits is not None:
             self.waits = (
                 self.waits + effect[E.TEXT] if effect[E.TEXT] else self.waits[: -effect[E.COUNT]]
@@ -77,30 +72,6 @@ class ConsoleView:
             if self.thinking:
                 self.thinking.heard()
             self._show_piece(effect[E.TEXT])
-
-    def _repeats(self, text: str) -> bool:
-        """End the turn when its answer only repeats itself; return whether it was ended."""
-        shell = self._shell
-        turn = shell.console.turn
-        if turn not in shell.agent.tasks:
-            return False
-        request = turn, shell.remote.connection(turn)
-        if request != self._request:
-            from clawlite.linux.console.repetition import Repetition
-
-            self._request, self._repetition = request, Repetition()
-        if not self._repetition.add(text):
-            return False
-        self._request = None
-        error = ProviderError(
-            "the answer was ended: it only repeated itself",
-            "ask again in other words, or use another model",
-        )
-        effects = shell.agent.effects
-        # without what came with it
-        effects[:] = [effect for effect in effects if effect[E.KIND] != E.WRITE]
-        shell.agent.cancel(turn, error, now_ms())
-        return True
 
     def release(self):
         """Show what has waited: it is whole."""

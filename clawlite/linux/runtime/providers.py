@@ -33,6 +33,11 @@ class Remote:
         self._last = 0
         agent.keep_bytes = _KEEP
         meter(agent, now_ms)
+        if not gateway:
+            from clawlite.core.providers.provider import Provider
+            from clawlite.core.providers.repetition import Repetition
+
+            Provider.repetition = Repetition
 
     def carry_out(self, effect: tuple):
         """Carry out an effect of a provider."""

@@ -21,7 +21,8 @@ from sims import mpremote, needs_micropython, needs_mpy_cross
 from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
-ANSWER = "The garden is grün. " * 60
+ANSWER = "".join("Bed %d is grün today. " % bed for bed in range(60))
+LONG = "".join("Bed %d is green. " % bed for bed in range(750))
 
 
 @pytest.fixture(autouse=True)
@@ -145,10 +146,18 @@ def test_no_key_goes_over_the_line_however_noisy(tmp_path, board, odds):
     assert b"claw.gateway.provider" in seen
 
 
+def test_an_answer_that_repeats_itself_is_ended_and_the_rules_answer(tmp_path, board):
+    with Server([say("The garden is green. " * 6000)]) as server:
+        sim = board(server)
+        with gateway(tmp_path, tmp_path / "garden", "--port", sim.path) as running:
+            assert says(running, "runs garden")
+            said = script(tmp_path, sim.facts["id"], "how is it?")
+    assert "provider remote: the answer was ended: it only repeated itself" in said
+    assert "By rule." in said and said.count("green") < 200
+
+
 def test_a_turn_costs_little_more_than_its_records(tmp_path, board):
-    with Server(
-        [calls(("look", {"where": "bed 2"})), say("The garden is green. " * 600)]
-    ) as server:
+    with Server([calls(("look", {"where": "bed 2"})), say(LONG)]) as server:
         sim = board(server)
         with (
             NoisyWire(sim.path, 0) as wire,
