@@ -6,21 +6,24 @@ look()     something else that touches the file
 close()
 """
 
+import itertools
 import os
 
 from memory_world import World, store
 
 from clawlite.core.idempotency.idempotency_record import END
 from clawlite.core.image.memories import GLOBAL
+from clawlite.core.swarm.swarm import Task
 from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
 from clawlite.linux.audit.chain import line, verify
-from clawlite.linux.channels import inbox, seen
+from clawlite.linux.channels import dead_letters, inbox, seen
 from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.runtime import journal, meters
 from clawlite.linux.secrets import secrets
+from clawlite.linux.swarm import bus
 
 MUCH = "x" * 40  # a part of each item; half of it is still a part
 
@@ -209,6 +212,48 @@ class Secrets:
         pass
 
 
+class GivenUp:
+    """Messages that a queue gave up."""
+
+    def __init__(self, folder):
+        self.one = dead_letters.DeadLetters(os.path.join(folder, "a", "q.dead"))
+
+    def put(self, name):
+        self.one.put("ann", name + MUCH, b"", "", 0)
+        return True
+
+    def found(self):
+        letters = self.one.all()
+        assert not [one for one in letters if one.is_damaged]
+        return [one.text.removesuffix(MUCH) for one in letters]
+
+    def close(self):
+        pass
+
+
+class SwarmTasks:
+    """The tasks of a swarm."""
+
+    clock = itertools.count()
+
+    def __init__(self, folder):
+        self.one = bus.Bus(os.path.join(folder, "swarm"), self.clock.__next__, os.urandom)
+        try:
+            self.one.join()
+        except BaseException:
+            self.one.leave()
+            raise
+
+    def put(self, name):
+        return self.one.put(Task(name, name + MUCH, {}, "lead", ""))
+
+    def found(self):
+        return [row[0] for row in reversed(self.one.tasks(-1))]
+
+    def close(self):
+        self.one.leave()
+
+
 class Remembered:
     """A store of the memory."""
 
@@ -256,6 +301,8 @@ STORES = (
     LogLines,
     Signatures,
     Secrets,
+    GivenUp,
+    SwarmTasks,
     Remembered,
     RememberedByJournal,
     RememberedInFile,

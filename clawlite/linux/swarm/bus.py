@@ -19,6 +19,7 @@ import sqlite3
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
+from clawlite.linux.files.files import tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 
 FILE, _FIFO = "swarm.db", ".fifo"
@@ -67,21 +68,60 @@ class Bus:
         self._fd = -1
         self._news = False  # something changed here
         self._seen = 0  # number of the last broadcast
+        self._joined = None  # what ``join`` was asked
+        self._open()
+
+    def _open(self):
+        folder, db = self._folder, None
         try:
             if folder:
                 os.makedirs(folder, 0o700, exist_ok=True)
             place = os.path.join(folder, FILE) if folder else ":memory:"
-            self._db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None)
-            self._db.execute("pragma journal_mode = wal")
-            version = self._db.execute("pragma user_version").fetchone()[0]
+            db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None)
+            db.execute("pragma journal_mode = wal")
+            version = db.execute("pragma user_version").fetchone()[0]
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(
                     "version %d of clawlite's tables, and this is %d" % (version, VERSION)
                 )
             if not version:
-                self._db.executescript(_SCHEMA % VERSION)
+                db.executescript(_SCHEMA % VERSION)
+            self._status = os.stat(place) if folder else None
         except (OSError, sqlite3.Error) as e:
+            if db is not None:
+                db.close()
             raise _unusable(folder, e) from None
+        self._db = db
+
+    def _sure(self):
+        """Begin anew where the file was removed or replaced while it was in use, and say so: the
+        others would never see what is written to the old one.
+        """
+        if not self._folder:
+            return
+        path = os.path.join(self._folder, FILE)
+        try:
+            if self._status and os.path.samestat(os.stat(path), self._status):
+                return
+        except OSError:
+            pass
+        old = self._db
+        self._open()
+        old.close()
+        tell_replaced("the bus of the swarm", path)
+        if self._joined is not None:
+            was, self._fd = self._fd, -1
+            try:
+                self.join(*self._joined)
+            except ClawError:
+                self._status = None  # once more at the next use
+                self._let_go()
+                self._fd = was
+                raise
+            if was >= 0:  # who waits for it knows its number
+                os.dup2(self._fd, was, False)
+                os.close(self._fd)
+                self._fd = was
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when another process has changed something; -1
@@ -91,6 +131,7 @@ class Bus:
 
     def join(self, identity: str = "", at_once: int = 0):
         """Be there: as a member that does *at_once* tasks at once, or as somebody who looks on."""
+        self._joined = identity, at_once
         if self._folder:
             path = self._path(self.process)
             part = path + ".part"
@@ -102,27 +143,38 @@ class Bus:
                 self._fd = os.open(part, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
                 os.rename(part, path)
             except OSError as e:
+                self._let_go()
                 raise _unusable(self._folder, e) from None
         with _Change(self) as db:
             self._seen = db.execute("select coalesce(max(number), 0) from messages").fetchone()[0]
             if identity:
-                db.execute("insert into peers values (?, ?, ?)", (self.process, identity, at_once))
+                db.execute(
+                    "insert or replace into peers values (?, ?, ?)",
+                    (self.process, identity, at_once),
+                )
 
     def leave(self):
         """Be gone; what this process ran is given back before."""
         try:
-            with _Change(self) as db:
-                db.execute("delete from peers where process = ?", (self.process,))
-        except ClawError:  # the others see that nobody reads the FIFO
+            self._db.execute("delete from peers where process = ?", (self.process,))
+            self._changed()
+        except (OSError, sqlite3.Error):  # the others see that nobody reads the FIFO
             pass
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        try:
+            self._let_go()
+        finally:
+            self._db.close()
+
+    def _let_go(self):
+        """Close the FIFO, and remove it."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+        for end in ("", ".part") if self._folder else ():
             try:
-                os.unlink(self._path(self.process))
+                os.unlink(self._path(self.process) + end)
             except OSError:
                 pass
-        self._db.close()
 
     def heard(self) -> bool:
         """Return whether something has changed since this was asked last."""
@@ -537,6 +589,7 @@ class Bus:
         self._db.execute("insert into events values (?, ?, ?, ?)", row)
 
     def _rows(self, query: str, *values) -> list:
+        self._sure()
         try:
             return self._db.execute(query, values).fetchall()
         except sqlite3.Error as e:
@@ -575,7 +628,11 @@ class Bus:
         self._news = True
         if not self._folder:
             return
-        for name in os.listdir(self._folder):
+        try:
+            names = os.listdir(self._folder)
+        except OSError:  # it was removed meanwhile: nobody waits there
+            return
+        for name in names:
             if name.endswith(_FIFO) and name != self.process + _FIFO:
                 self._poke(name[: -len(_FIFO)], b"!")
 
@@ -605,6 +662,7 @@ class _Change:
         self._bus, self._wakes, self._lasts = bus, wakes, lasts
 
     def __enter__(self):
+        self._bus._sure()
         db = self._bus._db
         try:
             db.execute("pragma synchronous = %s" % ("full" if self._lasts else "normal"))

@@ -13,19 +13,20 @@ import subprocess
 import sys
 
 import pytest
-from disk_stores import STORES, AuditSQLite, Remembered, RememberedByJournal
+from disk_stores import STORES, AuditSQLite, Remembered, RememberedByJournal, SwarmTasks
 from faults import KINDS, Faults
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
-from clawlite.linux.channels import inbox, seen
+from clawlite.linux.channels import dead_letters, inbox, seen
 from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files
 from clawlite.linux.memory import database, jsonl, workspace_store
 from clawlite.linux.memory import journal as memory_journal
 from clawlite.linux.runtime import journal, meters
 from clawlite.linux.secrets import secrets
+from clawlite.linux.swarm import bus
 
 # calls in a row that fail, and whether the object is used again before it is closed
 WAYS = ((1, True), (1, False), (2, True), (3, True), (1000, True))
@@ -43,6 +44,8 @@ MODULES = [
     meters,
     secrets,
     seen,
+    dead_letters,
+    bus,
 ]
 
 
@@ -61,7 +64,7 @@ def play(kind, folder: str, faults: Faults, n: int, fault, count: int, goes_on: 
     with faults.at(n, fault, count):
         try:
             one = kind(folder)
-        except (OSError, MemoryError):
+        except (OSError, ClawError, MemoryError):
             pass
         for name in ("a", "b", "c") if one else ():
             if attempt(lambda: one.put(name)):  # noqa: F821
@@ -134,7 +137,9 @@ def crowd(name: str, folder: str):
 
 
 @pytest.mark.parametrize(
-    "kind", [AuditSQLite, Remembered, RememberedByJournal], ids=lambda kind: kind.__name__
+    "kind",
+    [AuditSQLite, Remembered, RememberedByJournal, SwarmTasks],
+    ids=lambda kind: kind.__name__,
 )
 def test_a_database_keeps_its_promises_whichever_write_of_sqlite_fails(kind, tmp_path):
     here = os.path.dirname(__file__)

@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -269,3 +270,39 @@ def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, what):
         folder.write_text("")
     with pytest.raises(ClawError, match="swarm's file in .* cannot be used"):
         Bus(str(folder), lambda: 0, os.urandom)
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
+def test_a_folder_that_is_removed_while_it_is_used_is_begun_anew(place, capfd, replaced):
+    one, two = place.bus("one"), place.bus("two")
+    number = one.fileno()
+    assert one.put(task(0))
+    if replaced:
+        shutil.copytree(place.folder, place.folder.with_name("copy"), ignore=_fifos)
+    shutil.rmtree(place.folder)
+    if replaced:
+        shutil.copytree(place.folder.with_name("copy"), place.folder)
+    assert one.put(task(1)) and one.fileno() == number
+    assert "swarm.db was removed or replaced" in capfd.readouterr().err
+    taken = two.take("two", True, None)
+    assert taken.id == IDS[0 if replaced else 1]
+    assert "swarm.db was removed or replaced" in capfd.readouterr().err
+    while one.heard():
+        pass
+    assert two.report(taken.id, "completed", {}, None, None, "two") and is_woken(one)
+    assert sorted(one.present()) == ["one", "two"] and capfd.readouterr().err == ""
+
+
+def _fifos(_, names: list) -> list:
+    return [name for name in names if name.endswith(".fifo")]
+
+
+def test_a_folder_that_cannot_be_made_anew_is_an_error_until_it_can(place):
+    one = place.bus("one")
+    shutil.rmtree(place.folder)
+    place.folder.write_text("a file in the folder's place")
+    for _ in range(2):
+        with pytest.raises(ClawError, match="swarm's file in .* cannot be used"):
+            one.put(task(0))
+    place.folder.unlink()
+    assert one.put(task(0)) and one.take("one", True, None).id == IDS[0]
