@@ -11,7 +11,8 @@ SQLite's tests.
    the disk is well again after that.
 3. Everything else is the real ``os`` on a real disk.  The proxy keeps book of descriptors:
    ``twice`` has those that were closed while they were not open.
-4. What SQLite does itself, in C, is out of reach here: limits of the kernel make it fail.
+4. A close that fails has closed: its number may be another file's by then.
+5. What SQLite does itself, in C, is out of reach here: limits of the kernel make it fail.
 """
 
 import contextlib
@@ -80,6 +81,8 @@ class Faults:
             self.twice.append(fd)
         self._open.discard(fd)
         os.close(fd)
+        if self._fault is not NO_MEMORY:
+            self._fails("close")  # the descriptor is gone all the same
 
     def _file(self, path, *arguments, **named):
         if isinstance(path, int):  # the file closes it

@@ -70,8 +70,9 @@ class Sender:
                 if self._stopping:
                     return
         finally:
-            if self._fd is not None:
-                os.close(self._fd)
+            fd, self._fd = self._fd, None
+            if fd is not None:
+                os.close(fd)
             self._let_go()
 
     def _all(self):

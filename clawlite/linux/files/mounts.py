@@ -164,9 +164,9 @@ class Table:
 
     def close(self) -> None:
         """Give the descriptor back."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
 
 
 def _moved(path: str, root: str, point: str) -> str:

@@ -161,9 +161,9 @@ class Journal:
         self.follow(sequence)
 
     def close(self):
-        if self._fd is not None:
-            os.close(self._fd)
-        self._fd, self._size, self.entries = None, None, 0
+        fd, self._fd, self._size, self.entries = self._fd, None, None, 0
+        if fd is not None:  # its number is somebody else's from here on, also when this fails
+            os.close(fd)
 
     def _check(self):
         if self.fault:

@@ -125,9 +125,9 @@ class JSONLFile:
         )
 
     def close(self):
-        if self._fd is not None:
-            os.close(self._fd)
-        self._fd = None
+        fd, self._fd = self._fd, None
+        if fd is not None:  # its number is somebody else's from here on, also when this fails
+            os.close(fd)
 
     def last(self) -> int:
         """Return the number of the newest entry, 0 when there is none."""

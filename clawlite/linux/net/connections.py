@@ -201,10 +201,11 @@ class Connections:
 
     def _finish(self, connection: Connection, final):
         with self._lock:
-            for fd in (connection.reader, connection.writer):
+            fds = connection.reader, connection.writer
+            connection.reader = connection.writer = None
+            for fd in fds:
                 if fd is not None:
                     os.close(fd)
-            connection.reader = connection.writer = None
             if not connection.cancelled:
                 connection.final = final
                 self._tell()

@@ -163,10 +163,10 @@ class Egress:
 
     def _release(self, one: Connection):
         with self._lock:
-            for fd in (one.reader, one.writer):
+            fds, one.reader, one.writer = (one.reader, one.writer), None, None
+            for fd in fds:
                 if fd is not None:
                     os.close(fd)
-            one.reader = one.writer = None
 
     def _carry(self, near: Stream, far: Stream):
         """Read a request, decide, connect, and carry bytes until an end."""

@@ -194,8 +194,8 @@ class Watch:
                 return
             if not data:
                 self._poll.unregister(self._output)
-                os.close(self._output)
-                self._output = -1
+                output, self._output = self._output, -1
+                os.close(output)
                 return
             self._total += len(data)
             if self._size < limit:
