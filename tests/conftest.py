@@ -33,7 +33,7 @@ import time_limit
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
-GRACE_S = 1.0  # for a child that has been told to end and is just ending
+GRACE_S = 30.0  # for a child that has been told to end and is just ending, on a busy machine
 _MARK = "CLAWLITE_TEST_RUN=%d.%d" % (os.getpid(), time.time_ns())
 _before = {}
 # boards of every test get the same, linked once
