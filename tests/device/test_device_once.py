@@ -186,7 +186,7 @@ def test_damaged_and_torn_lines(device):
             ask(agent, "water", number, {"who": "w%d" % number})
         kill(agent)
     lines = device.journal.read_bytes().split(b"\n")
-    device.journal.write_bytes(b"\n".join([b"\x00" * 50, b"x"] + lines[2:]) + b"0123abcd 2 1")
+    device.journal.write_bytes(b"\n".join([b"\x00" * 50, b"x"] + lines[1:]) + b"0123abcd 2 1")
     with device("--stdio") as agent:
         agent.initialize()
         assert (

@@ -721,7 +721,7 @@ def test_what_a_call_costs_the_flash(power, watering):
     calls = [data for _, data in log[made[0] : made[-1]]]
     erased = [data for data in calls if data == b"\xff" * 4096]
     written = sum(map(len, calls)) - 4096 * len(erased)
-    assert written < 3000 * MEASURED and len(erased) < MEASURED, (
+    assert written < 1850 * MEASURED and len(erased) < 0.6 * MEASURED, (
         written / MEASURED,
         len(erased) / MEASURED,
     )

@@ -7,8 +7,9 @@ the image; loaded for one record and dropped.
 1. Only an operator's calls of tools that may not run twice, and approvals, are written: flash wears
    out.
 2. littlefs copies the last block of a file for each append, but keeps a file of up to an eighth of
-   a block in its folder's block.  So records are appended to a small file, and go over to the large
-   one together.
+   a block in its folder's block.  So records are put into a small file, where the end of a call
+   takes the place of its beginning when that is the last record.  They go over to the large one
+   together; while that is small, both are written anew, without what counts no more.
 3. Of a key the last record counts, ``calls.journal`` after ``calls.older``; so a record that a
    power cut left in both counts once.
 4. All is written anew to ``calls.older`` at the start, and when that has grown; damaged lines are
@@ -46,7 +47,7 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
             text = dumps([payload[0], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > _ARGUMENTS:
             text = dumps([payload[0], None, payload[2]])
-        _append(folder, line(kind, now or 0, 0, key, text), now)
+        _append(folder, kind, key, line(kind, now or 0, 0, key, text), now)
         return True, []
     except (OSError, MemoryError) as e:
         sys.stderr.write("clawlite: the journal of calls cannot be written: %s\n" % e)
@@ -102,30 +103,67 @@ def _unread(e):
     sys.stderr.write("clawlite: the journal of calls cannot be read: %s\n" % e)
 
 
-def _append(folder: str, data: bytes, now):
-    """Append *data* to the newest records; with them to the older ones when it is too much."""
-    path, older = folder + "/calls.journal", folder + "/calls.older"
-    with open(path, "ab") as file:
-        # littlefs tells 0 until something is written
-        is_small = file.seek(0, 2) + len(data) <= _NEWEST
-        if is_small:
-            file.write(data)
-    if not is_small:
-        with open(older, "ab") as file:
-            size = file.seek(0, 2)
-            with open(path, "rb") as newest:
-                piece = newest.read(_PIECE)
-                while piece:
-                    file.write(piece)
-                    piece = newest.read(_PIECE)
-            file.write(data)
-            grown = file.tell()
-        _empty(path)
-        if size // _GROWTH != grown // _GROWTH:
-            try:
-                _compact(folder, now, True)
-            except (OSError, MemoryError) as e:  # the record stands all the same
-                sys.stderr.write("clawlite: the journal of calls cannot be written anew: %s\n" % e)
+def _append(folder: str, kind: int, key: str, data: bytes, now):
+    """Put *data* behind the newest records, or with them behind the older ones when it is too
+    much.
+    """
+    path = folder + "/calls.journal"
+    at = size = _size(folder, "calls.journal")
+    if kind == END and 0 < size <= _NEWEST:
+        at = _begun(path, size, key)
+    if at + len(data) > _NEWEST and _size(folder, "calls.older") <= _NEWEST // 2:
+        if _compacted(folder, now):
+            at = size = _size(folder, "calls.journal")
+    if at + len(data) > _NEWEST:
+        _move(folder, at, data, now)
+        return
+    with open(path, "ab" if at == size else "r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def _begun(path: str, size: int, key: str) -> int:
+    """Return where the last record begins when it says that *key* has begun; *size* otherwise.
+
+    What has ended takes its place: all is in one block, and is there or not at all.
+    """
+    with open(path, "rb") as file:
+        data = file.read(size)
+    at = data.rfind(b"\n", 0, max(size - 1, 0)) + 1
+    record = parse(data[at:-1])
+    return at if record and record[0] == BEGIN and record[3] == key else size
+
+
+def _size(folder: str, name: str) -> int:
+    # littlefs writes for each file that is opened to be written
+    return os.stat(folder + "/" + name)[6] if name in os.listdir(folder) else 0
+
+
+def _move(folder: str, end: int, data: bytes, now):
+    """Append the newest records, up to *end*, and *data* to the older ones."""
+    path = folder + "/calls.journal"
+    with open(folder + "/calls.older", "ab") as file:
+        size = file.seek(0, 2)
+        with open(path, "rb") as newest:
+            while end:
+                piece = newest.read(min(end, _PIECE))
+                file.write(piece)
+                end -= len(piece)
+        file.write(data)
+        grown = file.tell()
+    _empty(path)
+    if size // _GROWTH != grown // _GROWTH:
+        _compacted(folder, now)
+
+
+def _compacted(folder: str, now) -> bool:
+    """Write the records anew; return whether that was done: they stand all the same."""
+    try:
+        _compact(folder, now, True)
+        return True
+    except (OSError, MemoryError) as e:
+        sys.stderr.write("clawlite: the journal of calls cannot be written anew: %s\n" % e)
+        return False
 
 
 def _empty(path: str):
