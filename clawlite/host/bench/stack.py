@@ -7,11 +7,14 @@ nothing here.
 
 import json
 import os
+import pathlib
+import shutil
 import ssl
 import subprocess
 import sys
 import threading
 
+from clawlite.core.base.errors import ClawError
 from clawlite.host.bench import agent, heap
 from clawlite.host.bench.micropython import Board
 from clawlite.host.bench.run import spawn
@@ -35,6 +38,8 @@ spec:
     - inline: { protocol: custom, endpoint: "builtin:reflex", model: reflex, auth: { type: none } }
   memory:
     inline: { stores: [{ name: notes, type: key-value, retention: { max_entries: 50 } }] }
+  tools:
+    - inline: { name: see, description: See, input_schema: { type: object, properties: { at: { type: string } } }, annotations: { readOnlyHint: true } }
   sandbox: { inline: { level: none } }
   policies:
     - inline:
@@ -42,9 +47,14 @@ spec:
           - { id: asks, action: require-approval, scope: tool, match: { name: pour } }
           - { id: all, action: allow, scope: all }
         audit: { destination: file, log_outputs: true }
-"""
+"""  # noqa: E501
 _TOOLS = '''def look(at: str = "bed") -> dict:
     """Look somewhere."""
+    return {"at": at, "seen": 3}
+
+
+def see(at: str = "bed") -> dict:
+    """See somewhere."""
     return {"at": at, "seen": 3}
 
 
@@ -83,6 +93,7 @@ def stack(bench):
     yield _row(board, "a rule of four levels", [image], b"go\n/quit\n", b"At the fourth level: 3.")
     for case, requests, said in _operator():
         yield _row(board, case, [image, "--stdio"], requests, said)
+    yield _audited(board, image)
     for over_tls in (False, True):
         yield _streamed(bench, board, over_tls)
 
@@ -118,6 +129,20 @@ def _works(board, arguments: list, free: int, typed: bytes, said: bytes) -> bool
     )
 
 
+def _audited(board, image: str) -> dict:
+    """Return the row of a call whose arguments and result go on record in the audit, and nowhere
+    else.  Raises ``ClawError`` when they have not.
+    """
+    case, folder = "the audit of a call", os.path.join(os.path.dirname(image), "audit-bench")
+    shutil.rmtree(folder)  # the rows before left it
+    arguments, lines = [image, "--stdio"], agent.opening() + _call(9, "see", {"at": "bed"})
+    row = _row(board, case, arguments, lines, b'"id":9')
+    records = b"".join(path.read_bytes() for path in pathlib.Path(folder).iterdir())
+    if b'"see"' not in records:
+        raise ClawError(f"{case}: it is not in {folder}")
+    return row
+
+
 def _recording(bench) -> str:
     """Return the image of an agent with rules, a store and an audit."""
     from clawlite.host.build.build import build_beside
@@ -131,16 +156,16 @@ def _recording(bench) -> str:
     return build_beside(folder)
 
 
+def _call(id: int, name: str, arguments: dict) -> bytes:
+    context = {"request_id": agent.UUID % id, "identity": "bench"}
+    params = {"name": name, "arguments": arguments, "context": context}
+    return agent.line("claw.tool.call", params, id)
+
+
 def _operator() -> list:
     """Return [(case, lines of an operator, what its output has)]."""
-
-    def call(id: int, name: str, arguments: dict) -> bytes:
-        context = {"request_id": agent.UUID % id, "identity": "bench"}
-        params = {"name": name, "arguments": arguments, "context": context}
-        return agent.line("claw.tool.call", params, id)
-
     approve = agent.line("claw.tool.approve", {"request_id": agent.UUID % 3}, 4)
-    batch = [json.loads(call(id, "look", {"at": "bed"})) for id in (5, 6)]
+    batch = [json.loads(_call(id, "look", {"at": "bed"})) for id in (5, 6)]
     context = {"request_id": agent.UUID % 7, "identity": "bench"}
     entry = {"content": "The bed is dry.", "key": "bed"}
     store = {"store": "notes", "entries": [entry], "context": context}
@@ -148,7 +173,7 @@ def _operator() -> list:
     cases = (
         (
             "an operator's approval, on record and in the audit",
-            [call(3, "pour", {"seconds": 3}), approve],
+            [_call(3, "pour", {"seconds": 3}), approve],
             b"Poured.",
         ),
         ("an operator's batch", [json.dumps(batch).encode() + b"\n"], b'"id":6'),

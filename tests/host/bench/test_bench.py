@@ -58,6 +58,7 @@ CASES = {  # the first words of each suite's cases
         "a question by words",
         "smallest heap for a store",
         "smallest stack, boot",
+        "smallest stack, the audit of a call",
         "smallest stack, a streamed answer, OpenAI-compatible over TLS",
     ],
     "provider": [
