@@ -172,6 +172,19 @@ def test_a_turn_that_the_stack_does_not_do_for_says_so_and_the_agent_goes_on(
     ), said
 
 
+@pytest.mark.parametrize("free", range(5200, 7400, 300))
+def test_a_stack_that_does_not_do_for_the_boot_is_one_error_with_what_to_do(
+    micropython, tree, greenhouse, tmp_path, free
+):
+    done = talked(micropython, tree, greenhouse, tmp_path, free)
+    said = done.stderr.decode()
+    assert done.returncode in (1, 2) and said.count("\n") == 1, (done.returncode, said)
+    assert said.startswith("clawlite: ") and said.endswith(
+        "the stack of this device ran out - nest less in rules and schemas, or take a board with "
+        "more stack\n"
+    )
+
+
 GOLDEN = ROOT / "tests/golden"
 
 

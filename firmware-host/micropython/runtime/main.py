@@ -58,6 +58,8 @@ def attempt(*arguments) -> tuple:
         from clawlite.core.base.errors import ClawError
     except MemoryError as e:
         return None, "clawlite does not fit into this board's memory: %s" % e
+    except RuntimeError as e:
+        return None, ran_out(e)
     try:
         return open_device(*arguments), ""
     except OSError as e:
@@ -74,7 +76,21 @@ def attempt(*arguments) -> tuple:
             arguments[0],
             e,
         )
+    except RuntimeError as e:
+        why = "%s is not loaded: %s" % (arguments[0], ran_out(e))
     return None, why
+
+
+def ran_out(e) -> str:
+    """Return what to say when *e* says that the stack ran out where no turn and no record could
+    take the blame.  Raises *e* otherwise.
+    """
+    if "recursion depth" not in str(e):
+        raise e
+    return (
+        "the stack of this device ran out - nest less in rules and schemas, "
+        "or take a board with more stack"
+    )
 
 
 def watch(device, watchdog_ms: int):
@@ -85,7 +101,8 @@ def watch(device, watchdog_ms: int):
 
 
 def run(device, ready) -> int:
-    """Serve until the end; return the exit code: what ``Device.run`` returns, 1 out of memory.
+    """Serve until the end; return the exit code: what ``Device.run`` returns, 1 out of memory
+    or of stack.
 
     ready  function(), called when the agent has been READY for the first time, or None
     """
@@ -95,7 +112,9 @@ def run(device, ready) -> int:
         sys.stderr.write(
             "clawlite: out of memory: %s - start again, or build a smaller agent\n" % e
         )
-        return 1
+    except RuntimeError as e:
+        sys.stderr.write("clawlite: %s\n" % ran_out(e))
+    return 1
 
 
 def main(args: list) -> int:
