@@ -1,5 +1,5 @@
 """A board with only the files that its image needs does all that it does with all of them; and
-says so when one is missing.
+says so when one is missing.  All in the stack of a Pico, with a quarter of it free.
 """
 
 import json
@@ -10,6 +10,7 @@ import subprocess
 import threading
 from pathlib import Path
 
+import pico_stack
 import pytest
 from slot_board import TOOLS, WINDOW, Board, contents_of_any, ready
 
@@ -51,7 +52,7 @@ def built(mpy_cross, tmp_path_factory):
 
 
 @pytest.fixture
-def played(micropython, built, tmp_path):
+def played(built, tmp_path):
     """Return a function that runs an image on all files and on those that it needs: (folder,
     stdin, *arguments) -> [stdout, stdout].
     """
@@ -68,7 +69,7 @@ def played(micropython, built, tmp_path):
             (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
             done = subprocess.run(
                 [
-                    micropython,
+                    pico_stack.micropython(),
                     "-X",
                     "heapsize=1m",
                     tree / "start.py",
@@ -81,6 +82,7 @@ def played(micropython, built, tmp_path):
                 env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen", **more),
             )
             assert done.returncode == 0 and b"ImportError" not in done.stderr, (name, done.stderr)
+            assert b"the stack of this device" not in done.stdout + done.stderr, (name, done)
             said.append(
                 [
                     without_time(line)
