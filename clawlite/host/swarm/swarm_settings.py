@@ -10,14 +10,17 @@ from clawlite.host.models.common import Strict, Text
 SCHEMES = {
     "redis": ("redis", False, 6379),
     "rediss": ("redis", True, 6379),
+    "nats": ("nats", False, 4222),
+    "tls": ("nats", True, 4222),
 }
-KINDS = ("redis",)  # in the order of the numbers in linux/swarm/engine.py
+KINDS = ("redis", "nats")  # in the order of the numbers in linux/swarm/engine.py
 
 
 class SwarmSettings(Strict):
     """Where the engine is, and who this agent is there.
 
-    address     redis://HOST:PORT, or rediss:// over TLS; of this machine, where nothing is said
+    address     redis:// or nats:// HOST:PORT, rediss:// and tls:// over TLS; of this machine, where
+                nothing is said
     user        of its login;  credential: the name of the secret that is its password
     plain       the password may go over a line without TLS
     """

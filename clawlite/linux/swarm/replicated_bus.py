@@ -272,8 +272,10 @@ class ReplicatedBus:
                 raise ValueError("version %s of entries, and this is %d" % (version, VERSION))
             if _CHANGES.get(name) != len(values) or type(number) is not int:
                 raise ValueError("no change of this version")
-            if identity not in self._known or sender is not None and sender != identity:
-                raise ValueError("%s is not in the swarm" % str(sender or identity)[:63])
+            if identity not in self._known:
+                raise ValueError("%s is not in the swarm" % str(identity)[:63])
+            if sender not in (None, identity or OPERATOR):
+                raise ValueError("%s spoke in the name of %s" % (sender[:63], identity))
             if name == "put":
                 values = [Task(*values[0])]
             elif name == "take" and values[4]:

@@ -89,11 +89,17 @@ def test_5_7_native_is_what_these_levels_have(tmp_path, level):
     "spec",
     [{"sandbox": {"inline": {"level": level}}} for level in ("wasm", "container", "vm")]
     + [
-        {"swarm": {"inline": dict(SWARM, coordination=dict(SWARM["coordination"], backend="nats"))}}
+        {
+            "swarm": {
+                "inline": dict(
+                    SWARM, coordination=dict(SWARM["coordination"], message_passing="shared-memory")
+                )
+            }
+        }
     ],
 )
 def test_what_the_schema_allows_and_this_version_does_not_do_is_valid(tmp_path, spec):
-    """5.7 and 5.9: the swarm is that of the specification's own example, on another engine."""
+    """5.7 and 5.9: the swarm is that of the specification's own example, over shared memory."""
     found = check.check(project(tmp_path, **spec))
     assert "is not supported by this version" in "\n".join(found["not_built"])
 

@@ -126,7 +126,6 @@ def test_an_agent_that_is_alone_in_its_process_leads_nobody(tmp_path):
             {"topology": "peer-to-peer"},
             'topology "peer-to-peer" has no strategy "leader-decides", expected "merge" or',
         ),
-        ({"coordination__backend": "nats"}, 'backend: backend "nats" is not supported'),
         (
             {"coordination__message_passing": "shared-memory"},
             'message_passing "shared-memory" is not',

@@ -1,0 +1,229 @@
+"""A swarm's log as a stream of NATS with JetStream.
+
+claw.v1.NAME.log.IDENTITY  subjects of the stream CLAW_NAME: the last token is who speaks, so
+                           permissions of a login can prove it
+claw.v1.NAME.here.PROCESS  answered by that process as long as it is connected
+CLAW_NAME                  object store: "state" is all that the stream says up to the position
+                           in its description
+"""
+
+import asyncio
+from typing import Any
+
+from clawlite.linux.swarm.engine import (
+    ENTRY,
+    NAMES,
+    NATS,
+    SNAPSHOT,
+    SYNCED,
+    THERE,
+    TOLD_S,
+    Engine,
+    Refused,
+)
+
+ASK_S = 1.0  # that a process may take to say that it is there
+PING_S = 15  # of the connection: two without an answer end it
+_OPERATOR, _STATE = "operator", "state"
+
+
+class NATSEngine(Engine):
+    """See ``engine.Engine``."""
+
+    name = NAMES[NATS]
+
+    def __init__(self, *given):
+        import nats
+        import nats.js.api
+
+        self._package: Any = nats
+        super().__init__(*given)
+        base = "claw.v1.%s." % self.swarm
+        self._log, self._here = base + "log.", base + "here."
+        self._stream = "CLAW_" + self.swarm.replace(".", "_")
+        self._loop: Any = None
+        self._out: Any = None
+        self._closed: Any = None
+        self._cut = 0
+        self._failed: Exception | None = None
+
+    def append(self, number: int, data: bytes):
+        self._hand("append", data, self.generation)
+
+    def ask_there(self, processes: list):
+        self._hand("there", processes)
+
+    def save(self, position: str, data: bytes):
+        self._hand("save", position, data)
+
+    def _hand(self, *asked):
+        try:
+            self._loop.call_soon_threadsafe(self._out.put_nowait, asked)
+        except RuntimeError:  # the connection has ended: what waits is given again
+            pass
+
+    def _end(self):
+        if self._loop:
+            try:
+                self._loop.call_soon_threadsafe(self._closed.set)
+            except RuntimeError:
+                pass
+
+    # -- in its thread
+
+    def _run(self):
+        try:
+            asyncio.run(self._connected())
+        except Exception as e:
+            raise self._refusal(e) from None
+
+    async def _connected(self):
+        self._loop, self._out = asyncio.get_running_loop(), asyncio.Queue()
+        self._closed, last = asyncio.Event(), []
+
+        async def closed():
+            self._closed.set()
+
+        async def wrong(error):
+            last.append(error)
+
+        secure, host, port, user, password = self.place
+        more: dict = {"user": user, "password": password} if user or password else {}
+        client = await self._package.connect(
+            "%s://%s:%d" % ("tls" if secure else "nats", host, port),
+            allow_reconnect=False,
+            connect_timeout=TOLD_S,
+            ping_interval=PING_S,
+            closed_cb=closed,
+            error_cb=wrong,
+            **more,
+        )
+        tasks = []
+        try:
+            await client.subscribe(self._here + self.process, cb=_here)
+            subscription = await self._begin(client.jetstream())
+            tasks = [
+                asyncio.ensure_future(self._write(client, self._connections)),
+                asyncio.ensure_future(self._read(subscription)),
+                asyncio.ensure_future(self._closed.wait()),
+            ]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            if not client.is_closed:
+                await client.close()
+        for error in [self._failed, *ended, *last]:
+            if isinstance(error, Exception):
+                raise error
+        if not self._left.is_set():
+            raise ConnectionError("the connection ended")
+
+    async def _begin(self, js):
+        """Make the stream where it is missing, take the snapshot, and return a subscription of what
+        follows.
+        """
+        api, missing = self._package.js.api, self._package.js.errors.NotFoundError
+        try:
+            info = await js.stream_info(self._stream)
+        except missing:
+            config = api.StreamConfig(name=self._stream, subjects=[self._log + "*"])
+            info = await js.add_stream(config)
+        try:
+            store = await js.object_store(self._stream)
+            kept = await store.get(_STATE)
+            self._cut = int(kept.info.description)
+            if self._cut > int(self.since or 0):
+                self.since = str(self._cut)
+                self._put(SNAPSHOT, self.since, kept.data)
+        except missing:
+            pass
+        self._last = info.state.last_seq
+        self.since = self.since or "0"
+        self._told = False
+        self._tell()
+        start = api.ConsumerConfig(
+            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=int(self.since) + 1,
+            ack_policy=api.AckPolicy.NONE,
+        )
+        return await js.subscribe(self._log + "*", config=start, manual_ack=True)
+
+    def _tell(self):
+        if not self._told and int(self.since) >= self._last:
+            self._told = True
+            self._put(SYNCED)
+            self._up()
+
+    async def _read(self, subscription):
+        async for message in subscription.messages:
+            seen = message.metadata
+            if seen.sequence.stream <= int(self.since):
+                continue
+            if seen.sequence.stream > int(self.since) + 1 and self._told:
+                raise ConnectionError("an entry of the log did not come")
+            self.since = str(seen.sequence.stream)
+            sender = message.subject.rpartition(".")[-1]
+            at_ms = int(seen.timestamp.timestamp() * 1000)
+            self._put(ENTRY, self.since, at_ms, sender, message.data)
+            self._tell()
+
+    async def _write(self, client, number: int):
+        js, subject = client.jetstream(), self._log + (self.identity or _OPERATOR)
+        while True:
+            kind, *given = await self._out.get()
+            if kind != "append":
+                await getattr(self, "_" + kind)(client, *given)
+                continue
+            data, of = given
+            if of == number:
+                (await js.publish_async(subject, data)).add_done_callback(self._kept)
+
+    def _kept(self, future):
+        if not future.cancelled() and future.exception():
+            self._failed = future.exception()
+            self._closed.set()
+
+    async def _there(self, client, processes: list):
+        async def one(process: str) -> bool:
+            try:
+                await client.request(self._here + process, b"", timeout=ASK_S)
+            except (self._package.errors.NoRespondersError, self._package.errors.TimeoutError):
+                return False
+            return True
+
+        found = await asyncio.gather(*map(one, processes))
+        self._put(THERE, dict(zip(processes, found, strict=True)))
+
+    async def _save(self, client, position: str, data: bytes):
+        js = client.jetstream()
+        store = await js.create_object_store(self._stream)
+        meta = self._package.js.api.ObjectMeta(description=position)
+        await store.put(_STATE, data, meta=meta)
+        if self._cut:
+            await js.purge_stream(self._stream, seq=self._cut + 1)
+        self._cut = int(position)
+
+    def _refusal(self, error) -> Refused:
+        if isinstance(error, Refused):
+            return error
+        self._failed = None
+        said = str(error) or type(error).__name__
+        low = said.lower()
+        if "authorization violation" in low or "authentication" in low:
+            return Refused("it refuses the login", "look at user and credential of [swarm]")
+        if "permissions violation" in low:
+            return Refused("the login may not do this: %s" % said[:160], "see docs/swarm.md")
+        if isinstance(error, self._package.js.errors.ServiceUnavailableError):
+            return Refused("it has no JetStream, or it is full: %s" % said[:100], "turn it on")
+        if isinstance(error, self._package.js.errors.Error):
+            return Refused("it does not keep this: %s" % said[:160], "look at its limits and disk")
+        return Refused(*self._why(error))
+
+
+async def _here(asked):
+    await asked.respond(b"")
+
+
+ENGINE = NATSEngine
