@@ -34,6 +34,29 @@ def sandbox(level: str, *folders) -> dict:
     return {"name": "box", "level": "process", "capabilities": capabilities}
 
 
+def reaches(*hosts) -> dict:
+    """Return a Sandbox whose tools may reach *hosts*."""
+    network = {"mode": "allowlist", "allowed_hosts": list(hosts)} if hosts else {"mode": "deny"}
+    return {"name": "box", "level": "none", "capabilities": {"network": network}}
+
+
+def remote(folder: Path, url: str, names=("echo",), hosts=("127.0.0.1",), more="", **named) -> Path:
+    """Write the manifest of an agent with the tools *names* of the server at *url*."""
+    tools = []
+    for name in names:
+        source = {"uri": url + "#t", "tool_name": name}
+        tools.append({"inline": {"name": name, "mcp_source": source, **named}})
+    agent = write(folder, tools=tools, more=more)
+    claw = agent / "claw.yaml"
+    box = json.dumps(reaches(*hosts))
+    claw.write_text(claw.read_text().replace(json.dumps(sandbox("none")), box))
+    settings = agent / "clawlite.toml"
+    settings.write_text(settings.read_text().split("[mcp.t]")[0])
+    if "echo" not in names:
+        (agent / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
+    return agent
+
+
 def tool(name: str, theirs: str = None, server: str = "t", program: str = sys.executable) -> dict:
     source = {"uri": f"stdio://{program}#{server}"}
     if theirs is not None:

@@ -42,6 +42,8 @@ class MCPClient:
     tools     {name: definition} of the server, once READY
     is_stale  bool, the server says that its tools have changed; ``ask_for_tools`` asks again
     is_stateless  bool, the newer era is spoken, or tried
+    version       str, what an ``initialize`` has settled, or None
+    may_change    bool, the server says that it tells when its tools change
     """
 
     def __init__(self, codecs: tuple, version: str, now_ms: int, is_handshake: bool = False):
@@ -56,6 +58,8 @@ class MCPClient:
         self._next = 0
         self._unasked = self._pages = 0
         self._found = {}
+        self.version = None
+        self.may_change = False
         self._probe_until = now_ms + PROBE_MS
         self.state = DISCOVER
         if is_handshake:
@@ -111,12 +115,18 @@ class MCPClient:
     # -- one message
 
     def _message(self, line: bytes, done: list):
+        self._taken(self._decoded(line), done)
+
+    def _decoded(self, line: bytes) -> dict:
         try:
             message = self._loads(line)
         except ClawError:
             raise Broken("it sent what is not JSON: %s" % _start(line)) from None
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise Broken("it sent what is not JSON-RPC: %s" % _start(line))
+        return message
+
+    def _taken(self, message: dict, done: list):
         if "method" in message:
             self._asked(message)
             return
@@ -159,6 +169,7 @@ class MCPClient:
         if self.state == DISCOVER:
             versions = result.get("supportedVersions") if isinstance(result, dict) else None
             if isinstance(versions, list) and STATELESS in versions:
+                self.may_change = _may_change(result)
                 self.ask_for_tools()
             else:
                 self._initialize()
@@ -174,6 +185,7 @@ class MCPClient:
                     "it speaks version %s of MCP; expected %s or %s"
                     % (show(version), STATELESS, ", ".join(HANDSHAKE))
                 )
+            self.version, self.may_change = version, _may_change(result)
             self._notify("notifications/initialized", {})
             self.ask_for_tools()
         else:
@@ -235,6 +247,12 @@ class MCPClient:
 def _start(line: bytes) -> str:
     """Return the start of a line that is perhaps no text, as a person may see it."""
     return show("".join(chr(byte) if 32 <= byte < 127 else "." for byte in line[:80]))
+
+
+def _may_change(result: dict) -> bool:
+    offered = result.get("capabilities")
+    tools = offered.get("tools") if isinstance(offered, dict) else None
+    return isinstance(tools, dict) and tools.get("listChanged") is True
 
 
 def _said(error) -> str:

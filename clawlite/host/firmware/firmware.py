@@ -218,6 +218,8 @@ NOT_ON_BOARDS = (
     "gates",
     "group_session",
     "mcp_client",
+    "mcp_headers",
+    "mcp_http",
     "mcp_pin",
     "mcp_server",
     "netaddress",

@@ -41,6 +41,25 @@ FILE = "clawlite.toml"
 MAX_TEXT = 256 * 1024  # bytes of a reflex or replay file
 NOT_BUILT = ("logs",)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_VALUE = re.compile(r"[!-~]([ -~]{0,1022}[!-~])?")
+_SECRET_HEADERS = ("authorization", "cookie", "proxy-authorization")
+# of requests to MCP servers: what this program says itself
+_OWN_HEADERS = (
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+    "user-agent",
+)
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(
     r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])"
@@ -168,12 +187,13 @@ Registry = Annotated[
 
 
 class MCPServer(Strict):
-    """What starts an MCP server beside the path in its URI: arguments, and the names of variables
-    of the agent that it gets.
+    """What an MCP server has beside its URI: arguments and the names of variables of the agent
+    that it gets, or, at a URL, headers of each request.
     """
 
     args: list[str] | None = None
     environment: list[Text] | None = None
+    headers: dict[str, Text] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
@@ -181,6 +201,20 @@ class MCPServer(Strict):
         for index, text in enumerate(names if isinstance(names, list) else ()):
             if isinstance(text, str) and text and not _VARIABLE.fullmatch(text):
                 report(("environment", index), "", "the name of a variable", quoted(text))
+        headers = value.get("headers")
+        for name, text in headers.items() if isinstance(headers, dict) else ():
+            path = ("headers", name)
+            if name.lower() in _SECRET_HEADERS:
+                report(
+                    path,
+                    "a credential does not stand in this file",
+                    hint="name it under [[credentials]], with the server's host",
+                    key=True,
+                )
+            elif not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS:
+                report(path, "", "the name of a header that a request may set", quoted(name))
+            elif isinstance(text, str) and not _VALUE.fullmatch(text):
+                report(path, "", "printable ASCII, and no space at an end", quoted(text))
 
 
 class File(Strict):

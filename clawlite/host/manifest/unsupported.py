@@ -12,7 +12,6 @@ from clawlite.host.channels import channels
 from clawlite.host.documents import registry
 from clawlite.host.mcp import image_section
 from clawlite.host.memory import memories
-from clawlite.host.models.tool import MCP_MEND
 from clawlite.host.providers import remotes
 from clawlite.host.providers.provider_order import BUILTIN_ENDPOINTS
 from clawlite.host.services import image_section as service_section
@@ -103,13 +102,6 @@ def _provider(manifest, provider) -> None:
 
 def _tool(manifest, tool) -> None:
     spec = tool.spec
-    if spec.mcp_source is not None and not spec.mcp_source.uri.startswith("stdio://"):
-        manifest.problem(
-            tool,
-            ("mcp_source", "uri"),
-            f"MCP servers over HTTP are {LATER}",
-            hint=MCP_MEND,
-        )
     if spec.timeout_ms and not can_end(manifest, tool):
         manifest.problem(
             tool,

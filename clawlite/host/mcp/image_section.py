@@ -8,8 +8,8 @@ from clawlite.host.mcp.orders import gives_orders
 
 
 def section(manifest) -> list | None:
-    """Return [[name, argv, names of variables, needs the handshake, [[tool, pin], ...]], ...], the
-    servers in the order of their first tools; None without any.
+    """Return [[name, argv, names of variables, needs the handshake, [[tool, pin], ...], [[header,
+    value], ...]], ...], the servers in the order of their first tools; None without any.
     """
     rows = {}
     for tool in manifest.tools:
@@ -18,10 +18,21 @@ def section(manifest) -> list | None:
             server = served.server
             row = rows.setdefault(
                 server.name,
-                [server.name, server.argv, server.environment, served.is_handshake, {}],
+                [
+                    server.name,
+                    server.argv,
+                    server.environment,
+                    served.is_handshake,
+                    {},
+                    [list(header) for header in server.headers],
+                ],
             )
             row[4][served.tool] = pin_of(served.definition)
-    return [[*row[:4], sorted(map(list, row[4].items()))] for row in rows.values()] or None
+    found = []
+    for name, argv, environment, is_handshake, pins, headers in rows.values():
+        listed = sorted(map(list, pins.items()))
+        found.append([name, argv, environment, is_handshake, listed, headers])
+    return found or None
 
 
 def refuse(manifest) -> None:
@@ -31,7 +42,7 @@ def refuse(manifest) -> None:
     argv = {}
     for tool in manifest.tools:
         source = tool.spec.mcp_source if tool.kind == "Tool" else None
-        if source is None or not source.uri.startswith("stdio://"):
+        if source is None:
             continue
         served = tool.served
         if served is None:
@@ -39,7 +50,7 @@ def refuse(manifest) -> None:
                 tool,
                 ("mcp_source",),
                 "what this server offers is not known yet",
-                hint="clawlite build starts it here and pins its tools in clawlite.lock",
+                hint="clawlite build asks it here and pins its tools in clawlite.lock",
                 key=True,
             )
         elif argv.setdefault(served.server.name, served.server.argv) != served.server.argv:
@@ -47,7 +58,7 @@ def refuse(manifest) -> None:
                 tool,
                 ("mcp_source", "uri"),
                 f"{served.server.name} is the name of another MCP server already",
-                hint="give one of them a name: stdio:///PATH#NAME",
+                hint="give one of them a name: stdio:///PATH#NAME, https://HOST/PATH#NAME",
             )
         elif any(gives_orders(canonical(text)) for text in served.shown):
             manifest.problem(

@@ -52,7 +52,7 @@ def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
             ) from None
         finally:
             theirs.close()
-        client = MCPClient((_loads, json.dumps), __version__, _now_ms(), is_handshake)
+        client = MCPClient((read_json, json.dumps), __version__, now_ms(), is_handshake)
         try:
             _talk(client, ours)
             return client.tools, not client.is_stateless
@@ -81,7 +81,7 @@ def _talk(client: MCPClient, ours: socket.socket) -> None:
             left = until - time.monotonic()
             if left <= 0:
                 raise ClawError(f"it did not list its tools within {TIMEOUT_S} s")
-            client.tick(_now_ms())
+            client.tick(now_ms())
             try:
                 while client.out:
                     del client.out[: ours.send(client.out)]
@@ -132,7 +132,8 @@ def _end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def _loads(data: bytes):
+def read_json(data: bytes):
+    """Return the value of a JSON text.  Raises ``ClawError``."""
     try:
         value = json.loads(data)
         json.dumps(value, ensure_ascii=False).encode()  # half a character cannot be pinned
@@ -141,5 +142,5 @@ def _loads(data: bytes):
         raise ParseError(str(e)) from None
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
     return int(time.monotonic() * 1000)

@@ -5,8 +5,10 @@
     [mcp.files]                       arguments of the server ``files``
     args = ["-y", "@modelcontextprotocol/server-filesystem", "/workspace"]
 
-1. A server's name is the fragment of its URI, without one the last part of its path: one program
-   may be several servers.
+    mcp_source: { uri: "https://mcp.example.com/v1#docs" }         a server over Streamable HTTP
+
+1. A server's name is the fragment of its URI, without one the last part of its path, or its host:
+   one program may be several servers.
 2. A build starts a server that clawlite.lock does not know, or whose arguments have changed, and
    pins its whole list of tools there.  All else reads the lock.
 3. What is pinned does not change by itself: with ``refresh`` the server is asked again, and a
@@ -24,21 +26,22 @@ from clawlite.host.base.problems import one_of, quoted
 from clawlite.host.documents import lock
 from clawlite.host.documents.registries import changed
 from clawlite.host.documents.sources import Refused, Sources
-from clawlite.host.mcp import listing
+from clawlite.host.mcp import listing, remote_listing
 
 SCHEME = "stdio://"
 
 
 @dataclasses.dataclass
 class Server:
-    """A server: its name, the URI that is its key in the lock, what starts it, and the variables
-    of the agent that it gets.
+    """A server: its name, the URI that is its key in the lock, what starts it, or its URL; the
+    variables of the agent that it gets, or the headers of requests to it.
     """
 
     name: str
     uri: str
     argv: list
     environment: list
+    headers: list
 
 
 @dataclasses.dataclass
@@ -56,8 +59,14 @@ class Served:
 
 
 def server_of(uri: str, settings) -> Server:
-    """Return the server that *uri* (``stdio:///PATH#NAME``) means."""
+    """Return the server that *uri* (``stdio:///PATH#NAME``, ``https://HOST/PATH#NAME``) means."""
     parts = urlsplit(uri)
+    if not uri.startswith(SCHEME):
+        name = unquote(parts.fragment) or parts.hostname or ""
+        own = settings.mcp.get(name)
+        url = uri.partition("#")[0]
+        headers = sorted((own.headers or {}).items()) if own else []
+        return Server(name, f"{url}#{name}", [url], [], headers)
     path = unquote(parts.path)
     name = unquote(parts.fragment) or path.rsplit("/", 1)[-1]
     own = settings.mcp.get(name)
@@ -66,6 +75,7 @@ def server_of(uri: str, settings) -> Server:
         f"{SCHEME}{path}#{name}",
         [path, *(own.args or [] if own else [])],
         own.environment or [] if own else [],
+        [],
     )
 
 
@@ -73,7 +83,7 @@ def bind(tools: list, settings, sources: Sources, problems) -> None:
     """Set ``served`` of each Tool whose server is pinned, and give it the description and the
     input schema that its document leaves out.  One whose server is not pinned stays as it is.
     """
-    wanted = [tool for tool in tools if _is_stdio(tool)]
+    wanted = [tool for tool in tools if _is_served(tool)]
     if not wanted:
         return
     try:
@@ -122,7 +132,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     """
     servers = {}
     for tool in manifest.tools:
-        if _is_stdio(tool):
+        if _is_served(tool):
             server = server_of(tool.spec.mcp_source.uri, manifest.settings)
             servers[server.uri] = server
     if not servers:
@@ -132,12 +142,12 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
         old = lock.read(sources)
     except Refused as e:
         raise ClawError(*e.args) from None
-    entries = {uri: entry for uri, entry in old.items() if not uri.startswith(SCHEME)}
+    entries = {uri: entry for uri, entry in old.items() if uri.startswith("claw://")}
     asked = []
     for uri, server in servers.items():
         entry = old.get(uri)
         if refresh or entry is None or entry.url != _command(server):
-            new = _listed(server)
+            new = _listed(server, manifest.settings)
             if entry is not None and entry.url == new.url and entry.sha256 != new.sha256:
                 raise changed(
                     entry,
@@ -158,19 +168,40 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     return asked
 
 
-def _listed(server: Server) -> lock.Entry:
-    env = {name: os.environ[name] for name in server.environment if name in os.environ}
-    tools, is_handshake = listing.tools_of(server.argv, env)
+def _listed(server: Server, settings) -> lock.Entry:
+    if server.uri.startswith(SCHEME):
+        env = {name: os.environ[name] for name in server.environment if name in os.environ}
+        tools, is_handshake = listing.tools_of(server.argv, env)
+    else:
+        url = server.argv[0]
+        headers = [*server.headers, *_credentials(url, settings)]
+        tools, is_handshake = remote_listing.tools_at(url, headers, settings.authorities)
     text = json.dumps(
         {"handshake": is_handshake, "tools": tools}, ensure_ascii=False, indent=1, sort_keys=True
     )
     return lock.Entry(server.uri, _command(server), lock.digest(text), text)
 
 
+def _credentials(url: str, settings) -> list:
+    """Return the headers that clawlite.toml's credentials give requests to *url*; here they come
+    from the environment.
+    """
+    found = []
+    for one in settings.credentials:
+        if urlsplit(url).hostname in (one.hosts or ()):
+            if one.name not in os.environ:
+                raise ClawError(
+                    f"the MCP server {url} gets the credential {one.name}, which is not known here",
+                    f"set the variable {one.name} for the build, which asks it for its tools",
+                )
+            form = one.format or "Bearer {}"
+            found.append((one.header or "Authorization", form.replace("{}", os.environ[one.name])))
+    return found
+
+
 def _command(server: Server) -> str:
     return shlex.join(server.argv)
 
 
-def _is_stdio(tool) -> bool:
-    source = tool.spec.mcp_source if tool.kind == "Tool" else None
-    return source is not None and source.uri.startswith(SCHEME)
+def _is_served(tool) -> bool:
+    return tool.kind == "Tool" and tool.spec.mcp_source is not None

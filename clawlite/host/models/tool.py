@@ -8,8 +8,8 @@ from clawlite.host.models.common import Amount, Count, Strict, Text
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 MCP_MEND = (
-    "name a server's program on this machine, stdio:///PATH (docs/mcp.md), or remove mcp_source "
-    "and write the tool in tools.py"
+    "name a server's program on this machine, stdio:///PATH, or its address, https://HOST/PATH "
+    "(docs/mcp.md), or remove mcp_source and write the tool in tools.py"
 )
 _TRANSPORT = re.compile(r"stdio:///.|https://.|http://(localhost|127\.0\.0\.1|\[::1\])([:/]|\Z)")
 

@@ -1,6 +1,6 @@
-"""MCP servers of one agent: processes that live as long as it does, and calls of their tools;
-and the agent's own tools for MCP clients.
+"""MCP servers of one agent, processes that live as long as it does or servers at a URL, and calls
+of their tools; and the agent's own tools for MCP clients.
 
-Imports: io, sandbox.
+Imports: io, net, sandbox.
 Used by: admin, tools.
 """

@@ -15,7 +15,7 @@ agent.
 import select
 
 from clawlite import __version__
-from clawlite.core.base.errors import ClawError, ToolTimeout
+from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
 from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.linux.io.jsontext import dumps, loads
@@ -35,6 +35,7 @@ class _Call:
     def __init__(self, tool: str, arguments: dict, due_ms: int):
         self.tool, self.arguments, self.due_ms = tool, arguments, due_ms
         self.sent_ms = None
+        self.is_again = False
 
 
 class _Server:
@@ -43,11 +44,13 @@ class _Server:
     name   str;  argv  list of str;  env  names of the agent's variables that it gets
     is_handshake  bool, it spoke the older era alone when the agent was built
     pins   {name of a tool: bytes of ``pin_of``}
+    headers  list of (name, value): it is a remote server, and *argv* has its URL
     """
 
-    def __init__(self, number: int, name: str, argv: list, env: list, is_handshake, pins: list):
+    def __init__(self, number: int, name: str, argv: list, env: list, is_handshake, pins, headers):
         self.number, self.name, self.argv, self.env = number, name, argv, env
-        self.is_handshake, self.pins = is_handshake, dict(pins)
+        self.is_handshake, self.pins, self.headers = is_handshake, dict(pins), headers
+        self.is_remote = not argv[0].startswith("/")
         self.process = self.client = None
         self.calls = {}  # task -> _Call
         self.failures = 0  # in a row
@@ -57,19 +60,21 @@ class _Server:
         self.why = ""
         self.is_writing = False
         self.is_silent = True  # nothing has come from it yet
+        self.is_due = False  # a remote one has something to send
 
 
 class Servers:
     """All servers of one agent.
 
     rows   section MCP of the image: [[name, argv, names of variables, needs the handshake, [[tool,
-           pin], ...]], ...]
+           pin], ...], [[header, value], ...]], ...]; a remote server has its URL as argv
     begin  function(number, argv, names of variables, now_ms) -> process (server_process.py)
+    remote function(url, headers) -> the same of a server at a URL (remote.py)
     """
 
-    def __init__(self, rows: list, begin):
+    def __init__(self, rows: list, begin, remote):
         self._servers = {row[0]: _Server(-1 - i, *row) for i, row in enumerate(rows)}
-        self._begin = begin
+        self._begin, self._remote = begin, remote
         self._epoll = select.epoll()
         self._by_fd = {}  # descriptor -> server
         self._tasks = {}  # task -> server
@@ -100,6 +105,8 @@ class Servers:
                 )
             try:
                 self._open(server, now_ms)
+            except SandboxDenied as e:
+                return False, e
             except (ClawError, OSError) as e:
                 if isinstance(e, OSError):
                     e = ClawError("%s: %s" % (e.filename, e.strerror))
@@ -134,12 +141,14 @@ class Servers:
         """Return the monotonic time at which ``poll`` has something to do whatever comes, or
         None.
         """
-        if self._done:
+        if self._done or any(server.is_due for server in self._servers.values()):
             return 0
         times = [call.due_ms for server in self._servers.values() for call in server.calls.values()]
         for server in self._servers.values():
             times += [server.ready_ms, server.gone_ms]
             times.append(server.client.probe_until if server.client else None)
+            if server.is_remote and server.client is not None:
+                times.append(server.client.due_ms())
         return min([at for at in times if at is not None], default=None)
 
     def cancel(self, task: int):
@@ -149,7 +158,10 @@ class Servers:
             call = server.calls.pop(task)
             if call.sent_ms is not None and server.client is not None:
                 server.client.cancel(task)
-                self._flush(server)
+                if server.is_remote:
+                    server.is_due = True
+                else:
+                    self._flush(server)
 
     def ended(self, number: int, outcome: tuple):
         """Take what the sandbox says of the end of server *number*."""
@@ -169,8 +181,12 @@ class Servers:
     # -- one server
 
     def _open(self, server: _Server, now_ms: int):
-        server.process = self._begin(server.number, server.argv, server.env, now_ms)
-        server.client = MCPClient((loads, dumps), __version__, now_ms, server.is_handshake)
+        if server.is_remote:
+            server.process = self._remote(server.argv[0], server.headers)
+            server.client = server.process.client(__version__, now_ms, server.is_handshake)
+        else:
+            server.process = self._begin(server.number, server.argv, server.env, now_ms)
+            server.client = MCPClient((loads, dumps), __version__, now_ms, server.is_handshake)
         server.ready_ms, server.why = now_ms + START_MS, ""
         server.is_writing, server.is_silent, server.mute_ms = False, True, None
         descriptors = [server.process.stream.fileno()]
@@ -187,21 +203,14 @@ class Servers:
 
     def _read(self, server: _Server, now_ms: int):
         try:
-            data = server.process.stream.recv(_PIECE)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        try:
-            if not data:
-                self._gone(server, now_ms)
-                return
-            if data[:1] == b"X" and server.is_silent:
-                raise _not_started(data[1:])
-            server.is_silent, server.mute_ms = False, None
-            done = server.client.feed(data)
+            if server.is_remote:
+                done = server.process.receive(server.client, now_ms)
+                if done:
+                    server.mute_ms = None
+            else:
+                done = self._received(server, now_ms)
         except ClawError as e:
-            self._fail(server, e.message, now_ms)
+            self._broken(server, e, now_ms)
             return
         for task, outcome in done:
             if server.calls.pop(task, None) is not None:
@@ -210,8 +219,54 @@ class Servers:
                 self._done.append((task, outcome))
         self._go_on(server, now_ms)
 
+    def _received(self, server: _Server, now_ms: int) -> list:
+        """Return what the client makes of what has come on a server's stdout."""
+        try:
+            data = server.process.stream.recv(_PIECE)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self._gone(server, now_ms)
+            return []
+        if data[:1] == b"X" and server.is_silent:
+            raise _not_started(data[1:])
+        server.is_silent, server.mute_ms = False, None
+        return server.client.feed(data)
+
+    def _broken(self, server: _Server, e: ClawError, now_ms: int):
+        """The conversation cannot go on."""
+        from clawlite.core.mcp.mcp_http import SessionEnded
+
+        if isinstance(e, SessionEnded) and server.calls:
+            self._begin_anew(server, e.key, now_ms)
+        else:
+            self._fail(server, e.message, now_ms, e if isinstance(e, SandboxDenied) else None)
+
+    def _begin_anew(self, server: _Server, key, now_ms: int):
+        """A session has ended: those calls that it refused, or never got, are made in another."""
+        for task, call in list(server.calls.items()):
+            if task == key and not call.is_again:
+                call.sent_ms, call.is_again = None, True
+            elif call.sent_ms is not None:
+                del server.calls[task], self._tasks[task]
+                error = "the MCP server %s ended its session during the call" % server.name
+                hint = "what the call did is not known: look before it is made again"
+                self._done.append((task, (False, ClawError(error, hint))))
+        self._end(server)
+        try:
+            self._open(server, now_ms)
+        except (ClawError, OSError) as e:
+            self._failed(server, str(e), now_ms)
+            self._end_calls(server, e if isinstance(e, SandboxDenied) else None)
+            return
+        self._write(server, now_ms)
+
     def _go_on(self, server: _Server, now_ms: int):
         """Send what can be sent."""
+        if server.client is None or server.gone_ms is not None:
+            return
         if server.client.is_stale and server.client.state == READY:
             server.client.ask_for_tools()
         if server.client.state == READY:
@@ -220,14 +275,24 @@ class Servers:
                 if call.sent_ms is None:
                     refusal = _differs(server, call.tool)
                     if refusal is None:
-                        call.sent_ms = now_ms
-                        server.client.call(task, call.tool, call.arguments)
-                    else:
+                        try:
+                            server.client.call(task, call.tool, call.arguments)
+                            call.sent_ms = now_ms
+                        except ClawError as e:
+                            refusal = e
+                    if refusal is not None:
                         del server.calls[task], self._tasks[task]
                         self._done.append((task, (False, refusal)))
         self._write(server, now_ms)
 
     def _write(self, server: _Server, now_ms: int):
+        if server.is_remote:
+            server.is_due = False
+            try:
+                server.process.send(server.client, now_ms)
+            except ClawError as e:
+                self._broken(server, e, now_ms)
+            return
         if not self._flush(server):
             self._fail(server, "it has not read %d bytes that it was sent" % MAX_UNSENT, now_ms)
 
@@ -262,8 +327,10 @@ class Servers:
             return
         before = server.client.state
         server.client.tick(now_ms)
-        if server.client.state != before:
+        if server.client.state != before or server.is_remote:
             self._write(server, now_ms)
+        if server.process is None:
+            return
         does_hang = False
         for task, call in list(server.calls.items()):
             if now_ms >= call.due_ms:
@@ -284,10 +351,16 @@ class Servers:
         del self._by_fd[server.process.stream.fileno()]
         server.gone_ms = now_ms + WAIT_MS
 
-    def _fail(self, server: _Server, why: str, now_ms: int):
-        """End *server*, and the calls that it has."""
+    def _fail(self, server: _Server, why: str, now_ms: int, refusal=None):
+        """End *server*, and the calls that it has; *refusal* is the error of those that it never
+        got, if there is a better one than that.
+        """
         said = server.process.errors().strip()
         self._failed(server, why + (", and said: " + said if said else ""), now_ms)
+        self._end_calls(server, refusal)
+        self._end(server)
+
+    def _end_calls(self, server: _Server, refusal):
         for task, call in server.calls.items():
             del self._tasks[task]
             if call.sent_ms is not None:
@@ -296,12 +369,11 @@ class Servers:
                     "what the call did is not known: look before it is made again",
                 )
             else:
-                error = _not_run(
+                error = refusal or _not_run(
                     "the MCP server %s failed: %s" % (server.name, server.why), "send it again"
                 )
             self._done.append((task, (False, error)))
         server.calls.clear()
-        self._end(server)
 
     def _failed(self, server: _Server, why: str, now_ms: int):
         pause_ms = min(FIRST_PAUSE_MS << min(server.failures, 16), LONGEST_PAUSE_MS)
@@ -313,6 +385,7 @@ class Servers:
             del self._by_fd[fd]
         server.process.end()
         server.process = server.client = server.ready_ms = server.gone_ms = None
+        server.is_due = False
 
 
 def _not_started(data: bytes):

@@ -27,6 +27,7 @@ from clawlite.core.image.image import (
     HAS_BOARD,
     MAKER,
     MCP,
+    NETWORK,
     SERVED,
     SERVICE,
 )
@@ -40,7 +41,7 @@ PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message", "delegate")
 WEB = ("web-fetch", "web-search")
 # core/image/header.py
-_SERVERS = [(str, [str], [str], bool, [(str, bytes)])]
+_SERVERS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)])]
 _PLAIN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}  # of a server outside
 _LOCAL = (
     [str],
@@ -344,7 +345,7 @@ class Dispatcher:
             from clawlite.linux.mcp.servers import Servers
 
             rows = shaped(self._image.section(MCP), _SERVERS, "MCP servers")
-            self._servers = Servers(rows, self._begin_server)
+            self._servers = Servers(rows, self._begin_server, self._remote_server)
             self.descriptors.append(self._servers.fileno())
         return self._servers
 
@@ -358,6 +359,13 @@ class Dispatcher:
         folder = self._image.workspace
         os.makedirs(folder, 0o700, exist_ok=True)
         return PlainServer(argv, dict(_PLAIN, HOME=folder, **env), folder)
+
+    def _remote_server(self, url: str, headers: list):
+        from clawlite.linux.mcp.remote import RemoteServer
+
+        _, authorities = self._image.section(NETWORK) or (None, ())
+        headers, injections = list(map(tuple, headers)), self._credentials.injections()
+        return RemoteServer(url, self._profile, headers, injections, authorities)
 
     def _web(self):
         if self._fetcher is None:

@@ -128,12 +128,12 @@ def test_without_tool_name_the_tool_of_the_same_name(tmp_path):
     assert 'has no tool "mine"' in found.text() and "set tool_name to" in found.hint
 
 
-def test_http_is_refused_by_name(tmp_path):
+def test_check_asks_no_server_at_a_url(tmp_path):
     far = {"inline": {"name": "far", "mcp_source": {"uri": "https://mcp.example.com/mcp"}}}
-    tools = [mcp_agents.tool("echo"), far]
-    found = problem(mcp_agents.write(tmp_path, tools=tools))
-    assert "MCP servers over HTTP are not supported by this version" in found.text()
-    assert "stdio:///PATH" in found.hint
+    build.build(str(mcp_agents.write(tmp_path)))
+    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo"), far])
+    (said, *_) = check.check(str(agent))["not_built"]
+    assert "what this server offers is not known yet" in said and "clawlite build" in said
 
 
 def test_two_servers_of_one_name(tmp_path):

@@ -1,0 +1,467 @@
+"""A client of the Model Context Protocol over Streamable HTTP, without I/O: what it wants to ask
+goes out as requests, and what comes back goes in by the events of ``http1.Response``.
+
+1. Each message is a POST of its own.  Its answer is JSON, or a stream of events that ends with it.
+   Until the tools are known, one request is under way at a time; later at most ``MAX_AT_ONCE``.
+2. In the handshake era a server may name a session, which each request then has; one that it does
+   not know any more is ``SessionEnded``.  A stream that ends before its answer is asked for again
+   by GET with Last-Event-ID, where its events had ids; the request itself is never sent again.
+3. A server that may change its list of tools is listened to: by a GET in the handshake era, by
+   ``subscriptions/listen`` in the stateless one.
+   A server with a session is asked for it, too.
+4. A redirect is followed to the same scheme, host and port alone (307, 308), ``MAX_MOVES`` times.
+"""
+
+from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.base.jsonvalue import show
+from clawlite.core.mcp.mcp_client import (
+    MAX_LINE,
+    READY,
+    STATELESS,
+    Broken,
+    MCPClient,
+)
+from clawlite.core.mcp.mcp_headers import of_arguments, plain
+from clawlite.core.net.http1 import Response
+from clawlite.core.net.sse import Events
+
+MAX_AT_ONCE = 8
+MAX_MOVES = 3
+MAX_REFUSAL = 65536  # bytes of an answer that is no success
+MAX_SESSION = 1024  # characters of a session's id, and of an event's
+MAX_RESUMES = 10  # of one request, without an event in between
+RETRY_MS, MOST_RETRY_MS = 1000, 60000
+UNKNOWN = "what the call did is not known: look before it is made again"
+_LISTEN = "listen"  # what the client calls its own subscription
+_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+
+class SessionEnded(ClawError):
+    """The server does not know the session any more; it has not run the request.
+
+    key   of the call whose request said so, None for a request of the client's own
+    """
+
+    def __init__(self, key):
+        super().__init__("its session has ended")
+        self.key = key
+
+
+class _Stream(Events):
+    """Server-sent events that remember where they are: *last* is the id of the last event that was
+    told, *retry_ms* what the server asks to wait.
+    """
+
+    def __init__(self, limit: int):
+        super().__init__(limit)
+        self.last = self._id = None
+        self.retry_ms = RETRY_MS
+
+    def next_event(self):
+        event = super().next_event()
+        if event is not None:
+            self.last = self._id
+        return event
+
+    def _field(self, line: bytes):
+        name, _, value = line.partition(b":")
+        value = value[1:] if value.startswith(b" ") else value
+        if name == b"id" and plain(value) and len(value) <= MAX_SESSION:
+            self._id = value.decode()
+        elif name == b"retry" and value.isdigit():
+            self.retry_ms = min(int(value[:6]), MOST_RETRY_MS)
+        super()._field(line)
+
+
+class _Exchange:
+    """One request and its answer.
+
+    number   of the JSON-RPC request that it answers, or None
+    message  that it posts, None for a GET
+    last     id of the event after which a GET goes on, or None
+    """
+
+    def __init__(self, number, message, last=None, resumes: int = 0):
+        self.number, self.message, self.last, self.resumes = number, message, last, resumes
+        self.response = Response()
+        self.events = None
+        self.body = bytearray()
+        self.status = 0
+        self.headers = {}
+
+    @property
+    def retry_ms(self) -> int:
+        return self.events.retry_ms if self.events else RETRY_MS
+
+
+class HTTPClient(MCPClient):
+    """One conversation.  Beside what ``MCPClient`` has:
+
+    url      (scheme, host, port, target)
+    closed   list of keys of requests that nobody needs any more; the caller closes and drops them
+    """
+
+    def __init__(self, url: tuple, codecs: tuple, version: str, now_ms: int, is_handshake=False):
+        self.url = url
+        self.closed = []
+        self._queue = []  # messages that wait to be posted
+        self._open = {}  # key -> _Exchange
+        self._later = []  # (monotonic ms, _Exchange)
+        self._last_key = 0
+        self._session = None
+        self._moves = 0
+        self._is_settled = False  # the tools were known once
+        self._listens = True  # as far as is known
+        self._listen_ms, self._pause_ms = 0, RETRY_MS
+        super().__init__(codecs, version, now_ms, is_handshake)
+
+    # -- what goes out
+
+    def requests(self, now_ms: int) -> list:
+        """Return [(key, method, target, [(name, value)], body or None), ...] to be sent now."""
+        if self._queue and self._queue[0].get("method") == "initialize":
+            self._drop_all()
+        starting = []
+        for due in list(self._later):
+            if now_ms >= due[0]:
+                self._later.remove(due)
+                starting.append(due[1])
+        self._listen(now_ms, starting)
+        self._is_settled = self._is_settled or self.state == READY
+        most = MAX_AT_ONCE if self._is_settled else 1
+        under_way = 0
+        for one in self._open.values():
+            if one.message is not None and self._waiting.get(one.number) != _LISTEN:
+                under_way += 1
+        while self._queue and under_way < most:
+            message = self._queue.pop(0)
+            under_way += 1
+            number = message["id"] if "method" in message and "id" in message else None
+            starting.append(_Exchange(number, message))
+        found = []
+        for one in starting:
+            self._last_key += 1
+            self._open[self._last_key] = one
+            body = None
+            if one.message is not None:
+                body = self._dumps(one.message).encode()
+            verb = "GET" if body is None else "POST"
+            found.append((self._last_key, verb, self.url[3], self._headers(one), body))
+        return found
+
+    def due_ms(self):
+        """Return the monotonic ms at which ``requests`` has something although nothing came, or
+        None.
+        """
+        times = [due[0] for due in self._later]
+        if self._wants_to_listen():
+            times.append(self._listen_ms)
+        return min(times) if times else None
+
+    def call(self, key, tool: str, arguments: dict):
+        """Raises ``ClawError`` for a tool whose schema wants headers that there cannot be."""
+        if self.is_stateless:
+            of_arguments(self.tools[tool].get("inputSchema") or {}, arguments)
+        super().call(key, tool, arguments)
+
+    def cancel(self, key):
+        for number, one in list(self._waiting.items()):
+            if one == key:
+                self._forget(number)
+        if self.is_stateless:  # the end of its stream says it
+            for number, one in list(self._waiting.items()):
+                if one == key:
+                    del self._waiting[number]
+        else:
+            super().cancel(key)
+
+    def goodbye(self):
+        """Return the request that ends the session, as ``requests`` does; None without one."""
+        if self._session is None:
+            return None
+        return 0, "DELETE", self.url[3], self._headers(_Exchange(None, None)), None
+
+    def _headers(self, one: _Exchange) -> list:
+        headers = [("Accept-Encoding", "identity"), ("User-Agent", "clawlite")]
+        message = one.message
+        if message is None:
+            headers.append(("Accept", "text/event-stream"))
+            if one.last is not None:
+                headers.append(("Last-Event-ID", one.last))
+        else:
+            headers.append(("Accept", "application/json, text/event-stream"))
+            headers.append(("Content-Type", "application/json"))
+        if self.is_stateless:
+            headers.append(("MCP-Protocol-Version", STATELESS))
+            if message is not None and "method" in message:
+                headers += self._routing(message)
+        elif self.version is not None:
+            headers.append(("MCP-Protocol-Version", self.version))
+            if self._session is not None:
+                headers.append(("Mcp-Session-Id", self._session))
+        return headers
+
+    def _routing(self, message: dict) -> list:
+        method, params = message["method"], message["params"]
+        headers = [("Mcp-Method", method)]
+        if method in _NAMED:
+            headers += of_arguments(None, {"Mcp-Name": params[_NAMED[method]]})
+        if method == "tools/call":
+            schema = self.tools.get(params["name"], {}).get("inputSchema") or {}
+            headers += of_arguments(schema, params["arguments"])
+        return headers
+
+    def _wants_to_listen(self) -> bool:
+        # some servers of the handshake era tell without having said so
+        if not (self._listens and self.state == READY and (self.may_change or self._session)):
+            return False
+        if self.is_stateless:
+            return _LISTEN not in self._waiting.values()
+        gets = [one for one in self._open.values() if one.message is None and one.number is None]
+        return not gets
+
+    def _listen(self, now_ms: int, starting: list):
+        if not self._wants_to_listen() or now_ms < self._listen_ms:
+            return
+        if self.is_stateless:
+            wanted = {"notifications": {"toolsListChanged": True}}
+            self._request("subscriptions/listen", wanted, _LISTEN)
+            # not one of those that calls wait for
+            message = self._queue.pop()
+            starting.append(_Exchange(message["id"], message))
+        else:
+            starting.append(_Exchange(None, None, self._listen_from))
+
+    _listen_from = None  # id of the last event of the listening stream
+
+    def _send(self, message: dict):
+        message["jsonrpc"] = "2.0"
+        self._queue.append(message)
+
+    # -- what comes in
+
+    def take(self, key, kind: str, data, now_ms: int) -> list:
+        """Take an event of the connection *key* ("data", "end", "error", "refused"); return what
+        ``feed`` does.
+
+        Raises ``Broken``, ``SessionEnded``, and what a rule of the network refused.
+        """
+        one = self._open.get(key)
+        if one is None:
+            return []
+        if kind == "refused":
+            raise data
+        done = []
+        if kind == "error":
+            self._cut(key, one, data, now_ms, done)
+            return done
+        try:
+            if kind == "end":
+                one.response.at_end()
+            else:
+                one.response.feed(data)
+            event = one.response.next_event()
+            while event is not None and key in self._open:
+                done += self.event(key, event, now_ms)
+                event = one.response.next_event()
+        except ProviderError as e:
+            if kind != "end":
+                raise Broken(e.message)
+            self._cut(key, one, e.message, now_ms, done)
+        return done
+
+    def cut(self, key, why: str, now_ms: int) -> list:
+        """The connection *key* has failed; return what ``feed`` does."""
+        done = []
+        if key in self._open:
+            self._cut(key, self._open[key], why, now_ms, done)
+        return done
+
+    def event(self, key, event: tuple, now_ms: int) -> list:
+        """Take one event of ``http1.Response``; return what ``feed`` does."""
+        one, done = self._open.get(key), []
+        if one is None:
+            return done
+        if event[0] == "head":
+            _, one.status, one.headers = event
+            self._begin(one)
+        elif event[0] == "data" and one.events is not None:
+            self._read(key, one, event[1], done)
+        elif event[0] == "data":
+            one.body += event[1]
+            if one.status < 300 and len(one.body) > MAX_LINE:
+                raise Broken("it sent a message of more than %d bytes" % MAX_LINE)
+            if one.status >= 300 and len(one.body) > MAX_REFUSAL:
+                one.body = one.body[:MAX_REFUSAL]
+                self._whole(key, one, now_ms, done)
+        elif one.events is not None:
+            self._cut(key, one, "the stream ended", now_ms, done)
+        else:
+            self._whole(key, one, now_ms, done)
+        return done
+
+    def _begin(self, one: _Exchange):
+        encoding = one.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            raise Broken("its answer is compressed (%s), which nobody asked for" % encoding[:40])
+        if not 200 <= one.status < 300:
+            return
+        kind = one.headers.get("content-type", "").split(";")[0].strip().lower()
+        if kind == "text/event-stream":
+            one.events = _Stream(MAX_LINE)
+            one.events.last = one.events._id = one.last
+        session = one.headers.get("mcp-session-id")
+        if session and one.message is not None and one.message.get("method") == "initialize":
+            if not plain(session.encode()) or len(session) > MAX_SESSION:
+                raise Broken("the id of its session is no text that a header can carry")
+            self._session = session
+
+    def _read(self, key, one: _Exchange, data: bytes, done: list):
+        try:
+            one.events.feed(data)
+            event = one.events.next_event()
+            while event is not None and key in self._open:
+                name, text = event
+                one.resumes = 0
+                if one.number is None:
+                    self._listen_from, self._pause_ms = one.events.last, RETRY_MS
+                if name == "message" and text:
+                    self._text(one, text.encode(), done)
+                if one.number is not None and one.number not in self._waiting:
+                    self._close(key)
+                event = one.events.next_event()
+        except ProviderError as e:
+            raise Broken(e.message)
+
+    def _text(self, one: _Exchange, text: bytes, done: list):
+        message = self._decoded(text)
+        if "method" not in message:
+            number = message.get("id")
+            if number is None and "error" in message:
+                message["id"] = one.number
+            elif type(number) is not int or number != one.number:
+                raise Broken(
+                    "it answered a request that was never sent on this connection, id %s"
+                    % show(number)
+                )
+        self._taken(message, done)
+        for at, (key, _) in enumerate(done):
+            if key == _LISTEN:
+                self._listens = False  # it refused, or said that no more comes
+                del done[at]
+                break
+
+    def _whole(self, key, one: _Exchange, now_ms: int, done: list):
+        """The answer has come, and is no stream of events."""
+        self._close(key)
+        status, body, method = one.status, bytes(one.body).strip(), None
+        if one.message is not None:
+            method = one.message.get("method")
+        if 200 <= status < 300:
+            if body and one.message is not None:
+                self._text(one, body, done)
+            if one.number in self._waiting:
+                self._fail(one, "HTTP %d, and no answer to %s" % (status, method), done)
+            elif one.message is None:  # a GET gives events, or nothing
+                self._listens = False
+        elif status == 404 and self._session is not None and method != "initialize":
+            raise SessionEnded(self._waiting.get(one.number))
+        elif 300 <= status < 400:
+            self._moved(one, done)
+        elif one.number is None:
+            if one.message is None:
+                self._listens = False
+            elif self.state != READY and "method" in one.message:
+                raise Broken("it answers %s with HTTP %d" % (method, status))
+        else:
+            self._refused(one, body, done)
+
+    def _refused(self, one: _Exchange, body: bytes, done: list):
+        """Take an answer with a status that is no success; some have a JSON-RPC error in them."""
+        error = None
+        try:
+            message = self._loads(body)
+            error = message.get("error") if isinstance(message, dict) else None
+        except ClawError:
+            pass
+        if not isinstance(error, dict):
+            said = "HTTP %d" % one.status
+            if one.status == 401 or one.status == 403:
+                said += ": it wants another credential (clawlite.toml, [[credentials]] of its host)"
+            error = {"code": -32603, "message": said}
+        self._text(one, self._dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode(), done)
+
+    def _moved(self, one: _Exchange, done: list):
+        place = one.headers.get("location", "")
+        scheme, host, port, _ = self.url
+        own = "%s://%s%s" % (scheme, "[%s]" % host if ":" in host else host, "/")
+        if port != (443 if scheme == "https" else 80):
+            own = own[:-1] + ":%d/" % port
+        if place.startswith(own):
+            place = place[len(own) - 1 :]
+        target = place.split("#")[0]
+        is_ours = target.startswith("/") and not target.startswith("//") and "\\" not in target
+        if one.status in (307, 308) and is_ours and plain(target.encode()):
+            self._moves += 1
+            if self._moves > MAX_MOVES:
+                raise Broken("it redirects more than %d times" % MAX_MOVES)
+            self.url = (scheme, host, port, target)
+            if one.message is not None:
+                self._queue.insert(0, one.message)
+            return
+        raise Broken(
+            "HTTP %d: it redirects to %s, which is not followed; if that is right, write it as uri"
+            % (one.status, show(place[:200]))
+        )
+
+    def _cut(self, key, one: _Exchange, why: str, now_ms: int, done: list):
+        """The connection has ended before the answer."""
+        self._close(key)
+        last = one.events.last if one.events else one.last
+        if self._waiting.get(one.number) == _LISTEN:
+            del self._waiting[one.number]
+            self._pause(one, now_ms)
+            self.is_stale = True  # what it said meanwhile is lost
+        elif one.number is None:
+            if one.message is None:
+                self._pause(one, now_ms)
+                self.is_stale = self.is_stale or last is None
+            elif not one.status:
+                raise Broken(why)
+        elif one.number not in self._waiting:
+            pass
+        elif not self.is_stateless and last is not None and one.resumes < MAX_RESUMES:
+            again = _Exchange(one.number, None, last, one.resumes + 1)
+            self._later.append((now_ms + one.retry_ms, again))
+        elif not one.status:
+            raise Broken(why)
+        else:
+            self._fail(one, "its answer was cut off: %s" % why, done)
+
+    def _pause(self, one: _Exchange, now_ms: int):
+        self._listen_ms = now_ms + max(self._pause_ms, one.retry_ms)
+        self._pause_ms = min(self._pause_ms * 2, MOST_RETRY_MS)
+
+    def _fail(self, one: _Exchange, why: str, done: list):
+        key = self._waiting.pop(one.number)
+        if key is None:
+            raise Broken(why)
+        done.append((key, (False, ClawError("the MCP server: " + why, UNKNOWN))))
+
+    def _forget(self, number: int):
+        self._later = [due for due in self._later if due[1].number != number]
+        self._queue = [one for one in self._queue if one.get("id") != number or "method" not in one]
+        for key, one in list(self._open.items()):
+            if one.number == number:
+                self._close(key)
+
+    def _close(self, key):
+        del self._open[key]
+        self.closed.append(key)
+
+    def _drop_all(self):
+        for key in list(self._open):
+            self._close(key)
+        self._later = []
+        self._session = None
+        self._is_settled = False

@@ -1,0 +1,282 @@
+"""MCP servers over Streamable HTTP while an agent runs (CKP 0.3.0 Tool, "MCP Compatibility")."""
+
+import json
+import subprocess
+
+import mcp_agents
+import mcp_clients
+import pytest
+from agents import Agent, eventually, linux, tool_call
+from mcp_http_server import Remote
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build.build import build, build_beside
+
+SERVER = mcp_agents.SERVER.with_name("mcp_sdk_server.py")
+KINDS = ["sdk2", "sdk2 json", "sdk2 retry", "sdk1", "sdk1 json", "sdk1 stateless", "sdk1 retry"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def published(request):
+    """The URL of a server on the official SDK, and what it is."""
+    sdk, *what = request.param.split()
+    python = mcp_clients.SDKS[sdk][0]
+    if not mcp_clients.PLACE.joinpath("made").exists() and sdk == "sdk1":
+        pytest.skip("no environment with mcp<2: make mcp")
+    process = subprocess.Popen(
+        [python, str(SERVER), *what],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield "http://127.0.0.1:%s/mcp" % process.stdout.readline().strip(), request.param
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def running(tmp_path, agent):
+    return Agent(linux("serve", build_beside(str(agent)), "--stdio"), tmp_path).initialize()
+
+
+def called(agent, name: str, text: str = "a", number: int = 1) -> tuple:
+    """Return (text, None) of a result, or (None, error); a tool that failed has no code."""
+    agent.line(json.dumps(tool_call(name, {"text": text}, number)))
+    answer = agent.message()
+    if "error" in answer:
+        return None, answer["error"]
+    text = answer["result"]["content"][0]["text"]
+    return (None, {"message": text}) if answer["result"].get("isError") else (text, None)
+
+
+def test_a_server_of_the_official_sdk(tmp_path, published):
+    """A Streamable HTTP endpoint is one of the transports of mcp_source."""
+    url, kind = published
+    names = ("echo", "picture", "fail", "late", "grow")
+    agent = mcp_agents.remote(tmp_path, url, names)
+    with running(tmp_path, agent) as one:
+        for number in range(3):
+            text, error = called(one, "echo", "x%d" % number, number)
+            assert error is None and "x%d" % number in text
+        assert "image/png" in called(one, "picture", number=5)[0]
+        assert "Error executing tool fail" in called(one, "fail", "file", 6)[1]["message"]
+        assert "y" in called(one, "late", "y", 7)[0], "progress, and a stream that is gone on with"
+        if "stateless" in kind:
+            return  # it has no stream on which it could tell
+        assert "z" in called(one, "grow", "z", 8)[0]
+        found = []
+
+        def is_refused():
+            found.append(called(one, "echo", "x", 10 + len(found))[1])
+            return found[-1] is not None
+
+        eventually(is_refused)
+        assert "has changed the description of its tool echo" in found[-1]["message"]
+
+
+def test_what_a_request_says(tmp_path):
+    settings = '[mcp.t]\nheaders = { "X-Team" = "plants" }\n'
+    with Remote() as server:
+        agent = mcp_agents.remote(tmp_path, server.url)
+        (agent / "clawlite.toml").open("a").write(settings)
+        with running(tmp_path, agent) as one:
+            assert called(one, "echo")[0] == "a"
+        assert server.methods()[-4:] == [
+            "initialize",
+            "notifications/initialized",
+            "tools/list",
+            "tools/call",
+        ]
+        assert [verb for verb, *_ in server.asked].count("DELETE") == 1, "the build's session"
+        said = server.asked[-1][2]
+    assert said["X-Team"] == "plants" and said["Mcp-Session-Id"] == server.sessions[-1]
+    assert said["MCP-Protocol-Version"] == "2025-11-25"
+    assert said["Accept"] == "application/json, text/event-stream"
+
+
+def test_the_newer_era_repeats_in_headers_what_the_body_says(tmp_path):
+    with Remote("new") as server:
+        with running(tmp_path, mcp_agents.remote(tmp_path, server.url)) as one:
+            assert called(one, "echo", "grün")[0] == "grün"
+        said = server.asked[-1][2]
+        assert "initialize" not in server.methods()
+    assert said["MCP-Protocol-Version"] == "2026-07-28"
+    assert (said["Mcp-Method"], said["Mcp-Name"]) == ("tools/call", "echo")
+    assert said["Mcp-Param-Text"] == "=?base64?Z3LDvG4=?="
+
+
+def test_a_credential_goes_to_its_host_and_into_no_image(tmp_path, monkeypatch):
+    key = "key-0123456789"
+    more = '[[credentials]]\nname = "MCP_KEY"\nhosts = ["127.0.0.1"]\n'
+    with Remote() as server:
+        agent = mcp_agents.remote(tmp_path, server.url, more=more)
+        with pytest.raises(ClawError, match="gets the credential MCP_KEY, which is not known here"):
+            build(str(agent))
+        assert server.asked == []
+        monkeypatch.setenv("MCP_KEY", key)
+        with running(tmp_path, agent) as one:
+            assert called(one, "echo")[0] == "a"
+        assert {headers["Authorization"] for _, _, headers, _ in server.asked} == {"Bearer " + key}
+    for file in agent.rglob("*"):
+        assert file.is_dir() or key.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "what, said",
+    [
+        ("500", "HTTP 500"),
+        ("401", "HTTP 401: it wants another credential"),
+        ("html", "HTTP 400"),
+        ("cut", "its answer was cut off"),
+        ("lost", "its answer was cut off: the stream ended"),
+        ("flood", "it sent 10000 messages that answer nothing"),
+        ("huge", "it sent a message of more than 4194304 bytes"),
+        ("stranger", "it answered a request that was never sent on this connection, id 4711"),
+        ("202", "HTTP 202, and no answer to tools/call"),
+    ],
+)
+def test_an_answer_that_is_none(tmp_path, what, said):
+    with Remote(what) as server:
+        with running(tmp_path, mcp_agents.remote(tmp_path, server.url)) as one:
+            assert said in called(one, "echo")[1]["message"]
+            assert one.is_serving()
+        assert server.methods().count("tools/call") == 1, "nothing runs twice"
+
+
+def test_a_call_that_is_not_answered_in_time(tmp_path):
+    with Remote("silent") as server:
+        agent = mcp_agents.remote(tmp_path, server.url, timeout_ms=300)
+        with running(tmp_path, agent) as one:
+            assert called(one, "echo")[1]["code"] == -32014
+            eventually(lambda: "notifications/cancelled" in server.methods())
+
+
+def test_a_session_that_has_expired_is_begun_anew(tmp_path):
+    with Remote("expired") as server:
+        with running(tmp_path, mcp_agents.remote(tmp_path, server.url)) as one:
+            assert called(one, "echo")[0] == "a"
+        assert server.methods().count("tools/call") == 2
+        assert len(server.sessions) == 3, "of the build, and two of the agent"
+
+
+def test_a_server_that_is_down_is_asked_again_after_a_pause(tmp_path):
+    with Remote("down") as server:
+        agent = mcp_agents.remote(tmp_path, server.url)
+        build_beside(str(agent))
+        server.is_down = True
+        with running(tmp_path, agent) as one:
+            error = called(one, "echo")[1]
+            assert "the MCP server t failed" in error["message"]
+            assert error["data"]["ran"] is False
+            error = called(one, "echo", number=2)[1]
+            assert "failed 1 times in a row" in error["message"] or error["data"]["ran"] is False
+            server.is_down = False
+            numbers = iter(range(3, 10000))
+            eventually(lambda: called(one, "echo", number=next(numbers))[0] == "a")
+
+
+def test_what_changed_since_the_build_is_refused(tmp_path):
+    with Remote("changed") as server:
+        agent = mcp_agents.remote(tmp_path, server.url)
+        build_beside(str(agent))
+        server.changed = True
+        with running(tmp_path, agent) as one:
+            error = called(one, "echo")[1]
+        assert "has changed the description of its tool echo" in error["message"]
+        assert "tools/call" not in server.methods()
+        with pytest.raises(ClawError, match="And more"):
+            build(str(agent), refresh=True)
+
+
+def test_a_path_that_has_moved_on_the_same_server(tmp_path):
+    with (
+        Remote("moved") as server,
+        running(tmp_path, mcp_agents.remote(tmp_path, server.url)) as one,
+    ):
+        assert called(one, "echo")[0] == "a"
+        assert server.asked[-1][1] == "/mcp/"
+
+
+@pytest.mark.parametrize("place", ["http://10.0.0.1/mcp", "//10.0.0.1/mcp", "OTHER"])
+def test_a_redirect_to_another_server_is_not_followed(tmp_path, place):
+    with Remote() as other:
+        with Remote("redirect", to=other.url if place == "OTHER" else place) as server:
+            agent = mcp_agents.remote(tmp_path, server.url)
+            with pytest.raises(ClawError, match="it redirects to .*, which is not followed"):
+                build(str(agent))
+            server.what = ()
+            build_beside(str(agent))
+            server.what = ("redirect",)
+            with running(tmp_path, agent) as one:
+                assert "which is not followed" in called(one, "echo")[1]["message"]
+        assert other.asked == []
+
+
+def test_the_network_rules_of_the_sandbox_hold(tmp_path):
+    with Remote() as server:
+        agent = mcp_agents.remote(tmp_path, server.url, hosts=())
+        build_beside(str(agent))
+        count = len(server.asked)
+        with running(tmp_path, agent) as one:
+            error = called(one, "echo")[1]
+            assert error["code"] == -32010 and "allows no network" in error["message"]
+        assert len(server.asked) == count
+
+
+def test_a_server_that_speaks_neither_era(tmp_path):
+    with Remote("neither") as server:
+        agent = mcp_agents.remote(tmp_path, server.url)
+        with pytest.raises(ClawError, match="it answers initialize with an error: not found"):
+            build(str(agent))
+        assert not (agent / "clawlite.lock").exists()
+
+
+def test_nobody_there(tmp_path):
+    with Remote() as server:
+        pass
+    with pytest.raises(ClawError, match="the MCP server http://127.0.0.1.*refused"):
+        build(str(mcp_agents.remote(tmp_path, server.url)))
+
+
+@pytest.mark.parametrize(
+    "uri, said",
+    [
+        ("mcp://x/y", "the mcp:// scheme is reserved"),
+        ("http://example.com/mcp", "http:// is for this machine only"),
+    ],
+)
+def test_other_addresses(tmp_path, uri, said):
+    with pytest.raises(ManifestErrors) as caught:
+        build(str(mcp_agents.remote(tmp_path, uri)))
+    assert said in caught.value.problems[0].text()
+
+
+@pytest.mark.parametrize(
+    "headers, said",
+    [
+        ('{ "Authorization" = "x" }', "a credential does not stand in this file"),
+        ('{ "Mcp-Session-Id" = "x" }', "the name of a header that a request may set"),
+        ('{ "X-Team" = " x" }', "printable ASCII"),
+    ],
+)
+def test_headers_that_cannot_be(tmp_path, headers, said):
+    agent = mcp_agents.remote(tmp_path, "https://mcp.example.com/")
+    (agent / "clawlite.toml").open("a").write("[mcp.t]\nheaders = %s\n" % headers)
+    with pytest.raises(ManifestErrors) as caught:
+        build(str(agent))
+    assert said in caught.value.problems[0].text()
+
+
+def test_calls_at_once(tmp_path):
+    with Remote() as server, running(tmp_path, mcp_agents.remote(tmp_path, server.url)) as one:
+        for number in range(30):
+            one.line(json.dumps(tool_call("echo", {"text": str(number)}, number)))
+        found = set()
+        for _ in range(30):
+            answer = one.message()
+            assert answer["result"]["content"][0]["text"] == str(answer["id"])
+            found.add(answer["id"])
+        assert found == set(range(30))
