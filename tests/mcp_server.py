@@ -13,6 +13,7 @@ dies         it ends in a call, once   exits     it ends at once, and says why
 old          it ends at a method that it does not know
 idle         it ends after a call      child     it starts a process that outlives it
 pages        its list has three pages    notify    it says after each call that its list has changed
+none         it lists no tool          many      it lists 500
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
              there
 """
@@ -47,6 +48,11 @@ def tools() -> list:
     if "changed" in WHAT and os.path.exists(os.path.join(FOLDER, "changed")):
         about += " And more."
         schema["properties"]["more"] = {"type": "string"}
+    if "none" in WHAT:
+        return []
+    if "many" in WHAT:
+        named = {"description": about, "inputSchema": schema}
+        return [dict(named, name="many_%03d" % number) for number in range(500)]
     echo = {"name": "echo", "description": about, "inputSchema": schema}
     hints = {"annotations": {"readOnlyHint": True, "destructiveHint": True}}
     others = [

@@ -141,7 +141,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     sections[layout.PROVIDERS], sections[layout.WIRE] = provider_order.tables(
         manifest,
         [dataclasses.replace(tool, name=services.alias(skills.called(tool))) for tool in tools],
-        entries,
+        _shown(manifest, tools, entries),
         _system,
     )
     data = write(
@@ -153,6 +153,17 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         key,
     )
     return Built(data, _sizes(data))
+
+
+def _shown(manifest, tools: list, entries: list) -> list:
+    """Return *entries* without those of internal tools that no skill needs: no model is shown
+    them.
+    """
+    needed = {one.name for skill in manifest.skills for one in skills.required(manifest, skill)}
+    return [
+        None if tool.is_internal and tool.name not in needed else entry
+        for tool, entry in zip(tools, entries)
+    ]
 
 
 def _system(manifest, offered: list) -> str:

@@ -31,6 +31,7 @@ class Primitive:
     function  for a tool: the ``signature.Function`` that handles it, or None
     service   for a tool: the ``host.services.grants.Tool`` of the service that answers it, or None
     served    for a tool: the ``host.mcp.pinned.Served`` of the MCP server that answers it, or None
+    is_internal  for a tool: a model sees it only where a skill needs it
     told      where a maker is told of it: in a file of theirs, or where the manifest names a
               document of this package
     """
@@ -48,6 +49,7 @@ class Primitive:
     entry: Place = None  # where the manifest names a document of this package
     served: object = None
     service: object = None
+    is_internal: bool = False
 
     @property
     def told(self) -> Place | LinePlace:

@@ -9,6 +9,7 @@
 import dataclasses
 import os
 
+from clawlite.core.base.errors import InvalidParams
 from clawlite.host.base.document import Document, LinePlace, Place
 from clawlite.host.base.problems import (
     ManifestErrors,
@@ -23,7 +24,7 @@ from clawlite.host.documents.primitives import DeclaredNames, Primitive
 from clawlite.host.documents.references import References
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import cross_references, settings
-from clawlite.host.mcp import pinned
+from clawlite.host.mcp import pinned, whole_servers
 from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
@@ -114,7 +115,10 @@ class Manifest:
         """Return the primitives that a checked *reference* of a skill means: a pattern means
         several.
         """
-        names = cross_references.resolve_all(kind, reference, self._versions, self._uris)
+        try:
+            names = cross_references.resolve_all(kind, reference, self._versions, self._uris)
+        except InvalidParams:  # of an MCP server whose tools are not known yet
+            return []
         found = {p.name: p for p in self.primitives() if p.kind == kind}
         return [found[name] for name in names]
 
@@ -250,6 +254,8 @@ class _Loader:
         extra = settings.load(self.sources, self.problems)
         is_set = len(self.problems.found) == before
         self._services(found, extra, version)
+        if is_set:
+            whole_servers.expand(found, extra, self.sources, self.raws, self.problems)
         self._cross(references, uris)
         heartbeat = self._heartbeat(root)
         if is_set:

@@ -83,7 +83,7 @@ def bind(tools: list, settings, sources: Sources, problems) -> None:
     """Set ``served`` of each Tool whose server is pinned, and give it the description and the
     input schema that its document leaves out.  One whose server is not pinned stays as it is.
     """
-    wanted = [tool for tool in tools if _is_served(tool)]
+    wanted = [tool for tool in tools if is_served(tool)]
     if not wanted:
         return
     try:
@@ -91,11 +91,14 @@ def bind(tools: list, settings, sources: Sources, problems) -> None:
     except Refused as e:
         problems.add(wanted[0].place, ("mcp_source",), e.args[0], hint=e.args[1])
         return
+    listed: dict = {}  # text of an entry -> what it says: a server may have many tools
     for tool in wanted:
         server = server_of(tool.spec.mcp_source.uri, settings)
         entry = entries.get(server.uri)
-        if entry is not None and entry.url == _command(server):
-            _bind(tool, server, json.loads(entry.text), problems)
+        if entry is not None and is_pinned(entry, server):
+            if entry.text not in listed:
+                listed[entry.text] = json.loads(entry.text)
+            _bind(tool, server, listed[entry.text], problems)
 
 
 def _bind(tool, server: Server, found: dict, problems) -> None:
@@ -132,7 +135,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     """
     servers = {}
     for tool in manifest.tools:
-        if _is_served(tool):
+        if is_served(tool):
             server = server_of(tool.spec.mcp_source.uri, manifest.settings)
             servers[server.uri] = server
     if not servers:
@@ -146,7 +149,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     asked = []
     for uri, server in servers.items():
         entry = old.get(uri)
-        if refresh or entry is None or entry.url != _command(server):
+        if refresh or entry is None or not is_pinned(entry, server):
             new = _listed(server, manifest.settings)
             if entry is not None and entry.url == new.url and entry.sha256 != new.sha256:
                 raise changed(
@@ -203,5 +206,11 @@ def _command(server: Server) -> str:
     return shlex.join(server.argv)
 
 
-def _is_served(tool) -> bool:
+def is_pinned(entry: lock.Entry, server: Server) -> bool:
+    """Return whether *entry* of the lock is what *server* listed, with its arguments of now."""
+    return entry.url == _command(server)
+
+
+def is_served(tool) -> bool:
+    """Return whether an MCP server answers the primitive *tool*."""
     return tool.kind == "Tool" and tool.spec.mcp_source is not None
