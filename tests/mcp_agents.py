@@ -45,7 +45,7 @@ def remote(folder: Path, url: str, names=("echo",), hosts=("127.0.0.1",), more="
     tools = []
     for name in names:
         source = {"uri": url + "#t", "tool_name": name}
-        tools.append({"inline": {"name": name, "mcp_source": source, **named}})
+        tools.append({"inline": {"name": name.replace("_", "-"), "mcp_source": source, **named}})
     agent = write(folder, tools=tools, more=more)
     claw = agent / "claw.yaml"
     box = json.dumps(reaches(*hosts))

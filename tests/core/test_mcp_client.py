@@ -105,10 +105,24 @@ def test_the_handshake_follows_an_error_another_version_or_silence():
         assert one.state == READY and not one.is_stateless
 
 
-def test_a_late_answer_to_the_newer_era_changes_nothing():
+def test_a_late_answer_to_the_newer_era_counts_until_the_handshake_is_made():
+    """Who answered in the newer era may refuse the handshake that was asked for meanwhile."""
     one = client()
     one.tick(PROBE_MS)
-    assert one.feed(line(0, {"supportedVersions": [STATELESS]})) == [] and one.state == INITIALIZE
+    sent(one)
+    assert one.feed(line(0, {"supportedVersions": ["2025-11-25"]})) == []
+    assert one.state == INITIALIZE and not one.is_stateless
+    assert one.feed(line(0, {"supportedVersions": [STATELESS]})) == []
+    (asked,) = sent(one)
+    assert asked["method"] == "tools/list" and "_meta" in asked["params"] and one.is_stateless
+    one.feed(line(1, None, {"code": -32600, "message": "no handshake"}))
+    one.feed(line(asked["id"], {"tools": [ECHO]}))
+    assert one.state == READY
+    one = client()
+    one.tick(PROBE_MS)
+    one.feed(line(1, {"protocolVersion": "2025-11-25"}))
+    one.feed(line(0, {"supportedVersions": [STATELESS]}))
+    assert one.state == LIST and not one.is_stateless
 
 
 def test_who_is_known_to_need_the_handshake_is_asked_so_at_once():

@@ -113,7 +113,6 @@ def test_silence_of_the_newer_era_drops_its_request():
 
 def test_a_stream_that_breaks_is_gone_on_with_where_its_events_have_ids():
     one = ready("s1")
-    assert [verb for _, verb, _, _, _ in one.requests(0)] == ["GET"]
     one.call("a", "echo", {})
     key, message, _ = asked(one)
     begin_stream(one, key)
@@ -169,7 +168,7 @@ def test_a_list_that_changes_is_heard_of():
 
 
 def test_who_offers_no_stream_is_not_asked_for_one_again():
-    one = ready("s1")
+    one = ready("s1", LISTS)
     key, message, _ = asked(one)
     say(one, key, None, [], 405)
     assert one.requests(10**9) == [] and one.due_ms() is None
@@ -181,6 +180,15 @@ def test_a_session_that_has_ended():
     one.call("a", "echo", {})
     key = asked(one)[0]
     assert raised(SessionEnded, say, one, key, None, [], 404).key == "a"
+
+
+def test_an_answer_to_a_notification_is_nothing():
+    one = client(True)
+    key, message, _ = asked(one)
+    say(one, key, answer(message, {"protocolVersion": "2025-11-25"}))
+    key, message, _ = asked(one)
+    assert say(one, key, {"jsonrpc": "2.0", "id": None, "result": {}}) == []
+    assert asked(one)[1]["method"] == "tools/list"
 
 
 def test_redirects_stay_on_the_server():

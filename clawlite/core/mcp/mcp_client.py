@@ -137,7 +137,11 @@ class MCPClient:
         if type(number) is not int or not 0 <= number < self._next:
             raise Broken("it answered a request that was never sent, id %s" % show(number))
         if number not in self._waiting:  # of a call that was cancelled
-            self._count()
+            result = message.get("result")
+            if number == 0 and self.state == INITIALIZE and _is_stateless(result):
+                self._adopt(result)  # it was slow, and takes no handshake any more
+            else:
+                self._count()
             return
         self._unasked = 0
         key = self._waiting.pop(number)
@@ -167,10 +171,8 @@ class MCPClient:
         """Take the answer to a request of the client's own."""
         result = message.get("result")
         if self.state == DISCOVER:
-            versions = result.get("supportedVersions") if isinstance(result, dict) else None
-            if isinstance(versions, list) and STATELESS in versions:
-                self.may_change = _may_change(result)
-                self.ask_for_tools()
+            if _is_stateless(result):
+                self._adopt(result)
             else:
                 self._initialize()
         elif "error" in message:
@@ -190,6 +192,12 @@ class MCPClient:
             self.ask_for_tools()
         else:
             self._page(result)
+
+    def _adopt(self, result: dict):
+        """The server speaks the newer era."""
+        self._waiting.clear()
+        self.is_stateless, self.may_change = True, _may_change(result)
+        self.ask_for_tools()
 
     def _page(self, result: dict):
         tools = result.get("tools")
@@ -247,6 +255,11 @@ class MCPClient:
 def _start(line: bytes) -> str:
     """Return the start of a line that is perhaps no text, as a person may see it."""
     return show("".join(chr(byte) if 32 <= byte < 127 else "." for byte in line[:80]))
+
+
+def _is_stateless(result) -> bool:
+    versions = result.get("supportedVersions") if isinstance(result, dict) else None
+    return isinstance(versions, list) and STATELESS in versions
 
 
 def _may_change(result: dict) -> bool:

@@ -8,7 +8,6 @@ goes out as requests, and what comes back goes in by the events of ``http1.Respo
    by GET with Last-Event-ID, where its events had ids; the request itself is never sent again.
 3. A server that may change its list of tools is listened to: by a GET in the handshake era, by
    ``subscriptions/listen`` in the stateless one.
-   A server with a session is asked for it, too.
 4. A redirect is followed to the same scheme, host and port alone (307, 308), ``MAX_MOVES`` times.
 """
 
@@ -212,8 +211,7 @@ class HTTPClient(MCPClient):
         return headers
 
     def _wants_to_listen(self) -> bool:
-        # some servers of the handshake era tell without having said so
-        if not (self._listens and self.state == READY and (self.may_change or self._session)):
+        if not (self._listens and self.state == READY and self.may_change):
             return False
         if self.is_stateless:
             return _LISTEN not in self._waiting.values()
@@ -336,6 +334,8 @@ class HTTPClient(MCPClient):
     def _text(self, one: _Exchange, text: bytes, done: list):
         message = self._decoded(text)
         if "method" not in message:
+            if one.message is not None and one.number is None:
+                return  # some answer a notification
             number = message.get("id")
             if number is None and "error" in message:
                 message["id"] = one.number

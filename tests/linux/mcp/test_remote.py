@@ -1,12 +1,16 @@
 """MCP servers over Streamable HTTP while an agent runs (CKP 0.3.0 Tool, "MCP Compatibility")."""
 
 import json
+import os
+import signal
+import socket
 import subprocess
+import sys
 
 import mcp_agents
 import mcp_clients
 import pytest
-from agents import Agent, eventually, linux, tool_call
+from agents import Agent, environment, eventually, linux, tool_call
 from mcp_http_server import Remote
 
 from clawlite.core.base.errors import ClawError
@@ -64,8 +68,8 @@ def test_a_server_of_the_official_sdk(tmp_path, published):
         assert "image/png" in called(one, "picture", number=5)[0]
         assert "Error executing tool fail" in called(one, "fail", "file", 6)[1]["message"]
         assert "y" in called(one, "late", "y", 7)[0], "progress, and a stream that is gone on with"
-        if "stateless" in kind:
-            return  # it has no stream on which it could tell
+        if "sdk1" in kind:
+            return  # it does not say that it tells of changes
         assert "z" in called(one, "grow", "z", 8)[0]
         found = []
 
@@ -280,3 +284,51 @@ def test_calls_at_once(tmp_path):
             assert answer["result"]["content"][0]["text"] == str(answer["id"])
             found.add(answer["id"])
         assert found == set(range(30))
+
+
+@pytest.mark.parametrize("scenario", ["initialize", "tools_call", "sse-retry"])
+def test_the_conformance_suite(tmp_path, scenario):
+    """@modelcontextprotocol/conformance: an agent as the client."""
+    script = mcp_agents.SERVER.with_name("mcp_conformance_client.py")
+    words = ["client", "--command", "%s %s" % (sys.executable, script), "--timeout", "110000"]
+    done = mcp_clients.npm("conformance", [*words, "--scenario", scenario], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 failed" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_server_everything(tmp_path):
+    """@modelcontextprotocol/server-everything over Streamable HTTP, in the SDK of JavaScript."""
+    program = mcp_clients.PLACE / "npm/node_modules/.bin/mcp-server-everything"
+    if not program.exists():
+        pytest.skip("no mcp-server-everything from npm: make mcp")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [mcp_clients.PLACE / "bin/node", program.resolve(), "streamableHttp"],
+        env=environment(tmp_path, PORT=port),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # bin/node starts another one
+    )
+    try:
+        eventually(lambda: listens(port))
+        agent = mcp_agents.remote(
+            tmp_path, "http://127.0.0.1:%d/mcp" % port, ("get-sum", "get-tiny-image")
+        )
+        with running(tmp_path, agent) as one:
+            one.line(json.dumps(tool_call("get-sum", {"a": 2, "b": 3}, 1)))
+            assert "5" in one.message()["result"]["content"][0]["text"]
+            one.line(json.dumps(tool_call("get-tiny-image", {}, 2)))
+            assert "image/png" in one.message()["result"]["content"][0]["text"]
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        eventually(lambda: not listens(port))
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
