@@ -114,7 +114,11 @@ def _on_signal(number, frame):
     else:
         state["terminated"] = number
     if not _makers(frame):
-        return  # the loop will ask
+        # the loop will ask; unless a maker's code begins now, and hangs
+        if state["inside"] and not state["armed"] and not state["told"]:
+            state["armed"] = True
+            signal.setitimer(signal.ITIMER_REAL, _GRACE_S)
+        return
     if state["told"]:
         state["inside"] = False
         try:
@@ -131,6 +135,8 @@ def _on_signal(number, frame):
 def _on_alarm(number, frame):
     if state["armed"] and _makers(frame):
         _raise()
+    if state["armed"]:  # our own lines around it still run
+        signal.setitimer(signal.ITIMER_REAL, _GRACE_S)
 
 
 def _raise():

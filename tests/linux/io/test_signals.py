@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from clawlite.core.turns import handlers
 from clawlite.linux.io import signals
 
 
@@ -54,6 +55,18 @@ def test_a_step_that_hangs_is_ended_once(number):
         select.select([], [], [], 0.15)
     assert (signals.interrupts() == 1) == (number == signal.SIGINT)
     assert signals.terminated() == (0 if number == signal.SIGINT else number)
+
+
+def test_a_signal_that_comes_just_before_a_makers_code_ends_what_hangs_there():
+    """Our own lines around it are never interrupted, and it hangs behind them."""
+    ours = {}
+    text = "def step(kill, hang):\n    kill(%d, %d)\n    hang()\n" % (os.getpid(), signal.SIGTERM)
+    exec(compile(text, handlers.__file__, "exec"), ours)
+    with signals.interruptible():
+        with pytest.raises(KeyboardInterrupt):
+            ours["step"](os.kill, _hang)
+    assert signals.terminated() == signal.SIGTERM
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 def test_a_second_signal_does_not_wait():
