@@ -36,6 +36,9 @@ ELSEWHERE = {
         "tests/linux/tools/test_world_model.py builds with one"
     ),
     "reflex rules are [[rule]] tables": "all rows with reflex rules write such a table",
+    "name it under [[credentials]], with the server's host": (
+        "needs a server: tests/linux/mcp/test_remote.py builds with one"
+    ),
     "add a Swarm": "tests/host/swarm/test_swarms.py builds such agents",
     'name the certificate of the gateway, or its authority: [tls] ca = ["gateway.pem"]': (
         "needs a certificate: tests/host/boards/test_board_network.py builds with one"
