@@ -1,10 +1,16 @@
 """Redis as a swarm's engine: a login that it refuses, memory that is full, and what it may lose."""
 
+import pathlib
+import re
+
 import pytest
 from engines import SERVERS
 from swarm_world import World, task
 
 from clawlite.core.base.errors import ClawError
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+NAME = "team"
 
 
 class Server(SERVERS["redis"]):
@@ -42,6 +48,33 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(made):
         world.bus("lead", 0)
     lead = world.bus("lead", 0, password="right")
     world.until(lambda: lead.present() == {"lead": [False]})
+
+
+def login() -> list[str]:
+    """Return the command of docs/swarm.md, for the swarm of these tests."""
+    text = " ".join((ROOT / "docs" / "swarm.md").read_text().split())
+    return re.search(r"`(ACL SETUSER team [^`]*)`", text)[1].replace("garden", NAME).split()
+
+
+@pytest.mark.parametrize("keys", [NAME, "another"])
+def test_a_login_of_redis_needs_what_the_docs_say_and_no_more(made, keys):
+    import redis
+
+    world = made()
+    admin = redis.Redis(port=world.server.port)
+    admin.execute_command(*(word.replace("{%s}" % NAME, "{%s}" % keys) for word in login()))
+    admin.close()
+    *place, _ = world.place
+    world.place = (*place, "team")
+    if keys != NAME:
+        with pytest.raises(ClawError, match="the login may not do this") as caught:
+            world.bus("lead", 0, password="PASSWORD")
+        assert "docs/swarm.md" in caught.value.hint
+        return
+    lead = world.bus("lead", 0, password="PASSWORD")
+    hand = world.bus("hand", 1, password="PASSWORD")
+    world.until(lambda: set(hand.present()) == {"lead", "hand"})
+    assert world.done(lead.put(task()))
 
 
 def test_a_full_engine_is_told_and_what_waits_is_sent_when_there_is_room(made):
