@@ -16,7 +16,7 @@ from gateways import KEY, project
 from llm_server import Server, calls, say
 
 HERE = Path(__file__).parent
-ANSWER = "The garden is grün. " * 60
+ANSWER = "".join("Bed %d of the garden is grün. " % number for number in range(45))
 
 
 class Relay:

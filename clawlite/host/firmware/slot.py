@@ -15,7 +15,6 @@ import importlib.util
 
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import firmware, foreign_names
-from clawlite.host.providers.remotes import APIS
 
 # {linked module: the parts that must all be there}; the last three come from the board, not from
 # the image.
@@ -37,6 +36,8 @@ GATES = {
     "incoming": ("remote",),
     "spending": ("remote",),
     "broken": ("remote",),
+    "openai": ("openai",),
+    "anthropic": ("anthropic",),
     "oauth2": ("oauth2",),
     "secure": ("tls",),
     "reflex": ("reflex",),
@@ -46,15 +47,17 @@ GATES = {
     "stores": ("memory",),
     "conversation": ("memory",),
     "memories": ("memory",),
-} | {api.codec: (api.codec,) for api in APIS.values()}
+}
 # {part: the ability that a board must have for it}: without, its board refuses the image before it
 # loads anything of the part.
 ONLY_WITH = {
     "lan": "lan",
     "remote": "http",
     "oauth2": "https",
+    "openai": "http",
+    "anthropic": "http",
     "tls": "https",
-} | {api.codec: "http" for api in APIS.values()}
+}
 OF_BOARDS = ("bank", "machine", "wifi")
 START, SENTENCES, PARTS = "main", "sentences", "parts"
 

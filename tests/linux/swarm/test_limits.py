@@ -51,7 +51,7 @@ class Used:
 
 def meter(bus, tokens=None, nano=None) -> TaskMeter:
     members = [["lead", "claw://local/identity/lead", "leader", 1]]
-    row = ["team", 0, 0, members, True, None, 1, None, 2, True, 0, False, None, tokens, nano]
+    row = ["team", 0, 0, members, True, None, 1, None, 2, True, 0, False, None, tokens, nano, None]
     return TaskMeter(Meter(), bus, "root", Swarm(row))
 
 
