@@ -229,13 +229,20 @@ class Agent:
     def signal(self, number: int):
         self.process.send_signal(number)
 
-    def signal_at_rest(self, number: int):
-        """Send a signal when the process sleeps: in the middle of a collection the unix port's
-        Ctrl-C leaves the heap locked, which no board's does.
+    def rest(self):
+        """Wait until the process sleeps.
+
+        CPython runs a signal's handler between two instructions: one that comes in the microsecond
+        before a call that blocks is not heard until that call returns, or another signal comes.  In
+        the middle of a collection the unix port's Ctrl-C leaves the heap locked, which no board's
+        does.
         """
         stat = Path(f"/proc/{self.process.pid}/stat")
         if stat.exists():
             eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "S")
+
+    def signal_at_rest(self, number: int):
+        self.rest()
         self.signal(number)
 
     # -- out

@@ -73,6 +73,7 @@ def test_ctrl_c_at_the_question_is_130(bench, marks):
 def test_ctrl_c_during_a_tool_is_130_and_ends_it(bench, marks, tool, on, off):
     with bench("ask", text=tool, terminal=True) as agent:
         eventually((marks / on).exists)
+        agent.rest()
         agent.send(b"\x03")
         assert agent.wait() == 130
         assert (

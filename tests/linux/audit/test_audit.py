@@ -557,7 +557,7 @@ def test_a_signal_leaves_a_record_of_the_end_of_what_had_begun(tmp_path, number,
         )
         path = tmp_path / "home/state/audited/audit.jsonl"
         eventually(lambda: path.exists() and b"tool.begin" in path.read_bytes())
-        agent.signal(number)
+        agent.signal_at_rest(number)
         assert agent.wait() == code and json.loads(agent.unread)["id"] == 1
     records = json.loads(_audit(folder, tmp_path).stdout)
     assert (

@@ -116,6 +116,7 @@ def test_ctrl_c_ends_a_handler_that_hangs(bench, marks):
         agent.expect("> ")
         agent.line("hang")
         eventually((marks / "hang-on").exists)
+        agent.rest()
         agent.send(b"\x03")
         agent.expect("Interrupted")
         agent.expect("> ")
@@ -227,6 +228,7 @@ def test_sigterm_ends_a_handler_that_hangs(bench, marks):
         agent.expect("> ")
         agent.line("hang")
         eventually((marks / "hang-on").exists)
+        agent.rest()
         agent.signal(signal.SIGTERM)
         assert agent.wait() == 143
         assert (marks / "hang-off").exists()

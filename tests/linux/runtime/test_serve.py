@@ -286,7 +286,7 @@ def test_a_signal_ends_it_while_a_handler_hangs(bench, marks, number, code):
         agent.initialize()
         agent.line(json.dumps(tool_call("hang")))
         eventually((marks / "hang-on").exists)
-        agent.signal(number)
+        agent.signal_at_rest(number)
         assert agent.wait() == code
         assert (marks / "hang-off").exists() and agent.errors() == ""
         assert json.loads(agent.unread)["result"]["isError"], (
