@@ -354,7 +354,7 @@ def test_the_whole_boot_has_a_quarter_of_a_picos_stack_free(micropython, mpy_cro
 
 
 def test_a_virtual_board_has_the_stack_of_the_board_that_it_stands_for(micropython, tmp_path):
-    for board, least, most in (("pico", 18, 24), ("sim", 150, 250)):
+    for board, least, most in (("pico", 18, 24), ("sim", 18, 24), ("esp32", 30, 60)):
         with (
             simulated(tmp_path / board, RECURSE, board=board) as running,
             Client(running.path) as client,

@@ -9,10 +9,15 @@ and Ctrl-C, as on a board.
    kernel tells (proc(5), SigCgt).
 3. When the process ends, that was a soft reset: another one runs boot.py and, unless the raw REPL
    was open, main.py.
-4. A client that is there and does not read holds the board's output back; with none, it is dropped
+4. SIGINT goes to the main thread alone: one that goes to the thread of an import
+   (host/fit/stack.py) is lost.  The unix port raises it out of the middle of a collection, too,
+   and may leave a lock taken, for which its threads then wait for ever: such a process is ended,
+   and the board is at its prompt.
+5. A client that is there and does not read holds the board's output back; with none, it is dropped
    (USB does so too).
 """
 
+import ctypes
 import fcntl
 import os
 import select
@@ -30,6 +35,9 @@ _PIECE = 4096
 _AHEAD = 65536  # bytes of a client's that wait for the board
 _PATIENCE_S = 0.1  # after that it is asked whether there is a client that might read
 _AGAIN_MS = 20  # how often is asked what nothing tells of
+_STUCK_MS = 500  # how often is asked whether a process that was interrupted waits for itself
+# number of the system call in which a thread waits for a lock, by machine
+_FUTEX = {"x86_64": "202", "aarch64": "98", "riscv64": "98", "armv7l": "240", "armv6l": "240"}
 _RAW, _FRIENDLY = b"raw REPL; CTRL-B to exit\r\n>", b'"help()" for more information.\r\n>>> '
 _START = """
 def _start(folder, mark, files, free):
@@ -77,6 +85,9 @@ _start(%r, %r, %r, %r)
 """  # noqa: E501
 
 
+_LIBC = ctypes.CDLL(None)
+
+
 class Relay:
     """One board's process and the master end of its pseudo-terminal.
 
@@ -121,6 +132,8 @@ class Relay:
         self._mark = b"\0%s\0" % os.urandom(8).hex().encode()
         self._held = b""  # output that may be the beginning of the mark
         self._struck = False  # a SIGINT was sent to it
+        self._was_stuck = False  # when it was asked last
+        self._stuck_ended = False  # it waited for itself, and was ended
         # 0 starting, 1 boot.py and main.py run, 2 a banner is passed over, 3 REPL, 4 ending
         self._phase = 0
         unread = struct.unpack("i", fcntl.ioctl(self._stdin, termios.FIONREAD, b"\0" * 4))[0]
@@ -156,10 +169,10 @@ class Relay:
         self._stdout = None
         if self._phase == 0:
             raise self._no_start(f"exit code {code}")
-        # where no code ran any more, or in the middle of a collection, which the
-        if self._struck and code in (-signal.SIGINT, 1):
-            # unix port does not survive (nor a second one before it took note of the first): a
-            # board would be at its prompt
+        # where no code ran any more, or in the middle of a collection, which the unix port does
+        # not survive (nor a second one before it took note of the first): a board would be at its
+        # prompt
+        if self._stuck_ended or self._struck and code in (-signal.SIGINT, 1):
             self._spawn([])
             return
         self._show(b"MPY: soft reboot\r\n")
@@ -191,6 +204,10 @@ class Relay:
             self._started(None)
         elif self._phase == 0 and self._held.endswith(b">>> "):  # it could not even run that
             raise self._no_start("")
+        is_at_prompt = (self._tail + self._held).endswith(_FRIENDLY)
+        if self._phase == 1 and is_at_prompt and self._mark not in self._held:
+            # a second Ctrl-C ended what would have written the mark
+            self._phase = 2 if self._raw else 3
         if self._phase == 1:
             self._pass_on_until_mark()
         if self._phase == 2 and self._held.endswith(b">>> "):
@@ -284,7 +301,28 @@ class Relay:
 
     def _strike(self):
         self._struck = True
-        self._process.send_signal(signal.SIGINT)
+        tgkill = getattr(_LIBC, "tgkill", None)  # not in every libc
+        if tgkill is None or tgkill(self._process.pid, self._process.pid, signal.SIGINT):
+            self._process.send_signal(signal.SIGINT)
+
+    def _end_stuck(self):
+        """End a process that was interrupted, all of whose threads wait for a lock in two looks."""
+        is_stuck = self._waits_for_itself()
+        if is_stuck and self._was_stuck:
+            self._stuck_ended = True
+            self._process.kill()
+        self._was_stuck = is_stuck
+
+    def _waits_for_itself(self) -> bool:
+        threads = f"/proc/{self._process.pid}/task"
+        try:
+            for thread in os.listdir(threads):
+                with open(f"{threads}/{thread}/syscall") as file:
+                    if file.read().split()[0] != _FUTEX.get(os.uname().machine):
+                        return False
+        except OSError:  # it, or a thread of it, ended; or this process may not look
+            return False
+        return True
 
     def _look_after_interrupt(self):
         """A 0x03 that no prompt has read: a program began meanwhile, and is meant."""
@@ -329,7 +367,13 @@ class Relay:
         )
         if is_full:
             poll.register(self._feed, select.POLLOUT)
-        for fd, events in poll.poll(_AGAIN_MS if self._late or self._out else None):
+        again = _STUCK_MS if self._struck and not self._stuck_ended else None
+        if self._late or self._out:
+            again = _AGAIN_MS
+        ready = poll.poll(again)
+        if not ready and again == _STUCK_MS:
+            self._end_stuck()
+        for fd, events in ready:
             if fd == self._wake:
                 return False
             if fd == self._stdout:

@@ -90,6 +90,39 @@ def test_ctrl_c_interrupts_main_and_leaves_its_variables(tmp_path):
 
 
 @needs_micropython
+def test_a_prompt_that_follows_no_end_of_main_takes_what_is_typed(tmp_path):
+    """A second Ctrl-C may end what would have told of main's end. This main shows a prompt, and
+    enters the raw REPL, as MicroPython does then.
+    """
+    main = (
+        "import sys\nsys.stdout.write('Type \"help()\" for more information.\\r\\n>>> ')\n"
+        "sys.stdin.buffer.read(1)\nsys.stdout.write('raw REPL; CTRL-B to exit\\r\\n>')\n"
+        "print(sys.stdin.buffer.read(1))\n"
+    )
+    with simulated(tmp_path / "flash", main=main) as sim, Client(sim.path) as client:
+        client.expect(PROMPT)
+        client.send(b"\x01")
+        client.expect(b"raw REPL; CTRL-B to exit\r\n>")
+        client.send(b"\x04")
+        client.expect(b"b'\\x04'")
+
+
+@needs_micropython
+def test_a_board_that_waits_for_itself_after_ctrl_c_ends_at_the_prompt(tmp_path):
+    """So the unix port does that was interrupted in a collection beside another thread."""
+    main = (
+        "import _thread\nlock = _thread.allocate_lock()\nlock.acquire()\nprint('works')\n"
+        "while True:\n    try:\n        lock.acquire()\n    except KeyboardInterrupt:\n"
+        "        pass\n"
+    )
+    with simulated(tmp_path / "flash", main=main) as sim, Client(sim.path) as client:
+        client.expect(b"works")
+        client.send(b"\x03")
+        client.expect(b">>> ")
+        client.send(b"print('as ' + 'new')\r")
+        client.expect(b"as new\n")
+
+
 @needs_micropython
 def test_ctrl_c_in_a_collection_ends_at_the_prompt_too(tmp_path):
     main = (
