@@ -75,7 +75,7 @@ def find(data: bytes) -> list:
           every text.
     """
     found, words = [], long_words(data)
-    for kind, anchor, alphabet, least, is_word in _PREFIXED:
+    for kind, anchor, alphabet, least, is_word in _PREFIXED if words or b"/" in data else ():
         pos = data.find(anchor) if anchor in words or b"/" in anchor else -1
         while pos >= 0:
             start = pos + len(anchor)

@@ -20,6 +20,7 @@ from clawlite.scan.tokens import (
 )
 
 _HEX = b"0123456789abcdefABCDEF"
+_UUID = _HEX + b"-"
 _LEAST = 18  # bytes behind the name
 # Behind it letters, digits, "_" and "-".
 _NAMED = (
@@ -58,15 +59,19 @@ _APART = (
 
 
 def long_words(data: bytes) -> bytes:
-    """Return the words of *data* that are long enough to be a token, and not hexadecimal: a
-    search in them takes a tenth.
+    """Return the words of *data* that are long enough to be a token, and neither hexadecimal nor
+    a UUID: a search in them takes a tenth, and most short texts have none.
     """
-    return (
-        data
-        if _APART is None
-        else b" ".join(
-            [word for word in data.translate(_APART).split() if len(word) > 20 and word.strip(_HEX)]
-        )
+    if _APART is None:
+        return data
+    return b" ".join(
+        [
+            word
+            for word in data.translate(_APART).split()
+            if len(word) > 20
+            and word.strip(_HEX)
+            and (word.strip(_UUID) or b"EAA" in word or b"fc-" in word)  # names in the same letters
+        ]
     )
 
 
@@ -74,7 +79,7 @@ def services(data: bytes, words: bytes, found: list):
     """Add (start, end, "service-token") to *found* for each in *data*.  *words*: its
     ``long_words``.
     """
-    for anchor in _NAMED.split(b" "):
+    for anchor in _NAMED.split(b" ") if words else ():
         for pos in each(data, anchor) if anchor in words else ():
             start = pos + len(anchor)
             end = run(data, start, TOKEN)
@@ -85,7 +90,7 @@ def services(data: bytes, words: bytes, found: list):
                 and _is_made(data[start:end])
             ):
                 found.append((pos, end, "service-token"))
-    for anchor, size in _HEXED:
+    for anchor, size in _HEXED if words else ():
         for pos in each(data, anchor) if anchor in words else ():
             start = pos + len(anchor)
             if (

@@ -82,6 +82,13 @@ def is_placeholder(value: bytes) -> bool:
 
 
 def each(data: bytes, anchor: bytes):
+    """Return an iterable of the places of *anchor* in *data*.  Cost: one search where it has none,
+    as most texts have.
+    """
+    return _each(data, anchor) if anchor in data else ()
+
+
+def _each(data: bytes, anchor: bytes):
     pos = data.find(anchor)
     while pos >= 0:
         yield pos

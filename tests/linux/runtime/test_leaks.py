@@ -4,6 +4,7 @@ nothing that only looks like one.
 
 import base64
 import os
+import re
 import time
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from secret_samples import CAPITALS, samples
 
 from clawlite.host.policy.scan_config import KINDS
+from clawlite.scan import leaks, services
 from clawlite.scan.known import Known
 from clawlite.scan.leaks import find, merged, replaced
 
@@ -135,6 +137,33 @@ def test_a_key_that_is_cut_goes_as_far_as_it_is_there():
     assert redact('{"k":"%s"}' % pem.replace("\n", "\\n")) == '{"k":"[REDACTED: pem]"}'
     cut = '{"k": "{\\"k\\": \\"%s\\"}"}' % pem[:200].replace("\n", "\\n")
     assert redact(cut).endswith('[REDACTED: pem]\\"}"}'), "an escape keeps what it escapes"
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_words_that_are_not_searched_hold_no_token(data):
+    """What a board finds, which searches everything, is found where most words are left out."""
+    marks = st.sampled_from(services._NAMED.split(b" ") + [mark for mark, _ in services._HEXED])
+    anchors = marks | st.sampled_from([one[1] for one in leaks._PREFIXED])
+    letters = st.sampled_from(("0123456789abcdef", "0123456789ABCDEF-", CAPITALS + "abcdef012"))
+    words = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        size = data.draw(st.sampled_from((12, 18, 32, 36, 40, 48, 60)))
+        drawn = data.draw(st.text(data.draw(letters), min_size=size, max_size=size)).encode()
+        words.append(data.draw(st.just(b"") | anchors) + drawn)
+    text = data.draw(st.sampled_from((b" ", b"/", b'","', b"\\n", b"-"))).join(words)
+    kept = services.long_words(text)
+    found = find(text)
+    if not any(re.fullmatch(b"EAA[AC][0-9a-fA-F]+", word) for word in re.split(b"[^\\w-]", text)):
+        with pytest.MonkeyPatch.context() as all_words:
+            all_words.setattr(services, "_APART", None)
+            assert services.long_words(text) == text
+            assert find(text) == found, (text, kept)
+
+
+def test_a_uuid_is_no_word_to_search():
+    line = b'{"request_id":"123e4567-e89b-42d3-a456-426614174000","image":"3ef672a4"}'
+    assert services.long_words(line) == b""
 
 
 def test_an_aws_secret_beside_its_id_needs_no_name():
