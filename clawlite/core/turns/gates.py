@@ -10,6 +10,7 @@ way, and no such module.
 from clawlite.core.image.image import (
     ASKS,
     GENERATOR,
+    GUARD,
     HAS_SIDE_EFFECTS,
     HANDLER_KIND,
     IDEMPOTENT,
@@ -17,6 +18,7 @@ from clawlite.core.image.image import (
     READ_ONLY,
     SKILL,
 )
+from clawlite.core.image.scan_config import ScanConfig
 from clawlite.core.policy.policy import ALLOW, AUDIT
 
 
@@ -25,7 +27,11 @@ def _arguments(image, tool):
 
 
 def _guard(image, tool):
-    return image.guard is None
+    """An audit alone lets all pass: it takes what a call logs, and hears its result by the way."""
+    if image.guard is None:
+        return True
+    asked = ScanConfig(image.section(GUARD))
+    return not (asked.injection or asked.leaks or asked.checks)
 
 
 def _request(image, tool):

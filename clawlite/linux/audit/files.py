@@ -41,6 +41,7 @@ class FileStore:
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._path = os.path.join(folder, "audit.jsonl")
         self._head_fd = self._fd = None
+        self._inode = None  # (device, inode) of the segment
         self._head = None  # ``Head``, as it was last written
         self._known = b""  # the same as bytes
         self._size = 0
@@ -84,20 +85,17 @@ class FileStore:
     def _meet(self):
         """Take note of what others have written, and of what a killed process left."""
         data = os.pread(self._head_fd, HEAD, 0)
-        if (
-            self._fd is not None
-            and data == self._known
-            and os.fstat(self._fd).st_size == self._size
-            and os.fstat(self._fd).st_nlink
-        ):
-            try:
-                if os.stat(self._path).st_ino == os.fstat(self._fd).st_ino:
+        if self._fd is not None and data == self._known:
+            try:  # what is open keeps its inode, so no other file can have it
+                status = os.stat(self._path)
+                if (status.st_dev, status.st_ino, status.st_size) == (*self._inode, self._size):
                     return
             except FileNotFoundError:
                 pass
         self._close_segment()
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         status = os.fstat(self._fd)
+        self._inode = status.st_dev, status.st_ino
         self._size, self._begun_s = status.st_size, int(status.st_mtime)
         whole = os.pread(self._fd, self._size, 0)
         end = whole.rfind(b"\n") + 1
@@ -138,6 +136,8 @@ class FileStore:
         )
         self._close_segment()
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        status = os.fstat(self._fd)
+        self._inode = status.st_dev, status.st_ino
         self._size, self._begun_s = 0, now_s
         self._forget(now_s)
 

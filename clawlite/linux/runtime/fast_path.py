@@ -74,10 +74,11 @@ class FastPath:
             self._shell.send(effect)
 
     def answer(self, id, result) -> bool:
-        """Answer a tool call with its ``effect.Result``; False when others come first, a record
-        of it among them.
+        """Answer a tool call with its ``effect.Result``; False when others come first, or its
+        record cannot be written: ``Startup.heard`` says what is wrong then.
         """
-        if self._effects or self._shell.audit:
+        audit = self._shell.audit
+        if self._effects or audit and not audit.flush():
             return False
         self._shell.wire.write(self._shell.framer.send(answer(id, result).encode()))
         return True

@@ -243,10 +243,48 @@ def test_what_is_not_settled_goes_the_long_way(image, tmp_path, monkeypatch):
             setattr(line.shell.agent.image.agent, name, value)
         assert not line.shell.agent.image.tool("echo").settled, change
         line.close()
+    for wants in (
+        "secret_scanning: { enabled: true }",
+        "prompt_injection: { detection: pattern }",
+        "input_validation: { max_size_bytes: 9999 }",
+    ):
+        line = Line(_wanting(image, wants), tmp_path / "a", True, monkeypatch)
+        assert not line.shell.agent.image.tool("echo").settled, wants
+        line.close()
+
+
+def _wanting(image, wants: str):
+    """Return *image*, built anew with a policy that has the line *wants* too."""
+    policy = image.parent / "policy.yaml"
+    rules = policy.read_text().partition("  rules:")[2]
+    head = policy.read_text().partition("spec:")[0]
+    policy.write_text(head + "spec:\n  " + wants + "\n  rules:" + rules)
+    image.write_bytes(compiler.build(manifest.load(str(image.parent))).data)
+    return image
+
+
+def test_an_audit_alone_leaves_the_short_way_open(image, tmp_path, monkeypatch):
+    _wanting(image, "audit: { destination: file, log_outputs: true }")
     line = Line(image, tmp_path / "a", True, monkeypatch)
-    line.shell.agent.image.guard = object()
-    assert not line.shell.agent.image.tool("echo").settled
+    line.feed(bench_agent.opening())
+    records, beginning = tmp_path / "a" / "bench" / "audit.jsonl", line.shell.agent.begin
+    monkeypatch.setattr(line.shell.agent, "begin", None)  # the pipeline's
+    line.feed(json.dumps(call(1, {"text": "plain"})).encode() + b"\n")
+    assert line.answers()[-1]["result"]["content"][0]["text"] == "plain"
+    written = [json.loads(record) for record in records.read_text().splitlines()]
+    assert [(one["event"], one["tool"], one["output"]) for one in written] == [
+        ("tool.call", "echo", "plain")
+    ]
+    assert "output" not in dict(line.events()[-1]), "for the audit alone"
+    monkeypatch.setattr(line.shell.agent, "begin", beginning)
+    monkeypatch.setattr(line.shell.audit._store, "append", _full)
+    line.feed(json.dumps(call(2, {"text": "unheard"})).encode() + b"\n")
+    assert "error" in line.answers()[-1] and b"unheard" not in line.said
     line.close()
+
+
+def _full(*_):
+    raise OSError(28, "no space left")
 
 
 def test_a_gate_that_says_no_closes_the_short_way(image, tmp_path, monkeypatch):
