@@ -21,10 +21,10 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.idempotency.idempotency_record import (
     BEGIN,
     END,
+    GONE,
     KEPT_S,
     WAIT,
     age_s,
-    last_of,
     line,
     parse,
     still,
@@ -241,19 +241,19 @@ class Journal:
     def _compact(self, lives) -> list:
         """Write the file anew with what still counts; return that."""
         self._look()
-        data = _whole(self._fd, 0)
-        lines = data.split(b"\n")
-        torn = lines.pop()
         now = self._now()
-        last, damaged = last_of(lines)
-        last.pop(_BOOT, None)
-        live = [
-            record
-            for record in [
-                still(parse(lines[number]), now, lives) for number in sorted(last.values())
-            ]
-            if record
-        ]
+        last, count, damaged, torn = _last_of(self._fd, now)
+        is_first = next(iter(last), None) == _BOOT
+        beginning = last.pop(_BOOT, None)
+        found = [still(record, now, lives) for record in last.values()]
+        live = [record for record in found if record]
+        changed = (
+            torn
+            or len(last) + 1 != count
+            or found != list(last.values())
+            or not is_first
+            or line(*beginning) != self._head()
+        )
         if damaged:
             kept = aside(self._path)
             if os.path.lexists(kept):  # eight are kept already: this is the ninth
@@ -261,24 +261,21 @@ class Journal:
             os.link(self._path, kept)
             self._say(
                 "was damaged: %d lines of %d are lost (%s)"
-                % (damaged, len(lines), os.path.basename(kept)),
+                % (damaged, count, os.path.basename(kept)),
                 True,
             )
-        new = self._head() + b"".join([line(*record) for record in live])
-        if torn or new != data:
+        if changed:
             fd = os.open(
                 self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
             )
-            try:
-                at = 0
-                while at < len(new):
-                    at += os.write(fd, new[at : at + MAX_GROWTH])
-            finally:
-                os.close(fd)
+            with os.fdopen(fd, "wb", MAX_GROWTH) as file:
+                file.write(self._head())
+                for record in live:
+                    file.write(line(*record))
             os.replace(self._path + ".new", self._path)
             self._open_file()
-        self._size = self._read = len(new)
-        self._limit = max(MAX_GROWTH, 2 * len(new))
+        self._read = self._size
+        self._limit = max(MAX_GROWTH, 2 * self._size)
         return live
 
     def _say(self, what: str, always: bool = False):
@@ -296,6 +293,32 @@ class _Locked:
 
     def __exit__(self, *_):
         fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+
+def _last_of(fd: int, now: int) -> tuple:
+    """Return ({key: its last record}, how many lines, how many of them are damaged, whether the end
+    of the last line is missing); the keys in the order of these records.
+
+    What is over *now* is left out at once.  Cost: the file is read in pieces of ``MAX_GROWTH``, and
+    what is returned takes as much as the records that still count.
+    """
+    last, count, damaged, rest, at = {}, 0, 0, b"", 0
+    part = os.pread(fd, MAX_GROWTH, at)
+    while part:
+        at += len(part)
+        *lines, rest = (rest + part).split(b"\n")
+        count += len(lines)
+        for data in lines:
+            record = parse(data)
+            if record is None:
+                damaged += 1
+                continue
+            last.pop(record[_KEY], None)
+            kind = record[_KIND]
+            if kind != GONE and (kind != END or age_s(record[_WHEN], now) < KEPT_S):
+                last[record[_KEY]] = record
+        part = os.pread(fd, MAX_GROWTH, at)
+    return last, count, damaged, bool(rest)
 
 
 def _whole(fd: int, at: int) -> bytes:

@@ -9,6 +9,7 @@ import os
 import random
 import select
 import time
+import tracemalloc
 
 import pytest
 from agents import UUID, Agent, eventually, linux, tool_call
@@ -461,6 +462,31 @@ def test_the_journal_stays_small(world, monkeypatch):
         journal, "_up_s", lambda: int(time.clock_gettime(time.CLOCK_BOOTTIME)) + 300
     )
     assert it.calls() == [] and (world.state / "calls.journal").stat().st_size < 200
+    it.close()
+
+
+def test_a_large_journal_takes_no_memory_for_what_is_over(world, monkeypatch):
+    from clawlite.core.idempotency.idempotency_record import BEGIN, END, WAIT, line
+    from clawlite.linux.runtime import journal
+
+    monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
+    it = journal.Journal("once")
+    assert it.waiting() == []
+    old = int(time.time()) - 1000
+    with open(world.state / "calls.journal", "ab") as file:
+        file.write(line(WAIT, old, 0, UUID % 1, '["t",null,null]'))
+        for number in range(2, 4000):
+            for kind, payload in ((BEGIN, '["f"]'), (END, '["f","%s",false,0]' % ("x" * 2000))):
+                file.write(line(kind, old, 0, UUID % number, payload))
+        file.write(line(BEGIN, old, 0, UUID % 2, '["g"]'))  # once more, and its process has ended
+    assert (world.state / "calls.journal").stat().st_size > 8_000_000
+    tracemalloc.start()
+    try:
+        assert it.waiting() == [(UUID % 1, ["t", None, None])]
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert it.one(UUID % 2) == (END, ["g"]) and it.one(UUID % 3) is None
     it.close()
 
 
