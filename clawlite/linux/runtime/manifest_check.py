@@ -2,9 +2,10 @@
 
 1. The image stays the authority over what this agent is (docs/adr/0006).  Nothing of the manifest
    is taken over.
-2. The compiler takes a second and may not be installed, so only the first levels are checked here:
-   required fields, unknown fields and types.  The content of primitives, and of files that are
-   named, is left to the compiler.
+2. The compiler takes a second and may not be installed, so what claw.schema.json itself says is
+   checked here: required fields, unknown fields and types, also of an inline Identity and of inline
+   Providers.  The schemas of the other primitives, and files that are named, are left to the
+   compiler.
 3. ``claw`` may be missing, as in the example of CKP 0.2.0, 9.3.1.  A null is not an absent field:
    the schema refuses it, and so does the compiler.  Source  CKP 0.2.0, 6; claw.schema.json 0.3.0.
 """
@@ -19,6 +20,48 @@ _SLOTS = ("identity", "memory", "sandbox", "swarm", "telemetry") + _LISTS
 _SHOWN = 60  # characters of a peer's own words in an error
 _REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
 _PROVIDERS = "a list of at least one Provider"
+_TEXT, _OBJECT, _LIST = "text", "an object", "a list"
+_FILLED = "text that is not empty"
+_IS = {
+    _TEXT: lambda value: isinstance(value, str),
+    _FILLED: lambda value: isinstance(value, str) and value != "",
+    _OBJECT: lambda value: isinstance(value, dict),
+    _LIST: lambda value: isinstance(value, list),
+    "true or false": lambda value: isinstance(value, bool),
+    "a list of texts": lambda value: (
+        isinstance(value, list) and all(isinstance(one, str) for one in value)
+    ),
+    "an object of texts": lambda value: (
+        isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    ),
+}
+_AUTONOMY = ("observer", "supervised", "autonomous")
+_PROTOCOLS = ("openai-compatible", "anthropic-native", "custom")
+_AUTH_TYPES = ("bearer", "api-key-header", "oauth2", "none")
+# What the schema of a Claw says of its inline primitives: field, whether it must be there, and what
+# is expected: a key of _IS, or the words of an enumeration.  It admits other fields.
+_INLINE = {
+    "identity": (
+        ("personality", True, _FILLED),
+        ("context_files", False, "an object of texts"),
+        ("locale", False, _TEXT),
+        ("capabilities", False, "a list of texts"),
+        ("autonomy", False, _AUTONOMY),
+    ),
+    "providers": (
+        ("name", False, _TEXT),
+        ("protocol", True, _PROTOCOLS),
+        ("endpoint", True, _FILLED),
+        ("model", True, _FILLED),
+        ("auth", True, _OBJECT),
+        ("streaming", False, "true or false"),
+        ("hints", False, _OBJECT),
+        ("fallback", False, _LIST),
+        ("limits", False, _OBJECT),
+        ("retry", False, _OBJECT),
+    ),
+}
+_AUTH = (("type", True, _AUTH_TYPES), ("secret_ref", False, _TEXT))
 _NOTHING = object()  # the value of a field that is missing
 
 
@@ -84,8 +127,26 @@ def _reference(path: str, slot: str, value):
     """Raise unless *value* is text or an object.  The schema wants ``inline`` of required slots."""
     if not isinstance(value, (str, dict)) or value == "":
         raise _problem(path, _REFERENCE, value)
-    if isinstance(value, dict) and slot in _REQUIRED and not isinstance(value.get("inline"), dict):
-        raise _problem(path + ".inline", "an object", value.get("inline", _NOTHING))
+    if isinstance(value, dict) and slot in _REQUIRED:
+        inline = value.get("inline", _NOTHING)
+        if not isinstance(inline, dict):
+            raise _problem(path + ".inline", _OBJECT, inline)
+        _fields(path + ".inline.", _INLINE[slot], inline)
+        if slot == "providers":
+            _fields(path + ".inline.auth.", _AUTH, inline["auth"])
+
+
+def _fields(place: str, fields: tuple, found: dict):
+    """Raise unless each of *fields* has its type in *found*, and those that must be are there."""
+    for name, is_needed, expected in fields:
+        value = found.get(name, _NOTHING)
+        if value is _NOTHING and not is_needed:
+            continue
+        words = expected if isinstance(expected, str) else "one of " + ", ".join(expected)
+        if value is _NOTHING or not (
+            _IS[expected](value) if isinstance(expected, str) else value in expected
+        ):
+            raise _problem(place + name, words, value)
 
 
 def _known(found: dict, names: tuple, place: str):

@@ -87,6 +87,7 @@ PROVIDER = {
 }
 NAME = "1 to 63 letters, digits and hyphens, no hyphen first"
 REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
+FILLED = "text that is not empty"
 LEAST = {"identity": "./i.yaml", "providers": ["./p.yaml"]}
 
 
@@ -96,6 +97,17 @@ def claw(**more) -> dict:
 
 def spec(**more) -> dict:
     return claw(spec={key: value for key, value in dict(LEAST, **more).items() if value is not ...})
+
+
+def identity(**more) -> dict:
+    fields = dict({"personality": "x"}, **more)
+    return spec(identity={"inline": {k: v for k, v in fields.items() if v is not ...}})
+
+
+def inline(**more) -> dict:
+    fields = dict(PROVIDER["inline"], **more)
+    one = {"inline": {key: value for key, value in fields.items() if value is not ...}}
+    return spec(providers=["./p.yaml", one])
 
 
 @pytest.mark.parametrize(
@@ -148,6 +160,31 @@ def spec(**more) -> dict:
         ),
         (spec(tools=["./t.yaml", ""]), "spec.tools[1]", REFERENCE, '""'),
         (spec(memory=[]), "spec.memory", REFERENCE, "an empty list"),
+        (identity(personality=...), "spec.identity.inline.personality", FILLED, "nothing"),
+        (identity(personality=""), "spec.identity.inline.personality", FILLED, '""'),
+        (identity(autonomy="bold"), "spec.identity.inline.autonomy", "one of observer", '"bold"'),
+        (identity(capabilities=["a", 1]), "spec.identity.inline.capabilities", "a list", "a list"),
+        (
+            identity(context_files={"a": 1}),
+            "spec.identity.inline.context_files",
+            "an obj",
+            "an obj",
+        ),
+        (inline(protocol="rpc"), "spec.providers[1].inline.protocol", "one of openai-", '"rpc"'),
+        (
+            inline(protocol=[]),
+            "spec.providers[1].inline.protocol",
+            "one of openai-",
+            "an empty list",
+        ),
+        (inline(endpoint=...), "spec.providers[1].inline.endpoint", FILLED, "nothing"),
+        (inline(model=""), "spec.providers[1].inline.model", FILLED, '""'),
+        (inline(auth=...), "spec.providers[1].inline.auth", "an object", "nothing"),
+        (inline(auth={}), "spec.providers[1].inline.auth.type", "one of bearer", "nothing"),
+        (inline(auth={"type": "x"}), "spec.providers[1].inline.auth.type", "one of bearer", '"x"'),
+        (inline(streaming=1), "spec.providers[1].inline.streaming", "true or false", "1"),
+        (inline(fallback={}), "spec.providers[1].inline.fallback", "a list", "an empty object"),
+        (inline(limits=[]), "spec.providers[1].inline.limits", "an object", "an empty list"),
         (spec(**{"tool\u202e\x1b": []}), "spec.tool??", "one of identity, memory", '"tool'),
     ],
 )
@@ -184,6 +221,8 @@ def test_6_a_manifest_beside_an_image_is_checked(bench, manifest, path, expected
             memory={"inline": {}},
             world_models=["./w.yaml"],
         ),
+        identity(name="a", locale="de", capabilities=["b"], context_files={}, autonomy="observer"),
+        inline(name="a", protocol="custom", hints={}, fallback=[], limits={}, retry={}, more=1),
     ],
 )
 def test_6_what_the_manifest_beside_an_image_may_be(bench, manifest):
