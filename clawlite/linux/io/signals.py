@@ -3,8 +3,9 @@ between two of its lines.
 
 A maker's code that runs just then may end its step by itself: between switching a pump on and the
 ``try`` whose ``finally`` switches it off, nothing must be raised.  What still runs 100 ms later
-hangs, and gets a KeyboardInterrupt; at once when a second signal comes.  Who swallows that is left
-at the next one: what else is under way is closed, and the process ends. ``_signal`` is the C module
+hangs, and gets a KeyboardInterrupt; at once when a second signal comes.  The 100 ms begin with that
+code when the signal came before it and the loop has not asked since.  Who swallows that is left at
+the next one: what else is under way is closed, and the process ends. ``_signal`` is the C module
 under ``signal``, whose enums cost 4 ms at import."""
 
 import os
@@ -21,6 +22,7 @@ state = {
     "interrupts": 0,
     "terminated": 0,
     "inside": False,
+    "unheard": False,
     "armed": False,
     "told": False,
     "leave": None,
@@ -51,7 +53,13 @@ def catch() -> int:
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         old.append((signal.SIGHUP, signal.signal(signal.SIGHUP, _on_signal)))
     state.update(
-        interrupts=0, terminated=0, inside=False, leave=None, pipe=(reader, writer), old=old
+        interrupts=0,
+        terminated=0,
+        inside=False,
+        unheard=False,
+        leave=None,
+        pipe=(reader, writer),
+        old=old,
     )
     signal.set_wakeup_fd(writer)
     return reader
@@ -74,12 +82,13 @@ def release():
 def interrupts() -> int:
     """Return how often Ctrl-C has come since the last time this was asked."""
     count = state["interrupts"]
-    state["interrupts"] = 0
+    state["interrupts"], state["unheard"] = 0, False
     return count
 
 
 def terminated() -> int:
     """Return the number of the signal that asked the program to end, or 0."""
+    state["unheard"] = False
     return state["terminated"]
 
 
@@ -93,13 +102,20 @@ class interruptible:
         self._leave = leave
 
     def __enter__(self):
-        state["leave"] = self._leave
-        state["inside"] = True
+        enter(self._leave)
 
     def __exit__(self, *_):
         state["inside"] = False
         if state["armed"] or state["told"]:
             calm()
+
+
+def enter(leave):
+    """A maker's code begins: see ``interruptible``."""
+    state["leave"], state["inside"] = leave, True
+    if state["unheard"]:  # it came while our own lines led up to that code
+        state["unheard"] = False
+        _arm()
 
 
 def calm():
@@ -115,9 +131,10 @@ def _on_signal(number, frame):
         state["terminated"] = number
     if not _makers(frame):
         # the loop will ask; unless a maker's code begins now, and hangs
-        if state["inside"] and not state["armed"] and not state["told"]:
-            state["armed"] = True
-            signal.setitimer(signal.ITIMER_REAL, _GRACE_S)
+        if not state["inside"]:
+            state["unheard"] = True
+        elif not state["armed"] and not state["told"]:
+            _arm()
         return
     if state["told"]:
         state["inside"] = False
@@ -128,6 +145,10 @@ def _on_signal(number, frame):
             os._exit(128 + number)
     if state["armed"]:
         _raise()
+    _arm()
+
+
+def _arm():
     state["armed"] = True
     signal.setitimer(signal.ITIMER_REAL, _GRACE_S)
 

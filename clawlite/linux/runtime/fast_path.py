@@ -148,7 +148,7 @@ class FastPath:
             from clawlite.core.idempotency.idempotency_journal import not_run
 
             return (False, not_run("the agent is ending", "send it to the next one")), self._now_ms
-        state["leave"], state["inside"] = self._leave, True  # as in signals.interruptible
+        signals.enter(self._leave)  # as in signals.interruptible
         try:
             outcome = shell.handlers.start(task, tool, arguments, due_ms, now_ms())
         finally:

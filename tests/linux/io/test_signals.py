@@ -69,6 +69,30 @@ def test_a_signal_that_comes_just_before_a_makers_code_ends_what_hangs_there():
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
+def test_a_signal_that_came_before_a_step_and_was_not_asked_for_ends_what_hangs_there():
+    """It came while a call was put on record, say, and the loop asks when the step has ended."""
+    _come(signal.SIGTERM)
+    with signals.interruptible():
+        with pytest.raises(KeyboardInterrupt):
+            _hang()
+        select.select([], [], [], 0.15)  # its clean-up is not interrupted
+    assert signals.terminated() == signal.SIGTERM
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "number, heard", [(signal.SIGINT, signals.interrupts), (signal.SIGTERM, signals.terminated)]
+)
+def test_once_the_loop_has_heard_a_signal_what_it_lets_run_runs_on(number, heard):
+    """Calls under way have two seconds when an agent ends, and clean-ups are steps as well."""
+    _come(number)
+    assert heard()
+    for _ in range(2):
+        with signals.interruptible():
+            select.select([], [], [], 0.15)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
 def test_a_second_signal_does_not_wait():
     with signals.interruptible():
         _come()
