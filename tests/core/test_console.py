@@ -121,11 +121,14 @@ def test_a_misspelt_command_has_its_did_you_mean():
             ("/statuss", "/status"),
             ("/hepl", "/help"),
             ("/memorx", "/memory"),
+            ("/stat", "/status"),
+            ("/mem", "/memory"),
         )
     ):
         assert words(it.step(1000 + at, "line", typed))[
             0
         ] == 'No command "%s". Did you mean %s? /help lists them.' % (typed, meant)
+    assert words(it.step(1900, "line", "/s"))[0] == 'No command "/s". /help lists them.'
     assert words(it.step(2000, "line", "/nope"))[0] == 'No command "/nope". /help lists them.'
 
 

@@ -56,12 +56,12 @@ def run(text: str, agent, history) -> list:
     if name == "/status":
         about = agent.image.agent
         return [
-            "%s, level %d, %d tools, sandbox %s, at most %d rounds a turn"
+            "%s, level %d, %d tools, %s, at most %d rounds a turn"
             % (
                 agent.lifecycle.state,
                 about.level,
                 len(agent.image.names),
-                about.sandbox,
+                "sandbox " + about.sandbox if about.sandbox else "no sandbox",
                 about.max_rounds,
             ),
             _providers(agent),
@@ -91,8 +91,8 @@ def _providers(agent) -> str:
 
 
 def _near(word: str, agent) -> str:
-    """Return " Did you mean /trace?" for a command or skill that one slip of a finger makes of
-    *word*, else "".
+    """Return " Did you mean /trace?" for a command or skill that *word* begins, or that one slip
+    of a finger makes of it, else "".
     """
     names = ["/" + name for name in "help tools skills trace show memory status quit".split()]
     if agent.channels:
@@ -108,7 +108,8 @@ def _near(word: str, agent) -> str:
             at += 1
         rest, other = word[at:], name[at:]
         swapped = rest[2:] == other[2:] and sorted(rest[:2]) == sorted(other[:2])
-        if swapped or rest in (other, other[1:]) or rest[1:] in (other, other[1:]):
+        begins = not rest and at > 2
+        if begins or swapped or rest in (other, other[1:]) or rest[1:] in (other, other[1:]):
             return " Did you mean %s?" % name
     return ""
 
