@@ -14,6 +14,7 @@ import time
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.audit.chain import line
 from clawlite.linux.files.files import mend, state_folder, tell
 from clawlite.scan.auditrecord import begins, record
 
@@ -111,8 +112,6 @@ class Audit:
             self._sender.ring()
 
     def _lines(self, head) -> bytes:
-        from clawlite.linux.audit.chain import line
-
         problem = self._store.problem()
         if problem:  # it is on record, too, and verify finds it where it is
             self._waiting.insert(

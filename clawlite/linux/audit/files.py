@@ -15,7 +15,7 @@ import os
 from errno import ENOSPC
 
 from clawlite.linux.audit.chain import Head, beginning, digest, link
-from clawlite.linux.files.files import leads_to, tell_replaced, write_whole
+from clawlite.linux.files.files import inode, leads_to_inode, tell_replaced, write_whole
 from clawlite.scan.auditline import head_of
 
 SEGMENT = 4 << 20  # bytes
@@ -40,8 +40,9 @@ class FileStore:
         self.removed = ""
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._path = os.path.join(folder, "audit.jsonl")
+        self._head_path = os.path.join(folder, "audit.head")
         self._head_fd = self._fd = None
-        self._inode = None  # (device, inode) of the segment
+        self._inode = self._head_inode = None
         self._head = None  # ``Head``, as it was last written
         self._known = b""  # the same as bytes
         self._size = 0
@@ -54,13 +55,14 @@ class FileStore:
 
         Raises ``OSError``: nothing was appended then.
         """
-        path = os.path.join(self._folder, "audit.head")
-        if self._head_fd is not None and not leads_to(path, self._head_fd):
+        path = self._head_path
+        if self._head_fd is not None and not leads_to_inode(path, self._head_inode):
             self.close()  # others lock the file that has the name now
             tell_replaced("the audit's head", path)
         if self._head_fd is None:
             os.makedirs(self._folder, 0o700, exist_ok=True)
             self._head_fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._head_inode = inode(self._head_fd)
         fcntl.flock(self._head_fd, fcntl.LOCK_EX)
         try:
             self._meet()
@@ -136,8 +138,7 @@ class FileStore:
         )
         self._close_segment()
         self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        status = os.fstat(self._fd)
-        self._inode = status.st_dev, status.st_ino
+        self._inode = inode(self._fd)
         self._size, self._begun_s = 0, now_s
         self._forget(now_s)
 

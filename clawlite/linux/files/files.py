@@ -140,10 +140,22 @@ def leads_to(path: str, fd: int) -> bool:
     """Return whether *path* still leads to the open file *fd*: nobody has removed or replaced
     it.
     """
+    return leads_to_inode(path, inode(fd))
+
+
+def inode(fd: int) -> tuple:
+    """Return (device, inode) of an open file: as long as it is open, no other file has them."""
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
+def leads_to_inode(path: str, open_inode: tuple) -> bool:
+    """Return what ``leads_to`` returns, for an open file with this ``inode``: one system call."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(fd))
+        status = os.stat(path)
     except FileNotFoundError:
         return False
+    return (status.st_dev, status.st_ino) == open_inode
 
 
 def tell_replaced(what: str, path: str):
@@ -212,9 +224,10 @@ class Log:
 
     def __init__(self, agent: str, dumps, limit: int = 1048576):
         self._folder = state_folder(agent)
+        self._path = os.path.join(self._folder, "log.jsonl")
         self._dumps = dumps
         self._limit = limit
-        self._fd = None
+        self._fd = self._inode = None
         self._size = 0
         self._waiting = []
         self._rest = b""  # what could not be written
@@ -264,15 +277,15 @@ class Log:
         self._rest = (
             data if size <= MOST_WAITING else data[: data.rfind(b"\n", 0, MOST_WAITING) + 1]
         )
-        if self._fd is not None and not leads_to(self._path(), self._fd):
+        if self._fd is not None and not leads_to_inode(self._path, self._inode):
             self._close()
-            tell_replaced("the log", self._path())
+            tell_replaced("the log", self._path)
         if self._fd is None:
             self._open()
         # an empty file would take the place of the lines before
         if self._size and self._size + size > self._limit and not self._is_torn:
             self._close()
-            os.replace(self._path(), self._path() + ".1")
+            os.replace(self._path, self._path + ".1")
             self._open()
         if self._is_cut:
             data = b"\n" + data
@@ -287,15 +300,14 @@ class Log:
         self._told = False
 
     def _problem(self, e: OSError) -> str:
-        return "the log %s cannot be written: %s" % (self._path(), e.strerror)
-
-    def _path(self) -> str:
-        return os.path.join(self._folder, "log.jsonl")
+        return "the log %s cannot be written: %s" % (self._path, e.strerror)
 
     def _open(self):
         os.makedirs(self._folder, 0o700, exist_ok=True)
-        self._fd = os.open(self._path(), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._size = size = os.fstat(self._fd).st_size
+        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        status = os.fstat(self._fd)
+        self._inode, self._size = (status.st_dev, status.st_ino), status.st_size
+        size = self._size
         self._is_cut = bool(size) and not self._is_torn and os.pread(self._fd, 1, size - 1) != b"\n"
 
     def close(self):
