@@ -118,7 +118,8 @@ def whole(image, requests: list):
     return run
 
 
-def call(image: str, rounds: int) -> dict:
+def call(image: str, rounds: int, audited: str = None) -> dict:
+    """*audited*: the same agent with an audit in a file, or None."""
     with open(os.path.join(os.path.dirname(image), "lines"), "rb") as file:
         opening, line = file.read().rsplit(b"\n", 2)[:2]
     before, _, after = line.partition(b"-000000000000")
@@ -134,6 +135,22 @@ def call(image: str, rounds: int) -> dict:
     made.take()
     one()
     assert b'"isError":false' in sink.last, sink.last
+    functions = []
+    if audited:
+        recorded, heard = shell(audited, True)
+        recorded.framer.feed(opening + b"\n")
+        recorded.take()
+
+        def on_record():
+            recorded.fast_path.feed(next(lines))
+            recorded.startup.flush()
+
+        on_record()
+        assert b'"isError":false' in heard.last, heard.last
+        folder = files.state_folder(made.agent.image.agent.name)
+        with open(os.path.join(folder, "audit.jsonl"), "rb") as file:
+            assert b'"output"' in file.read().splitlines()[-1]
+        functions.append(on_record)
     quiet, other = shell(image, True)
     quiet.framer.feed(opening + b"\n")
     quiet.take()
@@ -145,9 +162,12 @@ def call(image: str, rounds: int) -> dict:
 
     record = line.rstrip()
     answer = loads(sink.last)
-    found = blocks([one, unlogged, lambda: request(record), lambda: dumps(answer).encode()], rounds)
+    functions = [one, unlogged, lambda: request(record), lambda: dumps(answer).encode()] + functions
+    found = blocks(functions, rounds)
     made.log.close()
+    whole = {"audited, whole": found[4]} if audited else {}
     return {
+        **whole,
         "whole": found[0],
         "log not written": found[1],
         "of it: parse": found[2],
@@ -306,8 +326,10 @@ def main(suite: str, image: str, rounds: str, *more: str) -> None:
         cases = netrules(rounds)
     elif suite == "scan":
         cases = scan(image, rounds)
+    elif suite == "call":
+        cases = call(image, rounds, *more)
     else:
-        cases = {"load": load, "call": call, "turn": turn, "sandbox": sandbox}[suite](image, rounds)
+        cases = {"load": load, "turn": turn, "sandbox": sandbox}[suite](image, rounds)
     core = "pure" if cbor.__file__.endswith(".py") else "cython"
     os.write(STDOUT, json.dumps({"core": core, "cases": cases}).encode() + b"\n")
 

@@ -19,6 +19,8 @@ LOAD_MS = 0.3  # the targets of the project
 DECISION_RATIO = 1.2
 FETCH_US = 50
 SCAN_MS = 5
+AUDITED_US = 40
+AUDIT = "  audit: { destination: file, log_inputs: true, log_outputs: true }\n"
 GUARDED = """claw: "0.3.0"
 kind: Claw
 metadata: { name: guarded, version: "1.0.0" }
@@ -110,15 +112,25 @@ def decision(bench):
 
 def call(bench):
     """Yield rows: one claw.tool.call in process."""
-    for core, cases in _inside(bench, "call", bench.agent()):
+    images = [bench.agent()]
+    if not bench.is_here:  # a device has ready images alone
+        from clawlite.host.build.build import build_beside
+
+        folder = bench_agent.write(bench.make("audited"))
+        with open(os.path.join(folder, "policy.yaml"), "a", encoding="utf-8") as file:
+            file.write(AUDIT)
+        images.append(build_beside(folder))
+    for core, cases in _inside(bench, "call", *images):
         for case, ns in cases.items():
             yield bench.row(
                 "call",
                 "in process: " + case,
                 "us",
                 [n / 1e3 for n in ns],
-                core=core,
-                note="echo, a line of 342 bytes",
+                None,
+                AUDITED_US if case == "audited, whole" and core == "pure" else None,
+                "echo, a line of 342 bytes",
+                core,
             )
 
 
