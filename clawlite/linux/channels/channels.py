@@ -8,7 +8,8 @@ begin there, and where answers go.
 2. A conversation is one actor's of one channel; a trigger's run has none.
 3. What asks first is put to the console and to the admins of the channel that it came by; only they
    approve.
-4. Of all processes that share a state folder one has the channels, until it ends (lock.py).
+4. Of all processes that share a state folder one has the channels, until it ends or the folder is
+   removed (lock.py).
 5. The console's channel is here for its rate, and for the actors that an operator names
    (docs/adr/0044).
 """
@@ -53,7 +54,12 @@ class Channels:
 
     def poll(self):
         """Take what has come, and begin what is due."""
-        if not self.lasts or not self.agent.is_ready or not self._is_ours and not self._take():
+        if not self.lasts or not self.agent.is_ready:
+            return
+        if self._lock.is_lost():
+            self._lock.release()
+            self._is_ours, self._try_ms = False, 0
+        if not self._is_ours and not self._take():
             return
         for channel in self.all:
             if channel.kind != CLI:
@@ -67,13 +73,16 @@ class Channels:
             return False
         self._try_ms = self.now_ms() + TRY_AGAIN_MS
         try:
-            owner, hint = self._lock.take(), ""
+            owner, why = self._lock.take(), ""
         except OSError as e:
-            owner, hint = "nobody: %s" % e.strerror, "make the state folder writable"
+            owner, why = "nobody", str(e)
         if owner:
             if owner != self.owner:
                 self.owner = owner
-                self._say_not_ours(owner, hint)
+                for channel in self.all:  # of one that took them over; else nothing is open
+                    if channel.kind != CLI:
+                        channel.close()
+                self._say_not_ours(owner, why)
             return False
         if self.owner:  # another process has moved on what these read at the start
             self.owner = ""
@@ -85,15 +94,21 @@ class Channels:
         self._is_ours = True
         return True
 
-    def _say_not_ours(self, owner: str, hint: str):
-        """Say once who has the channels: in the log, to the console, and to whoever started this
-        process.
+    def _say_not_ours(self, owner: str, why: str):
+        """Say once who has the channels, or *why* nobody can: in the log, to the console, and to
+        whoever started this process.
         """
         first = [channel for channel in self.all if channel.kind != CLI][0]
+        if why:
+            first.trouble(
+                "the channels of this agent have no lock, so none of them runs: " + why,
+                "make the state folder writable",
+            )
+            return
         first.trouble(
             "the channels of this agent belong to %s, which has the same state folder; "
             "they begin here when it ends" % owner,
-            hint or "end it, or give this one another folder with CLAWLITE_STATE",
+            "end it, or give this one another folder with CLAWLITE_STATE",
         )
 
     def settled(self):

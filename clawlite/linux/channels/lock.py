@@ -3,11 +3,14 @@
 Two processes that share a state folder (a service, and a person who starts the same agent beside
 it) would both fire each schedule, and a broker would throw each of them out in turn, because they
 have the same client id.  The lock is flock(2) on a file of the state folder: the kernel gives it
-back however the process ends.
+back however the process ends.  A lock whose file was removed holds nobody off who starts later, so
+its owner looks whether it still has the file that others find.
 """
 
 import fcntl
 import os
+
+from clawlite.linux.files.files import leads_to
 
 
 class ChannelLock:
@@ -18,6 +21,7 @@ class ChannelLock:
 
     def __init__(self, folder):
         self._folder, self._fd = folder, None
+        self._path = os.path.join(folder, "lock") if folder is not None else ""
 
     def take(self) -> str:
         """Take the lock; return "", or who has it: a process id, or "another process".
@@ -27,8 +31,7 @@ class ChannelLock:
         if self._folder is None or self._fd is not None:
             return ""
         os.makedirs(self._folder, 0o700, exist_ok=True)
-        path = os.path.join(self._folder, "lock")
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -39,6 +42,10 @@ class ChannelLock:
         os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         self._fd = fd
         return ""
+
+    def is_lost(self) -> bool:
+        """Return whether the file of a lock that was taken is gone, or is another one's."""
+        return self._fd is not None and not leads_to(self._path, self._fd)
 
     def release(self):
         """Give the lock back."""

@@ -138,7 +138,7 @@ def aside(path: str) -> str:
 
 def leads_to(path: str, fd: int) -> bool:
     """Return whether *path* still leads to the open file *fd*: nobody has removed or replaced
-    it.
+    it, or what it lies in.
     """
     return leads_to_inode(path, inode(fd))
 
@@ -153,7 +153,7 @@ def leads_to_inode(path: str, open_inode: tuple) -> bool:
     """Return what ``leads_to`` returns, for an open file with this ``inode``: one system call."""
     try:
         status = os.stat(path)
-    except FileNotFoundError:
+    except OSError:  # who opens it next hears why
         return False
     return (status.st_dev, status.st_ino) == open_inode
 

@@ -3,6 +3,7 @@ moves.
 """
 
 import os
+import shutil
 
 import pytest
 from channel_world import EPOCH_S, World
@@ -184,6 +185,45 @@ def test_of_two_processes_one_runs_a_schedule_and_the_other_goes_on_when_it_ends
     two.move(60000)
     assert turns(two) == 1
     two.channels.close()
+
+
+def test_a_state_folder_that_is_removed_gives_no_second_owner(tmp_path):
+    """Who starts after ``rm -rf`` finds no lock, and the first one no longer has one: one of them
+    goes on.
+    """
+    one = world(tmp_path)
+    one.move(60000)
+    shutil.rmtree(one.channels.folder)
+    one.move(60000)
+    two = world(tmp_path)
+    two.ms = one.ms
+    two.move(60000)
+    one.move(60000)
+    assert (turns(one), turns(two)) == (3, 0) and not one.events("channel.trouble")
+    shutil.rmtree(one.channels.folder)
+    two.move(60000)  # the first of the two to look
+    one.move(60000)
+    assert (turns(one), turns(two)) == (3, 1)
+    (said,) = one.events("channel.trouble")
+    assert "belong to process %d" % os.getpid() in said["reason"]
+    two.channels.close()
+    one.move(60000)
+    assert turns(one) == 4
+    one.channels.close()
+
+
+def test_a_state_folder_that_a_file_replaced_is_told(tmp_path):
+    one = world(tmp_path)
+    one.move(60000)
+    shutil.rmtree(one.state)
+    one.state.write_text("")
+    one.move(60000)
+    (said,) = one.events("channel.trouble")
+    assert turns(one) == 1 and "none of them runs: [Errno 17] File exists" in said["reason"]
+    one.state.unlink()
+    one.move(60000)
+    assert turns(one) == 2
+    one.channels.close()
 
 
 def test_a_time_zone_that_nobody_knows():
