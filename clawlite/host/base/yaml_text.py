@@ -14,6 +14,7 @@ event parser.
 """
 
 import re
+import sys
 
 from clawlite.host.base.document import (
     LIST,
@@ -329,7 +330,7 @@ class _Builder:
                 node.value,
                 parent.value[node.value][1],
             )
-        return node.value
+        return sys.intern(node.value)  # thousands of rules have the same few
 
     def _path(self) -> tuple:
         """Return the path of the collection that is open now; inside a key that is no text, of

@@ -54,10 +54,13 @@ def _struct(value, info, path, report, extra):
         report(path, "", "a mapping", shown(value), _bare_hint(value))
         return value
     fields = _fields(info.cls)
-    clean, meant = {}, set()
+    clean, meant = value, set()
     for key, item in value.items():
         if key in fields:
-            clean[key] = _walk(item, fields[key].type, path + (key,), report)
+            walked = _walk(item, fields[key].type, path + (key,), report)
+            if walked is not item:  # most are as they were: of thousands of rules no second copy
+                clean = dict(clean) if clean is value else clean
+                clean[key] = walked
         else:
             meant.add(_unknown(key, fields, value, info.forbid_unknown_fields, path, report))
     for name, field in fields.items():

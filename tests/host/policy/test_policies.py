@@ -16,6 +16,8 @@ from clawlite.core.turns import tools as pipeline
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import lint_warnings, manifest
+from clawlite.host.models import walk
+from clawlite.host.models.policy import Rule
 from clawlite.host.policy import folding
 
 HANDLERS = "".join(
@@ -614,3 +616,12 @@ def test_an_approval_that_nobody_gives_in_time_is_a_denial(tmp_path):
             assert default == "allow"
             agent.done(effect[1], (True, "ran"), 5000)
         assert ended == [expected]
+
+
+def test_a_rule_as_it_was_written_is_not_copied_and_never_changed():
+    plain = {"id": "a", "action": "allow", "scope": "tool", "match": {"name": "b"}}
+    floating = dict(plain, rate_limit={"tokens_per_day": 5.0})
+    told = []
+    assert walk._walk(plain, walk._info(Rule), (), told.append) is plain
+    assert walk.convert(floating, Rule, told.append).rate_limit.tokens_per_day == 5
+    assert type(floating["rate_limit"]["tokens_per_day"]) is float and not told
