@@ -64,8 +64,9 @@ def _struct(value, info, path, report, extra):
         else:
             meant.add(_unknown(key, fields, value, info.forbid_unknown_fields, path, report))
     for name, field in fields.items():
-        # misspelt, which has been said
-        if field.required and name not in value and f"did you mean {quoted(name)}?" not in meant:
+        # misspelt, or a field of it is one level too high: which has been said
+        near = (f'did you mean "{name}"', f'did you mean "{name}.')
+        if field.required and name not in value and not any(h.startswith(near) for h in meant):
             report(path, f"the field {quoted(name)} is missing")
     more = getattr(info.cls, "more", None)
     # of a field that is misspelt it would say that it is absent
@@ -85,10 +86,23 @@ def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, rep
     if strict and called in fields and called not in value:
         hint = f"did you mean {quoted(called)}?"
     if strict and not hint:
+        places = [name for name in fields if key in _below(fields[name].type)]
+        if len(places) == 1:
+            hint = f'did you mean "{places[0]}.{key}"?'
+    if strict and not hint:
         hint = "known here: " + ", ".join(fields)
     if strict or hint:
         report(path + (key,), "unknown field", hint=hint, key=True)
     return hint
+
+
+def _below(info) -> dict:
+    """Return the fields of what a field holds, where that is an object with fields."""
+    if isinstance(info, inspect.Metadata):
+        info = info.type
+    if isinstance(info, inspect.UnionType):
+        info = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)][0]
+    return _fields(info.cls) if isinstance(info, inspect.StructType) else {}
 
 
 def _literal(value, info, path, report, extra):

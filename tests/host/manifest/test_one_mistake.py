@@ -47,3 +47,30 @@ def test_a_misspelt_key_is_one_problem(greenhouse, tmp_path, name):
             if len(e.problems) > 1:
                 more.append((key, [problem.text() for problem in e.problems]))
     assert count and more == []
+
+
+@pytest.mark.parametrize(
+    "old, new, hint",
+    [
+        ('trigger: { schedule: "0 7 * * *" }', 'schedule: "0 7 * * *"', "trigger.schedule"),
+        (', auth: { secret_ref: "NONE" }', ', secret_ref: "NONE"', "auth.secret_ref"),
+        ("processing: { max_message_length: 9 }", "max_message_length: 9", "processing.max_mess"),
+    ],
+)
+def test_a_field_one_level_too_high_is_one_problem_and_its_place_is_named(
+    greenhouse, tmp_path, old, new, hint
+):
+    shutil.copytree(greenhouse, tmp_path / "g")
+    line = (
+        '    - inline: { name: "clock", type: "cron", transport: "polling", '
+        'trigger: { schedule: "0 7 * * *" }, processing: { max_message_length: 9 }'
+        ', auth: { secret_ref: "NONE" } }\n'
+    )
+    text = (greenhouse / "claw.yaml").read_text()
+    at = text.index("  channels:\n") + len("  channels:\n")
+    assert old in line
+    (tmp_path / "g/claw.yaml").write_text(text[:at] + line.replace(old, new) + text[at:])
+    with pytest.raises(ManifestErrors) as caught:
+        check.check(str(tmp_path / "g"))
+    (problem,) = caught.value.problems
+    assert "unknown field - did you mean" in problem.text() and hint in problem.text()
