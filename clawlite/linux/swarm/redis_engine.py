@@ -183,7 +183,7 @@ class RedisEngine(Engine):
         wrong = self._package.exceptions
         said = str(error)
         if isinstance(error, wrong.AuthenticationError) or "WRONGPASS" in said:
-            return Refused("it refuses the login", "look at user and secret of [swarm]")
+            return Refused("it refuses the login", "look at user and credential of [swarm]")
         if isinstance(error, wrong.NoPermissionError) or "NOPERM" in said:
             return Refused(
                 "the login may not do this: %s" % said[:160],

@@ -25,12 +25,15 @@ from agents import DEADLINE_S, environment, linux
 from google.protobuf.json_format import MessageToDict
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.a2a import a2a as doors
+from clawlite.host.a2a.a2a import MOST_OPEN
 from clawlite.host.a2a.card import INPUT_SCHEMA
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
 
 VERSIONS = ("0.3.0", "1.0")
+OPEN_TASKS = 64  # of one agent, as docs/a2a.md says
 PROMPT = "canary: a prompt that nobody outside may read"
 CLAW = f"""\
 claw: "0.3.0"
@@ -403,6 +406,81 @@ def test_what_is_no_request_is_refused(folder):
             answer = (await http.post(it.url, content=body)).json()
             assert answer["error"]["code"] == code and answer["id"] is None
         assert (await http.get(it.url)).status_code == 404
+
+    run(play, folder)
+
+
+@contextlib.asynccontextmanager
+async def stream(it, http, number: int):
+    """Begin a stream for a message that waits at the gate; yield (answer, its lines)."""
+    message = {**SENT, "messageId": "s-%d" % number, "parts": [{"text": "look at gate"}]}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
+    body["params"] = {"message": message}
+    async with http.stream("POST", it.url, json=body) as answer:
+        yield answer, answer.aiter_lines()
+
+
+def test_who_asks_too_much_at_once_is_told_so_and_others_are_answered(folder):
+    async def play(it):
+        bed = folder.parent / "gate"
+        bed.mkdir()
+        http, other = it.http(), it.http("other")
+        async with contextlib.AsyncExitStack() as streams:
+            begun = []  # a stream whose lines nobody holds is closed
+            for number in range(MOST_OPEN):
+                answer, lines = await streams.enter_async_context(stream(it, http, number))
+                assert answer.status_code == 200 and (await anext(lines)).startswith("data:")
+                begun.append(lines)
+            refused = await http.post(it.url, json={})
+            assert refused.status_code == 429
+            assert refused.json() == {"error": "too many requests are under way"}
+            answer = await it.post(other, "ListTasks", {})
+            assert answer["result"]["totalSize"] == 0
+            (bed / "go").touch()
+            for lines in begun:  # each stream goes on to its end
+                assert "COMPLETED" in [line async for line in lines if line][-1]
+        answer = await it.post(http, "SendMessage", {"message": SENT})
+        assert answer["result"]["task"]["status"] == {"state": "TASK_STATE_COMPLETED"}
+
+    run(play, folder)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_one_task_too_many_is_rejected_and_there_is_room_again(folder, version):
+    async def play(it):
+        bed = folder.parent / "gate"
+        bed.mkdir()
+        client, stream = await it.client(version), await it.client(version, streaming=True)
+        for number in range(OPEN_TASKS + 1):
+            request = asked("look at gate", str(number))
+            request.configuration.return_immediately = True
+            task = await task_of(client, request)
+            if number < OPEN_TASKS:
+                assert task.status.state in (new.TASK_STATE_SUBMITTED, new.TASK_STATE_WORKING)
+        assert task.status.state == new.TASK_STATE_REJECTED and not task.artifacts
+        (event,) = await events(stream, asked("look at gate", "a stream"))
+        assert event.task.status.state == new.TASK_STATE_REJECTED
+        (bed / "go").touch()
+        while task.status.state == new.TASK_STATE_REJECTED:  # nothing of it is on record
+            task = await task_of(client, asked("look at 3", "later"))
+        assert task.status.state == new.TASK_STATE_COMPLETED
+
+    run(play, folder)
+
+
+def test_a_stream_in_which_nothing_happens_has_comments(folder, monkeypatch):
+    monkeypatch.setattr(doors, "KEEP_ALIVE_S", 0.01)
+
+    async def play(it):
+        bed = folder.parent / "gate"
+        bed.mkdir()
+        async with stream(it, it.http(), 1) as (_, lines):
+            while await anext(lines) != ": working":
+                pass
+            (bed / "go").touch()
+            seen = [json.loads(line[6:]) async for line in lines if line.startswith("data: ")]
+        update = seen[-1]["result"]["statusUpdate"]
+        assert update["status"]["state"] == "TASK_STATE_COMPLETED"
 
     run(play, folder)
 

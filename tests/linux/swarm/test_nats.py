@@ -16,7 +16,10 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(tmp_path, monkeypatc
     try:
         with pytest.raises(ClawError) as caught:
             world.bus("lead", 0, password="wrong")
-        assert "refuses the login" in caught.value.message and "[swarm]" in caught.value.hint
+        assert (
+            "refuses the login" in caught.value.message
+            and "user and credential of [swarm]" in caught.value.hint
+        )
     finally:
         world.close()
 

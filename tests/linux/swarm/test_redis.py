@@ -43,7 +43,10 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(made):
     world = made("--requirepass", "right")
     with pytest.raises(ClawError) as caught:
         world.bus("lead", 0, password="wrong")
-    assert "refuses the login" in caught.value.message and "[swarm]" in caught.value.hint
+    assert (
+        "refuses the login" in caught.value.message
+        and "user and credential of [swarm]" in caught.value.hint
+    )
     with pytest.raises(ClawError, match="refuses the login"):
         world.bus("lead", 0)
     lead = world.bus("lead", 0, password="right")
