@@ -35,6 +35,10 @@ SIDE_EFFECTS, RECORDED = "glob-0-a", 64
 MIXED = 330
 TURNS = 310
 NOTE = "64-bit unix port"
+DIALOGUE = (
+    b"hello\n/tools\n/status\n/help\nis the soil dry?\nwater the plants for 1 seconds\nn\n/trace\n"
+    b"water the plants for 1 seconds\ny\n/trace\n"
+)
 STEPS = f"-X heapsize, in steps of {STEP_KIB} KiB, {TRIES} of {TRIES} runs"
 
 
@@ -89,6 +93,18 @@ def calls(bench):
         f"request ids on record, of which {RECORDED} are remembered at once and the others "
         f"refused; {STEPS}",
     )
+    heap = board.smallest(
+        [board.start(), greenhouse(bench.make("greenhouse"))],
+        b"Watered for 1 s.",
+        DIALOGUE,
+        without=b"out of memory",
+    )
+    yield row(
+        "smallest heap for a dialogue with approvals",
+        "KiB",
+        [heap],
+        f"the greenhouse with rules alone, typed ahead; {STEPS}",
+    )
     yield row(
         "smallest heap for 31 turns", "KiB", [board.smallest(board.command("turns", 31))], STEPS
     )
@@ -123,6 +139,16 @@ def turn(bench):
         note=f"{NOTE}; heap of {ROOM_KIB} KiB",
         heap_peak=found["uncollected"],
     )
+
+
+def greenhouse(folder: str) -> str:
+    """Make the greenhouse with rules alone in *folder*, which is there; return its image."""
+    from clawlite.host.build.build import build_beside
+    from clawlite.host.projects import new
+
+    path = os.path.join(folder, "agent")
+    new.new(path, "greenhouse", offline=True)
+    return build_beside(path)
 
 
 def mixed(folder: str) -> str:
@@ -226,14 +252,15 @@ class Board:
         said: bytes = b"",
         line: bytes = b"",
         times: int = 1,
+        without: bytes = None,
         clean: str = "",
         **more: str,
     ) -> int:
         """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which *command* works;
         found by halving.
 
-        said  what its output has when it did, so many *times*; line: what it reads; more: of its
-              environment
+        said  what its output has when it did, so many *times*; without: what it has not then;
+              line: what it reads; more: of its environment
         clean  folder whose records of calls are removed before each run
         """
 
@@ -247,7 +274,11 @@ class Board:
                 input=line,
                 capture_output=True,
             )
-            return done.returncode == 0 and done.stdout.count(said) >= times
+            return (
+                done.returncode == 0
+                and done.stdout.count(said) >= times
+                and (without is None or without not in done.stdout)
+            )
 
         bad, good = 0, MOST_KIB // STEP_KIB
         while good - bad > 1:
