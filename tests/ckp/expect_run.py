@@ -8,6 +8,7 @@ from ckp.process import NOT_JSON, WAIT_S
 
 # a heartbeat that was on its way when a request was sent came before it
 IN_FLIGHT_S = 0.05
+NOT_WAITED_MS = 4500
 
 
 def problem(seen, entry: dict) -> str:
@@ -43,7 +44,11 @@ def _order(seen, ids, _):
 
 
 def _within(seen, value, _):
+    """Cases with a bound have a tool of 5 s under way: an answer before that waited for nobody,
+    and a busy machine is not to blame for the rest.
+    """
     id, ms = value
+    ms = max(ms, NOT_WAITED_MS)
     took = [
         (at - seen.operator.sent[str(id)]) * 1000
         for at, message in seen.replies()
@@ -53,8 +58,8 @@ def _within(seen, value, _):
 
 
 def _ends(seen, code, entry):
-    left = entry["within_ms"] / 1000
-    found = seen.operator.ended(left)
+    # what hangs never ends, and what ends may need longer on a busy machine
+    found = seen.operator.ended(max(entry["within_ms"] / 1000, WAIT_S))
     return _not(found is None or code is not True and found != code, "exit code %s" % found)
 
 
