@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import json
 import re
+import urllib.parse
 import uuid
 
 from clawlite.core.base.errors import ClawError, ParseError
@@ -74,6 +75,12 @@ class A2A:
         """Listen; return the URL that the card names, *url* if it is given.  Raises
         ``ClawError``.
         """
+        if url is not None and not _is_url(url):
+            raise ClawError(
+                f"--a2a-url: expected https:// or http:// and a host, found {url[:100]}",
+                "write the address at which clients reach this door, such as "
+                "https://team.example/a2a",
+            )
         where = await self._door.open(OPTION, address, certificate, key)
         url = url or f"http{'s' if certificate else ''}://{where}/"
         self._card = card_of(self._manifest, url)
@@ -401,6 +408,14 @@ class _Call:
 
     def _artifact(self, text: str) -> dict:
         return {"artifactId": dialects.ANSWER, "parts": [self._dialect.part(text)]}
+
+
+def _is_url(text: str) -> bool:
+    try:
+        url = urllib.parse.urlsplit(text)
+        return url.scheme in ("https", "http") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
 
 
 def _answer(found: dict) -> str:

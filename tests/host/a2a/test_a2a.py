@@ -22,6 +22,7 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 from agents import DEADLINE_S, environment, linux
+from engines import free_port
 from google.protobuf.json_format import MessageToDict
 
 from clawlite.core.base.errors import ClawError
@@ -133,7 +134,7 @@ class Served:
         images = Images([str(self._folder)], self.notes.append)
         store = await Store.open(path, self.notes.append)
         self.gateway = gateways.Gateway(images, store, None, self.notes.append)
-        doors = gateways.Doors(a2a="127.0.0.1:0", **self._options)
+        doors = gateways.Doors(**{"a2a": "127.0.0.1:0", **self._options})
         self._https = []
         try:
             self.url = await self.gateway.serve_agents([str(self._folder)], doors)
@@ -553,3 +554,29 @@ def test_the_command_serves_until_ctrl_c_and_ends_its_agent(folder, tmp_path):
         assert gateway.wait(DEADLINE_S) == 130
         gateway.stderr.close()
         assert not os.path.exists(f"/proc/{child}"), "its agent has ended"
+
+
+def test_the_card_names_the_address_by_which_clients_reach_the_door(folder):
+    outside, port = "https://garden.example/a2a", free_port()
+
+    async def play(it):
+        assert it.url == outside
+        it.url = f"http://127.0.0.1:{port}/"
+        async with httpx.AsyncClient(trust_env=False) as http:
+            found = (await http.get(it.url + ".well-known/agent-card.json")).json()
+        assert found["url"] == outside
+        assert {each["url"] for each in found["supportedInterfaces"]} == {outside}
+        answer = await it.post(it.http(), "SendMessage", {"message": SENT})
+        assert answer["result"]["task"]["status"] == {"state": "TASK_STATE_COMPLETED"}
+
+    run(play, folder, a2a=f"127.0.0.1:{port}", a2a_url=outside)
+
+
+@pytest.mark.parametrize("url", ["", "garden.example", "ftp://x/", "https:///a2a", "http://[x/"])
+def test_an_address_that_is_none_is_refused(folder, url):
+    async def play(it):
+        pytest.fail("it is served")
+
+    with pytest.raises(ClawError, match="--a2a-url: expected https://") as caught:
+        run(play, folder, a2a_url=url)
+    assert "https://team.example/a2a" in caught.value.hint
