@@ -19,7 +19,7 @@ Talk to an agent:
   secrets set NAME | list | remove NAME     what an agent keeps for itself
   audit [verify | take] [MANIFEST|IMAGE]    what is on record; --port P: on a board
   channels dead [retry|drop NUMBER]         messages that an agent has given up
-  swarm up|run|status|trace|dead            agents that give each other tasks
+  swarm up|run|status|trace|dead|acl        agents that give each other tasks
   service install|remove|status|talk        an agent that systemd starts
   doctor [--port P]                 what is wrong here, and what mends it
 

@@ -86,6 +86,8 @@ class NATSEngine(Engine):
 
         async def wrong(error):
             last.append(error)
+            if "permissions violation" in str(error).lower():
+                self._closed.set()  # nothing else would tell that it is not taken
 
         secure, host, port, user, password = self.place
         more: dict = {"user": user, "password": password} if user or password else {}
@@ -214,7 +216,10 @@ class NATSEngine(Engine):
         if "authorization violation" in low or "authentication" in low:
             return Refused("it refuses the login", "look at user and credential of [swarm]")
         if "permissions violation" in low:
-            return Refused("the login may not do this: %s" % said[:160], "see docs/swarm.md")
+            return Refused(
+                "the login may not do this: %s" % said[:160],
+                "clawlite swarm acl nats has what a login needs",
+            )
         if isinstance(error, self._package.js.errors.ServiceUnavailableError):
             return Refused("it has no JetStream, or it is full: %s" % said[:100], "turn it on")
         if isinstance(error, self._package.js.errors.Error):

@@ -22,15 +22,17 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm run TASK [MANIFEST | IMAGE] [--to IDENTITY] [--input JSON] [--json]
        clawlite swarm status [MANIFEST | IMAGE] [--json]
        clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
-       clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]"""
+       clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
+       clawlite swarm acl redis | nats [MANIFEST | IMAGE]"""
 HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
         for each, started again when it ends; Ctrl-C ends all
 run     give the swarm a task, and wait for its report; exit code 1 when it was not completed
 status  who is there, and the last tasks
 trace   what became of a task; ID may be its first characters
 dead    tasks that were given up; retry lets one begin again, drop lets go of it
+acl     what the engine is to be told of the swarm's logins; write passwords where PASSWORD stands
 MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
-VERBS = ("up", "run", "status", "trace", "dead")
+VERBS = ("up", "run", "status", "trace", "dead", "acl")
 _MORE = "clawlite swarm --help says more"
 SHOWN = 20  # tasks of a status
 _TEXT = 60  # characters of a description in a list
@@ -55,6 +57,13 @@ def main(args: list) -> int:
             from clawlite.linux.swarm_commands.up import up
 
             return up(words)
+        if verb == "acl":
+            from clawlite.linux.swarm_commands.acl import acl
+
+            if as_json or not words:
+                return failed("acl: expected redis or nats, and no --json - " + _MORE)
+            said(acl(words[0], _described(words[1:])[0]))
+            return 0
         if verb == "run":
             from clawlite.linux.swarm_commands.run_task import run_task
 
@@ -70,16 +79,21 @@ def main(args: list) -> int:
         return 1
 
 
-def opened(names: list) -> tuple:
-    """Return (``Swarm``, its ``Bus``) of the agent that *names* has, else of that in the current
-    folder.  Raises ``ClawError``.
+def _described(names: list) -> tuple:
+    """Return (``Swarm``, image) of the agent that *names* has, else of that in the current folder.
+    Raises ``ClawError``.
     """
     if len(names) > 1:
         raise ClawError("expected one manifest or image, got %s" % " ".join(names))
     image = files.open_image(image_of(names[0] if names else "."))
     if not image.size_of(SWARM):
         raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
-    swarm = Swarm(image.section(SWARM))
+    return Swarm(image.section(SWARM)), image
+
+
+def opened(names: list) -> tuple:
+    """Return (``Swarm``, its ``Bus``), as ``_described``.  Raises ``ClawError``."""
+    swarm, image = _described(names)
     if not swarm.is_shared:
         raise ClawError(
             "the swarm %s is one process alone (backend in-process)" % swarm.name,

@@ -118,7 +118,7 @@ def _children(pid: int) -> list:
     "words, code, said",
     [
         ([], 2, "usage: clawlite swarm up"),
-        (["dance"], 2, "expected one of up, run, status, trace, dead, got dance"),
+        (["dance"], 2, "expected one of up, run, status, trace, dead, acl, got dance"),
         (["run"], 2, "run: expected a TASK"),
         (["run", "x", "lead", "--to", "lead"], 1, "--to lead: no member does tasks under that"),
         (["run", "x", "lead", "--input", "{"], 1, "--input: "),
@@ -128,12 +128,23 @@ def _children(pid: int) -> list:
         (["trace"], 2, "trace: expected the ID of a task"),
         (["trace", "ffff", "lead"], 1, "0 tasks have an id that begins with ffff"),
         (["dead", "drop", "ffff", "lead"], 1, "0 tasks have an id"),
+        (["acl"], 2, "acl: expected redis or nats"),
+        (["acl", "mqtt", "lead"], 1, "acl: expected redis or nats, got mqtt"),
         (["up", "nowhere"], 1, "there is no folder nowhere"),
     ],
 )
 def test_bad_usage_is_one_clear_error(tmp_path, images, words, code, said):
     found = swarm(tmp_path, *words)
     assert found[0] == code and said in found[2] and "Traceback" not in found[2], found
+
+
+def test_what_an_engine_is_told_of_logins_is_printed(tmp_path, images):
+    code, said, _ = swarm(tmp_path, "acl", "redis", images[0])
+    assert code == 0 and said.startswith("ACL SETUSER team on >PASSWORD ~claw:{team}:* ")
+    code, said, _ = swarm(tmp_path, "acl", "nats", "lead")
+    assert code == 0 and said.count('user: "') == 3
+    for name in ("lead", "hand", "operator"):
+        assert '"claw.v1.team.log.%s"' % name in said
 
 
 def test_an_agent_of_no_swarm_and_one_that_is_alone_are_told_so(tmp_path):

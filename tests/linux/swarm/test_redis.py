@@ -5,9 +5,11 @@ import re
 
 import pytest
 from engines import SERVERS
-from swarm_world import World, task
+from swarm_world import _RECORD, World, task
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.swarm.swarm import Swarm
+from clawlite.linux.swarm_commands.acl import acl
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAME = "team"
@@ -56,7 +58,9 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(made):
 def login() -> list[str]:
     """Return the command of docs/swarm.md, for the swarm of these tests."""
     text = " ".join((ROOT / "docs" / "swarm.md").read_text().split())
-    return re.search(r"`(ACL SETUSER team [^`]*)`", text)[1].replace("garden", NAME).split()
+    documented = re.search(r"`(ACL SETUSER garden [^`]*)`", text)[1].replace("garden", NAME)
+    assert documented == acl("redis", Swarm(_RECORD)), "the docs and the command say the same"
+    return documented.split()
 
 
 @pytest.mark.parametrize("keys", [NAME, "another"])
