@@ -31,6 +31,7 @@ GATES = {
     "auditing": ("audit",),
     "lan": ("lan",),
     "distant": ("gateway",),
+    "mediated": ("mediated",),
     "remote": ("remote",),
     "request": ("remote",),
     "incoming": ("remote",),
@@ -76,7 +77,9 @@ def _firmware():
 def parts(image) -> list[str]:
     """Return the parts of a board's code that an image (``core.image.Image``) has."""
     found = _firmware().parts(image)
-    return [name for number, name in enumerate(_firmware().NAMES.split()) if number in found]
+    names = [name for number, name in enumerate(_firmware().NAMES.split()) if number in found]
+    # uplink.py loads it, not assemble.py
+    return names + ["mediated"] * ("mediated-line" in image.requires)
 
 
 def of_board(profile=None) -> list[str]:

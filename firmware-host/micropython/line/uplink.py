@@ -12,7 +12,7 @@
 from binascii import hexlify
 
 from clawlite.core.base import effect as E
-from clawlite.core.base.errors import ClawError, ProviderError, QuotaExceeded
+from clawlite.core.base.errors import ClawError, ImageMismatch, ProviderError, QuotaExceeded
 from jsontext import loads
 from chance import chance
 
@@ -26,6 +26,22 @@ AHEAD = 1024  # bytes of records that wait for the line before more are made
 MAX_RECORD = 8192
 # a reset of no session: whoever holds the line says hello (docs/line.md, rule 8)
 _ASKS = b"\x1e~0000rd20e7449\n"
+
+
+def attach(device):
+    """Give *device* its uplink, and what calls services over it.  Raises ``ImageMismatch``."""
+    device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
+    device.stdio.over = device.uplink.down
+    # here, and no part of parts.py: an agent without a gateway has not even these names in memory
+    if "mediated-line" in device.agent.image.requires:
+        try:
+            from mediated import Mediated
+        except ImportError:
+            raise ImageMismatch(
+                "this slot was flashed without what the image needs: mediated",
+                "flash it: clawlite flash",
+            )
+        Mediated(device)
 
 
 class _Asked:

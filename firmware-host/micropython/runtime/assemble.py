@@ -75,10 +75,9 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
         device.net = Lan(device, device.name_server)
     elif GATEWAY in having:
-        from uplink import Uplink
+        from uplink import attach
 
-        device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
-        device.stdio.over = device.uplink.down
+        attach(device)
     # it comes with the first turn, when what starts an agent has gone
     elif REMOTE in having:
         device.agent.keep_bytes, device.agent.prepare = (

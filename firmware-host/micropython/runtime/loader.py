@@ -22,6 +22,7 @@ ABILITIES = (
     "https",
     "lan",
     "log",
+    "mediated-line",
     "memory",
     "pins",
     "reflex",

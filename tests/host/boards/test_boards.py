@@ -694,6 +694,7 @@ def test_an_ability_that_a_board_lacks(tmp_path):
             '"gateway", '
             '"guard", '
             '"log", '
+            '"mediated-line", '
             '"memory", '
             '"pins", '
             '"reflex", '

@@ -1,0 +1,218 @@
+"""Tools of services that the gateway at the other end of the line calls for this board
+(docs/services.md); clawlite/linux/net/gateway_client.py is its like on Linux.
+
+1. Loaded for images that require ``mediated-line``.  It stands before the uplink and takes what is
+   its own: calls of such tools from the agent, and what the gateway says of them.
+2. A call goes up in records, as a request of a provider does (uplink.py): its arguments in pieces,
+   then ``claw.gateway.tool``.  After a session broke, it goes up again with its id and the count of
+   what came; a gateway that was started anew refuses it then, so nothing is called twice.
+3. Whatever goes wrong is a result that says so (clawlite/core/net/service_call.py).
+"""
+
+from binascii import hexlify
+
+from clawlite.core.base import effect as E
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import HANDLER_KIND, SERVICE
+from jsontext import dumps, loads
+from chance import chance
+
+_TOOL, _ARGUMENTS, _DUE_MS = 2, 3, 4  # of RUN
+_TIMEOUT_MS = 30000  # of one call (ADR-020)
+_MORE_MS = 2000  # a gateway ends what lasts too long, and tells it
+_WAIT_MS = 6000  # for a gateway: the line may have to be opened first
+_PIECE = 512  # characters of a text in one record
+
+
+class Failed(dict):
+    """A result that is an error; ``is_error`` as the tool pipeline asks it."""
+
+    is_error = True
+
+
+class _Call:
+    """One call under way.  *come_ms*: until then a gateway must have come;  *sent*: one may have
+    begun it;  *seen*: records of the answer that have come;  *parts*: what is still to be sent.
+    """
+
+    def __init__(self, id: str, name: str, text: str, due_ms: int, come_ms: int):
+        self.id, self.name, self.text, self.due_ms, self.come_ms = id, name, text, due_ms, come_ms
+        self.seen, self.sent, self.said, self.parts = 0, False, [], None
+
+
+class Mediated:
+    """The calls of one agent, and its uplink, which has the same verbs.
+
+    device  ``device.Device``, whose uplink stands
+    """
+
+    def __init__(self, device):
+        self._device, self._uplink, self._others = device, device.uplink, device.carry_out
+        self._boot, self._count = str(hexlify(chance()), "utf-8"), 0
+        self._calls = {}  # task -> _Call
+        device.carry_out = self.effect
+        device.net = device.uplink = self
+        device.stdio.over = self.down
+
+    # -- from the agent
+
+    def effect(self, effect: tuple):
+        """Carry out any effect of the agent."""
+        if effect[E.KIND] != E.RUN or effect[_TOOL].handler[HANDLER_KIND] != SERVICE:
+            self._others(effect)
+            return
+        tool, now = effect[_TOOL], self._device.now_ms()
+        due_ms = effect[_DUE_MS]
+        if due_ms is None:
+            due_ms = now + _TIMEOUT_MS
+        self._count += 1
+        call = _Call(
+            "%s-t%d" % (self._boot, self._count),
+            tool.name,
+            dumps(effect[_ARGUMENTS]),
+            due_ms + _MORE_MS,
+            now + _WAIT_MS,
+        )
+        self._calls[effect[E.TASK]] = call
+        if self._uplink.is_up:
+            self._begin(call)
+        else:
+            self._uplink.call()
+
+    def carry_out(self, effect: tuple):
+        self._uplink.carry_out(effect)
+
+    def close(self, task: int):
+        """Nobody waits for what *task* asked for any more."""
+        call = self._calls.pop(task, None)
+        if call is None:
+            self._uplink.close(task)
+        elif self._uplink.is_up:
+            self._uplink.tell(_note("cancel", {"id": call.id}))
+
+    # -- the loop
+
+    def call(self):
+        self._uplink.call()
+
+    def ready(self, polled):
+        """Nothing of ours is polled."""
+
+    def down(self):
+        """The session is over: calls wait for the next."""
+        self._uplink.down()
+        for task in self._calls:
+            self._calls[task].come_ms = self._device.now_ms() + _WAIT_MS
+            self._calls[task].parts = None
+
+    def deadline(self):
+        first = self._uplink.deadline()
+        for task in self._calls:
+            due = self._due(self._calls[task])
+            if first is None or due < first:
+                first = due
+        return first
+
+    def _due(self, call) -> int:
+        return call.due_ms if call.come_ms is None else min(call.due_ms, call.come_ms)
+
+    def tick(self):
+        self._uplink.tick()
+        now = self._device.now_ms()
+        for task in list(self._calls):
+            call = self._calls.get(task)
+            if call and now >= self._due(call):
+                self.close(task)
+                if call.sent:
+                    self._fail(task, "timeout", "The gateway did not say what became of the call")
+                else:
+                    self._fail(task, "unreachable", self._uplink.nobody() + ": nothing was called")
+            elif call and call.parts:
+                self._go_on(call)
+
+    # -- the wire
+
+    def _begin(self, call):
+        call.come_ms = None
+        call.parts = _parts(call)
+        self._go_on(call)
+
+    def _go_on(self, call):
+        while call.parts and self._uplink.has_room():
+            part = next(call.parts, None)
+            if part is None:
+                call.parts = None
+            else:
+                self._uplink.tell(part)
+
+    def record(self, data: bytes) -> bool:
+        """Take a record; return False when it is none of a gateway's."""
+        for task in self._calls:
+            if self._calls[task].id.encode() in data and self._took(task, data):
+                return True
+        if not self._uplink.record(data):
+            return False
+        if self._calls and b'"claw.gateway.hello"' in data:
+            for task in sorted(self._calls):
+                self._begin(self._calls[task])
+        return True
+
+    def lost(self, size: bytes) -> bool:
+        """A record found no room; return whether somebody waits for an answer."""
+        waiting = list(self._calls)
+        for task in waiting:
+            self.close(task)
+            self._fail(
+                task, "unreachable", "%s bytes of its answer found no room" % str(size, "utf-8")
+            )
+        return self._uplink.lost(size) or len(waiting) > 0
+
+    def _took(self, task: int, data: bytes) -> bool:
+        """Take a record that names the call of *task*; return False when it is another's."""
+        call = self._calls[task]
+        try:
+            message = loads(data)
+            method, params = message.get("method"), message.get("params")
+            if method == "claw.gateway.text" and params["id"] == call.id:
+                call.said.append(params["text"])
+                call.seen += 1
+                return True
+            if method is not None or message.get("id") != call.id:
+                return False
+            if "error" in message:
+                del self._calls[task]
+                self._fail(task, "unreachable", "the gateway: " + message["error"]["message"])
+                return True
+            del self._calls[task]
+            result = loads("".join(call.said).encode())
+            self._end(task, result if result["ok"] else Failed(result))
+        except (ClawError, KeyError, TypeError, AttributeError):
+            if task in self._calls:
+                return False
+            self._fail(task, "unreachable", "the gateway's answer is malformed")
+        return True
+
+    def _fail(self, task: int, code: str, message: str):
+        self._end(task, Failed({"ok": False, "error": {"code": code, "message": message}}))
+
+    def _end(self, task: int, result):
+        self._device.agent.done(task, (True, result), self._device.now_ms())
+
+
+def _note(name: str, params: dict) -> dict:
+    return {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
+
+
+def _parts(call):
+    """Generate the records of a call."""
+    again, text = call.sent, call.text
+    yield _note("message", {"id": call.id, "role": "tool", "text": text[:_PIECE]})
+    for at in range(_PIECE, len(text), _PIECE):
+        yield _note("message", {"id": call.id, "text": text[at : at + _PIECE]})
+    call.sent = True
+    yield {
+        "jsonrpc": "2.0",
+        "id": call.id,
+        "method": "claw.gateway.tool",
+        "params": {"tool": call.name, "seen": call.seen, "again": again},
+    }
