@@ -139,3 +139,19 @@ def test_a_slot_carries_the_calls_of_services_for_images_that_have_them(tmp_path
     parts = [slot.parts(inspection.opened(image)) for image in (with_services, without)]
     carried = [slot.chosen(["mediated.mpy"], part) for part in parts]
     assert carried == [["mediated.mpy"], []]
+
+
+@pytest.mark.parametrize(
+    "service, more, ability",
+    [
+        ("", "", "services"),
+        ('mode = "mediated"\n', '[gateway]\nwire = "tcp"\naddress = "10.0.0.2:7420"\n', "mediated"),
+    ],
+)
+def test_what_a_board_does_not_have_is_refused_when_it_is_built(
+    tmp_path, desk, service, more, ability
+):
+    folder = trading_desk.write(tmp_path / "desk", desk.url, service=service, more=more)
+    done = clawlite("build", folder, "--board", "pico2-w", cwd=tmp_path)
+    assert done.returncode == 2, done
+    assert f"this needs {ability}, which pico2-w does not have" in done.stderr, done
