@@ -93,12 +93,17 @@ def new(
             f"unknown template {template!r}; there are: {', '.join(templates())}",
             did_you_mean(template, templates()),
         )
-    if template == TEAM and (board or len(name) > _LONGEST_TEAM):
+    profile = boards.profile(board) if board else None
+    if template == TEAM and profile is not None and profile.runtime == "micropython":
         raise ClawError(
-            f"the template {TEAM} is for this machine or a Raspberry Pi: boards are in no swarm yet"
-            if board
-            else f"{name!r} is too long for a swarm: expected at most {_LONGEST_TEAM} characters",
-            "leave --board out" if board else "choose another folder name",
+            f"the template {TEAM} is for this machine or a Raspberry Pi, and {board} is neither:"
+            " boards are in no swarm yet",
+            "leave --board out",
+        )
+    if template == TEAM and len(name) > _LONGEST_TEAM:
+        raise ClawError(
+            f"{name!r} is too long for a swarm: expected at most {_LONGEST_TEAM} characters",
+            "choose another folder name",
         )
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise ClawError(
@@ -107,8 +112,7 @@ def new(
         )
     remote = template in WITH_MODEL and not offline
     source = os.path.join(FOLDER, template)
-    profile = boards.profile(board) if board else None
-    digital = profile is not None and not profile.pins.adc
+    digital = template != TEAM and profile is not None and not profile.pins.adc
     settings = None if template == TEAM else _settings(source, profile, digital, remote)
     written = []
     providers = (

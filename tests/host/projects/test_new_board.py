@@ -36,6 +36,22 @@ def test_a_new_project_is_checked_and_built_for_its_board(tmp_path, template, bo
     assert board in build.build(folder, board=board)["fits"]
 
 
+@pytest.mark.parametrize("board", boards.names())
+def test_a_swarm_is_made_for_a_board_that_runs_linux_and_refused_for_others(tmp_path, board):
+    folder = tmp_path / "there"
+    if boards.profile(board).runtime == "micropython":
+        with pytest.raises(ClawError, match=f"Raspberry Pi, and {board} is neither"):
+            new.new(str(folder), new.TEAM, board=board)
+        return
+    assert sorted(new.new(str(folder), new.TEAM, board=board)) == sorted(
+        new.new(str(tmp_path / "other"), new.TEAM)
+    )
+    manifests = [*folder.rglob("claw.yaml")]
+    assert len(manifests) == 3
+    for manifest in manifests:
+        assert board in build.build(str(manifest.parent), board=board)["fits"]
+
+
 @pytest.mark.parametrize("board", [None, "pico-w", "esp32", "rpi-4"])
 def test_a_greenhouse_reads_its_sensor_asks_and_waters(tmp_path, board):
     new.new(str(tmp_path / "there"), offline=True, board=board)
