@@ -23,6 +23,7 @@ from clawlite.linux.swarm.engine import (
 )
 
 ASK_S = 1.0  # that a process may take to say that it is there
+SNAPSHOT_S = 0.5, 1, 2, 4, 8, 16  # that a snapshot may take to come, at each try
 PING_S = 15  # of the connection: two without an answer end it
 _OPERATOR, _STATE = "operator", "state"
 
@@ -134,7 +135,7 @@ class NATSEngine(Engine):
             info = await js.add_stream(config)
         try:
             store = await js.object_store(self._stream)
-            kept = await store.get(_STATE)
+            kept = await self._snapshot(store)
             self._cut = int(kept.info.description)
             if self._cut > int(self.since or 0):
                 self.since = str(self._cut)
@@ -151,6 +152,17 @@ class NATSEngine(Engine):
             ack_policy=api.AckPolicy.NONE,
         )
         return await js.subscribe(self._log + "*", config=start, manual_ack=True)
+
+    async def _snapshot(self, store):
+        """Return the snapshot.  Where another process puts a newer one while it is read, its parts
+        never come (or do not belong together), and the newer one is asked for.
+        """
+        for limit_s in SNAPSHOT_S:
+            try:
+                return await asyncio.wait_for(store.get(_STATE), limit_s)
+            except (asyncio.TimeoutError, self._package.js.errors.DigestMismatchError):
+                pass
+        raise ConnectionError("its snapshot did not come")
 
     def _tell(self):
         if not self._told and int(self.since) >= self._last:
