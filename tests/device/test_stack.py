@@ -176,8 +176,13 @@ def test_a_turn_that_the_stack_does_not_do_for_says_so_and_the_agent_goes_on(
 def test_a_stack_that_does_not_do_for_the_boot_is_one_error_with_what_to_do(
     micropython, tree, greenhouse, tmp_path, free
 ):
+    """From 6,700 on some boots get through with the same stack: then a turn says so."""
     done = talked(micropython, tree, greenhouse, tmp_path, free)
     said = done.stderr.decode()
+    if free > 6500 and done.returncode == 0:
+        assert said == "" and b"the stack of this device ran out" in done.stdout, (said, done)
+        assert b"bug" not in done.stdout and b"Traceback" not in done.stdout, done.stdout
+        return
     assert done.returncode in (1, 2) and said.count("\n") == 1, (done.returncode, said)
     assert said.startswith("clawlite: ") and said.endswith(
         "the stack of this device ran out - nest less in rules and schemas, or take a board with "
