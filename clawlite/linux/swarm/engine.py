@@ -12,6 +12,7 @@ import importlib
 import os
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 
 from clawlite.core.base.errors import ClawError
@@ -37,7 +38,7 @@ class Refused(Exception):
         self.hint = hint
 
 
-class Engine:
+class Engine(ABC):
     """One process' connection; a subclass speaks to one kind of engine.
 
     name      of the engine
@@ -85,19 +86,19 @@ class Engine:
             found.append(event)
         return found
 
+    @abstractmethod
     def append(self, number: int, data: bytes):
         """Put *data* on the log; called by the loop, and never waits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ask_there(self, processes: list):
         """Let ``(THERE, {process: bool})`` come; called by the loop, and never waits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def save(self, position: str, data: bytes):
         """Keep *data*, which is all that the log says up to *position*, and forget that part of the
         log; called by the loop, and never waits.
         """
-        raise NotImplementedError
 
     def close(self):
         """End the threads; what was appended and is not there yet may be lost."""
@@ -141,8 +142,11 @@ class Engine:
         self._was_up = True
         self._put(UP, self._connections)
 
+    @abstractmethod
     def _run(self):
-        raise NotImplementedError
+        """Connect, hand over what comes and put what is given, until the connection ends or all
+        of it shall. Raises ``Refused``, or whatever the package raises.
+        """
 
     def _end(self):
         """Wake the threads: they are to end."""
