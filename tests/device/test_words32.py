@@ -172,6 +172,13 @@ def test_no_less_is_said_than_a_cortex_m3_needed(tmp_path, name):
     )
 
 
+def test_no_less_is_said_of_20_tools_than_a_cortex_m3_needed(tmp_path):
+    """For 300 calls with request ids."""
+    image = Path(bench_micropython.mixed(str(tmp_path)))
+    said = heap.needed(image.read_bytes(), words32.source(tmp_path), 32)
+    assert 95496 <= said < 1.2 * 95496
+
+
 @pytest.mark.parametrize("name", ["greenhouse", "blink"])
 def test_a_dialogue_with_approvals_works_in_the_heap_that_is_said(board, tmp_path, name):
     """Each command of the console, and approvals given and refused."""

@@ -64,6 +64,9 @@ _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # dialogue with all console commands, approvals and 330 calls with request ids were done (ADR 0086).
 # 32-bit words take 7/8 at most, as a Cortex-M3 showed.
 _ROOM, _TOOLS_ROOM, _APPROVAL_ROOM, _REMOTE_ROOM = 32768, 12288, 6144, 6144
+# For each tool and skill: with it 20 tools and 6 skills are said to need what they needed on a
+# Cortex-M3 with an older journal, which is all that was ever measured there (ADR 0086).
+_EACH_ROOM = 512
 # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
 _LOOK_ROOM = {"leaks": 8192, "injection": 20480, "audit": 32768}
 # for a request to its stores, with 4 KiB of content; measured as above
@@ -177,7 +180,8 @@ def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
     if not {"remote", "gateway"}.isdisjoint(loaded):
         room += _scaled(_REMOTE_ROOM, bits)
     if "tools" in image.requires:
-        room += _scaled(_TOOLS_ROOM + (_APPROVAL_ROOM if _asks(image) else 0), bits)
+        calls = _TOOLS_ROOM + _EACH_ROOM * len(image.names)
+        room += _scaled(calls + (_APPROVAL_ROOM if _asks(image) else 0), bits)
     room += remembered(Heap(bits)) if "tools" in image.requires else 0
     room += sum(_LOOK_ROOM.get(part, 0) for part in loaded)
     room += (
