@@ -306,7 +306,7 @@ ERRORS = [
     ("ask hi --aprove", ["unknown option --aprove", "usage: clawlite ask"]),
     ("serve", ["expected --stdio"]),
     ("serve missing.cbor --stdio", ["missing.cbor", "No such file"]),
-    ("swarm dance", ["expected one of up, run, status, trace, dead, got dance"]),
+    ("swarm dance", ["expected one of up, run, status, trace, dead, acl, got dance"]),
     ("buid", ["No such command", "buid"]),
 ]
 

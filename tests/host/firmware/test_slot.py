@@ -49,6 +49,7 @@ DOORS = {
     ("request", "anthropic"): "kind of the provider",
     ("request", "openai"): "kind of the provider",
     ("request", "oauth2"): "auth of the provider",
+    ("distant", "mediated"): "requires mediated-line",
     ("taking", "distant"): "is_behind: GATEWAY",
     ("taking", "reflex"): "its number",
     ("taking", "remote"): "a number of 2 or more, not behind a gateway",
