@@ -165,6 +165,16 @@ def same(one, other) -> bool:
     return one == other and isinstance(one, str) == isinstance(other, str)
 
 
+def test_9_1_a_request_that_only_names_the_clock_is_answered(serving):
+    """A board takes notifications of the time from whoever holds its line."""
+    for message in (
+        {"jsonrpc": "2.0", "id": None, "method": "claw.clock"},
+        {"jsonrpc": "2.0", "id": 1, "method": "claw.tool.call", "params": ["claw.clock"]},
+    ):
+        (answer,) = answers(serving, json.dumps(message).encode())
+        assert same(answer["id"], message["id"]) and "error" in answer
+
+
 @SETTINGS
 @given(message=REQUESTS)
 def test_9_1_each_request_is_answered_once_with_its_id(serving, message):

@@ -18,15 +18,18 @@ _FIRST, _LAST = 1700000000, 4102444800  # 2023, 2100
 _EPOCH_2000 = 946684800
 
 
-def heard(device, data: bytes):
-    """Take a record; one that is none of a clock, or tells nonsense, counts for nothing."""
+def heard(device, data: bytes) -> bool:
+    """Take a record that tells the time; return False when it is none.  Nonsense sets nothing."""
     try:
         message = loads(data)
-        epoch_s = message["params"]["epoch_s"] if message["method"] == "claw.clock" else None
+        if message["method"] != "claw.clock" or "id" in message:
+            return False
+        epoch_s = message["params"]["epoch_s"]
     except (ClawError, KeyError, TypeError):
-        return
+        return False
     if isinstance(epoch_s, int) and _FIRST < epoch_s < _LAST:
         set_clock(device, epoch_s)
+    return True
 
 
 def set_clock(device, epoch_s: int):

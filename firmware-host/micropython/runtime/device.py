@@ -102,8 +102,11 @@ class Device:
                     ready = None
                 try:
                     if self.short:
+                        # here: further down the stack lies what was just dropped, also by an
+                        # unwinding that ran out itself
+                        gc.collect()
                         unwind(self)
-                        gc.collect()  # here: further down the stack lies what was just dropped
+                        gc.collect()
                     if self.short or error:
                         end_round(self, error)
                     error = None
@@ -270,8 +273,8 @@ class Device:
             if b'"claw.clock"' in data:
                 from settime import heard
 
-                heard(self, data)
-                return
+                if heard(self, data):
+                    return
             if self.uplink and self.uplink.record(data):
                 self.clock.ask(self.stdio)
                 return
