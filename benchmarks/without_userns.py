@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 
-from clawlite.linux.sandbox import seccomp, syscalls
+from clawlite.linux.confinement import seccomp, syscalls
 
 program = seccomp._Program(syscalls.MACHINE)
 program.refuse_bits("clone", 0, 0x10000000)  # CLONE_NEWUSER

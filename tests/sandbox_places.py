@@ -80,7 +80,7 @@ class Host:
 
 PRELUDE = """
 import errno, os, sys, ctypes
-from clawlite.linux.sandbox import syscalls
+from clawlite.linux.confinement import syscalls
 def tried(function, *arguments):
     try:
         function(*arguments)
@@ -132,7 +132,7 @@ def host(profile: str, root: bool, faults=None, group=None, workspace="ws", proc
         shutil.copy(HOST, packages)
         shutil.copy(ROOT / "tests" / "sandboxes.py", packages)
         if group:
-            source = packages / "clawlite" / "linux" / "sandbox" / "cgroups.py"
+            source = packages / "clawlite" / "linux" / "confinement" / "cgroups.py"
             source.write_text(
                 source.read_text().replace(
                     'CONTROLLERS = ("cpu", "memory", "pids")', "CONTROLLERS = %r" % (group[1],)

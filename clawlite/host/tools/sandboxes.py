@@ -74,11 +74,11 @@ def workspace(manifest) -> str | None:
 
 
 def section(manifest, pool) -> list | None:
-    """Return the record of the sandbox; None for an agent without tools.
+    """Return the record of the sandbox; None for an agent without tools and feeds.
 
     pool  gets the automata of ``blocked_patterns``; what has none is a problem of *manifest*
     """
-    if not manifest.tools:
+    if not _needs_one(manifest):
         return None
     if manifest.sandbox is None:
         return [
@@ -188,4 +188,9 @@ def local(manifest) -> list | None:
     record.append(credentials.records(manifest))
     record.append(buses.records(manifest))
     record.append(sandbox.namespaces or "")
-    return record if any(record) and manifest.tools else None
+    return record if any(record) and _needs_one(manifest) else None
+
+
+def _needs_one(manifest) -> bool:
+    """Return whether the agent has what a sandbox is for: tools, or feeds."""
+    return bool(manifest.tools) or any(service.feeds for service in manifest.services)

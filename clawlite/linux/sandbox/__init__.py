@@ -1,5 +1,6 @@
-"""Processes of their own for tools, with the least rights that the kernel can give (CKP 5.7).
+"""Processes of their own for tools, with the least rights that the kernel can give (CKP 5.7): what
+a call may do, the processes that run and watch it, and what they tell the agent.
 
-Imports: files, io.
-Used by: admin, tools.
+Imports: confinement, files, io.
+Used by: admin, mcp, tools.
 """

@@ -15,8 +15,9 @@ import os
 import sys
 
 from clawlite.core.base.errors import ParseError
+from clawlite.linux.confinement import namespaces, seccomp, syscalls
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.sandbox import namespaces, probe, seccomp, spawn, supervisor, syscalls
+from clawlite.linux.sandbox import probe, spawn, supervisor
 from clawlite.linux.sandbox.plan import PATH
 
 _ARGUMENTS = (

@@ -14,8 +14,8 @@ import signal
 import sys
 
 from clawlite.core.base.errors import ClawError, SandboxDenied
+from clawlite.linux.confinement import landlock, limits, namespaces, seccomp, syscalls
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.sandbox import landlock, limits, namespaces, seccomp, syscalls
 from clawlite.linux.sandbox import plan as plans
 
 PART = 32768  # bytes of one message

@@ -22,7 +22,7 @@ class Command:
     cwd    str, where it starts: "" is the workspace; virtual or real
     stdin  bytes, all that it can read there
     env    dict of str, beside the clean environment that every child gets
-    files  dict of str, secrets that it finds as files (secretfiles.py)
+    files  dict of str, secrets that it finds as files (linux/confinement/secretfiles.py)
     exit_code is 128 + N when signal N ended it; ended is "" or the limit that did;
     note is "" or what this sandbox cannot give although it is declared, for who wonders why
     something failed"""

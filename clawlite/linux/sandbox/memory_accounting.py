@@ -2,7 +2,8 @@
 from outside.
 
 The kernel keeps memory for processes beside what they have mapped, and does not say how much.  A
-kind of such memory is either refused (seccomp.py) or counted with the most that it can be:
+kind of such memory is either refused (linux/confinement/seccomp.py) or counted with the most that
+it can be:
 
     kind                                        counted as
     pages, in memory and in swap                as they are; PSS where the plain sum is above the
@@ -29,9 +30,9 @@ import resource
 import stat
 import time
 
+from clawlite.linux.confinement import syscalls
+from clawlite.linux.confinement.limits import INODE, open_files, read
 from clawlite.linux.files.mounts import TABLE, unescaped
-from clawlite.linux.sandbox import syscalls
-from clawlite.linux.sandbox.limits import INODE, open_files, read
 from clawlite.linux.sandbox.plan import Refused
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -102,7 +103,7 @@ class MemoryAccount:
         self._socket = 2 * waiting() + OPTIONS
         # the sockets of this network namespace are the tree's; else they are looked for
         self._alone = plan["profile"] == "N"
-        self._passes = bool(plan["network"])  # descriptors may be sent (seccomp.py)
+        self._passes = bool(plan["network"])  # descriptors may be sent (confinement/seccomp.py)
         self._mounts = []  # (descriptor, bytes before the call)
         for path in in_memory(writable(plan)).values():
             if not os.statvfs(path).f_blocks and "memory_mb" not in plan["relaxed"]:

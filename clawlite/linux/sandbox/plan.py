@@ -307,7 +307,7 @@ def writable_in_namespaces(plan: dict) -> list:
 
 def for_landlock(plan: dict, around, listable):
     """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.
-    *around*, *listable*: of landlock.py.
+    *around*, *listable*: of linux/confinement/landlock.py.
     """
     denied = plan["denied"] + plan["hidden"]
     system = [(path, False) for path in _REPLACED]

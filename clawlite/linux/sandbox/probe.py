@@ -9,8 +9,9 @@ import os
 import resource
 import struct
 
-from clawlite.linux.sandbox import child, landlock, namespaces, seccomp, syscalls
-from clawlite.linux.sandbox.seccomp import Rules
+from clawlite.linux.confinement import landlock, namespaces, seccomp, syscalls
+from clawlite.linux.confinement.seccomp import Rules
+from clawlite.linux.sandbox import child
 
 NETWORK_HINT = (
     "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or "

@@ -6,8 +6,8 @@ import select
 from time import monotonic_ns
 
 from clawlite.core.image.profile import PROCESS, Profile
+from clawlite.linux.confinement.limits import KEEPERS, OPEN_FILES
 from clawlite.linux.sandbox.jobs import Command
-from clawlite.linux.sandbox.limits import KEEPERS, OPEN_FILES
 
 CALLS = 5  # of which the fastest is told
 _NUMBER = -1  # no call of the agent has it

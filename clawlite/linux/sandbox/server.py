@@ -23,18 +23,9 @@ import select
 import signal
 import warnings  # noqa: F401
 
+from clawlite.linux.confinement import cgroups, limits, namespaces, seccomp, syscalls
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.sandbox import (
-    bubblewrap,
-    cgroups,
-    limits,
-    namespaces,
-    probe,
-    seccomp,
-    supervisor,
-    syscalls,
-    watch,
-)
+from clawlite.linux.sandbox import bubblewrap, probe, supervisor, watch
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3

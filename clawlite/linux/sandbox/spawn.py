@@ -118,6 +118,8 @@ def _own_folder(path: str, uid):
     tools.
     """
     try:
+        # makedirs gives its mode to the last folder alone, and the agent's state is the one above
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         os.makedirs(path, 0o700, exist_ok=True)
         if uid is not None and os.stat(path).st_uid == 0:
             os.chown(path, uid, uid)

@@ -19,22 +19,18 @@ import os
 import signal
 import sys
 
-from clawlite.linux.files import mounts, quota
-from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.sandbox import (
+from clawlite.linux.confinement import (
     cgroups,
-    child,
     landlock,
     limits,
-    memory_accounting,
     modes,
-    names,
     namespaces,
-    probe,
     secretfiles,
     syscalls,
-    watch,
 )
+from clawlite.linux.files import mounts, quota
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.sandbox import child, memory_accounting, names, probe, watch
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.plan import Refused
 

@@ -13,8 +13,8 @@ import select
 import signal
 import time
 
+from clawlite.linux.confinement import limits
 from clawlite.linux.files import quota
-from clawlite.linux.sandbox import limits
 from clawlite.linux.sandbox.removal import remove
 
 GRACE_MS = 500  # between TERM and KILL

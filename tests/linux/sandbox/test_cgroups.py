@@ -14,8 +14,8 @@ import pytest
 from sandbox_places import host
 from sandboxes import WAIT_S
 
-from clawlite.linux.sandbox import cgroups
-from clawlite.linux.sandbox.limits import KEEPERS
+from clawlite.linux.confinement import cgroups
+from clawlite.linux.confinement.limits import KEEPERS
 
 
 def _mounted() -> str:

@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from clawlite.linux.sandbox import seccomp
-from clawlite.linux.sandbox.seccomp import ALLOW, ERRNO, KILL_PROCESS, Rules
-from clawlite.linux.sandbox.syscalls import AARCH64, ARM, AUDIT_ARCH, CEILING, TABLES, X86_64
+from clawlite.linux.confinement import seccomp
+from clawlite.linux.confinement.seccomp import ALLOW, ERRNO, KILL_PROCESS, Rules
+from clawlite.linux.confinement.syscalls import AARCH64, ARM, AUDIT_ARCH, CEILING, TABLES, X86_64
 
 RULES = [Rules(*flags) for flags in itertools.product((False, True), repeat=4)]
 PLAIN = Rules(False, False, True, True)

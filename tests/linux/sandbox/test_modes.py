@@ -10,7 +10,7 @@ import threading
 import pytest
 from sandbox_places import host
 
-from clawlite.linux.sandbox.modes import _memory, _process_of
+from clawlite.linux.confinement.modes import _memory, _process_of
 
 
 def _scoped(place, **more) -> dict:

@@ -16,8 +16,8 @@
 import ctypes
 import struct
 
-from clawlite.linux.sandbox import syscalls
-from clawlite.linux.sandbox.syscalls import ARM, ARM_PRIVATE, AUDIT_ARCH, CEILING, TABLES
+from clawlite.linux.confinement import syscalls
+from clawlite.linux.confinement.syscalls import ARM, ARM_PRIVATE, AUDIT_ARCH, CEILING, TABLES
 
 EPERM, EACCES, EINVAL, EMFILE, ENOSYS, ENOTSUP, EAFNOSUPPORT = 1, 13, 22, 24, 38, 95, 97
 NOTIFY, ALLOW, KILL_PROCESS, ERRNO = 0x7FC00000, 0x7FFF0000, 0x80000000, 0x00050000

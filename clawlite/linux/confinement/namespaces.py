@@ -16,8 +16,8 @@ import os
 import stat
 import struct
 
-from clawlite.linux.sandbox import syscalls
-from clawlite.linux.sandbox.limits import MAX_FILES
+from clawlite.linux.confinement import syscalls
+from clawlite.linux.confinement.limits import MAX_FILES
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x20000,

@@ -9,7 +9,7 @@ import os
 import stat
 import struct
 
-from clawlite.linux.sandbox import syscalls
+from clawlite.linux.confinement import syscalls
 
 LEAST_ABI = 3  # the first that covers truncate(2): Linux 6.2
 SCOPES_ABI = 6  # abstract UNIX sockets and signals stay inside: Linux 6.12

@@ -19,7 +19,7 @@ import fcntl
 import os
 import struct
 
-from clawlite.linux.sandbox import syscalls
+from clawlite.linux.confinement import syscalls
 
 _NOTIFICATION = 80  # struct seccomp_notif: id, pid, flags, then struct seccomp_data
 _RECV, _SEND, _VALID = 0xC0502100, 0xC0182101, 0x40082102

@@ -14,7 +14,7 @@ import marshal
 import os
 import stat
 
-from clawlite.linux.sandbox import limits, namespaces
+from clawlite.linux.confinement import limits, namespaces
 
 PLACE = "/run/secrets"
 OWN_PLACE = "/.secrets"  # where /run is everybody's

@@ -18,8 +18,8 @@ import os
 import struct
 import time
 
-from clawlite.linux.sandbox import syscalls
-from clawlite.linux.sandbox.limits import KEEPERS, is_there
+from clawlite.linux.confinement import syscalls
+from clawlite.linux.confinement.limits import KEEPERS, is_there
 
 CONTROLLERS = ("cpu", "memory", "pids")
 AGENT = "clawlite-agent"
