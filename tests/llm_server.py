@@ -48,8 +48,8 @@ HTML = (
 )
 PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 
-# headers: names in lower case; body: JSON's value, or bytes
-Request = namedtuple("Request", "method target headers body")
+# headers: names in lower case; body: JSON's value, or bytes; raw: the bytes that were sent
+Request = namedtuple("Request", "method target headers body raw", defaults=[b""])
 
 
 # -- steps
@@ -506,6 +506,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.path,
             {name.lower(): value for name, value in self.headers.items()},
             _value(body),
+            body,
         )
         if request.method == "GET" and request.target.endswith("/models"):
             listed = {

@@ -203,13 +203,15 @@ def numbers(messages):
 
 
 def test_a_conversation_is_kept_in_order():
-    assert numbers(conversation([1, 1, 1]).context(0)) == ["0", "1", "2"]
+    assert numbers(conversation([1, 1, 1]).context()) == ["0", "1", "2"]
 
 
-def test_trimming_forgets_whole_turns_and_never_parts_a_call_from_its_result():
+def test_what_is_left_out_are_whole_turns_and_never_parts_a_call_from_its_result():
     """5.2 max_context_window; a tool call without its result is an error to every provider."""
-    for room in range(0, 2000, 7):
-        messages = conversation([100, 300, 50, 10]).context(room)
+    for bytes in range(0, 2000, 7):
+        history = conversation([100, 300, 50, 10])
+        assert history.leave_out("p", bytes)
+        messages = history.context("p")
         assert len(messages) % 3 == 0
         for at in range(0, len(messages), 3):
             assert [message.role for message in messages[at : at + 3]] == [
@@ -219,11 +221,50 @@ def test_trimming_forgets_whole_turns_and_never_parts_a_call_from_its_result():
             ]
         assert numbers(messages)[-1] == "3"
         assert numbers(messages) == sorted(numbers(messages))
+        size = sum([len(message.text) for message in history.context()])
+        left = sum([len(message.text) for message in messages])
+        assert size - left <= bytes or bytes < 460
+
+
+def test_what_was_left_out_stays_left_out_for_that_provider_alone():
+    history = conversation([10, 10, 10, 10])
+    assert history.leave_out("p", 1)
+    assert numbers(history.context("p")) == ["1", "2", "3"]
+    assert numbers(history.context("q")) == numbers(history.context()) == ["0", "1", "2", "3"]
+    history.begin(Message("user", "4"))
+    assert numbers(history.context("p")) == ["1", "2", "3", "4"]
+    history.restore([[Message("user", "r"), Message("assistant", "")]])
+    assert numbers(history.context("p")) == ["1", "2", "3", "4"]
+    assert numbers(history.context()) == ["r", "0", "1", "2", "3", "4"]
+    assert history.leave_out("p", 100000) and not history.leave_out("p", 1)
+    assert numbers(history.context("p")) == ["4"]
+
+
+def test_turns_that_are_forgotten_are_no_longer_left_out():
+    history = conversation([10, 10, 10, 10], max_bytes=700)
+    assert history.leave_out("p", 1)
+    for number in range(4, 9):
+        history.begin(Message("user", "%d" % number + "x" * 300))
+    assert numbers(history.context("p")) == numbers(history.context()) == ["6", "7", "8"]
+
+
+def test_a_long_text_of_an_earlier_turn_is_shown_in_part():
+    history = History(65536)
+    for text in ("x" * 10, "é" * 6, "é" * 5, "now " * 10):
+        history.begin(Message("user", text))
+    assert [message.text for message in history.context("p", 10)] == [
+        "x" * 10,
+        "é" * 5 + "\n[truncated: true, original_bytes: 12]",
+        "é" * 5,
+        "now " * 10,
+    ]
+    assert history.context("p", 9)[1].text == "éééé\n[truncated: true, original_bytes: 12]"
+    assert history.context()[1].text == "é" * 6
 
 
 def test_old_turns_are_forgotten_at_the_bound():
-    assert numbers(conversation([100, 100, 100, 100], max_bytes=700).context(0)) == ["1", "2", "3"]
-    assert numbers(conversation([100, 100, 100], max_bytes=0).context(0)) == ["2"]
+    assert numbers(conversation([100, 100, 100, 100], max_bytes=700).context()) == ["1", "2", "3"]
+    assert numbers(conversation([100, 100, 100], max_bytes=0).context()) == ["2"]
 
 
 def test_what_rules_ask_about_a_day_is_counted_for_all_providers():

@@ -63,6 +63,7 @@ def row(
     stream=False,
     oauth2=None,
     prices=(0, 0),
+    window=None,
 ):
     return [
         name,
@@ -82,7 +83,7 @@ def row(
         per_day,
         None,
         per_minute,
-        None,
+        window,
         30000,
         120000,
         prices,
@@ -225,6 +226,45 @@ def test_a_request_is_whole_http():
             {"role": "user", "content": "hello"},
         ],
     }
+
+
+def talk(turns: int, text: str, **more):
+    """Yield the bodies of the requests of a conversation."""
+    world = World()
+    history = History(65536)
+    chain = ProviderOrder(Image([row(**more)]), transcripts.decoder(), meter_of(), 65536)
+    for turn in range(turns):
+        history.begin(Message("user", "%d %s" % (turn, text)))
+        world.connections.append(ok())
+        reply = world.run(chain.ask(history))
+        history.turn.append(Message("assistant", reply.text))
+        yield world.requests.pop()[1].partition(b"\r\n\r\n")[2]
+
+
+def test_requests_of_a_long_conversation_stay_below_12_kb_and_seldom_begin_anew():
+    before, longest, anew = PREFIX, 0, 0
+    for body in talk(100, "x" * 300):
+        assert body.startswith(PREFIX)
+        longest = max(longest, len(body))
+        anew += not body.startswith(before)
+        before = body[: body.rindex(b"]")]
+    assert 11000 < longest <= 12288 and 0 < anew < 100 / 6
+
+
+def test_a_window_says_how_long_requests_are():
+    assert max([len(body) for body in talk(40, "x" * 300, window=100000)]) > 14000
+    assert max([len(body) for body in talk(30, "x" * 300, window=2000)]) / 4 <= 1500
+
+
+def test_a_long_answer_does_not_push_out_what_was_said_before():
+    for body in talk(4, "x" * 6000):
+        messages = transcripts.decoder()[0](body)["messages"]
+        said = [message["content"] for message in messages if message["role"] == "user"]
+        for text in said[:-1]:
+            assert text.endswith("x\n[truncated: true, original_bytes: 6002]")
+            assert len(text) < 2100
+        assert len(said[-1]) == 6002
+    assert [text[0] for text in said] == ["2", "3"]
 
 
 def test_a_key_goes_into_its_header_and_nowhere_else():

@@ -18,7 +18,7 @@ class Tool:
         self.retry = [most, backoff]
 
 
-def run(tool, arguments):
+def run(image, tool, arguments):
     return (yield (RUN, tool, arguments))
 
 
@@ -26,7 +26,7 @@ def drive(tool, outcomes):
     """Return (the last outcome, the log's events, waits); *outcomes* of the attempts in turn."""
     events, waits, event = [], [], {}
     outcomes = list(outcomes)
-    work = retry.attempts(run, tool, {}, event)
+    work = retry.attempts(run, None, tool, {}, event)
     value = None
     try:
         while True:

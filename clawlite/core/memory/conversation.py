@@ -44,11 +44,8 @@ def restore(place: tuple, history, keep_bytes: int):
     if keep_bytes:
         try:
             most = min(MAX_MESSAGES, keep_bytes // _LEAST)
-            history.restore(
-                _turns(
-                    (yield from ask("query", *place, ("time-range", None, most, None)))["entries"]
-                )
-            )
+            found = yield from ask("query", *place, ("time-range", None, most, None))
+            history.restore(_turns(found["entries"], history))
         except ClawError as e:
             yield _told(e, "what was said before is not known")
 
@@ -99,9 +96,17 @@ def _entry(message) -> tuple:
     return None, content, None, None
 
 
-def _turns(entries: list) -> list:
-    """Return the whole turns in *entries*, each a list of messages; what an operator stored there
-    is no message, and is passed over.
+def summarized(content: str) -> list:
+    """Return the messages that tell a provider the summary *content*."""
+    return [
+        Message("user", "What was said before, in short: " + content),
+        Message("assistant", "I remember."),
+    ]
+
+
+def _turns(entries: list, history) -> list:
+    """Return the whole turns in *entries*, each a list of messages, and give *history* the summary
+    that is among them; what an operator stored there is no message, and is passed over.
 
     A turn begins with a person's message, ends with an assistant's that asks for nothing, and has a
     result for each call."""
@@ -109,12 +114,7 @@ def _turns(entries: list) -> list:
     for entry in entries:
         content = entry["content"]
         if isinstance(content, str) and entry.get("metadata", {}).get("summary_of"):
-            turns.append(
-                [
-                    Message("user", "What was said before, in short: " + content),
-                    Message("assistant", "I remember."),
-                ]
-            )
+            history.summary = summarized(content)
             continue
         message = _message(content)
         if message is None:

@@ -38,7 +38,7 @@ class GatewayProvider:
 
         meter  keeps what rules of the device ask about; may be None
         """
-        yield (OPEN, GATEWAY, self.name, most or 0, history.context(0), 0)
+        yield (OPEN, GATEWAY, self.name, most or 0, history.context(), 0)
         try:
             reply, spent = yield from self._received(not history.is_nested)
         except Exception:  # also MemoryError

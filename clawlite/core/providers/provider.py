@@ -19,6 +19,11 @@ OPENAI, ANTHROPIC = 2, 3
 NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
 MAX_WAIT_MS = 60000  # a longer Retry-After goes to the next provider
+# Without max_context_window: bytes of a request, the least of them for the conversation however
+# long what stands before it is, and bytes of a text of an earlier turn
+_REQUEST = const(12000)
+_CONVERSATION = const(4096)
+_EARLIER = const(2048)
 _PART = 256  # bytes of an answer that are kept in one piece
 # statuses that no other attempt changes, while the manifest and the key stay as they are
 _NEVER = (400, 401, 403, 404)
@@ -298,28 +303,29 @@ class Provider:
         return headers
 
     def _fitting(self, history, begun: int) -> bytes:
-        """Return the conversation's messages, and leave out as many of the oldest turns as the
-        limits of a request demand.
+        """Return the conversation's messages, and leave out the oldest turns where the limits of a
+        request demand it, or its usual size.
 
         begun  bytes of the request before them
-        Of the limit a quarter, but not more than an answer may have, stays free for the answer.
+        Of a limit a quarter, but not more than an answer may have, stays free for the answer.  A
+        quarter of the room is freed at once, so that the next requests begin as this one does
+        (``history.History``).
         """
-        limits = [limit for limit in (self.window, self.per_request) if limit is not None]
-        room = 0
-        if limits:
-            limit = min(limits)
-            room = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - begun)
-        fewer = 0
+        room = most = 0
+        for limit in (self.window, self.per_request):
+            if limit is not None:
+                limit = max(1, (limit - min(limit // 4, MAX_TOKENS)) * 4 - begun)
+                room = min(room, limit) if room else limit
+        if self.window is None:
+            most = _EARLIER
+            usual = max(_REQUEST - begun, _CONVERSATION)
+            room = min(room, usual) if room else usual
         while True:
-            messages = history.context(room, fewer)
-            body = ",".join(self.codec.messages(messages)).encode()
-            if (
-                not room
-                or len(body) <= room
-                or len(messages) <= len(history.turn) + len(history.preface)
-            ):
+            messages = self.codec.messages(history.context(self.name, most))
+            body = ",".join(messages).encode()
+            free = len(body) - room // 4 * 3
+            if not room or len(body) <= room or not history.leave_out(self.name, free, most):
                 return body
-            fewer += 1
 
 
 class _Incoming:

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from clawlite.core.image.features import PROTOCOLS
 from clawlite.host.base.problems import shown
 from clawlite.host.models.common import URI, Amount, Count, Ratio, Strict, Text
 
@@ -47,7 +48,7 @@ class ProviderRetry(Strict):
 
 
 class ProviderSpec(Strict):
-    protocol: Literal["openai-compatible", "anthropic-native", "custom"]
+    protocol: Literal[PROTOCOLS]  # type: ignore[valid-type]
     endpoint: URI
     model: Text
     auth: ProviderAuth

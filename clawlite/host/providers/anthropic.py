@@ -1,11 +1,19 @@
-"""Messages of Anthropic (CKP 5.2): the system prompt is a field of its own."""
+"""Messages of Anthropic (CKP 5.2): the system prompt is a field of its own, and a request says
+what of it the provider is to cache (the reference's "Prompt caching")."""
 
-from clawlite.core.providers.provider import ANTHROPIC
 from clawlite.host.providers.provider_api import ProviderApi, begun, parameters
 
+_CACHED = {"type": "ephemeral"}
 
-def _wire(spec, system: str, tools: list) -> bytes:
+
+def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
     body = {"model": spec.model, "stream": spec.streaming is not False, "system": system}
+    # Two marks: the API keeps the conversation as far as it goes, and what stands before it by
+    # itself, for the request in which older turns are left out.
+    if system:  # the API refuses a mark at an empty text
+        body["system"] = [{"type": "text", "text": system, "cache_control": _CACHED}]
+    if goes_on:
+        body["cache_control"] = _CACHED
     if tools:
         body["tools"] = [
             {
@@ -18,4 +26,4 @@ def _wire(spec, system: str, tools: list) -> bytes:
     return begun(body) + b',"messages":['
 
 
-API = ProviderApi("anthropic-native", ANTHROPIC, "anthropic", "/messages", _wire)
+API = ProviderApi("anthropic-native", "/messages", _wire)

@@ -1,10 +1,9 @@
 """Chat completions of OpenAI, and of the many servers that speak them (CKP 5.2)."""
 
-from clawlite.core.providers.provider import OPENAI
 from clawlite.host.providers.provider_api import ProviderApi, begun, packed, parameters
 
 
-def _wire(spec, system: str, tools: list) -> bytes:
+def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
     body = {"model": spec.model, "stream": spec.streaming is not False}
     if body["stream"]:
         body["stream_options"] = {"include_usage": True}
@@ -23,4 +22,4 @@ def _wire(spec, system: str, tools: list) -> bytes:
     return begun(body) + b',"messages":[' + packed({"role": "system", "content": system})
 
 
-API = ProviderApi("openai-compatible", OPENAI, "openai", "/chat/completions", _wire)
+API = ProviderApi("openai-compatible", "/chat/completions", _wire)

@@ -6,24 +6,28 @@ import dataclasses
 import json
 from collections.abc import Callable
 
+from clawlite.core.image.features import APIS
+
 
 @dataclasses.dataclass(frozen=True)
 class ProviderApi:
     """One HTTP API of remote models.
 
-    protocol  what a Provider's ``protocol`` says
-    number    what stands for it in images and in core/providers/provider.py, which loads its codec
-    codec     str, the module of core/providers; a board's slot has it only where it is used
+    protocol  what a Provider's ``protocol`` says; its row is in core/image/features.py
     path      what follows the endpoint in the target of a request
-    wire      function(spec, system: str, tools: list of Tool primitives) -> bytes: the JSON of a
-              request up to the first message of the conversation
+    wire      function(spec, system: str, tools: list of Tool primitives, goes_on: bool) -> bytes:
+              the JSON of a request up to the first message of the conversation; goes_on: later
+              requests begin as this one does, so that a cache of the provider pays
     """
 
     protocol: str
-    number: int
-    codec: str
     path: str
     wire: Callable
+
+    @property
+    def number(self) -> int:
+        """What stands for the API in images."""
+        return next(api.number for api in APIS if api.protocol == self.protocol)
 
 
 def packed(value: object) -> bytes:

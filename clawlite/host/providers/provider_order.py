@@ -89,6 +89,7 @@ def check(manifest) -> None:
         )
     if (
         settings.gateway
+        and not settings.gateway.obeys_stop_of
         and all(is_builtin(provider) for provider in providers(manifest))
         and not any(service.mode == MEDIATED for service in manifest.services)
     ):
@@ -174,7 +175,7 @@ def tables(manifest, tools: list, entries: list, system) -> tuple:
         if not is_builtin(provider):
             spans = []
             for some in (offered, []):
-                begin = remotes.wire(provider, system(manifest, some), some)
+                begin = remotes.wire(provider, system(manifest, some), some, some == offered)
                 if not spans or some != offered:
                     spans.append([len(wire), len(begin)])
                     wire += begin

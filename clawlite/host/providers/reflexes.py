@@ -66,6 +66,7 @@ class _Compiler:
             if line.split("#")[0].strip() == "[[rule]]"
         ]
         self.rule = 0
+        self.slots = []  # names in the patterns of that rule
 
     def run(self) -> tuple[list, list[Problem]]:
         try:
@@ -98,6 +99,7 @@ class _Compiler:
             self.report(("rule",), "", f"at most {MAX_RULES} rules", str(len(rules)))
         compiled = []
         for self.rule, rule in enumerate(rules[:MAX_RULES]):
+            self.slots = []
             compiled.append(
                 [
                     self.patterns(("rule", self.rule), rule),
@@ -159,6 +161,7 @@ class _Compiler:
                     quoted(token),
                 )
                 return []
+            self.slots.append(name)
             return [[SLOT, name, TYPES[kind or "word"]]]
         optional = token.startswith("[") and token.endswith("]")
         choices = []
@@ -195,6 +198,8 @@ class _Compiler:
                     or "tools here: " + (", ".join(self.tools) or "none"),
                 )
             call = known
+        if depth == 0 and "when" in step:
+            self.placeholders(path, say, step.get("arguments"))
         if not isinstance(then, list) or not all(isinstance(branch, dict) for branch in then):
             self.report(path + ("then",), "", "[[...then]] tables", shown(then))
             then = []
@@ -212,6 +217,24 @@ class _Compiler:
             for index, branch in enumerate(then)
         ]
         return [_parts(say), call, self.arguments(path, step, call), branches]
+
+    def placeholders(self, path: tuple, say, arguments):
+        """Report what is to be filled before a call has answered, and is a slot of no pattern: a
+        person would read "null".
+        """
+        texts = [(path + ("say",), say)]
+        if isinstance(arguments, dict):
+            texts += [(path + ("arguments", name), text) for name, text in arguments.items()]
+        for place, text in texts:
+            for name in _PART.findall(text) if isinstance(text, str) else ():
+                if name not in self.slots:
+                    slots = "slots here: " + (", ".join(sorted(self.slots)) or "none")
+                    self.report(
+                        place,
+                        "no pattern of this rule has the slot {%s}" % name,
+                        hint=did_you_mean(name, self.slots)
+                        or slots + "; what a call answers is known in its [[rule.then]]",
+                    )
 
     def arguments(self, path: tuple, step: dict, call) -> list:
         arguments = step.get("arguments", {})

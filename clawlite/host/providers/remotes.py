@@ -50,7 +50,7 @@ def row(provider, settings, prefix: list, bare: list) -> list:
         spec.model,
         AUTH[spec.auth.type],
         spec.auth.secret_ref or "",
-        _oauth2(settings.oauth2[provider.name]) if spec.auth.type == "oauth2" else None,
+        token_row(settings.oauth2[provider.name]) if spec.auth.type == "oauth2" else None,
         spec.streaming is not False,
         retry.max_attempts if retry and retry.max_attempts else MAX_ATTEMPTS,
         BACKOFF[retry.backoff or "exponential"] if retry else EXPONENTIAL,
@@ -93,17 +93,18 @@ def _where(endpoint: str, path: str) -> list:
     ]
 
 
-def _oauth2(server) -> list:
+def token_row(server) -> list:
     """Return the record that ``core/net/oauth2.py`` reads, of a ``settings.OAuth2``."""
     return [*_where(server.endpoint, ""), encoded(server.client_id), encoded(server.scope or "")]
 
 
-def wire(provider, system: str, tools: list) -> bytes:
+def wire(provider, system: str, tools: list, goes_on: bool) -> bytes:
     """Return the JSON of a request up to the first message of the conversation.
 
-    tools  Tool primitives that the model may call
+    tools    Tool primitives that the model may call
+    goes_on  it is one of a conversation, not of a tool that asks
     """
-    return APIS[provider.spec.protocol].wire(provider.spec, system, tools)
+    return APIS[provider.spec.protocol].wire(provider.spec, system, tools, goes_on)
 
 
 def endpoint_problem(endpoint: str) -> str:

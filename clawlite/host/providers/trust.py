@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from clawlite.host.base.problems import quoted
 from clawlite.host.documents.sources import Refused
-from clawlite.host.models.common import Strict, Text
+from clawlite.host.models.common import Name, Strict, Text
 from clawlite.host.providers import provider_order
 
 MAX_FILE = 65536  # bytes
@@ -31,11 +31,15 @@ _ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 class Gateway(Strict):
     """Who asks the remote providers for this device, which then holds no key: whoever is at its
     line, or a gateway on the LAN.
+
+    obeys_stop_of  the name of a swarm: while a person has stopped it, the gateway tells this device
+                   so, and no tool with side effects begins here
     """
 
     wire: Literal["line", "tcp"] = "line"
     address: Text | None = None
     tls: bool | None = None
+    obeys_stop_of: Name | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:

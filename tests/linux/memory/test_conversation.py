@@ -70,21 +70,33 @@ def test_a_conversation_goes_on_after_a_restart(world, api, streaming):
             assert [block.get("is_error", False) for block in results] == [False, True]
 
 
+@pytest.mark.parametrize(
+    "streaming, terminal", [(False, False), (False, True), (True, True), (None, True)]
+)
 @pytest.mark.parametrize("ms", [0, 1, 10, 50])
-def test_what_a_person_has_read_survives_kill_9(world, ms):
+def test_what_a_person_has_read_survives_kill_9(world, ms, streaming, terminal):
     """The first turn of a process, which opens its database: killed right behind the end of its
-    answer.
+    answer, which is the prompt where the answer came in pieces.  None: rules answer.
     """
-    with Server([say("Under the mat."), say("Yes.")]) as server:
-        world.build(provider(server, streaming=False), stores=[TALK])
-        with world.start("run") as agent:
+    with Server([say("Under the mat."), say("Yes.")][streaming is None :]) as server:
+        if streaming is None:
+            rules = '[[rule]]\nwhen = "Where is the key?"\nsay = "Under the mat."\n'
+            world.build(reflex=rules, stores=[TALK])
+        else:
+            world.build(provider(server, streaming=streaming), stores=[TALK])
+        with world.start("run", terminal=terminal) as agent:
+            if terminal:
+                agent.expect("> ")
             agent.line("Where is the key?")
             agent.expect("Under the mat.")
+            if streaming:
+                agent.expect("> ")
             time.sleep(ms / 1000)  # waits for nothing: the places of the kill are spread
             agent.process.kill()
             agent.process.wait()
+        world.build(provider(server, streaming=False), stores=[TALK])
         talk(world, ("Sure?", "Yes."))
-        assert texts(server.requests[1], "openai")[:2] == [
+        assert texts(server.requests[-1], "openai")[:2] == [
             ("user", "Where is the key?"),
             ("assistant", "Under the mat."),
         ]
@@ -203,11 +215,13 @@ def test_a_summary_comes_before_a_long_conversation_too(world, backend):
             )
         until = len(server.requests)
         talk(world, ("again", "Yes."))
-        said = texts(server.requests[until], "openai")
+        # a summary may be under way beside the turn
+        turn = [r for r in server.requests[until:] if texts(r, "openai")[-1][1] == "again"][0]
+        said = texts(turn, "openai")
         assert (
             said[0] == ("user", "What was said before, in short: summary")
             and said[2][0] == "user"
-            and len(said) == 403
+            and len(turn.raw) <= 12288
         )
 
 
@@ -233,7 +247,7 @@ def test_what_an_operator_calls_a_summary_may_be_anything():
             )
         except IndexError:  # the turn that is kept: there was none
             pass
-        assert [message.text for message in history.context(0)] == told
+        assert [message.text for message in history.context()] == told
 
 
 def test_what_an_operator_stored_there_is_no_message(world):

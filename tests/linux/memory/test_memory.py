@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from agents import UUID, clawlite, eventually, linux, without_root_rights
+from agents import UUID, clawlite, eventually, libraries, linux, without_root_rights
 from memory_operator import Operator
 from memory_world import store
 from run_core_micropython import ROOT
@@ -156,6 +156,16 @@ def test_an_agent_that_is_not_asked_loads_no_database(image, home):
         and done.stderr.decode()
         == "clawlite.core.image.memories clawlite.linux.memory clawlite.linux.memory.database"
     )
+
+
+def test_a_store_that_encrypts_nothing_loads_no_openssl(image, home):
+    """It would be 3.8 MiB more."""
+    with serve(image, home) as one:
+        one.put("notes", "the pump stands still", 1)
+        query = {"type": "semantic", "text": "pump"}
+        found = one.ask("claw.memory.query", store="notes", query=query)["result"]["entries"]
+        assert [entry["content"] for entry in found] == ["the pump stands still"]
+        assert "sqlite" in libraries(one.process) and "libcrypto" not in libraries(one.process)
 
 
 # -- faults of the disk

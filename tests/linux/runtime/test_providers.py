@@ -2,6 +2,7 @@
 the agent goes on.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -750,6 +751,32 @@ def test_a_conversation_is_trimmed_to_the_window(world, api, streaming):
                 request.body["max_tokens"] >= 400
                 and int(request.headers["content-length"]) / 4 + request.body["max_tokens"] <= 2010
             )
+
+
+@both
+def test_a_long_conversation_sends_12_kb_and_mostly_what_was_sent_before(world, api, streaming):
+    """Providers cache a request as far as it begins like an earlier one."""
+    rounds = 60
+    with Server([say("Answer %d. " % n + "é\n" * 100) for n in range(rounds)], api=api) as server:
+        world.build(provider(server, streaming=streaming))
+        with world.start("run") as agent:
+            for n in range(rounds):
+                agent.line("Question %d " % n + "?" * 200)
+                agent.expect("Answer %d. " % n)
+        sent = [request.raw for request in server.requests]
+        asked = [text for role, text in texts(server.requests[-1], api) if role == "user"]
+    assert 10000 < max(map(len, sent)) <= 12288
+    assert asked[-1].startswith("Question 59") and asked[0].startswith("Question ")
+    stable = sent[0].index(b'"messages":[') + len(b'"messages":[')
+    anew = 0
+    for before, after in itertools.pairwise(sent):
+        assert after[:stable] == before[:stable]
+        anew += not after.startswith(before[: before.rindex(b"]")])
+    assert 1 <= anew <= rounds / 6
+    if api == "anthropic":
+        marked = {"type": "ephemeral"}
+        body = server.requests[-1].body
+        assert body["cache_control"] == body["system"][0]["cache_control"] == marked
 
 
 # -- keys
