@@ -2,9 +2,7 @@
 not run twice, that a person answers, or that come again.  A module of its own, which a board loads
 for them and drops again."""
 
-import hashlib
-
-from clawlite.core.base.dialect import const
+from clawlite.core.base.dialect import const, sha256
 from clawlite.core.base.effect import KEEP
 from clawlite.core.base.errors import (
     ClawError,
@@ -179,7 +177,7 @@ def fingerprint(once) -> str:
     time.
     """
     if not isinstance(once.asked, str):
-        digest = hashlib.sha256()
+        digest = sha256()
         _mix(digest.update, once.asked)
         once.asked = digest.digest()[:16].hex()
     return once.asked

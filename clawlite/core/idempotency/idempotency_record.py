@@ -1,29 +1,30 @@
-"""Records of calls and approvals that outlive the process: their lines, and what all lines of a
-file come to.
+"""Records of calls and approvals that outlive the process: the lines of their file, and what the
+whole file says.
 
     crc(8 hex) kind when owner key JSON LF        the CRC-32 covers what follows it
 
     WAIT   key waits for a person     [tool, arguments or null, id of the rule or null]
     BEGIN  its handler begins         [fingerprint of the request]
     END    it has ended               [fingerprint, text, is_error, original_bytes], or
-           [fingerprint, error];
-                                      [fingerprint]: the process ended first
+                                      [fingerprint, error], or
+                                      [fingerprint]: the process ended before there was a result
     GONE   it waits no more, and did not run          null
 
-    when   seconds since 1970, or since another beginning while the clock is unset: only differences
-           count
+    when   seconds since 1970; while the clock is unset, since any other time: only differences are
+           used
     owner  number of the process that wrote it
-    key    the request_id of a call; of a turn's approval, something that no UUID is
+    key    the request_id of a call; for an approval within a turn, a text that is no UUID
 
 A request (core/idempotency/idempotent_request.py) is in one of these states:
 
-    NEW     its arguments have not passed
+    NEW     its arguments have not been checked yet
     OPEN    it is known: another with its id waits for it
     BEGUN   it is on record that its handler begins
     ENDED   it has an answer: another with its id gets that
-    LOST    it began, and there is no record of its end: its process ended first, or is another
+    LOST    it began, and there is no record of its end: the process that ran it has ended, or it
+            runs in another process
 
-A shell appends them when it carries KEEP effects out.  The last of a key counts.
+A shell appends them when it carries KEEP effects out.  Of each key only the last record counts.
 """
 
 import binascii
@@ -76,8 +77,8 @@ def last_of(lines) -> tuple:
 
 
 def still(record: tuple, now: int, lives):
-    """Return the last *record* of a key as it counts *now*, its time not after that; None when it
-    counts no more.
+    """Return the last *record* of a key as it is valid at the time *now*, which its own time is
+    never after; None when it has run out.
 
     lives  function(owner) -> bool, the process that wrote it lives: what others had begun ends now,
            nobody knows how

@@ -4,8 +4,7 @@ Checked when an image arrives (flashed, inspected) and whenever Linux loads one;
 a board's boot checks the CRC alone (core/image/image.py).  A module of its own, so that a boot does
 not load it."""
 
-import hashlib
-
+from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ImageError
 
 _CHUNK = 1024
@@ -27,7 +26,7 @@ def check(read, size: int, seal_at: int, key: bytes = None):
             "image: not signed, and this device runs signed images only",
             "build it with: clawlite build --key-file FILE",
         )
-    digest = hashlib.sha256()
+    digest = sha256()
     pos, end = 0, seal_at + 5
     while pos < end:
         chunk = read(pos, end - pos if end - pos < _CHUNK else _CHUNK)
@@ -49,15 +48,15 @@ def check(read, size: int, seal_at: int, key: bytes = None):
 def sign(read, end: int, key: bytes) -> bytes:
     """Return HMAC-SHA256 with *key* over the first *end* bytes of a file (RFC 2104)."""
     if len(key) > 64:
-        key = hashlib.sha256(key).digest()
+        key = sha256(key).digest()
     key = key + bytes(64 - len(key))
-    inner = hashlib.sha256(bytes([b ^ 0x36 for b in key]))
+    inner = sha256(bytes([b ^ 0x36 for b in key]))
     pos = 0
     while pos < end:
         chunk = read(pos, end - pos if end - pos < _CHUNK else _CHUNK)
         inner.update(chunk)
         pos += len(chunk)
-    outer = hashlib.sha256(bytes([b ^ 0x5C for b in key]))
+    outer = sha256(bytes([b ^ 0x5C for b in key]))
     outer.update(inner.digest())
     return outer.digest()
 

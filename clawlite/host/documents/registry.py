@@ -7,6 +7,7 @@ Tools listed here have their handler in the runtime; other registries are in reg
 import functools
 import pathlib
 
+from clawlite.core.image.features import ABILITIES
 from clawlite.host.base import yaml_text
 from clawlite.host.base.document import Document
 from clawlite.host.base.problems import did_you_mean, one_of, quoted
@@ -14,15 +15,7 @@ from clawlite.host.documents.sources import Refused
 
 NAMESPACE = "clawlite"
 # what a device must have for them, by category (docs/tools.md); the others work on pins
-_ABILITIES = {
-    "filesystem": "files",
-    "memory": "files",
-    "shell": "shell",
-    "network": "web",
-    "bus": "buses",
-    "messaging": "messages",
-    "swarm": "swarm",
-}
+_NEEDS = {category: ability.name for ability in ABILITIES for category in ability.tools}
 _FOLDER = pathlib.Path(__file__).with_name("registry")
 
 
@@ -78,7 +71,7 @@ def ability(name: str) -> str:
     """Return the ability that a device must have for the tool *name*; "pins" for one that is not
     in the registry, which none has.
     """
-    return _ABILITIES.get(category(name), "pins")
+    return _NEEDS.get(category(name), "pins")
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import disk_hint
 
 KEPT_ROWS = 10000  # of history and of audit, each; older ones go
+GATHER_S = 0.005  # within which rows are gathered for one commit
 _EACH = 256  # rows between two looks at that
 _TABLES = """
 CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, agent TEXT, image TEXT, first_s INTEGER, last_s INTEGER);
@@ -38,6 +39,8 @@ class Store:
         self.hidden = hidden  # (runner, anchor, asked, messages) of rounds that runners never saw
         self._is_broken = False
         self._tasks = set()
+        self._waiting = []  # (table, statement, values) that are not in the file yet
+        self._is_gathering, self._is_closing = False, asyncio.Event()
         self._written = 0
 
     @classmethod
@@ -79,15 +82,16 @@ class Store:
     async def spend(self, device: str, agent: str, meters: dict) -> None:
         """Keep *meters*; they are in the file when this returns."""
         self._spent[device, agent] = meters
-        await self._write(
-            "INSERT INTO spent VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET meters = excluded.meters",
-            (device, agent, json.dumps(meters)),
+        statement = (
+            "INSERT INTO spent VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET meters = excluded.meters"
         )
+        await self._write([(statement, [(device, agent, json.dumps(meters))])])
 
     def seen(self, device: str, agent: str, image: str) -> None:
         """Note that *device* is here, and runs *image*."""
         now = int(time.time())
         self._later(
+            "devices",
             "INSERT INTO devices VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET agent = "
             "excluded.agent, image = excluded.image, "
             "last_s = excluded.last_s",
@@ -109,6 +113,7 @@ class Store:
     ) -> None:
         """Keep one request and its answer; what is None of a device, a runner's requests have."""
         self._later(
+            "history",
             "INSERT INTO history (time_s, device, agent, provider, request, asked, said, "
             "outcome, model, usage, tool_trace) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -122,21 +127,26 @@ class Store:
     def hide(self, runner: str, anchor: str, asked: str, messages: str) -> None:
         """Keep rounds that *runner* never saw; of one runner the last MAX_HIDDEN stay."""
         self._later(
+            "hidden",
             "INSERT INTO hidden (runner, anchor, asked, messages) VALUES (?, ?, ?, ?)",
             (runner, anchor, asked, messages),
         )
         self._later(
+            "hidden",
             "DELETE FROM hidden WHERE runner = ? AND id <= (SELECT id FROM hidden WHERE runner = ? "
             "ORDER BY id DESC LIMIT 1 OFFSET ?)",
             (runner, runner, MAX_HIDDEN),
         )
 
     def unhide(self, runner: str, anchor: str) -> None:
-        self._later("DELETE FROM hidden WHERE runner = ? AND anchor = ?", (runner, anchor))
+        self._later(
+            "hidden", "DELETE FROM hidden WHERE runner = ? AND anchor = ?", (runner, anchor)
+        )
 
     def event(self, device: str, event: str, **detail) -> None:
         """Keep one event of the audit."""
         self._later(
+            "audit",
             "INSERT INTO audit (time_s, device, event, detail) VALUES (?, ?, ?, ?)",
             (
                 int(time.time()),
@@ -148,33 +158,65 @@ class Store:
 
     async def close(self) -> None:
         """Write what waits, and close the file."""
+        self._is_closing.set()
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self._db.close()
 
-    def _later(self, statement: str, values: tuple) -> None:
-        task = asyncio.get_running_loop().create_task(self._write(statement, values))
-        self._tasks.add(task)  # a task that nobody holds may be collected
-        task.add_done_callback(self._tasks.discard)
+    def _later(self, table: str, statement: str, values: tuple) -> None:
+        self._waiting.append((table, statement, values))
+        if not self._is_gathering:
+            self._is_gathering = True
+            task = asyncio.get_running_loop().create_task(self._gathered())
+            self._tasks.add(task)  # a task that nobody holds may be collected
+            task.add_done_callback(self._tasks.discard)
 
-    async def _write(self, statement: str, values: tuple) -> None:
+    async def _gathered(self) -> None:
+        """Write what comes within GATHER_S in one commit: each one of its own costs a request some
+        milliseconds, for which two threads have the interpreter by turns.
+        """
         try:
-            await self._execute(statement, values)
+            while self._waiting:
+                try:
+                    await asyncio.wait_for(self._is_closing.wait(), GATHER_S)
+                except TimeoutError:
+                    pass
+                waiting, self._waiting = self._waiting, []
+                await self._write(_groups(waiting))
+        finally:
+            self._is_gathering = False
+
+    async def _write(self, groups: list) -> None:
+        """Carry out *groups*, [(statement, [values, ...]), ...], and commit."""
+        try:
+            for statement, rows in groups:
+                await self._db.executemany(statement, rows)
+                self._written += len(rows)
+            if self._written >= _EACH:
+                self._written = 0
+                for table in ("history", "audit"):
+                    await self._db.execute(
+                        f"DELETE FROM {table} WHERE id <= "
+                        f"(SELECT max(id) FROM {table}) - {KEPT_ROWS}"
+                    )
+            await self._db.commit()
             self._is_broken = False  # the next fault is told again
         except sqlite3.Error as e:
             if not self._is_broken:
                 self._is_broken = True
                 self._note(f"gateway.db cannot be written: {e} - {_mend(e)}")
 
-    async def _execute(self, statement: str, values: tuple) -> None:
-        await self._db.execute(statement, values)
-        self._written += 1
-        if self._written % _EACH == 0:
-            for table in ("history", "audit"):
-                await self._db.execute(
-                    f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - {KEPT_ROWS}"
-                )
-        await self._db.commit()
+
+def _groups(waiting: list) -> list:
+    """Return [(statement, [values, ...]), ...] of *waiting*: the order within a table stays."""
+    groups: list = []
+    last: dict = {}
+    for table, statement, values in waiting:
+        if table not in last or last[table][0] != statement:
+            last[table] = (statement, [])
+            groups.append(last[table])
+        last[table][1].append(values)
+    return groups
 
 
 def _mend(e) -> str:

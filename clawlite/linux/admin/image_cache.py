@@ -12,11 +12,11 @@ after a build; while nothing of that has changed, the image is run at once.
 5. Standard library alone.  A hit loads nothing of the compiler (docs/adr/0108).
 """
 
-import hashlib
 import os
 import stat
 import sys
 
+from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.header import MAX_IMAGE
 from clawlite.linux.io.jsontext import dumps, loads
@@ -63,14 +63,14 @@ def keep(manifest: str, at_use: bool, image: str, facts: list) -> None:
         for kind, path, value in facts:
             path = os.path.abspath(path)
             if kind == FILE:
-                value = [os.path.realpath(path), hashlib.sha256(value).hexdigest()]
+                value = [os.path.realpath(path), sha256(value).hexdigest()]
             elif kind == FOLDER:
                 value = _listing(value)
             found.append([kind, path, value])
         image = os.path.abspath(image)
         text = dumps([image, _file(image, MAX_IMAGE), found]).encode()
         if len(text) + _HEX + 1 <= MAX_ENTRY:
-            digest = hashlib.sha256(text).hexdigest().encode()
+            digest = sha256(text).hexdigest().encode()
             _write(_path(manifest, at_use), digest + b"\n" + text)
     except (OSError, ValueError):
         pass
@@ -78,7 +78,7 @@ def keep(manifest: str, at_use: bool, image: str, facts: list) -> None:
 
 def _path(manifest: str, at_use: bool) -> str:
     """Return the file of the entry."""
-    digest = hashlib.sha256()
+    digest = sha256()
     flags = "at use" if at_use else ""
     for part in (_version(), sys.version, flags, os.environ.get(_ALLOW, ""), os.getcwd(), manifest):
         digest.update(os.fsencode(part) + b"\0")
@@ -128,7 +128,7 @@ def _read(path: str) -> list:
             raise ValueError("another user's")
         data = file.read(MAX_ENTRY + 1)
     digest, _, text = data.partition(b"\n")
-    if hashlib.sha256(text).hexdigest().encode() != digest:
+    if sha256(text).hexdigest().encode() != digest:
         raise ValueError("damaged")
     image, digest, facts = loads(text)
     return [image, digest, facts]
@@ -159,11 +159,11 @@ def _file(path: str, limit: int) -> str:
         return ""
     with open(path, "rb") as file:
         data = file.read(limit + 1)
-    return hashlib.sha256(data).hexdigest() if len(data) <= limit else ""
+    return sha256(data).hexdigest() if len(data) <= limit else ""
 
 
 def _listing(entries: list) -> str:
-    return hashlib.sha256(repr(sorted(entries)).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(repr(sorted(entries)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _folder(path: str) -> str:

@@ -18,7 +18,6 @@
    the key, it is refused by name.
 """
 
-import hmac
 import os
 from binascii import unhexlify
 
@@ -27,6 +26,12 @@ from clawlite.core.base.errors import ClawError, StoreError
 MAX_OPENED = 5000  # entries of a place that a question looks at
 _NONCE = 12
 _MARK = b"clawlite memory 1"
+
+
+def _hmac(key: bytes, data: bytes) -> bytes:
+    import hmac  # it loads OpenSSL, as the cipher does: not for who encrypts nothing
+
+    return hmac.digest(key, data, "sha256")
 
 
 class EntryCiphers:
@@ -110,16 +115,16 @@ class EntryCipher:
 
         self._store, self._dumps, self._loads = store, dumps, loads
         about = "%s\0%s" % (agent, store)
-        self._cipher = AESGCM(hmac.digest(key, ("content\0" + about).encode(), "sha256"))
-        self._index_key = hmac.digest(key, ("keys\0" + about).encode(), "sha256")
+        self._cipher = AESGCM(_hmac(key, ("content\0" + about).encode()))
+        self._index_key = _hmac(key, ("keys\0" + about).encode())
 
     def index(self, key: str) -> str:
         """Return what stands for *key* in the database."""
-        return hmac.digest(self._index_key, key.encode(), "sha256")[:16].hex()
+        return _hmac(self._index_key, key.encode())[:16].hex()
 
     def mark(self, data: bytes) -> bytes:
         """Return 4 bytes that tell one request from another, and nothing of what is in it."""
-        return hmac.digest(self._index_key, b"request\0" + data, "sha256")[:4]
+        return _hmac(self._index_key, b"request\0" + data)[:4]
 
     def pack(self, key, text: str, is_json: bool, metadata) -> list:
         """Return [key, content, is_json, metadata] as the database gets them."""

@@ -1,9 +1,9 @@
 """What the memory does with a request to a conversation in files: the verbs of stores.py, over
 jsonl.py.
 
-1. Age and number count when it is read; what they have pushed out leaves the file when it is half
-   of it.
-2. Words are found as in the database, with each word weighing the same; there are no vectors.
+1. The limits of age and number are applied when a conversation is read.  The file is written anew
+   without the entries beyond them once those are half of it, and more than ``_LEAST_DEAD``.
+2. Words are searched as in the database, but all of them weigh the same; there are no vectors.
 """
 
 from binascii import crc32
@@ -19,13 +19,13 @@ from clawlite.linux.memory.jsonl import FILE, MAX_BYTES, JSONLFile, Record, know
 from clawlite.linux.memory.partitions import SET_MS
 from clawlite.linux.memory.reading import MAX_ANSWER
 
-_LEAST_DEAD = 64  # entries that a file may have too many
+_LEAST_DEAD = 64  # entries beyond the limits that a file may always have
 
 
 class FileConversations:
     """The conversations in files of one agent.
 
-    files  ``workspace_store.Files``: where a part lies
+    files  ``workspace_store.Files``, which knows the folder of each identity and channel
     clock  function -> ms since 1970
     dumps, loads  JSON
     """
@@ -67,15 +67,17 @@ class FileConversations:
         return "%s/%s" % (self._files.path(store, part), FILE)
 
     def _alive(self, lines, store, more: int = 0) -> list:
-        """Return [(n, at, content, key, metadata), ...] of what age and number have left, and so
-        many *more* of what number has not.
+        """Return [(n, at, content, key, metadata), ...] of the entries within the limits of age and
+        number, and of at most *more* older ones beyond that of number.
         """
         records, young = lines.records, 0
         if store.max_age_s is not None:
             oldest = self._now(lines) - store.max_age_s * 1000
             while young < len(records) and records[young].at < oldest:
                 young += 1
-            if young and records[young - 1].at < SET_MS:  # as partitions.py has it
+            if (
+                young and records[young - 1].at < SET_MS
+            ):  # the clock was not set then (see partitions.py)
                 young = 0
         found = [
             (record.n + place, record.at, *entry)

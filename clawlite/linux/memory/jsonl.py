@@ -1,22 +1,26 @@
 """Conversations in files (``backend: filesystem``): a line for each request that stored something,
 for people and their tools to read.
 
-    <path of the store, or memory/files/NAME in the state folder>/[identity/NAME/ or
-    channel/NAME/]conversation.jsonl {"n": number of the first entry, "at": ms since 1970,
-    "request": [id, mark, entries] or null, "entries": [[content, key, metadata], ...],
-     "crc": CRC-32 of what stands before its comma, 8 hexadecimal digits; lines of earlier versions,
-     and those that a person wrote, may lack it}
+A file is PLACE/conversation.jsonl, PLACE/identity/NAME/conversation.jsonl or
+PLACE/channel/NAME/conversation.jsonl.  PLACE is the path of the store, or memory/files/STORE in the
+state folder.  A line is
 
-1. A line is one write(2) at the end: a request is there whole or not at all, and what write has
-   returned for survives ``kill -9``; of a power-safe store it is synced first.  A torn last line is
-   cut off by the next writer, and kept beside the file as ``NAME.damaged``; that is told.
-2. Compaction and retention write the file anew beside its place and rename it.  Numbers are never
-   given twice: the newest entry stays.
+    {"n": number of the first entry, "at": ms since 1970, "request": [id, mark, entries] or null,
+     "entries": [[content, key, metadata], ...], "crc": 8 hexadecimal digits}
+
+where "crc" is the CRC-32 of the line up to the comma before it.  Lines of earlier versions, and
+those that a person wrote, may lack it.
+
+1. A line is one write(2) at the end: a request is there whole or not at all, and survives ``kill
+   -9`` once it is answered.  A power-safe store syncs it before the answer.  The next writer cuts a
+   torn last line off, keeps it beside the file as ``NAME.damaged``, and says so.
+2. Compaction and retention write the file anew beside its place and rename it.  The newest entry is
+   always kept, so no number is given twice.
 3. All of a file is in memory while it is used, at most ``MAX_BYTES`` of it.  All processes of an
    agent share it, under a lock.
-4. Where a line is no such object, or does not have its CRC, that is told, the whole file is kept as
-   ``NAME.damaged``, and the other lines go on.  A file that cannot be written is an error then,
-   which names the line.
+4. A line that is not valid, or does not fit its CRC, is reported; a copy of the file is kept as
+   ``NAME.damaged``, and the other lines are used.  Where the file cannot be written anew, the
+   request fails with an error that names the line.
 """
 
 import fcntl
@@ -62,8 +66,8 @@ class JSONLFile:
         self.records = []
         self._status = None  # (inode, bytes) of what is in memory
         self._torn = 0  # bytes behind the last whole line
-        self._told = None  # (inode, bytes) of the torn file that was told of
-        self._damaged = []  # numbers of lines that are none
+        self._told = None  # (inode, bytes) of the torn file that has been reported
+        self._damaged = []  # numbers of lines that are not valid
         self._fd = None
 
     def open(self, new: bool) -> bool:

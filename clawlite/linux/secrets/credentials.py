@@ -19,7 +19,7 @@ class Credentials:
     def injections(self) -> list:
         """Return what ``fetch.Fetcher.start`` takes: [(host, header, function() -> value), ...]."""
         return [
-            (host, header, lambda name=name, form=form: form.replace("{}", self._value(name)))
+            (host, header, lambda name=name, form=form: form.replace("{}", self.value(name)))
             for name, _, hosts, header, form in self._records
             for host in hosts
         ]
@@ -28,10 +28,15 @@ class Credentials:
         """Return {name: value} of what *tool* gets, as variables or as files.  Raises
         ``SecretError``.
         """
-        return {name: self._value(name) for name, tools, _, _, _ in self._records if tool in tools}
+        return {name: self.value(name) for name, tools, _, _, _ in self._records if tool in tools}
 
-    def _value(self, name: str) -> str:
+    def value(self, name: str) -> str:
+        """Return the secret *name*.  Raises ``SecretError``."""
         value = resolve(name, stores(self._image.agent.name))
+        self.learn(value)
+        return value
+
+    def learn(self, value: str):
+        """Tell *value* to what looks for leaks."""
         if self._image.guard is not None:
             self._image.guard.learn(value)
-        return value
