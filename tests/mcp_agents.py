@@ -23,15 +23,19 @@ spec:
 ALLOW = [{"id": "all", "action": "allow", "scope": "all"}]
 
 
-def sandbox(level: str, *folders) -> dict:
-    """Return a Sandbox in which the server and its Python are found; it may write to *folders*."""
+def sandbox(level: str, *folders, **limits) -> dict:
+    """Return a Sandbox in which the server and its Python are found; it may write to *folders*.
+    Those of *limits* that are not None are its resource limits.
+    """
     if level == "none":
         return {"level": "none"}
     reads = {str(ROOT), sys.prefix, sys.base_prefix}
     mounts = [{"path": path, "permissions": "ro"} for path in sorted(reads)]
     mounts += [{"path": str(folder), "permissions": "rw"} for folder in folders]
     capabilities = {"filesystem": {"mode": "scoped", "mount_paths": mounts}}
-    return {"name": "box", "level": "process", "capabilities": capabilities}
+    box = {"name": "box", "level": "process", "capabilities": capabilities}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    return {**box, "resource_limits": given} if given else box
 
 
 def reaches(*hosts) -> dict:
@@ -64,14 +68,26 @@ def tool(name: str, theirs: str = None, server: str = "t", program: str = sys.ex
     return {"inline": {"name": name, "mcp_source": source}}
 
 
-def write(folder: Path, what=(), level="none", tools=None, rules=ALLOW, args=None, more="") -> Path:
-    """Write the manifest of an agent with the test's server into *folder*/agent; return that."""
+def write(
+    folder: Path,
+    what=(),
+    level="none",
+    tools=None,
+    rules=ALLOW,
+    args=None,
+    more="",
+    **limits,
+) -> Path:
+    """Write the manifest of an agent with the test's server into *folder*/agent; return that.
+
+    limits  resource limits of its Sandbox
+    """
     agent, marks = folder / "agent", folder / "marks"
     agent.mkdir(exist_ok=True)
     marks.mkdir(exist_ok=True)
     marks.chmod(0o777)
     tools = [tool(name, name) for name in TOOLS] if tools is None else tools
-    box = sandbox(level, marks)
+    box = sandbox(level, marks, **limits)
     (agent / "claw.yaml").write_text(CLAW % (json.dumps(box), json.dumps(tools), json.dumps(rules)))
     args = [str(SERVER), str(marks), *what] if args is None else args
     (agent / "clawlite.toml").write_text(

@@ -14,6 +14,7 @@ flood     events without end, in answer to a call         huge      a result of 
 stranger  it answers a call under another id              expired   it forgets its session, once
 down      it closes each connection, while ``is_down``    new       it speaks the newer era
 changed   another description, once ``changed`` is set
+deaf      it never answers the end of a session
 """
 
 import json
@@ -81,6 +82,8 @@ class Remote:
             self.say(one, 307, b"", [("Location", self.to)])
         elif "moved" in self.what and one.path == "/mcp":
             self.say(one, 307, b"", [("Location", "/mcp/")])
+        elif verb == "DELETE" and "deaf" in self.what:
+            self.gone.wait()
         elif verb != "POST":
             self.say(one, 405)
         elif "id" not in message:
@@ -123,7 +126,9 @@ class Remote:
     def called(self, one, message: dict):
         """Return a result, or None when all was said."""
         text = message["params"]["arguments"]["text"]
-        what = [name for name in self.what if name not in ("new", "moved", "changed", "down")]
+        what = [
+            name for name in self.what if name not in ("new", "moved", "changed", "down", "deaf")
+        ]
         if "expired" in what and not self.expired:
             self.expired = True
             self.say(one, 404)

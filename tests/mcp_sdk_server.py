@@ -1,6 +1,7 @@
 """An MCP server over Streamable HTTP on the official SDK, in both of its major versions:
-``mcp_sdk_server.py [json] [stateless] [retry]``.  Its port is the first line of stdout.
+``mcp_sdk_server.py [stdio] [json] [stateless] [retry]``.  Its port is the first line of stdout.
 
+stdio      it speaks on stdin and stdout, and has no port
 json       answers are JSON, not streams of events
 stateless  no sessions, in the handshake era
 retry      it keeps events, closes each stream early, and clients come back for the answer
@@ -11,6 +12,7 @@ import sys
 
 import uvicorn
 from mcp import types
+from pydantic import BaseModel
 
 try:
     from mcp.server import MCPServer as Server
@@ -103,7 +105,34 @@ async def grow(text: str, ctx: Context) -> str:
     return text
 
 
+class City(BaseModel):
+    name: str
+
+
+if IS_NEW:
+    from typing import Annotated
+
+    from mcp.server.mcpserver import Elicit, Resolve
+
+    async def city(ctx: Context) -> Elicit[City]:
+        return Elicit("Which city?", City)
+
+    @server.tool()
+    async def ask(text: str, city: Annotated[City, Resolve(city)]) -> str:
+        """Ask a person for a city, before anything is done."""
+        return city.name
+
+
+@server.tool()
+async def ask_within(text: str, ctx: Context) -> str:
+    """Ask a person for a city in the middle of a call."""
+    return str(await ctx.elicit("Which city?", City))
+
+
 if __name__ == "__main__":
+    if "stdio" in WHAT:
+        server.run()
+        sys.exit()
     app = server.streamable_http_app(**(answer_json() if IS_NEW else {}))
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)

@@ -10,10 +10,14 @@ huge         a result of 50 MB         twice     it lists a tool twice
 orders       its description gives a model orders
 changed      another description and schema, once FOLDER/changed is there
 dies         it ends in a call, once   exits     it ends at once, and says why
+mute         it never answers, as long as FOLDER/now is there
 old          it ends at a method that it does not know
 idle         it ends after a call      child     it starts a process that outlives it
 pages        its list has three pages    notify    it says after each call that its list has changed
 none         it lists no tool          many      it lists 500
+noisy        it writes 50 MB to stderr in each call
+hungry       a call takes all memory that there is, once
+forks        a call starts processes until it gets no more, at most 100, and says how many
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
              there
 """
@@ -76,6 +80,16 @@ def called(name: str, arguments: dict) -> dict:
         note("died", "")
         print("the disk is gone", file=sys.stderr, flush=True)
         os._exit(3)
+    if "noisy" in WHAT:
+        for _ in range(50):
+            print("noise " * 166667, file=sys.stderr, flush=True)
+    if "hungry" in WHAT and not os.path.exists(os.path.join(FOLDER, "ate")):
+        note("ate", "")
+        eaten = []
+        while True:
+            eaten.append(bytearray(1 << 20))
+    if "forks" in WHAT:
+        text = str(forked())
     if "flood" in WHAT:
         while True:
             say({"method": "notifications/message", "params": {"data": "x"}})
@@ -94,6 +108,15 @@ def called(name: str, arguments: dict) -> dict:
         gone.register(0, 0)  # the end of its input alone: who asked may be killed meanwhile
         gone.poll(600000)
     return {"content": [{"type": "text", "text": text}]}
+
+
+def forked() -> int:
+    for number in range(100):
+        try:
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", FOLDER])
+        except OSError:
+            return number
+    return 100
 
 
 def answer(method: str, params: dict):
@@ -128,6 +151,8 @@ for line in sys.stdin:
     request = json.loads(line)
     note("methods", request["method"])
     if "silent" in WHAT or "id" not in request:
+        continue
+    if "mute" in WHAT and os.path.exists(os.path.join(FOLDER, "now")):
         continue
     if "not-json" in WHAT:
         print("Hello!", flush=True)

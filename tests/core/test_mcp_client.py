@@ -188,6 +188,16 @@ def test_what_a_result_may_be():
     assert not done and error.message == "the tool failed: no disk"
     done, error = outcome({"resultType": "input_required"})
     assert not done and "wants more input" in error.message
+    asked = {"method": "elicitation/create", "params": {"message": "Which city?"}}
+    done, error = outcome({"resultType": "input_required", "inputRequests": {"b": asked, "a": 5}})
+    assert not done and ': null, "elicitation/create" "Which city?"; ' in error.message
+    assert error.message.endswith("give all that it needs in the arguments")
+    many = dict([(str(number), asked) for number in range(9)])
+    error = outcome({"resultType": "input_required", "inputRequests": many})[1]
+    assert error.message.count("elicitation/create") == 4
+    wants = {"requiredCapabilities": {"elicitation": {"form": {}}}}
+    error = outcome(None, {"code": -32021, "message": "no", "data": wants})[1]
+    assert 'no - during the call it asked for "elicitation"; ' in error.message
     done, error = outcome(None, {"code": -32602, "message": "no such city"})
     assert not done and isinstance(error, InvalidParams) and "no such city" in error.message
     for strange in (None, [], "x"):
@@ -213,6 +223,29 @@ def test_what_a_server_asks_for():
     ping, refused = sent(one)
     assert ping == {"jsonrpc": "2.0", "id": "p", "result": {}}
     assert refused["id"] == 9 and refused["error"]["code"] == -32601
+
+
+def test_a_call_that_fails_after_a_question_says_what_was_asked():
+    one = ready()
+    asks = b'{"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}\n'
+    failed = {"content": [{"type": "text", "text": "nobody"}], "isError": True}
+    for answer in (
+        {"result": failed},
+        {"error": {"code": -32602, "message": "nobody"}},
+    ):
+        one.call("a", "echo", {})
+        (asked,) = sent(one)
+        one.feed(asks)
+        assert sent(one)[0]["error"]["code"] == -32601
+        answer = line(asked["id"], answer.get("result"), answer.get("error"))
+        ((_, (done, error)),) = one.feed(answer)
+        assert not done and "nobody" in error.message
+        assert 'during the call it asked for "elicitation/create"; ' in error.message
+        assert error.message.endswith("give all that it needs in the arguments")
+        assert ("says" in error.message) == isinstance(error, InvalidParams)
+    one.call("b", "echo", {})  # nothing was asked for since
+    ((_, (done, error)),) = one.feed(line(sent(one)[0]["id"], failed))
+    assert not done and error.message == "the tool failed: nobody"
     one.feed(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n')
     assert one.is_stale and one.state == READY
     one.ask_for_tools()

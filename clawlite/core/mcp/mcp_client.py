@@ -9,7 +9,8 @@ out.
    messages that answer nothing are bounded, and an answer to a request that was never sent ends the
    conversation.
 3. A server that asks for something gets an error: this client offers no sampling, no elicitation
-   and no roots.
+   and no roots, and says so from the start.  Whoever made a call that fails after that is told what
+   the server asked for.
 """
 
 from clawlite.core.base.errors import ClawError, InvalidParams
@@ -22,8 +23,11 @@ MAX_TOOLS = 1000
 MAX_PAGES = 100
 MAX_UNASKED = 10000  # messages in a row that answer nothing
 MAX_SAID = 2000  # characters of a server's error that are shown
+MAX_INPUTS = 4  # questions of a server that are shown
 PROBE_MS = 3000
 DISCOVER, INITIALIZE, LIST, READY = range(4)  # states
+# in the message, for a model sees no hints
+_UNANSWERED = "clawlite answers no questions of a server: give all that it needs in the arguments"
 
 
 class Broken(ClawError):
@@ -58,6 +62,8 @@ class MCPClient:
         self._next = 0
         self._unasked = self._pages = 0
         self._found = {}
+        # what the server asked for last, and the id of the first request that came after that
+        self._wanted, self._wanted_before = "", 0
         self.version = None
         self.may_change = False
         self._probe_until = now_ms + PROBE_MS
@@ -76,6 +82,10 @@ class MCPClient:
         """Turn to the older era when the server did not answer in the newer one in time."""
         if self.state == DISCOVER and now_ms >= self._probe_until:
             self._initialize()
+
+    def begin(self, now_ms: int):
+        """Nothing could be sent before now: the time for the newer era begins."""
+        self._probe_until = now_ms + PROBE_MS
 
     def call(self, key, tool: str, arguments: dict):
         """Send a call of *tool*; its answer comes from ``feed`` as (key, outcome)."""
@@ -148,7 +158,8 @@ class MCPClient:
         if key is None:
             self._prepare(message)
         else:
-            done.append((key, _outcome(message)))
+            wanted = self._wanted if number < self._wanted_before else ""
+            done.append((key, _outcome(message, wanted)))
 
     def _asked(self, message: dict):
         self._count()
@@ -159,7 +170,8 @@ class MCPClient:
         elif method == "ping":
             self._send({"id": message["id"], "result": {}})
         else:
-            error = {"code": -32601, "message": "this client does not offer %s" % show(method)}
+            self._wanted, self._wanted_before = show(method), self._next
+            error = {"code": -32601, "message": "this client does not offer %s" % self._wanted}
             self._send({"id": message["id"], "error": error})
 
     def _count(self):
@@ -273,27 +285,58 @@ def _said(error) -> str:
     return message[:MAX_SAID] if isinstance(message, str) else show(message)
 
 
-def _outcome(message: dict) -> tuple:
-    """Return the outcome of a call out of its answer."""
+def _outcome(message: dict, wanted: str) -> tuple:
+    """Return the outcome of a call out of its answer.
+
+    wanted  what the server asked for while the call was under way, and did not get, or ""
+    """
     if "error" in message:
         error = message["error"]
         cls = (
             InvalidParams if isinstance(error, dict) and error.get("code") == -32602 else ClawError
         )
-        return False, cls("the MCP server says: %s" % _said(error))
+        return False, _failure(
+            cls, "the MCP server says: %s" % _said(error), wanted or _required(error)
+        )
     result = message.get("result")
     if not isinstance(result, dict):
         return False, ClawError("the MCP server sent an answer without a result")
     if result.get("resultType", "complete") != "complete":
-        return False, ClawError(
-            "the MCP server wants more input for this call, which is not supported",
-            "give all that it needs in the arguments",
-        )
+        asked = _inputs(result.get("inputRequests"))
+        what = "the MCP server wants more input for this call%s; %s"
+        return False, ClawError(what % (": " + asked if asked else "", _UNANSWERED))
     content = result.get("content", [])
     text = "\n".join([_block(block) for block in content]) if isinstance(content, list) else ""
     if result.get("isError") is True:
-        return False, ClawError("the tool failed: %s" % (text or "it does not say why"))
+        error = "the tool failed: %s" % (text or "it does not say why")
+        return False, _failure(ClawError, error, wanted)
     return True, result["structuredContent"] if "structuredContent" in result else text
+
+
+def _failure(cls, message: str, wanted: str):
+    if not wanted:
+        return cls(message)
+    return cls("%s - during the call it asked for %s; %s" % (message, wanted, _UNANSWERED))
+
+
+def _required(error) -> str:
+    """Return the abilities of a client without which the server does not make the call."""
+    data = error.get("data") if isinstance(error, dict) else None
+    required = data.get("requiredCapabilities") if isinstance(data, dict) else None
+    if not isinstance(required, dict):
+        return ""
+    return ", ".join([show(name) for name in sorted(required)[:MAX_INPUTS]])
+
+
+def _inputs(requests) -> str:
+    """Return what the server asks for, and the words of its questions."""
+    found = []
+    for name in sorted(requests)[:MAX_INPUTS] if isinstance(requests, dict) else []:
+        one = requests[name] if isinstance(requests[name], dict) else {}
+        params = one.get("params") if isinstance(one.get("params"), dict) else {}
+        said = " " + show(params["message"]) if "message" in params else ""
+        found.append(show(one.get("method")) + said)
+    return ", ".join(found)
 
 
 def _block(block) -> str:

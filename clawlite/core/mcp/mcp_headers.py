@@ -6,7 +6,7 @@ passes it on need not read its body.
 2. What no header can carry is written as ``=?base64?...?=``.
 """
 
-from binascii import b2a_base64
+from binascii import a2b_base64, b2a_base64
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.jsonvalue import show
@@ -20,6 +20,16 @@ _TYPES = ("string", "integer", "boolean")
 def plain(data: bytes) -> bool:
     """Return whether *data* is visible ASCII, and not empty."""
     return len(data) > 0 and min(data) > 32 and max(data) < 127
+
+
+def decoded(value: str) -> str:
+    """Return what the *value* of such a header says; one that is no base64 stays as it is."""
+    if value.startswith("=?base64?") and value.endswith("?="):
+        try:
+            return str(a2b_base64(value[9:-2]), "utf-8")
+        except ValueError:  # UnicodeError is one, too
+            pass
+    return value
 
 
 def of_arguments(schema, arguments: dict) -> list:

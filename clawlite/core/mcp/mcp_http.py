@@ -98,11 +98,16 @@ class HTTPClient(MCPClient):
 
     url      (scheme, host, port, target)
     closed   list of keys of requests that nobody needs any more; the caller closes and drops them
+    renews   bool, the caller gets another token when the server refuses one (401): the request is
+             sent once more then.  It was refused, so nothing runs twice
+    is_token_refused  bool, that has happened; the caller sets it back
     """
 
     def __init__(self, url: tuple, codecs: tuple, version: str, now_ms: int, is_handshake=False):
         self.url = url
         self.closed = []
+        self.renews = self.is_token_refused = False
+        self._renewed = set()  # numbers of requests that were sent once more
         self._queue = []  # messages that wait to be posted
         self._open = {}  # key -> _Exchange
         self._later = []  # (monotonic ms, _Exchange)
@@ -357,6 +362,8 @@ class HTTPClient(MCPClient):
         status, body, method = one.status, bytes(one.body).strip(), None
         if one.message is not None:
             method = one.message.get("method")
+        if status != 401:
+            self._renewed.discard(one.number)
         if 200 <= status < 300:
             if body and one.message is not None:
                 self._text(one, body, done)
@@ -364,6 +371,10 @@ class HTTPClient(MCPClient):
                 self._fail(one, "HTTP %d, and no answer to %s" % (status, method), done)
             elif one.message is None:  # a GET gives events, or nothing
                 self._listens = False
+        elif status == 401 and self.renews and method and one.number not in self._renewed:
+            self._renewed.add(one.number)
+            self.is_token_refused = True
+            self._queue.insert(0, one.message)
         elif status == 404 and self._session is not None and method != "initialize":
             raise SessionEnded(self._waiting.get(one.number))
         elif 300 <= status < 400:
@@ -378,6 +389,7 @@ class HTTPClient(MCPClient):
 
     def _refused(self, one: _Exchange, body: bytes, done: list):
         """Take an answer with a status that is no success; some have a JSON-RPC error in them."""
+        self._renewed.discard(one.number)
         error = None
         try:
             message = self._loads(body)
@@ -449,6 +461,7 @@ class HTTPClient(MCPClient):
         done.append((key, (False, ClawError("the MCP server: " + why, UNKNOWN))))
 
     def _forget(self, number: int):
+        self._renewed.discard(number)
         self._later = [due for due in self._later if due[1].number != number]
         self._queue = [one for one in self._queue if one.get("id") != number or "method" not in one]
         for key, one in list(self._open.items()):

@@ -1,7 +1,6 @@
 """What of an MCP tool is pinned when an agent is built: its description and its input schema."""
 
-import hashlib
-
+from clawlite.core.base.dialect import sha256
 from clawlite.core.base.render import canonical
 
 
@@ -22,4 +21,4 @@ def changed(old: bytes, new: bytes) -> str:
 
 
 def _half(value) -> bytes:
-    return hashlib.sha256(canonical(value).encode()).digest()[:16]
+    return sha256(canonical(value).encode()).digest()[:16]

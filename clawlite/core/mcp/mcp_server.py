@@ -10,7 +10,8 @@
 3. A person is asked by ``elicitation/create`` in the handshake era, and in the stateless one by a
    result that wants input: its call waits until the client sends the request again, which runs
    nothing twice.  A client that can ask nobody is denied, and told why.
-4. Calls that were ended or cancelled are forgotten; what comes later for them is dropped.
+4. Calls that were ended or cancelled are forgotten; what comes later for them is dropped.  A
+   request that its client cancels gets no answer.
 """
 
 from clawlite.core.base.errors import (
@@ -70,9 +71,12 @@ class MCPServer:
     info    {"name", "version"} of the agent
     send    function(message, origin): *origin* of the request that it belongs to, as ``take`` got
     random  function() -> str that nobody guesses
+    closed  function(origin), or None: the request of *origin* was cancelled; a transport that keeps
+            a connection open for its answer closes it
     """
 
-    def __init__(self, offer, info: dict, send, random):
+    def __init__(self, offer, info: dict, send, random, closed=None):
+        self._closed = closed
         self._offer, self._info, self._send, self._random = offer, info, send, random
         self._calls = {}  # (origin or None, id) -> Call
         self._paused = {}  # state -> Call
@@ -118,6 +122,8 @@ class MCPServer:
         if call is not None:
             self._forget(call)
             self._offer.cancel(call)
+            if self._closed is not None:
+                self._closed(call.origin)
 
     def gone(self, origin):
         """End all calls of *origin*: nobody waits for them any more."""

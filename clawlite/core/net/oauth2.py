@@ -32,16 +32,18 @@ class Token:
         return now_ms < self._ends_ms
 
 
-def token(row: list, secret: str, codec, meter):
+def token(row: list, secret: str, codec, meter, resource: str = ""):
     """A generator of effects that returns a new ``Token``.
 
     secret  of the client (RFC 6749, 2.3.1: it goes into the Authorization header, percent-encoded)
     codec   reads JSON and errors; meter tells the time
+    resource  URL of the server that the token is for (RFC 8707), or ""
     Raises ``ProviderError``, ``TransientError``; the secret is in none.
     """
     tls, host, port, target, client, scope = row
     where = (tls, host, port, target)
-    body = ("grant_type=client_credentials" + ("&scope=" + scope if scope else "")).encode()
+    body = "grant_type=client_credentials" + ("&scope=" + scope if scope else "")
+    body = (body + ("&resource=" + encoded(resource) if resource else "")).encode()
     pair = b2a_base64((client + ":" + encoded(secret)).encode()).decode().strip()
     headers = [
         ("Content-Type", "application/x-www-form-urlencoded"),

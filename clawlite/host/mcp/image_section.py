@@ -1,15 +1,20 @@
-"""The section MCP of an image: what starts each server, and the pins of the tools that the agent
-has of it (linux/mcp/servers.py).
+"""The section MCP of an image: what starts each server or signs in at it, and the pins of the
+tools that the agent has of it (linux/mcp/servers.py).
 """
+
+from urllib.parse import urlsplit
 
 from clawlite.core.base.render import canonical
 from clawlite.core.mcp.mcp_pin import pin_of
 from clawlite.host.mcp.orders import gives_orders
+from clawlite.host.mcp.pinned import SCHEME
+from clawlite.host.providers.remotes import token_row
 
 
 def section(manifest) -> list | None:
     """Return [[name, argv, names of variables, needs the handshake, [[tool, pin], ...], [[header,
-    value], ...]], ...], the servers in the order of their first tools; None without any.
+    value], ...], row of its tokens or None], ...], the servers in the order of their first tools;
+    None without any.  The pin of a server that is trusted is empty.
     """
     rows = {}
     for tool in manifest.tools:
@@ -25,13 +30,16 @@ def section(manifest) -> list | None:
                     served.is_handshake,
                     {},
                     [list(header) for header in server.headers],
+                    [*token_row(server.oauth2), server.oauth2.credential]
+                    if server.oauth2
+                    else None,
                 ],
             )
-            row[4][served.tool] = pin_of(served.definition)
+            row[4][served.tool] = b"" if server.is_trusted else pin_of(served.definition)
     found = []
-    for name, argv, environment, is_handshake, pins, headers in rows.values():
-        listed = sorted(map(list, pins.items()))
-        found.append([name, argv, environment, is_handshake, listed, headers])
+    for row in rows.values():
+        row[4] = sorted(map(list, row[4].items()))
+        found.append(row)
     return found or None
 
 
@@ -39,7 +47,7 @@ def refuse(manifest) -> None:
     """Add a problem for each tool whose server is not pinned, or is another one of the same
     name, and for each whose description would give the model orders.
     """
-    argv = {}
+    argv, told = {}, set()
     for tool in manifest.tools:
         source = tool.spec.mcp_source if tool.kind == "Tool" else None
         if source is None:
@@ -60,6 +68,25 @@ def refuse(manifest) -> None:
                 f"{served.server.name} is the name of another MCP server already",
                 hint="give one of them a name: stdio:///PATH#NAME, https://HOST/PATH#NAME",
             )
+        elif served.server.name not in told and (
+            unused := _unused(manifest.settings.mcp.get(served.server.name), served.server)
+        ):
+            told.add(served.server.name)
+            manifest.problem(
+                tool,
+                ("mcp_source", "uri"),
+                f"[mcp.{served.server.name}] {unused} is for another kind of server: a program "
+                "gets args and environment, a server at a URL headers and oauth2",
+                hint=f"remove {unused}",
+            )
+        elif served.server.oauth2 is not None and _has_credential(manifest, served.server):
+            manifest.problem(
+                tool,
+                ("mcp_source", "uri"),
+                f"a credential of [[credentials]] and [mcp.{served.server.name}] oauth2 both give "
+                "requests to this server their Authorization",
+                hint="keep one of them",
+            )
         elif any(gives_orders(canonical(text)) for text in served.shown):
             manifest.problem(
                 tool,
@@ -70,3 +97,18 @@ def refuse(manifest) -> None:
                 "the model sees those",
                 key=True,
             )
+
+
+def _unused(own, server) -> str:
+    """Return the field of [mcp.NAME] that a server of this kind never gets, or ""."""
+    is_program = server.uri.startswith(SCHEME)
+    fields = ("headers", "oauth2") if is_program else ("args", "environment")
+    return next((field for field in fields if getattr(own, field, None)), "")
+
+
+def _has_credential(manifest, server) -> bool:
+    host = urlsplit(server.argv[0]).hostname
+    return any(
+        host in (one.hosts or ()) and (one.header or "Authorization").lower() == "authorization"
+        for one in manifest.settings.credentials
+    )

@@ -26,7 +26,7 @@ from clawlite.host.base.problems import one_of, quoted
 from clawlite.host.documents import lock
 from clawlite.host.documents.registries import changed
 from clawlite.host.documents.sources import Refused, Sources
-from clawlite.host.mcp import listing, remote_listing
+from clawlite.host.mcp import listing, remote_listing, remote_token
 
 SCHEME = "stdio://"
 
@@ -34,7 +34,9 @@ SCHEME = "stdio://"
 @dataclasses.dataclass
 class Server:
     """A server: its name, the URI that is its key in the lock, what starts it, or its URL; the
-    variables of the agent that it gets, or the headers of requests to it.
+    variables of the agent that it gets, or the headers of requests to it; whether its tools are
+    what it says at each start (``trust = "start"``), in place of what was pinned; where its tokens
+    come from (``settings.MCPOAuth2``, or None).
     """
 
     name: str
@@ -42,6 +44,8 @@ class Server:
     argv: list
     environment: list
     headers: list
+    is_trusted: bool = False
+    oauth2: object = None
 
 
 @dataclasses.dataclass
@@ -66,7 +70,8 @@ def server_of(uri: str, settings) -> Server:
         own = settings.mcp.get(name)
         url = uri.partition("#")[0]
         headers = sorted((own.headers or {}).items()) if own else []
-        return Server(name, f"{url}#{name}", [url], [], headers)
+        oauth2 = own.oauth2 if own else None
+        return Server(name, f"{url}#{name}", [url], [], headers, _is_trusted(own), oauth2)
     path = unquote(parts.path)
     name = unquote(parts.fragment) or path.rsplit("/", 1)[-1]
     own = settings.mcp.get(name)
@@ -76,7 +81,12 @@ def server_of(uri: str, settings) -> Server:
         [path, *(own.args or [] if own else [])],
         own.environment or [] if own else [],
         [],
+        _is_trusted(own),
     )
+
+
+def _is_trusted(own) -> bool:
+    return own is not None and own.trust == "start"
 
 
 def bind(tools: list, settings, sources: Sources, problems) -> None:
@@ -130,6 +140,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     """Start the servers of *manifest* that the lock lacks, and pin their tools; return their URIs.
 
     refresh  ask all of them, and compare
+    One that is trusted is always asked, and what it says is taken; the lock keeps it for checks.
     Raises ``ClawError`` for a server that does not answer, or whose tools have changed; then
     nothing is written.
     """
@@ -149,11 +160,12 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     asked = []
     for uri, server in servers.items():
         entry = old.get(uri)
-        if refresh or entry is None or not is_pinned(entry, server):
+        if refresh or entry is None or server.is_trusted or not is_pinned(entry, server):
             new = _listed(server, manifest.settings)
-            if entry is not None and entry.url == new.url and entry.sha256 != new.sha256:
+            known = entry if entry and entry.url == new.url else None
+            if known and known.sha256 != new.sha256 and not server.is_trusted:
                 raise changed(
-                    entry,
+                    known,
                     new,
                     "look at what has changed; to take it, remove its entry from "
                     f"{lock.FILE} and build again",
@@ -177,7 +189,9 @@ def _listed(server: Server, settings) -> lock.Entry:
         tools, is_handshake = listing.tools_of(server.argv, env)
     else:
         url = server.argv[0]
-        headers = [*server.headers, *_credentials(url, settings)]
+        headers = [*server.headers, *credentials(url, settings)]
+        if server.oauth2 is not None:
+            headers.append(remote_token.header(server.oauth2, url, settings.authorities))
         tools, is_handshake = remote_listing.tools_at(url, headers, settings.authorities)
     text = json.dumps(
         {"handshake": is_handshake, "tools": tools}, ensure_ascii=False, indent=1, sort_keys=True
@@ -185,7 +199,7 @@ def _listed(server: Server, settings) -> lock.Entry:
     return lock.Entry(server.uri, _command(server), lock.digest(text), text)
 
 
-def _credentials(url: str, settings) -> list:
+def credentials(url: str, settings) -> list:
     """Return the headers that clawlite.toml's credentials give requests to *url*; here they come
     from the environment.
     """

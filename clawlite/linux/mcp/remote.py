@@ -4,9 +4,13 @@ process that a server on stdio has (server_process.py).
 1. Each connection goes where the network rules of the sandbox let tools go; http to this machine
    alone.  An address that stands in the maker's own manifest may be private.
 2. The credentials of clawlite.toml for its host are put on the wire here, and nowhere else.
+3. With OAuth, nothing is sent before there is a token (remote_token.py).
+4. A session is ended with its agent (DELETE), which waits ``GOODBYE_MS`` for it and no longer.
 """
 
 import os
+import select
+from time import monotonic
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.mcp.mcp_http import HTTPClient
@@ -14,9 +18,11 @@ from clawlite.core.net.http1 import request
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.core.net.netrules import authority, decide_addresses, decide_host, parse_url, refusal
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.mcp.remote_token import KEY, Tokens
 from clawlite.linux.net.connections import Connections
 
 CONNECT_MS = 10000
+GOODBYE_MS = 1000  # for the ends of all sessions together
 _SCHEME, _HOST, _PORT = range(3)
 
 
@@ -38,9 +44,12 @@ class RemoteServer:
     headers     list of (name, value) of clawlite.toml
     injections  list of (host, header name, function -> value)
     authorities as in net/tls.py
+    oauth       None, or (row of core/net/oauth2.py, function() -> secret, function(token))
     """
 
-    def __init__(self, url: str, rules, headers: list, injections: list, authorities: list):
+    def __init__(
+        self, url: str, rules, headers: list, injections: list, authorities: list, oauth=None
+    ):
         self.url = parse_url(url)
         self._rules = _Named(rules) if _is_address(self.url[_HOST]) else rules
         decide_host(self._rules, self.url[_HOST])
@@ -50,26 +59,58 @@ class RemoteServer:
         os.set_blocking(self._reader, False)
         self._connections = Connections(self._writer, None, authorities)
         self.stream = _Wake(self._reader)
+        self._parts = False  # the end of its session is under way
+        self._tokens = None
+        if oauth is not None:
+            row, secret, learn = oauth
+            _, host, *_ = row
+            named = _Named(rules) if _is_address(host) else rules
+            decide_host(named, host)
+            self._tokens = Tokens(
+                row,
+                secret,
+                learn,
+                url,
+                self._connections,
+                lambda scheme: lambda found: _checked(named, scheme, host, found),
+            )
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nothing can be sent until a token comes."""
+        return self._tokens is not None and self._tokens.is_asking
 
     def client(self, version: str, now_ms: int, is_handshake: bool) -> HTTPClient:
-        return HTTPClient(self.url, (loads, dumps), version, now_ms, is_handshake)
+        client = HTTPClient(self.url, (loads, dumps), version, now_ms, is_handshake)
+        client.renews = self._tokens is not None
+        return client
 
     def send(self, client: HTTPClient, now_ms: int):
         """Open what *client* wants.  Raises ``ClawError``."""
+        if self._tokens is not None:
+            if client.is_token_refused:
+                client.is_token_refused = False
+                self._tokens.drop()
+            if not self._tokens.lasts(now_ms):
+                return
         wanted = client.requests(now_ms)
         self._drop(client)
+        for one in wanted:
+            self._open(*one)
+
+    def _open(self, key, verb: str, target: str, headers: list, body):
         scheme, host, port, _ = self.url
-        for key, verb, target, headers, body in wanted:
-            headers = (
-                self._headers + [(name, value()) for _, name, value in self._injections] + (headers)
-            )
-            size = None if body is None else len(body)
-            try:
-                head = request(verb, target, authority(scheme, host, port), headers, size)
-            except ValueError as e:
-                raise ClawError(str(e)) from None
-            parts = [head, body or b""]
-            self._connections.open(key, scheme, host, port, parts, CONNECT_MS, self._check)
+        injected = [(name, value()) for _, name, value in self._injections]
+        if self._tokens is not None and self._tokens.value is not None:
+            injected.append(("Authorization", "Bearer " + self._tokens.value))
+        headers = self._headers + injected + headers
+        size = None if body is None else len(body)
+        try:
+            head = request(verb, target, authority(scheme, host, port), headers, size)
+        except ValueError as e:
+            raise ClawError(str(e)) from None
+        parts = [head, body or b""]
+        self._connections.open(key, scheme, host, port, parts, CONNECT_MS, self._check)
 
     def receive(self, client: HTTPClient, now_ms: int) -> list:
         """Return [(task, outcome), ...] of what has come, never waiting.  Raises ``ClawError``."""
@@ -79,6 +120,10 @@ class RemoteServer:
             pass
         done = []
         for key, kind, data in self._connections.poll():
+            if key == KEY and self._tokens is not None:
+                self._tokens.take(kind, data, now_ms)
+                client.begin(now_ms)
+                continue
             done += client.take(key, kind, data, now_ms)
             self._drop(client)
         return done
@@ -89,16 +134,27 @@ class RemoteServer:
         client.closed.clear()
 
     def _check(self, addresses: list) -> list:
-        scheme, host = self.url[_SCHEME], self.url[_HOST]
-        if scheme == "http" and not all(is_loopback(address) for address in addresses):
-            raise refusal(
-                self._rules,
-                host,
-                "http",
-                "%s is not this machine, and http:// is for this machine only" % host,
-                "use https://",
-            )
-        return decide_addresses(self._rules, host, addresses)
+        return _checked(self._rules, self.url[_SCHEME], self.url[_HOST], addresses)
+
+    def part(self, client: HTTPClient):
+        """Begin to end the session, if there is one; nothing else is heard any more."""
+        self._connections.close_all()
+        last = client.goodbye()
+        if last is not None:
+            try:
+                self._open(*last)
+                self._parts = True
+            except ClawError:  # a credential that has gone: the server ends the session by itself
+                pass
+
+    def wait(self, until_s: float):
+        """Wait until the end of the session is answered, at most until *until_s*."""
+        while self._parts:
+            left = until_s - monotonic()
+            if left <= 0 or not select.select([self._reader], (), (), left)[0]:
+                return
+            os.read(self._reader, 512)
+            self._parts = not self._connections.poll()
 
     def has_ended(self) -> bool:
         return True
@@ -119,6 +175,19 @@ class _Named:
 
     def __init__(self, profile):
         self.name, self.network, self.hosts = profile.name, profile.network, profile.hosts
+
+
+def _checked(rules, scheme: str, host: str, addresses: list) -> list:
+    """Return those of *addresses* that may be connected to.  Raises ``SandboxDenied``."""
+    if scheme == "http" and not all(is_loopback(address) for address in addresses):
+        raise refusal(
+            rules,
+            host,
+            "http",
+            "%s is not this machine, and http:// is for this machine only" % host,
+            "use https://",
+        )
+    return decide_addresses(rules, host, addresses)
 
 
 def _is_address(host: str) -> bool:

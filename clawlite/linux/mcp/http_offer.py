@@ -1,0 +1,326 @@
+"""The agent's tools for MCP clients over Streamable HTTP, at http://127.0.0.1:PORT/mcp.
+
+1. It listens on this machine alone, and each request has the token (``Authorization: Bearer ...``).
+   A Host or an Origin that is not this machine is refused: a page in a browser may have a name that
+   leads here.
+2. Clients of the handshake era have sessions, each a conversation of its own
+   (core/mcp/mcp_server.py).  At most ``MAX_SESSIONS``; who is one too many takes the place of the
+   one that was silent for longest.  Those of the stateless era share one.
+3. The answer to a request is JSON; it becomes a stream of events when something is to be said
+   before it: progress, or a question for a person.
+4. A client of the stateless era that closes its connection cancels its call; in the handshake era
+   the call goes on, and what it comes to is lost.  The answer to a request that is cancelled by a
+   message is a stream without an answer in it: an open connection would keep one of the client's
+   places, and a client that waits on it while it ends the session would get an error.
+5. Nothing is sent before the log and the audit are written: what is said in one step of the loop
+   leaves in the next.
+"""
+
+import hmac
+import os
+from urllib.parse import urlsplit
+
+from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
+from clawlite.core.mcp.mcp_client import HANDSHAKE
+from clawlite.core.mcp.mcp_headers import decoded, of_arguments
+from clawlite.core.mcp.mcp_server import MCPServer
+from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.mcp.offer import Offer, random
+from clawlite.linux.net.http_request import Refused, Request
+from clawlite.linux.net.http_server import Server
+
+PATH = "/mcp"
+MAX_BODY = 4194304  # bytes of a message
+MAX_SESSIONS = 64
+HEADER_MISMATCH = -32020
+_META = "io.modelcontextprotocol/protocolVersion"
+_NAMED = {"tools/call": "name", "prompts/get": "name"}
+# of the stateless era: code of an error -> status of its answer
+_STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32022: 400, -32601: 404}
+
+
+class Door:
+    """What of a request is looked at before anybody acts on it (in the server's thread)."""
+
+    def __init__(self, token: str):
+        self._expected = b"Bearer " + token.encode()
+
+    def check(self, request: Request) -> Request:
+        """Return *request*.  Raises ``Refused``."""
+        headers = request.headers
+        origin = headers.get("origin")
+        if not _is_here("//" + headers.get("host", "")):
+            raise Refused(403, "Host: this server is at 127.0.0.1 and localhost alone")
+        if origin is not None and not _is_here(origin):
+            raise Refused(403, "Origin: pages of other places may not call this server")
+        if request.path != PATH:
+            raise Refused(404, "there is nothing here: the tools are at %s" % PATH)
+        given = headers.get("authorization", "").encode("latin-1")
+        if not hmac.compare_digest(given, self._expected):
+            raise Refused(401, "expected the token as Bearer", [("WWW-Authenticate", "Bearer")])
+        if request.method not in ("POST", "DELETE"):
+            raise Refused(405, "a message is sent with POST", [("Allow", "POST, DELETE")])
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if request.method == "POST" and kind != "application/json":
+            raise Refused(415, "expected Content-Type: application/json")
+        return request
+
+
+class _Client:
+    """A request that waits for its answer in *conversation*."""
+
+    def __init__(self, conversation: MCPServer, is_stateless: bool):
+        self.conversation, self.is_stateless = conversation, is_stateless
+        self.is_stream, self.headers = False, []
+
+
+class HTTPSession:
+    """All clients of an agent, in the place of an operator's session (core/protocol/session.py),
+    and a member of the loop (``Shell.add_member``).
+    """
+
+    swarm = None
+    _server: Server
+
+    def __init__(self, agent, loads, short=None):
+        self._offer = Offer(agent)
+        self._shared = self._conversation()
+        self._shared.is_shared = True
+        self._sessions = {}  # id -> MCPServer, who was heard last at the end
+        self._clients = {}  # number of a client -> _Client
+        self._out = []  # (message, number of a client)
+        self._heard = None
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+
+    def listen(self, host: str, port: int, token: str, heard) -> str:
+        """Begin to listen; return the URL.
+
+        heard   function(message) -> what is sent in its place (``Startup.heard``), or None
+        Raises ``ClawError`` for an address that is taken.
+        """
+        self._heard = heard
+        self._server = Server(host, port, MAX_BODY, Door(token).check, self._writer, True)
+        shown = "[%s]" % host if ":" in host else host
+        return "http://%s:%d%s" % (shown, self._server.port, PATH)
+
+    def _conversation(self) -> MCPServer:
+        return MCPServer(self._offer, self._offer.info, self._say, random, self._cancelled)
+
+    # -- what comes
+
+    def poll(self):
+        """Send what was said in the step before, and take what has come."""
+        out, self._out = self._out, []
+        for message, number in out:
+            self._send(message, number)
+        try:
+            os.read(self._reader, 512)
+        except BlockingIOError:
+            pass
+        for number, request in self._server.poll():
+            if request is not None:
+                self._request(number, request)
+            elif number in self._clients and self._clients.pop(number).is_stateless:
+                self._shared.gone(number)
+
+    def _request(self, number: int, request: Request):
+        try:
+            if request.method == "DELETE":
+                self._end(self._session(request.headers, True))
+                self._server.answer(number, 200, b"")
+            else:
+                self._message(number, request)
+        except _Answered as e:
+            self._refuse(number, e.status, e.error)
+
+    def _message(self, number: int, request: Request):
+        try:
+            message = loads(request.body)
+        except ClawError as e:
+            raise _Answered(400, ParseError(e.message)) from None
+        if not isinstance(message, dict):
+            raise _Answered(400, InvalidRequest("expected one JSON-RPC 2.0 message"))
+        version = _version(message)
+        if version is not None:
+            conversation = self._shared
+            _compare(message, version, request.headers, self._offer)
+        else:
+            conversation = self._of_session(message, request.headers)
+        if "method" not in message or "id" not in message:
+            conversation.take(message, number)
+            self._server.answer(number, 202, b"")
+            return
+        client = self._clients[number] = _Client(conversation, version is not None)
+        conversation.take(message, number)
+        if message["method"] == "initialize" and conversation.is_open and version is None:
+            client.headers = [("Mcp-Session-Id", self._keep(conversation))]
+
+    def _of_session(self, message: dict, headers: dict) -> MCPServer:
+        version = headers.get("mcp-protocol-version")
+        if version is not None and version not in HANDSHAKE:
+            raise _Answered(
+                400,
+                InvalidRequest(
+                    "MCP-Protocol-Version %s: expected one of %s, or 2026-07-28 and _meta with the "
+                    "same" % (version[:40], ", ".join(HANDSHAKE))
+                ),
+            )
+        if message.get("method") == "initialize":
+            return self._conversation()
+        return self._session(headers)
+
+    def _session(self, headers: dict, ends: bool = False) -> MCPServer:
+        id = headers.get("mcp-session-id")
+        if id is None:
+            raise _Answered(400, InvalidRequest("expected Mcp-Session-Id, or initialize first"))
+        conversation = self._sessions.pop(id, None)
+        if conversation is None:
+            raise _Answered(404, _no_session())
+        if not ends:
+            self._sessions[id] = conversation
+        return conversation
+
+    def _keep(self, conversation: MCPServer) -> str:
+        if len(self._sessions) >= MAX_SESSIONS:
+            self._end(self._sessions.pop(next(iter(self._sessions))))
+        id = random()
+        self._sessions[id] = conversation
+        return id
+
+    def _end(self, conversation: MCPServer):
+        """End a session and its calls; who waits for one is told."""
+        conversation.close()
+        for number, client in list(self._clients.items()):
+            if client.conversation is conversation:
+                del self._clients[number]
+                if client.is_stream:
+                    self._server.send(number, b"", True)
+                else:
+                    self._refuse(number, 404, _no_session())
+
+    def _refuse(self, number: int, status: int, error: ClawError):
+        data = dumps({"jsonrpc": "2.0", "id": None, "error": error.to_json()})
+        self._server.answer(number, status, data.encode())
+
+    # -- what is said
+
+    def _say(self, message: dict, origin):
+        self._out.append((message, origin))
+
+    def _cancelled(self, number):
+        client = self._clients.pop(number, None)
+        if client is not None:
+            if not client.is_stream:
+                self._server.begin(number, client.headers)
+            self._server.send(number, b"", True)
+
+    def _send(self, message: dict, number):
+        client = self._clients.get(number)
+        if client is None:  # it has gone, or sent what has no answer
+            return
+        if self._heard is not None:
+            message = self._heard(message)
+        try:
+            text = dumps(message)
+        except ValueError as e:  # a handler gave what JSON lacks
+            message = {"jsonrpc": "2.0", "id": message.get("id"), "error": _no_json(e)}
+            text = dumps(message)
+        is_last = "method" not in message
+        if not is_last and not client.is_stream:
+            client.is_stream = True
+            self._server.begin(number, client.headers)
+        if client.is_stream:
+            self._server.send(number, b"event: message\ndata: %s\n\n" % text.encode(), is_last)
+        else:
+            code = message.get("error", {}).get("code", 0)
+            status = _STATUS.get(code, 200) if client.is_stateless else 200
+            self._server.answer(number, status, text.encode(), client.headers)
+        if is_last:
+            del self._clients[number]
+
+    # -- for the loop
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def deadline(self):
+        return 0 if self._out else None
+
+    def close(self):
+        self._server.close()
+
+    def record(self, data: bytes, at_ms: int):
+        """Nothing on stdin is heard."""
+
+    def too_long(self, size: int, limit: int):
+        pass
+
+    def set_clock(self, epoch_s: int, at_ms: int):
+        pass
+
+    def tick(self, at_ms: int):
+        pass
+
+
+class _Answered(Exception):
+    """A request that is answered with an error at once."""
+
+    def __init__(self, status: int, error: ClawError):
+        super().__init__(error.message)
+        self.status, self.error = status, error
+
+
+class _Mismatch(ClawError):
+    code = HEADER_MISMATCH
+
+
+def _no_session() -> ClawError:
+    return InvalidRequest("there is no such session: initialize anew")
+
+
+def _no_json(e: ValueError) -> dict:
+    return {"code": -32603, "message": "no JSON: %s" % e}
+
+
+def _is_here(url: str) -> bool:
+    """Return whether the host of *url* is this machine."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    address = address_of(host)
+    return host == "localhost" or address is not None and is_loopback(address)
+
+
+def _version(message: dict):
+    """Return the version that a message of the stateless era names, else None."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version = meta.get(_META) if isinstance(meta, dict) else None
+    return version if isinstance(version, str) else None
+
+
+def _compare(message: dict, version: str, headers: dict, offer: Offer):
+    """Raise ``_Answered`` where headers do not say what the body says: who passed the request on
+    may have looked at them alone.
+    """
+    method, params = message.get("method"), message["params"]
+    expected = {"mcp-protocol-version": version, "mcp-method": method}
+    if method in _NAMED:
+        expected["mcp-name"] = params.get(_NAMED[method])
+    if method == "tools/call" and isinstance(params.get("arguments"), dict):
+        for tool in offer.tools():
+            if tool["name"] == params.get("name"):
+                try:
+                    found = of_arguments(tool["inputSchema"], params["arguments"])
+                except ClawError:  # no client can make headers of it either
+                    found = []
+                expected.update((name.lower(), decoded(value)) for name, value in found)
+    for name in sorted({name for name in headers if name.startswith("mcp-param-")} | set(expected)):
+        given = decoded(headers[name]) if name in headers else None
+        if given != expected.get(name):
+            text = "the header %s does not say what the body says" % name
+            raise _Answered(400, _Mismatch(text))
