@@ -5,6 +5,7 @@ import json
 from clawlite.core.base.errors import ParseError
 from clawlite.core.base.render import canonical
 from clawlite.core.net import service_call
+from clawlite.core.net.feed import Feed
 from clawlite.core.net.service_call import (
     BEARER,
     FORM,
@@ -15,7 +16,6 @@ from clawlite.core.net.service_call import (
     BadArgument,
     Service,
     failure,
-    feed_request,
     placeholders,
     request_of,
     result_of,
@@ -96,7 +96,10 @@ def test_the_credential_is_where_the_service_wants_it():
 
 def test_what_a_service_has_before_every_path():
     assert asked(TRADE, {}, base="/desk").target == "/desk/api/v1/trades"
-    assert feed_request(desk(), "/context/{claw_id}", "shed", None).target == "/context/shed"
+    assert (
+        asked(Feed(desk(base="/desk"), "context", "/context/{claw_id}", 60).row, {}, None).target
+        == "/context/analyst-0"
+    )
 
 
 def test_placeholders():

@@ -123,11 +123,6 @@ def request_of(service: Service, tool: list, arguments: dict, claw_id: str, secr
     return Request(method, target, headers, body)
 
 
-def feed_request(service: Service, path: str, claw_id: str, secret) -> Request:
-    """Return the ``Request`` of a feed at *path*, whose only placeholder is {claw_id}."""
-    return request_of(service, ["", "GET", path, QUERY, False], {}, claw_id, secret, None)
-
-
 def placeholders(path: str) -> list:
     """Return the names in braces of *path*, in order.  Raises ``ValueError`` for a brace alone."""
     found = []

@@ -28,12 +28,14 @@ def build_beside(name: str, at_use: bool = False) -> str:
 def build_facts(name: str, at_use: bool) -> tuple:
     """Return (path, facts) of what ``build_beside`` builds.
 
-    facts  ``Manifest.facts``: all that the image depends on
+    facts  ``Manifest.facts``: all that the image depends on; None when an MCP server is to be asked
+           at each start
     """
     loaded, _ = manifest.load_pinned(name)
     path = os.path.join(loaded.folder, IMAGE)
     save(path, compiler.build(loaded, device_key(), at_use).data)
-    return path, loaded.facts
+    asks = any(tool.served and tool.served.server.is_trusted for tool in loaded.tools)
+    return path, None if asks else loaded.facts
 
 
 def image_for(name: str, board: str = None, key_file: str = None) -> str:

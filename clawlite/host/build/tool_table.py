@@ -6,6 +6,7 @@ are in no image: they come from the manifest, for an image alone from the regist
 remote providers are sent; else there is none to show."""
 
 import json
+import os
 
 from clawlite.core.base.errors import ImageError
 from clawlite.core.image import header
@@ -35,6 +36,14 @@ _HINTS = (
     ("idempotentHint", layout.IDEMPOTENT),
     ("openWorldHint", layout.OPEN_WORLD),
 )
+
+
+def here() -> str:
+    """Return what is meant when nothing is named, as ``run`` means it: the manifest in the current
+    folder, else the image that lies there alone.
+    """
+    alone = not any(os.path.lexists(name) for name in ("claw.yaml", "claw.yml", "claw.json"))
+    return "claw.cbor" if alone and os.path.isfile("claw.cbor") else "."
 
 
 def rows(name: str) -> list[dict]:

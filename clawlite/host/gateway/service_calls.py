@@ -16,6 +16,7 @@ from clawlite.core.base.render import canonical
 from clawlite.core.formats.schema import check
 from clawlite.core.image.image import HANDLER_KIND, HANDLER_NAME, SERVICE, SERVICES
 from clawlite.core.net import http1
+from clawlite.core.net.feed import PREFIX, Feed, feeds_of
 from clawlite.core.net.netrules import authority
 from clawlite.core.net.service_call import (
     MAX_BODY,
@@ -64,13 +65,20 @@ class ToolJob(Answer):
 
 
 async def called(image, name: str, device: str, text: str, codecs: tuple, secret):
-    """Return the ``ServiceResult`` of the call of the tool *name*; see ``ToolJob.start``."""
+    """Return the ``ServiceResult`` of a call of the tool *name*, or of a fetch of the feed; see
+    ``ToolJob.start``.
+    """
     loads, dumps = codecs
-    tool = image.tool(name)
+    services = list(map(Service, image.section(SERVICES) or ()))
+    if name.startswith(PREFIX):
+        feeds = feeds_of(services, MEDIATED, device)
+        tool = next((feed for feed in feeds if feed.name == name), None)
+    else:
+        tool = image.tool(name)
     if tool is None or tool.handler[HANDLER_KIND] != SERVICE:
         return failure("unknown_tool", f"{name[:80]} is no tool of a service that was granted")
     of, _, verb = tool.handler[HANDLER_NAME].partition(".")
-    service = next(one for one in map(Service, image.section(SERVICES)) if one.name == of)
+    service = next(one for one in services if one.name == of)
     most = tool.max_output
     if service.mode != MEDIATED or service.devices and device not in service.devices:
         return failure("unknown_tool", f"{tool.name} is not for the device {device}", most)
@@ -78,16 +86,17 @@ async def called(image, name: str, device: str, text: str, codecs: tuple, secret
         arguments = loads(text.encode()) if len(text) <= MAX_ARGUMENTS else None
     except ClawError:
         arguments = None
-    wrong = (
-        check(tool.schema, arguments, image.automaton)
-        if isinstance(arguments, dict)
-        else "expected an object"
-    )
+    if not isinstance(arguments, dict):
+        wrong = "expected an object"
+    else:
+        is_feed = isinstance(tool, Feed)
+        wrong = None if is_feed else check(tool.schema, arguments, image.automaton)
     if wrong:
         return failure("bad_argument", wrong, most)
     try:
         value = await _credential(service, device, secret)
-        request = request_of(service, service.tools[verb], arguments, device, value, dumps)
+        row = tool.row if isinstance(tool, Feed) else service.tools[verb]
+        request = request_of(service, row, arguments, device, value, dumps)
     except BadArgument as e:
         return failure("bad_argument", e.message, most)
     except ClawError as e:

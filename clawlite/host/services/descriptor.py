@@ -13,6 +13,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from clawlite.core.base.errors import SandboxDenied
+from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.core.net.netrules import parse_url
 from clawlite.core.net.service_call import CLAW_ID, placeholders
 from clawlite.host.base.document import Place
 from clawlite.host.base.problems import did_you_mean, one_of, quoted, shown
@@ -22,6 +25,7 @@ from clawlite.host.models.walk import convert
 from clawlite.host.schema import validity
 
 SNAPSHOT = ".claw-tools.json"  # a file of this name is what an MCP server lists
+SERVER_WANTED = "expected the URL of an MCP server, https:// or http:// on this machine"
 MAX_FILE = 1048576  # bytes
 MAX_TOOLS = 500
 MAX_TTL = 86400  # seconds
@@ -140,6 +144,15 @@ class Described:
     spec: Descriptor
     place: Place
     is_listed: bool
+
+
+def is_server(url: str) -> bool:
+    """Return whether an MCP server may be at *url*: of other machines over TLS alone."""
+    try:
+        scheme, host, _, _ = parse_url(url)
+    except SandboxDenied:
+        return False
+    return scheme == "https" or host == "localhost" or is_loopback(address_of(host))
 
 
 def read(name: str, sources, problems, place) -> Described | None:

@@ -35,6 +35,7 @@ from clawlite.core.net.service_call import (
 from clawlite.host.base.problems import ManifestErrors, did_you_mean, one_of, quoted, shown
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.sources import Refused
+from clawlite.host.mcp.pinned import Served, Server
 from clawlite.host.models.common import Strict, Text
 from clawlite.host.models.skill import SkillSpec
 from clawlite.host.models.tool import ToolSpec
@@ -122,14 +123,6 @@ def bind(settings, sources, problems, version: str) -> tuple:
     reached = _surfaces(settings, described, problems)
     granted = _granted(settings.tools, settings.tools_defaults, described, reached, place, problems)
     fed = _feeds(settings, described, reached, problems)
-    if settings.feeds and len(problems.found) == before:
-        problems.add(
-            place,
-            ("feeds",),
-            "feeds are not fetched by this version",
-            hint="remove it, and grant a tool that gives the same",
-            key=True,
-        )
     if len(problems.found) > before:
         return [], []
     services, found = [], []
@@ -142,7 +135,7 @@ def bind(settings, sources, problems, version: str) -> tuple:
             urls[name],
             own.devices or [],
             described[name].spec,
-            [_tool(name, described[name], index, version) for index in granted.get(name, ())],
+            [_tool(name, own, described[name], index, version) for index in granted.get(name, ())],
             fed.get(name, []),
         )
         services.append(service)
@@ -285,11 +278,12 @@ def _allowed(allow, names: list, kind: str, service: str, report) -> list:
     return sorted(found)
 
 
-def _tool(name: str, described, index: int, version: str) -> Primitive:
+def _tool(name: str, own, described, index: int, version: str) -> Primitive:
     """Return the Tool primitive of tool *index* of the service *name*."""
     tool = described.spec.tools[index]
     schema = copy.deepcopy(tool.inputSchema or {"type": "object"})
-    has_id = _without_id(schema)
+    # an MCP server is called as it lists: nobody there fills claw_id
+    has_id = not described.is_listed and _without_id(schema)
     hints, confirms = _hints(tool.annotations or {}, described.is_listed)
     if tool.http is None:
         row = None
@@ -308,7 +302,15 @@ def _tool(name: str, described, index: int, version: str) -> Primitive:
         "service",
         described.place.below("tools", index),
         service=Tool(name, row, described.is_listed, confirms),
+        served=_served(name, own.url, tool) if described.is_listed else None,
     )
+
+
+def _served(name: str, url: str, tool) -> Served:
+    """Return what calls *tool* of the MCP server at *url*; what its file says is its pin."""
+    definition = {"description": tool.description, "inputSchema": tool.inputSchema}
+    server = Server(name, f"{url}#{name}", [url], [], [])
+    return Served(server, tool.name, definition, False, [])
 
 
 def _without_id(schema: dict) -> bool:

@@ -10,6 +10,7 @@ from clawlite.core.net.netrules import allowed
 from clawlite.core.net.service_call import BEARER, HEADER, MEDIATED, NATIVE
 from clawlite.host.base.problems import quoted
 from clawlite.host.mcp.orders import gives_orders
+from clawlite.host.services.descriptor import SERVER_WANTED, SNAPSHOT, is_server
 from clawlite.host.tools import sandboxes
 
 MAX_ALIAS = 64  # characters of a name before a provider
@@ -27,7 +28,7 @@ def section(manifest) -> list | None:
     """Return the rows of ``core.net.service_call.Service``; None without any."""
     rows = []
     for service in manifest.services:
-        if service.tools or service.feeds:
+        if service.feeds or _called(service):
             rows.append(
                 [
                     service.name,
@@ -35,7 +36,7 @@ def section(manifest) -> list | None:
                     *service.url,
                     _auth(service),
                     sorted(service.devices),
-                    [tool.service.row for tool in service.tools],
+                    [tool.service.row for tool in _called(service)],
                     [[feed.name, feed.path, feed.ttl] for feed in service.feeds],
                 ]
             )
@@ -44,13 +45,18 @@ def section(manifest) -> list | None:
 
 def abilities(manifest) -> set:
     """Return what a device must have to execute the granted tools and to fetch the feeds."""
-    modes = {service.mode for service in manifest.services if service.tools or service.feeds}
+    modes = {service.mode for service in manifest.services if service.feeds or _called(service)}
     found = {"services"} if NATIVE in modes else set()
     gateway = manifest.settings.gateway
     if MEDIATED in modes and gateway:
         found |= {"gateway", "mediated" if gateway.wire == "tcp" else "mediated-line"}
         found |= {"lan"} if gateway.wire == "tcp" else set()
     return found
+
+
+def _called(service) -> list:
+    """Return the tools of *service* that are HTTP requests: the others are an MCP server's."""
+    return [tool for tool in service.tools if tool.served is None]
 
 
 def is_mediated(manifest) -> bool:
@@ -78,6 +84,8 @@ def refuse(manifest) -> None:
     for service in manifest.services:
         if service.tools or service.feeds:
             _reach(manifest, service, *service.url[:2])
+        if any(tool.served for tool in service.tools):
+            _server(manifest, service)
         for tool in service.tools:
             _tool(manifest, tool)
 
@@ -121,14 +129,28 @@ def _reach(manifest, service, scheme: str, host: str) -> None:
                 )
 
 
-def _tool(manifest, tool) -> None:
-    if tool.service.row is None:
-        manifest.problem(
-            tool,
-            (),
-            "this version executes no tools over MCP that a service lists; only those with http",
-            hint="declare the server with mcp_source (docs/mcp.md)",
+def _server(manifest, service) -> None:
+    """Check the MCP server whose list of tools is the descriptor of *service*."""
+    own = manifest.settings.services[service.name]
+    if service.mode == MEDIATED:
+        _problem(
+            manifest,
+            service,
+            "mode",
+            f"{SNAPSHOT} is an MCP server's, which a gateway does not call",
+            'set mode = "native"',
         )
+    if not is_server(own.url):
+        _problem(manifest, service, "url", f"{SERVER_WANTED}, found {quoted(own.url)}")
+    for other in manifest.tools:
+        server = other.served and other.served.server
+        if server and server.name == service.name and server.argv != [own.url]:
+            message = f"{service.name} is the name of another MCP server already"
+            _problem(manifest, service, "url", message, "give the service another name")
+            return
+
+
+def _tool(manifest, tool) -> None:
     if len(alias(tool.name)) > MAX_ALIAS:
         manifest.problem(
             tool,

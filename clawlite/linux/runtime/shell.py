@@ -14,7 +14,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.text import decode_utf8
 from clawlite.core.image.features import LINUX
-from clawlite.core.image.image import CHANNELS, GUARD, LOCAL, PROVIDERS, SWARM, TELEMETRY
+from clawlite.core.image.image import CHANNELS, GUARD, LOCAL, PROVIDERS, SERVICES, SWARM, TELEMETRY
 from clawlite.core.line.frame import TEXT, TOO_LONG
 from clawlite.core.protocol.group_session import GroupSession
 from clawlite.linux.console.screen import Screen
@@ -105,6 +105,7 @@ class Shell:
         self.wire, self.framer = line or open_line(operator, wake)
         self.screen = Screen(self.wire, self.terminal)
         self.code = None  # the exit code, once it is known
+        self.outlasts_input = False  # clients of an operator's agent come by another way
         self._interrupts = 0
         self._ending = 0  # the exit code that a signal asked for
         # when a drain that an operator began is over, after a signal
@@ -134,6 +135,10 @@ class Shell:
         from clawlite.linux.runtime.providers import Remote
 
         self.remote = Remote(self.agent, signals.waker(), now_ms)
+        if self.agent.image.size_of(SERVICES):
+            from clawlite.linux.runtime.feeds import Feeds
+
+            Feeds(self.agent, now_ms)
         if self.people:
             from clawlite.linux.console.thinking import Thinking
 
@@ -217,17 +222,25 @@ class Shell:
         gc.freeze()
         gc.enable()
 
+    def heed_stop(self):
+        """Heed a stop of the swarm without taking part in it: for one turn."""
+        if self.agent.image.size_of(SWARM):
+            from clawlite.linux.swarm.stop_gate import Watcher
+
+            self.members.append(Watcher(self.agent))
+
     def _join(self):
         """Take part in what lies on a bus: the swarm, and tasks of an operator."""
         groups = []
         if self.agent.image.size_of(SWARM):
             from clawlite.linux.swarm.member import member_of
 
-            groups.append(self._member(member_of(self.agent)).methods)
-        groups.append(TaskGroup(self.agent, self._member))
+            groups.append(self.add_member(member_of(self.agent)).methods)
+        groups.append(TaskGroup(self.agent, self.add_member))
         self.session.groups = groups  # another kind of session does not look at them
 
-    def _member(self, member):
+    def add_member(self, member):
+        """Let the loop serve *member*, which has fileno, poll, deadline and close; return it."""
         self.members.append(member)
         if member.fileno() >= 0:
             self.wire.wake_by(member.fileno())
@@ -318,12 +331,14 @@ class Shell:
         self.console.line(text, now_ms(), early)
 
     def end_of_input(self):
+        if self.outlasts_input and not self._ending:
+            return  # its clients come by another way: SIGTERM ends it
         self.framer.finish()  # the last line may lack its end
         self.take()
         if self.console:
             # else its other channels go on: SIGTERM ends it
             if self.terminal or not (
-                any(member.swarm.is_shared for member in self.members)
+                any(member.lasts for member in self.members)
                 or self.channels
                 and self.channels.lasts
             ):

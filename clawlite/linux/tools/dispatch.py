@@ -41,7 +41,8 @@ PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message", "delegate")
 WEB = ("web-fetch", "web-search")
 # core/image/header.py
-_SERVERS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)])]
+_TOKENS = [None, (bool, str, int, str, str, str, str)]
+_SERVERS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS)]
 _PLAIN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}  # of a server outside
 _LOCAL = (
     [str],
@@ -360,12 +361,15 @@ class Dispatcher:
         os.makedirs(folder, 0o700, exist_ok=True)
         return PlainServer(argv, dict(_PLAIN, HOME=folder, **env), folder)
 
-    def _remote_server(self, url: str, headers: list):
+    def _remote_server(self, url: str, headers: list, oauth):
         from clawlite.linux.mcp.remote import RemoteServer
 
         _, authorities = self._image.section(NETWORK) or (None, ())
         headers, injections = list(map(tuple, headers)), self._credentials.injections()
-        return RemoteServer(url, self._profile, headers, injections, authorities)
+        if oauth is not None:
+            *row, name = oauth
+            oauth = (row, lambda: self._credentials.value(name), self._credentials.learn)
+        return RemoteServer(url, self._profile, headers, injections, authorities, oauth)
 
     def _web(self):
         if self._fetcher is None:

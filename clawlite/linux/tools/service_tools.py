@@ -11,6 +11,7 @@ from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, InvalidParams, SandboxDenied, ToolTimeout
 from clawlite.core.image.header import shaped
 from clawlite.core.image.image import HANDLER_NAME, SERVICES
+from clawlite.core.net.feed import PREFIX
 from clawlite.core.net.service_call import (
     MAX_BODY,
     MEDIATED,
@@ -64,6 +65,7 @@ class ServiceTools:
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int, injections: list):
         """Start a call; return None, or its outcome when it has one at once.
 
+        tool        ``image.Tool``, or a ``feed.Feed``
         injections  ``Credentials.injections``
         """
         name, _, verb = tool.handler[HANDLER_NAME].partition(".")
@@ -74,7 +76,8 @@ class ServiceTools:
             self._gateway().start(task, tool.name, arguments, due_ms)
             return None
         try:
-            request = request_of(service, service.tools[verb], arguments, self._name, None, dumps)
+            row = tool.row if tool.name.startswith(PREFIX) else service.tools[verb]
+            request = request_of(service, row, arguments, self._name, None, dumps)
         except BadArgument as e:
             return True, failure("bad_argument", e.message, most)
         outcome = self._fetcher().call(

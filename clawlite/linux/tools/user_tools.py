@@ -5,6 +5,7 @@ runs is what was checked."""
 
 import os
 
+from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ImageMismatch
 from clawlite.linux.io import signals
 
@@ -30,23 +31,12 @@ def _read(path: str, digest: bytes) -> bytes:
         raise ImageMismatch(
             "%s: %s" % (path, e.strerror), "the image needs its tools.py beside it"
         ) from None
-    if _sha256(source) != digest:
+    if sha256(source).digest() != digest:
         raise ImageMismatch(
             "%s is not the file that the image was built with" % path,
             "build again, or bring back the old file",
         )
     return source
-
-
-def _sha256(data: bytes) -> bytes:
-    try:
-        from _sha256 import sha256  # hashlib brings OpenSSL in: 4 ms and 4 MiB for one small file
-    except ImportError:
-        try:
-            from _sha2 import sha256  # CPython >= 3.12
-        except ImportError:
-            from hashlib import sha256
-    return sha256(data).digest()
 
 
 def functions(path: str, source: bytes) -> dict:

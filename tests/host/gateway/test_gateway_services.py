@@ -8,6 +8,7 @@ import pytest
 import trading_desk
 from agents import clawlite
 from gateways import flashed, gateway, project, says, script
+from llm_server import MODEL, Server, say
 from sims import needs_micropython, needs_mpy_cross
 from trading_desk import TOKEN, Desk
 
@@ -92,6 +93,29 @@ def test_adr_020_mediated_a_board_reads_and_trades(tmp_path, state, board, desk,
         assert path.is_dir() or TOKEN.encode() not in path.read_bytes()
 
 
+def test_adr_020_the_gateway_puts_feeds_into_what_a_board_asks(tmp_path, board, desk, monkeypatch):
+    """The board has nothing of it: it asks its provider, and the gateway adds what it fetched."""
+    monkeypatch.setenv("TRADING_API_TOKEN", TOKEN)
+    with Server([say("Fine."), say("As before.")]) as server:
+        sim = board(
+            grants='surfaces = ["service://trading-api"]\n'
+            'feeds = [{ service = "trading-api", allow = "all" }]\n',
+            reflex='[[rule]]\nwhen = "*"\nsay = "By rule."\n',
+            provider="{ name: remote, protocol: openai-compatible, "
+            f'endpoint: "{server.endpoint}", model: {MODEL}, auth: {{ type: none }} }}',
+        )
+        with gateway(tmp_path, tmp_path / "desk", "--port", sim.path) as running:
+            assert says(running, "runs desk")
+            said = script(tmp_path, sim.facts["id"], "hello", "again", timeout=60)
+            running.signal(2)
+            assert running.wait() == 130
+    assert "Fine." in said and "As before." in said, said
+    first, second = (json.dumps(request.body["messages"]) for request in server.requests)
+    assert "trading-api.market-context (0 s old)" in first and "50000" in first
+    assert "50000" in second and len(desk.requests) == 1
+    assert desk.requests[0][1].startswith(PATH)
+
+
 def test_errors_of_the_service_and_of_the_gateway_are_results(
     tmp_path, state, board, desk, monkeypatch
 ):
@@ -135,23 +159,31 @@ def test_a_slot_carries_the_calls_of_services_for_images_that_have_them(tmp_path
     with_services = trading_desk.build(
         tmp_path / "with", desk.url, service=mediated, more="[gateway]\n"
     )
+    lan = '[gateway]\nwire = "tcp"\naddress = "10.0.0.2:7420"\n'
+    with_lan = trading_desk.build(tmp_path / "lan", desk.url, service=mediated, more=lan)
     without = project(tmp_path / "without", desk.url)
-    parts = [slot.parts(inspection.opened(image)) for image in (with_services, without)]
+    images = (with_services, with_lan, without)
+    parts = [slot.parts(inspection.opened(image)) for image in images]
     carried = [slot.chosen(["mediated.mpy"], part) for part in parts]
-    assert carried == [["mediated.mpy"], []]
+    assert carried == [["mediated.mpy"], ["mediated.mpy"], []]
 
 
 @pytest.mark.parametrize(
-    "service, more, ability",
+    "board, service, more, ability",
     [
-        ("", "", "services"),
-        ('mode = "mediated"\n', '[gateway]\nwire = "tcp"\naddress = "10.0.0.2:7420"\n', "mediated"),
+        ("pico2-w", "", "", "services"),
+        (
+            "pico2",
+            'mode = "mediated"\n',
+            '[gateway]\nwire = "tcp"\naddress = "10.0.0.2:7420"\n',
+            "lan",
+        ),
     ],
 )
 def test_what_a_board_does_not_have_is_refused_when_it_is_built(
-    tmp_path, desk, service, more, ability
+    tmp_path, desk, board, service, more, ability
 ):
     folder = trading_desk.write(tmp_path / "desk", desk.url, service=service, more=more)
-    done = clawlite("build", folder, "--board", "pico2-w", cwd=tmp_path)
+    done = clawlite("build", folder, "--board", board, cwd=tmp_path)
     assert done.returncode == 2, done
-    assert f"this needs {ability}, which pico2-w does not have" in done.stderr, done
+    assert f"this needs {ability}, which {board} does not have" in done.stderr, done

@@ -186,15 +186,6 @@ def test_grants_that_mean_nothing(tmp_path, grants, said):
     assert problem(tmp_path, grants=grants, allow="bad") == said
 
 
-def test_feeds_are_refused_by_name(tmp_path):
-    """A grant that nothing would carry out is never taken in silence."""
-    grants = DEFAULTS % 'feeds = [{ service = "trading-api", allow = "all" }]\n'
-    assert problem(tmp_path, grants=grants, allow="bad") == (
-        "clawlite.toml:3: feeds: feeds are not fetched by this version - remove it, and grant a "
-        "tool that gives the same"
-    )
-
-
 def put(*path):
     """Return a change of a descriptor: at *path* but its end, which is the value."""
 

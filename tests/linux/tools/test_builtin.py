@@ -12,8 +12,9 @@ from clawlite.core.image import profile as P
 from clawlite.core.image.profile import Profile
 from clawlite.core.turns.tools import result_of
 from clawlite.host.schema.automata import compile_pattern
+from clawlite.linux.confinement import landlock
 from clawlite.linux.files import workspace
-from clawlite.linux.sandbox import landlock, plan
+from clawlite.linux.sandbox import plan
 from clawlite.linux.sandbox.jobs import Builtin, Command
 from clawlite.linux.tools import builtin, file_tools, memory_tools
 from clawlite.linux.tools.builtin import Builtins, Text, command_of, milliseconds

@@ -1,0 +1,100 @@
+"""``clawlite discover``: what an MCP server lists goes into the ``.claw-tools.json`` from which an
+agent is built (Clawdapus ADR-020, "Live MCP discovery").
+
+A build never asks a server for it: what is in the file is what the agent has, until a person looks
+at the difference that this command shows.
+"""
+
+import json
+import os
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import Problems, one_of, quoted
+from clawlite.host.documents.sources import Refused, Sources
+from clawlite.host.manifest import settings
+from clawlite.host.mcp import pinned, remote_listing
+from clawlite.host.services import descriptor
+from clawlite.host.services.descriptor import SNAPSHOT
+
+
+def discover(manifest: str, names=(), is_dry: bool = False) -> list[dict]:
+    """Ask the servers of the services *names* (none: all with such a file), and write their files;
+    return [{"service", "file", "url", "added", "removed", "changed"}, ...].
+
+    manifest  its file or folder: clawlite.toml lies there;  is_dry: write nothing
+    Raises ``ClawError``; then nothing is written.
+    """
+    sources = Sources(manifest if os.path.isdir(manifest) else os.path.dirname(manifest))
+    problems = Problems()
+    own_settings = settings.load(sources, problems)
+    problems.raise_all()
+    listed = {
+        name: one
+        for name, one in own_settings.services.items()
+        if one.descriptor.rsplit("/", 1)[-1] == SNAPSHOT
+    }
+    for name in names:
+        if name not in listed:
+            raise ClawError(
+                f"{quoted(name)} is no service whose descriptor is a {SNAPSHOT}",
+                f"clawlite.toml has {one_of(sorted(listed))}" if listed else _example(name),
+            )
+    if not listed:
+        raise ClawError(f"no service here has a {SNAPSHOT}", _example("NAME"))
+    found = []
+    for name in names or sorted(listed):
+        own = listed[name]
+        if not descriptor.is_server(own.url):
+            raise ClawError(f"[services.{name}] url: {descriptor.SERVER_WANTED}, found {own.url}")
+        try:
+            sources.check_place(own.descriptor, sources.shown(own.descriptor))
+        except Refused as e:
+            raise ClawError(*e.args) from None
+        headers = pinned.credentials(own.url, own_settings)
+        tools, _ = remote_listing.tools_at(own.url, headers, own_settings.authorities)
+        path = sources.shown(own.descriptor)
+        found.append((path, tools, {"service": name, "file": path, "url": own.url}))
+    reports = []
+    for path, tools, report in found:
+        reports.append({**report, **_difference(_read(path), tools)})
+        if not is_dry:
+            _write(path, tools)
+    return reports
+
+
+def _example(name: str) -> str:
+    return f'clawlite.toml: [services.{name}] descriptor = "services/{name}/{SNAPSHOT}", url'
+
+
+def _read(path: str) -> dict:
+    """Return {name: definition} of the file at *path*, which may not be there yet."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            tools = json.load(file)["tools"]
+        return {tool["name"]: tool for tool in tools}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, LookupError, TypeError) as e:
+        raise ClawError(
+            f"{path}: expected what an MCP server answers to tools/list, found {e}",
+            "remove it, and discover makes it anew",
+        ) from None
+
+
+def _difference(old: dict, new: dict) -> dict:
+    return {
+        "added": sorted(set(new) - set(old)),
+        "removed": sorted(set(old) - set(new)),
+        "changed": sorted(name for name in set(old) & set(new) if old[name] != new[name]),
+    }
+
+
+def _write(path: str, tools: dict) -> None:
+    text = json.dumps({"tools": [tools[name] for name in sorted(tools)]}, indent=1, sort_keys=True)
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.replace(path + ".new", path)
+    except OSError as e:
+        raise ClawError(f"{path}: {e.strerror}", "make its folder writable") from None

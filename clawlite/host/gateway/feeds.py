@@ -1,0 +1,48 @@
+"""Feeds of services that a gateway fetches, for a device that asks its providers through it or a
+runner at the proxy (core/net/feed.py, docs/services.md).
+"""
+
+import asyncio
+import time
+
+from clawlite.core.image.image import GUARD, SERVICES
+from clawlite.core.net.feed import feeds_of, told
+from clawlite.core.net.service_call import MEDIATED, Service
+from clawlite.host.gateway.service_calls import called
+from clawlite.scan.guard import Guard
+
+
+class Feeds:
+    """The mediated feeds of one caller.
+
+    image   ``image.Image``;  device: the caller, as the gateway knows it
+    codecs  (loads, dumps);  secret: function(name) -> value; may block
+    """
+
+    def __init__(self, image, device: str, codecs: tuple, secret):
+        self._image, self._device, self._codecs, self._secret = image, device, codecs, secret
+        services = list(map(Service, image.section(SERVICES) or ()))
+        self._feeds = feeds_of(services, MEDIATED, device)
+        if self._feeds and image.guard is None and image.size_of(GUARD):
+            image.guard = Guard(image)
+        self._lock = asyncio.Lock()  # requests at the same time fetch once
+
+    def __bool__(self) -> bool:
+        return bool(self._feeds)
+
+    async def text(self) -> str:
+        """Return what a model reads of them, fetched anew where they are older than their ttl."""
+        async with self._lock:
+            now = _now_s()
+            await asyncio.gather(*(self._fetch(feed) for feed in self._feeds if feed.is_due(now)))
+        return told(self._feeds, _now_s())
+
+    async def _fetch(self, feed) -> None:
+        result = await called(
+            self._image, feed.name, self._device, "{}", self._codecs, self._secret
+        )
+        feed.took(result, _now_s(), self._image.guard)
+
+
+def _now_s() -> int:
+    return int(time.monotonic())

@@ -1,0 +1,65 @@
+"""Feeds of services on Linux: before a turn, those are fetched that are older than their ttl, and
+all are told before the conversation (core/net/feed.py).  Loaded for images with services.
+"""
+
+from clawlite.core.base.effect import IS_OK, LOG, RUN, VALUE
+from clawlite.core.net.feed import feeds_of, told
+from clawlite.core.net.service_call import MEDIATED, NATIVE, failure
+from clawlite.core.turns.turn import Message
+from clawlite.linux.tools.service_tools import services_of
+
+
+class _Told(Message):
+    """A message of the preface that is of feeds."""
+
+
+class Feeds:
+    """The feeds of one agent.
+
+    agent   ``agent.Agent``; what it has in ``lasting`` stays within
+    now_ms  function -> monotonic ms
+    """
+
+    def __init__(self, agent, now_ms):
+        self._agent, self._now_ms, self._inner = agent, now_ms, agent.lasting
+        services = services_of(agent.image).values()
+        name = agent.image.agent.name
+        # which devices a gateway calls for is known to the gateway
+        self._feeds = feeds_of(services, NATIVE, name)
+        for service in services:
+            if service.mode == MEDIATED:
+                service.devices = ()
+        self._feeds += feeds_of(services, MEDIATED, name)
+        if self._feeds:
+            agent.lasting = self.lasting
+
+    def lasting(self, work, history, once: bool, channel: str = ""):
+        """Return a turn's *work* after its feeds; see ``agent.Agent.lasting``."""
+        if self._inner:
+            work = self._inner(work, history, once, channel)
+        return self._after(work, history) if self._agent.keep_bytes else work
+
+    def _after(self, work, history):
+        try:
+            for feed in self._feeds:
+                if feed.is_due(self._now_s()):
+                    yield from self._fetched(feed)
+        except BaseException:  # nobody waits for this turn any more
+            work.close()
+            raise
+        kept = [message for message in history.preface if type(message) is not _Told]
+        text = told(self._feeds, self._now_s())
+        history.preface = kept + [_Told("user", text), _Told("assistant", "I have read it.")]
+        return (yield from work)
+
+    def _fetched(self, feed):
+        outcome = yield (RUN, feed, {})
+        result = outcome[VALUE]
+        if not outcome[IS_OK]:
+            result = failure("refused", result.message)
+        feed.took(result, self._now_s(), self._agent.image.guard)
+        status = "ok" if result["ok"] else result["error"]["code"]
+        yield (LOG, {"event": "feed.fetched", "feed": feed.title, "status": status})
+
+    def _now_s(self) -> int:
+        return self._now_ms() // 1000
