@@ -18,7 +18,7 @@ from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
 from clawlite.host.proxy.dialect import Tool
-from clawlite.host.proxy.mediation import Budget
+from clawlite.host.proxy.mediation import Budget, Managed
 
 MARKET = Tool(
     "desk.market",
@@ -65,7 +65,7 @@ class Proxied:
         self.gateway = gateways.Gateway(images, store, self._secret, self.notes.append)
         if self.desk:
             budget = self._budget or Budget()
-            self.gateway.managed = lambda runner: (self.desk.tools, self.desk.call, budget)
+            self.gateway.managed = lambda runner: Managed(self.desk.tools, self.desk.call, budget)
         try:
             where = await self.gateway.mediate("127.0.0.1:0", **self._tls)
         except ClawError:

@@ -150,11 +150,12 @@ def write(
     level: str = "none",
     provider: str = REFLEX,
     grants: str = None,
+    reflex: str = None,
 ) -> Path:
     """Write the project of an agent at the desk into *folder*; return that.
 
     allow  of its grant, as TOML;  more: the end of clawlite.toml;  service: more of [services.*];
-    grants: in place of surfaces and tools
+    grants: in place of surfaces and tools;  reflex: rules in place of those that call the tools
     """
     folder.mkdir(exist_ok=True, parents=True)
     (folder / "claw.yaml").write_text(
@@ -170,7 +171,8 @@ def write(
         f'descriptor = "services/trading-api.json"\nurl = "{url}"\n{service}{more}'
     )
     (folder / "reflex.toml").write_text(
-        '[[rule]]\nwhen = "context"\ncall = "trading-api.get_market_context"\n'
+        reflex
+        or '[[rule]]\nwhen = "context"\ncall = "trading-api.get_market_context"\n'
         'then = [{ say = "{result}" }]\n'
         + (
             '[[rule]]\nwhen = "buy {symbol:text}"\ncall = "trading-api.execute_trade"\n'

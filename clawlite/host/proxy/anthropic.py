@@ -36,6 +36,11 @@ class Anthropic:
     def check(self, body: dict) -> None:
         """Anything can be mediated."""
 
+    def in_context(self, body: dict, text: str) -> dict:
+        system = body.get("system") or []
+        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else [*system]
+        return {**body, "system": [*blocks, {"type": "text", "text": text}]}
+
     def offered(self, body: dict, tools: list) -> dict:
         made = {**body, "stream": False}
         made["tools"] = [*(body.get("tools") or ())] + [

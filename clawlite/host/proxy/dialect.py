@@ -4,6 +4,7 @@ A *dialect* (openai.py, anthropic.py) is a module-level object without state tha
 bodies of its API, as plain JSON values.  Its methods:
 
     own_names(body)              names of the runner's own tools
+    in_context(body, text)          the body with *text* at the end of its system prompt
     offered(body, tools)         the body that goes upstream, with *tools* beside the runner's
     calls(answer, loads)         its tool calls, list of ``Call``
     is_cut(answer)               it ended at its maximum length

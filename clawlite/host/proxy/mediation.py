@@ -14,6 +14,8 @@ runner (Clawdapus ADR-020, "Mediated execution").
 
 import asyncio
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 from clawlite.core.net.service_call import failure, timed_out
 from clawlite.host.proxy.dialect import MAX_CALLS, Refused, dumped, summed
@@ -42,6 +44,21 @@ class Budget:
             total_ms,
             result,
         )
+
+
+class Managed(NamedTuple):
+    """What is run and fetched here for one runner.
+
+    tools    list of ``Tool``
+    call     coroutine function(tool, arguments, id of the request) -> result
+    budget   ``Budget``
+    context  coroutine function() -> text that a model reads before the conversation; or None
+    """
+
+    tools: list
+    call: Callable
+    budget: Budget
+    context: Callable | None = None
 
 
 class Mediation:

@@ -34,6 +34,13 @@ class OpenAI:
         if body.get("n") not in (None, 1):
             raise Refused(400, f"n: expected 1 where tools are managed, found {body['n']}")
 
+    def in_context(self, body: dict, text: str) -> dict:
+        messages, at = body["messages"], 0
+        while at < len(messages) and messages[at].get("role") in ("system", "developer"):
+            at += 1
+        told = {"role": "system", "content": text}
+        return {**body, "messages": [*messages[:at], told, *messages[at:]]}
+
     def offered(self, body: dict, tools: list) -> dict:
         made = {
             key: value

@@ -19,7 +19,7 @@ from clawlite.host.proxy.anthropic import Anthropic
 from clawlite.host.proxy.continuity import Continuity
 from clawlite.host.proxy.dialect import Refused, dumped
 from clawlite.host.proxy.door import Door, TooLarge, body_of
-from clawlite.host.proxy.mediation import Mediation
+from clawlite.host.proxy.mediation import Managed, Mediation
 from clawlite.host.proxy.openai import OpenAI
 from clawlite.host.proxy.tally import MAX_SAID, Tally
 from clawlite.host.proxy.upstream import MAX_ANSWER, Failed, Outgoing, Upstream, read
@@ -61,7 +61,7 @@ class Runner:
         info = image.agent
         rows = [image.provider(number - 2) for number in info.providers if number >= 2]
         self.providers = [Provider(row, loads, dumps, 0) for row in rows]
-        self.managed = [], None, None
+        self.managed = Managed([], None, None)
         self.meter = Meter(_clock, spent, info.tokens_per_hour, info.cost_per_day, info.rates)
 
     def order(self, dialect, model) -> list:
@@ -95,8 +95,7 @@ class Proxy:
     secret  function(agent, name) -> value; may block
     note    function(text) for who runs the gateway
     codecs  (loads, dumps)
-    managed  function(runner) -> (list of ``Tool``, coroutine function(tool, arguments, id of the
-             request) -> result, ``Budget``), asked once for each runner
+    managed  function(runner) -> ``mediation.Managed``, asked once for each runner
     """
 
     def __init__(self, agents, is_right, store, secret, note, codecs, managed):
@@ -106,6 +105,7 @@ class Proxy:
         self._runners = {}  # (name, image) -> Runner
         self._continuity = Continuity(store.hidden, store.hide, store.unhide)
         self._open = 0
+        self._tasks = set()  # requests, and rows that are written: ``close`` waits for them
         self.first_s, self.keep_alive_s = FIRST_S, KEEP_ALIVE_S
         routes = [("POST", dialect.path, self._handler(dialect)) for dialect in _DIALECTS]
         self._door = Door([*routes, ("GET", "/v1/models", self._models)], self._missing)
@@ -115,8 +115,18 @@ class Proxy:
         return await self._door.open("--proxy", address, certificate, key)
 
     async def close(self) -> None:
+        """Refuse runners, cancel what they asked, and return once all of it is on record."""
         await self._door.close()
+        while self._tasks:  # the server forgets a request whose connection is gone
+            await asyncio.wait(self._tasks)
         await self._upstream.close()
+
+    def _held(self, coroutine):
+        """Return *coroutine* as a task that ``close`` waits for."""
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     # -- who asks
 
@@ -191,7 +201,7 @@ class Proxy:
 
     def _handler(self, dialect):
         async def handle(request):
-            return await self._turn(request, dialect)
+            return await self._held(self._turn(request, dialect))
 
         return handle
 
@@ -211,20 +221,22 @@ class Proxy:
             finally:
                 self._open -= 1
         except asyncio.CancelledError:
-            if turn:
+            if turn and turn.outcome != "ok":
                 turn.outcome = "cancelled: the runner went away"
             raise
         except Exception as e:
             return await self._failed(request, dialect, turn, e)
         finally:
             if turn:
-                await asyncio.shield(self._record(turn))
+                await asyncio.shield(self._held(self._record(turn)))
 
     async def _answered(self, turn: "Turn"):
         self._store.event(
             turn.runner.name, "request.began", request=turn.id, provider=turn.provider
         )
-        if turn.runner.managed[0]:
+        if turn.runner.managed.context:
+            turn.context = await turn.runner.managed.context()
+        if turn.runner.managed.tools:
             return await self._mediated(turn)
         return await self._passed(turn)
 
@@ -233,7 +245,8 @@ class Proxy:
         from aiohttp import ClientConnectionResetError, ClientError, web
 
         turn.rounds = 1
-        response = await self._ask(turn, turn.raw, turn.body, _as_it_is)
+        raw = None if turn.context else turn.raw
+        response = await self._ask(turn, raw, turn.in_context(turn.body), _as_it_is)
         try:
             kind = response.headers.get("Content-Type", "")
             turn.tally = Tally(turn.dialect, self._codecs[0], "event-stream" in kind)
@@ -247,6 +260,7 @@ class Proxy:
             async for piece in response.content.iter_any():
                 turn.tally.feed(piece)
                 await out.write(piece)
+            turn.outcome = "ok"  # a runner may go as soon as it has the last byte
             await out.write_eof()
         except ClientConnectionResetError:
             raise  # the runner's connection
@@ -254,7 +268,6 @@ class Proxy:
             raise ProviderError(f"the answer broke off: {e or type(e).__name__}") from None
         finally:
             response.close() if not response.content.at_eof() else response.release()
-        turn.outcome = "ok"
         return out
 
     async def _mediated(self, turn: "Turn"):
@@ -282,13 +295,13 @@ class Proxy:
         out = out or await _begun(turn)
         for event in turn.dialect.stream(answer, turn.body):
             await out.write(event)
-        await out.write_eof()
         turn.outcome = "ok"
+        await out.write_eof()
         return out
 
     async def _rounds(self, turn: "Turn") -> dict:
         runner, dialect = turn.runner, turn.dialect
-        tools, call, budget = runner.managed
+        tools, call, budget, _ = runner.managed
         visible = turn.body["messages"]
         restored = self._continuity.restored(runner.name, dialect, visible)
         begun = self._continuity.begun(runner.name, dialect, visible)
@@ -302,7 +315,7 @@ class Proxy:
             begun,
         )
         try:
-            answer = await mediation.run({**turn.body, "messages": restored})
+            answer = await mediation.run(turn.in_context({**turn.body, "messages": restored}))
         except BaseException:
             self._continuity.failed(runner.name, dialect, visible, mediation.hidden)
             raise
@@ -439,6 +452,7 @@ class Turn:
     """One request of a runner, and what it came to.
 
     out        a stream that was begun for hidden rounds, or None
+    context    what feeds say, or ""
     is_begun   bytes of an answer have passed through
     outcome    "ok", or a sentence
     """
@@ -453,9 +467,13 @@ class Turn:
         self.provider, self.model = providers[0].name, providers[0].model
         self.out = self.tally = self.mediation = None
         self.is_begun, self.outcome = False, "it ended without an answer"
-        self.said, self.rounds = "", 0
+        self.said, self.rounds, self.context = "", 0, ""
         anchors = dialect.anchors([*body["messages"], {"role": "assistant", "content": ""}])
         self.asked = anchors[-1][3][:MAX_SAID]
+
+    def in_context(self, body: dict) -> dict:
+        """Return *body* with what feeds say."""
+        return self.dialect.in_context(body, self.context) if self.context else body
 
 
 async def _begun(turn: Turn):

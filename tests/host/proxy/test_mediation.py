@@ -23,11 +23,6 @@ MARKET = ("desk__market", {"symbol": "X"})
 TRADE = ("desk__trade", {"side": "buy"})
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-
-
 class OpenAI:
     """The official client of OpenAI; answers come as (text, [(name, arguments), ...], message)."""
 

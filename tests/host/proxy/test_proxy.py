@@ -4,6 +4,7 @@ that come back as they are.
 
 import asyncio
 import json
+import sqlite3
 import ssl
 
 import aiohttp
@@ -17,12 +18,6 @@ from clawlite.core.base.errors import ClawError
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 APIS = [("openai-compatible", "openai", CHAT), ("anthropic-native", "anthropic", MESSAGES)]
-
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
 
 
 def asked(**more) -> dict:
@@ -285,6 +280,44 @@ def test_a_limit_of_tokens_counts_for_each_runner_and_lasts(tmp_path):
 
     with Server([say("Hi.")] * 3) as server:
         asyncio.run(inside(server))
+
+
+def test_what_an_answer_used_is_on_record_when_the_gateway_ends_at_once(tmp_path):
+    """The runner is gone with the last byte, and the file is busy when the gateway closes."""
+
+    async def inside(server):
+        two_providers(
+            tmp_path / "garden",
+            server.endpoint,
+            server.endpoint,
+            "limits: { tokens_per_day: 140 },",
+        )
+        async with Proxied(tmp_path / "garden") as it:
+            other = sqlite3.connect(it.path, isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            assert (await it.post(CHAT, asked(model="one")))[0] == 200
+            await it.http.close()
+            closing = asyncio.create_task(it.gateway.close())
+            while await _is_open(it.url):
+                await asyncio.sleep(0)
+            other.execute("ROLLBACK")
+            await closing
+            assert other.execute("SELECT outcome FROM history").fetchall() == [("ok",)]
+            ((meters,),) = other.execute("SELECT meters FROM spent").fetchall()
+            assert sum(count for _, count in json.loads(meters).values()) == 29
+            other.close()
+
+    with Server([say("Hi.")]) as server:
+        asyncio.run(inside(server))
+
+
+async def _is_open(url: str) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def test_a_limit_shortens_what_a_runner_left_open(tmp_path):

@@ -2,89 +2,65 @@
 on loopback, and no credential anywhere but at the gateway.
 """
 
-import asyncio
 import json
 
-import openai
 import pytest
-import trading_desk
-from gateways import KEY
-from llm_server import MODEL, Server, calls, say
-from proxies import Proxied
-from trading_desk import TOKEN, Desk
+from desk_at_proxy import ASKED, CONTEXT, TRADE, names, play, secret, told
+from llm_server import MODEL, calls, say
+from trading_desk import TOKEN
 
-from clawlite.core.base.errors import ClawError
+from clawlite.host.proxy.anthropic import Anthropic
 
-ASKED = [{"role": "user", "content": "What do I have?"}]
-CONTEXT = ("trading-api__get_market_context", {})
-TRADE = ("trading-api__execute_trade", {"symbol": "ACME", "side": "buy", "quantity": 2})
-AGENTS = {"analyst": '["get_market_context"]', "executor": '"all"'}
+SYSTEM = {"role": "system", "content": "You work at a desk."}
+RULES = '[[rule]]\nwhen = "*"\nsay = "By rule."\n'
+FEEDS = 'feeds = [{ service = "trading-api", allow = "all" }]\n'
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+def test_adr_020_feeds_are_in_what_a_runner_asks(tmp_path):
+    """Beside managed tools, fetched once within their ttl for each runner."""
+
+    async def talk(it, ask):
+        for name in ("analyst", "analyst", "executor"):
+            assert await ask(name) == "Fine."
+        rows = await it.rows("SELECT asked FROM history")
+        assert rows == [("What do I have?",)] * 3, "a feed is no question"
+
+    script = [say("Fine.")] * 3
+    requests, desk = play(tmp_path, script, talk, service='devices = ["analyst"]\n', feeds=FEEDS)
+    systems = [
+        [one["content"] for one in request.body["messages"] if one["role"] == "system"]
+        for request in requests
+    ]
+    (first,), (again,), other = systems
+    assert '"balance":50000' in first and "(0 s old)" in first and "50000" in again
+    assert other == [], "a gateway calls for the devices that are named, and no other"
+    assert [request[1] for request in desk.requests] == ["/api/v1/market_context/analyst"]
 
 
-class Missing(ClawError):
-    is_missing = True
+def test_feeds_alone_leave_the_answer_as_it_comes(tmp_path):
+    """No managed tool: the stream passes through untouched, what is asked has the feed."""
+
+    async def talk(it, ask):
+        headers = {"Authorization": "Bearer " + it.token("analyst")}
+        body = {"model": MODEL, "stream": True, "messages": [SYSTEM, *ASKED]}
+        async with it.http.post(it.url + "/v1/chat/completions", json=body, headers=headers) as r:
+            assert r.status == 200 and r.content_type == "text/event-stream"
+            assert b"[DONE]" in await r.read()
+
+    grants = 'surfaces = ["service://trading-api"]\n' + FEEDS
+    requests, desk = play(tmp_path, [say("Fine.")], talk, grants=grants, reflex=RULES)
+    roles = [message["role"] for message in requests[0].body["messages"]]
+    assert roles == ["system", "system", "user"] and requests[0].body["stream"] is True
+    assert requests[0].body["messages"][0] == SYSTEM
+    assert "50000" in requests[0].body["messages"][1]["content"] and len(desk.requests) == 1
 
 
-def secret(agent: str, name: str) -> str:
-    known = {"GARDEN_KEY": KEY, "TRADING_API_TOKEN": TOKEN}
-    if name not in known:
-        raise Missing(f"no secret {name}")
-    return known[name]
-
-
-def play(tmp_path, script, talk, service: str = "", secret=secret, policy: str = "", **named):
-    """Run ``talk(it, ask)`` with the desk and both agents; return (requests of the model's server,
-    the desk).  ask: coroutine function(name of a runner) -> text of the answer.
-    """
-
-    async def inside(server, desk):
-        provider = (
-            "{ name: remote, protocol: openai-compatible, "
-            f'endpoint: "{server.endpoint}", model: {MODEL}, '
-            "auth: { type: bearer, secret_ref: GARDEN_KEY }, retry: { max_attempts: 1 } }"
-        )
-        for name, allow in AGENTS.items():
-            trading_desk.write(
-                tmp_path / "all" / name,
-                desk.url,
-                name,
-                allow,
-                service='mode = "mediated"\n' + service,
-                more="[gateway]\n",
-                provider=provider,
-                **named,
-            )
-            path = tmp_path / "all" / name / "claw.yaml"
-            path.write_text(path.read_text().replace("name: p, ", "name: p, " + policy))
-        async with Proxied(tmp_path / "all", secret=secret) as it:
-            it.service = desk
-
-            async def ask(name: str) -> str:
-                client = openai.AsyncOpenAI(
-                    api_key=it.token(name), base_url=it.url + "/v1", max_retries=0
-                )
-                answer = await client.chat.completions.create(model=MODEL, messages=ASKED)
-                return answer.choices[0].message.content
-
-            await talk(it, ask)
-
-    with Server(script) as server, Desk() as desk:
-        asyncio.run(inside(server, desk))
-    return server.requests, desk
-
-
-def told(request) -> str:
-    """Return the results of tools in *request*."""
-    return [m["content"] for m in request.body["messages"] if m["role"] == "tool"]
-
-
-def names(request) -> list:
-    return [tool["function"]["name"] for tool in request.body.get("tools", ())]
+def test_feeds_in_the_form_of_anthropic():
+    text = {"type": "text", "text": "feed"}
+    own = {"type": "text", "text": "mine"}
+    for given, made in ((None, [text]), ("mine", [own, text]), ([own], [own, text])):
+        body = {"messages": []} if given is None else {"messages": [], "system": given}
+        assert Anthropic().in_context(body, "feed") == {"messages": [], "system": made}
 
 
 def test_an_analyst_reads_and_an_executor_trades(tmp_path):
