@@ -4,6 +4,7 @@ build/.
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -57,6 +58,14 @@ class Server:
             self._process.kill()
             self._process.wait(WAIT_S)
             self._process = None
+
+    def pause(self):
+        """Let it answer nothing, while its connections stay (``go_on``)."""
+        self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # all of its threads have stopped
+
+    def go_on(self):
+        self._process.send_signal(signal.SIGCONT)
 
     def words(self) -> list:
         raise NotImplementedError

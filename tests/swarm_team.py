@@ -154,3 +154,24 @@ def ended(bus, number: int = 1) -> tuple:
 def statuses(agent) -> dict:
     peers = agent.call("claw.swarm.discover", {}, 77)["result"]["peers"]
     return {peer["identity"]: peer["status"] for peer in peers}
+
+
+# what the commands stop and resume print
+def is_stopped(there: int) -> str:
+    """*there*: processes of the swarm's three that hear it at once."""
+    return (
+        "The swarm team is stopped: no tool with side effects begins in it until "
+        "clawlite swarm resume.\n"
+        "%d of 3 processes of its agents are there and hear it now; each other one does when it "
+        "comes.\n" % there
+    )
+
+
+GOES_ON = "The swarm team goes on: its tools with side effects may begin again.\n"
+
+
+def swarm(tmp_path, *words) -> tuple:
+    """Run ``clawlite swarm``; return (exit code, stdout, stderr)."""
+    with Agent(linux("swarm", *map(str, words)), tmp_path) as command:
+        code = command.wait()
+        return code, command.text(), command.errors()

@@ -17,11 +17,13 @@ from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.engine import NAMES, engine_of
+from clawlite.linux.swarm.kept_stop import KeptStop
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus
 
 ROOT = Path(__file__).resolve().parents[1]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
 KINDS = ["sqlite-wal", *SERVERS]
+ALONE = "in-process"  # one process with one end, which is every member
 ENGINES = list(SERVERS)
 MEMBERS = [["lead", "u", "leader", 1], ["hand", "u", "worker", 2], ["other", "u", "worker", 1]]
 _RECORD = ["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False, None, None, None, None]
@@ -39,17 +41,20 @@ def now_ms() -> int:
     return time.monotonic_ns() // 1000000
 
 
-def end_of(kind: str, place, password: str = "", clock=wall_ms):
-    """Return an end of the bus; *place*: a folder, or (secure, host, port, user) of a server."""
-    if kind == "sqlite-wal":
+def end_of(kind: str, place, keep, password: str = "", clock=wall_ms):
+    """Return an end of the bus; *place*: a folder, or (secure, host, port, user) of a server.
+
+    keep  the folder for the stop that it has heard of, where the engine is a server
+    """
+    if kind in ("sqlite-wal", ALONE):
         return Bus(place, clock, os.urandom)
     swarm = Swarm(_RECORD)
-    record = [NAMES.index(kind), *place, ""]
+    record = [NAMES.index(kind), *place]
 
     def make(process: str, identity: str):
         return engine_of(record, password, "team", process, identity)
 
-    return ReplicatedBus(make, swarm, clock, now_ms, os.urandom)
+    return ReplicatedBus(make, swarm, clock, now_ms, os.urandom, KeptStop(str(keep)))
 
 
 class World:
@@ -57,15 +62,17 @@ class World:
 
     def __init__(self, kind: str, folder):
         self.kind, self.ends, self.refused = kind, [], []
-        self.server = None
+        self.server, self.keep = None, str(folder / "kept")
         if kind in SERVERS:
             self.server = SERVERS[kind](folder / "server")
             self.place = self.server.place
         else:
-            self.place = str(folder / "swarm")
+            self.place = None if kind == ALONE else str(folder / "swarm")
 
     def bus(self, identity="", at_once=1, **more):
-        one = end_of(self.kind, self.place, **more)
+        if self.kind == ALONE and self.ends:
+            return self.ends[0]
+        one = end_of(self.kind, self.place, self.keep, **more)
         one.refused = self.refused.append
         one.join(identity, at_once)
         self.ends.append(one)
@@ -82,7 +89,8 @@ class World:
             if value:
                 return value
             assert time.monotonic() < end, "never came true"
-            select.select([one.fileno() for one in self.ends], [], [], 0.05)
+            readable = [one.fileno() for one in self.ends if one.fileno() >= 0]
+            select.select(readable, [], [], 0.05)
 
     def done(self, value):
         """Return what *value*, which may be a ``Later``, comes to."""
@@ -96,6 +104,8 @@ class World:
 
     def settle(self):
         """Wait until each end has all that was said before."""
+        if self.kind == ALONE:
+            return
         heard = {one: [] for one in self.ends}
         self.ends[0].broadcast("lead", {"settle": wall_ms(), "by": os.getpid()})
         others = self.ends[1:]
@@ -117,7 +127,7 @@ class World:
 
     def process(self, *does: str) -> "Killable":
         """Start another process that is "hand" and takes a task; it ``begins`` when told so."""
-        return Killable(self.kind, self.place, does)
+        return Killable(self.kind, self.place, self.keep, does)
 
     def close(self):
         for one in self.ends:
@@ -129,8 +139,8 @@ class World:
 class Killable:
     """Another process with an end, which has taken the task *id*."""
 
-    def __init__(self, kind: str, place, does: tuple):
-        command = [sys.executable, __file__, json.dumps([kind, place, does])]
+    def __init__(self, kind: str, place, keep: str, does: tuple):
+        command = [sys.executable, __file__, json.dumps([kind, place, keep, does])]
         path = "%s:%s" % (ROOT, ROOT / "tests")
         self._process = subprocess.Popen(
             command,
@@ -148,10 +158,10 @@ class Killable:
         self._process.communicate()
 
 
-def _other_process(kind: str, place, does: list):
+def _other_process(kind: str, place, keep: str, does: list):
     world = World.__new__(World)
     world.ends = []
-    world.kind, world.refused, world.server = kind, [], None
+    world.kind, world.keep, world.refused, world.server = kind, keep, [], None
     world.place = tuple(place) if isinstance(place, list) else place
     bus = world.bus("hand")
     taken = world.take(bus)

@@ -202,7 +202,7 @@ def test_a_task_is_for_another_member_that_does_tasks():
     assert "this process alone" in refused(lambda: asked(one, "Look.", "", None)).message
 
 
-def test_a_broadcast_is_sent_and_a_wrong_one_is_only_logged():
+def test_9_3_3_a_broadcast_is_sent_and_a_wrong_one_is_only_logged():
     one, bus = methods()
     params = {"swarm": "team", "message": {"type": "news"}}
     one.notified({"method": "claw.swarm.broadcast", "params": params})

@@ -4,11 +4,12 @@
                     has an answer, else partial.
     majority-vote   the answer that more than half of all parts gave.  A part without an answer is a
                     vote for nothing.  Without such a majority it is partial: the answer with most
-                    votes, of equals the one that the member gave who stands first in the manifest.
-    best-of-n       the result with the highest number in ``score``, of equals the first; a result
-                    without a score loses against one that has it.  Where no result has one, whoever
-                    coordinates picks in a turn of its own.
-    leader-decides  whoever coordinates answers in a turn of its own, with all results before it.
+                    votes; on a tie, that of the member that the manifest lists first.
+    best-of-n       the result with the highest number in ``score``; on a tie, the first.  Any score
+                    is better than none.  Where no result has one, the agent that coordinates picks
+                    one, in a turn of its model.
+    leader-decides  the agent that coordinates answers in a turn of its model, which gets all
+                    results.
     chain           the result of the last part.  The first part without an answer ends the chain.
 
 Results are compared as JSON values; of an agent's answer only its text counts, without white
@@ -48,7 +49,7 @@ class Part:
 
 
 def aggregate(strategy: int, parts: list):
-    """Return (status, result) of the whole, or None when a turn is to decide.
+    """Return (status, result) of the whole, or None when a turn of the model has to decide.
 
     strategy  one of swarm.py
     parts     list of ``Part``, in the order of the manifest; in a chain in the order of its links,

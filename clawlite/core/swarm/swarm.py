@@ -1,11 +1,11 @@
-"""The swarm that an agent is in (CKP 0.2.0, 5.9), as its image has it, and what one task of it is.
+"""The swarm that an agent is in (CKP 0.2.0, 5.9), as its image has it, and what a task is.
 
 A task that is given to the swarm is done by one agent, or it is divided: each of several agents
-does a part of it, and the reports of all parts become one (aggregation.py).  Who divides a task
-coordinates it, and does none of it.
+does a part of it, and the reports of all parts become one (aggregation.py).  The agent that divides
+a task coordinates it, and does no part of it.
 
 Topologies    leader-worker  the leader hands tasks to the workers
-              peer-to-peer   each member does what it is given
+              peer-to-peer   each member does the tasks that are given to it
               pipeline       all members, one after the other, each with the result of the last one
               broadcast      the member with the role "source" gives each task to all others
               hierarchical   roles are paths: "root" gives parts to "root/a" and "root/b", and each
@@ -40,20 +40,21 @@ class Swarm:
 
     name          str
     topology      LEADER_WORKER, PEER_TO_PEER, PIPELINE, BROADCAST or HIERARCHICAL
-    members       list of ``Member``; own: the one that this agent is
+    members       list of ``Member``; own: that of this agent
     is_shared     bool, its processes share a file or an engine; False: this process is alone, and
                   does all tasks
     max_parallel  int, tasks under way at once in the whole swarm, or None
     at_once       int, tasks under way at once in one process
     timeout_ms    int, from the delegation of a task to its end, or None
     retries       int, how often a task whose process ended begins again
-    keeps_dead    bool, a task that was given up waits for a person
+    keeps_dead    bool, a task that was given up is kept for a person to decide
     strategy      LEADER_DECIDES, MERGE, MAJORITY_VOTE, BEST_OF_N or CHAIN
     to_all        bool, a task goes to all who may do it, and not to the first who is free
-    breaker       (failures in a row, ms), an agent with so many gets no task for so long; or None
+    breaker       (failures in a row, ms): after so many an agent gets no task for so long; or None
     most_tokens   int, of a task with all its parts, or None
     most_nano     int, nano-dollars of a task with all its parts, or None
-    engine        [kind, secure, host, port, user, name of the secret], or None: no server
+    engine        [kind, secure, host, port, user, name of the secret, name of the secret of
+                  the login ``operator``, or ""], or None: no server
     """
 
     def __init__(self, record: list):

@@ -58,6 +58,10 @@ def _approval(image, tool):
     return not tool.flags & (HAS_SIDE_EFFECTS | ASKS)
 
 
+def _stop(image, tool):
+    return not tool.flags & HAS_SIDE_EFFECTS
+
+
 def _record(image, tool):
     return tool.flags & (READ_ONLY | IDEMPOTENT) != 0
 
@@ -82,6 +86,7 @@ GATES = {
     "limit": _limit,
     "world": _world,
     "approval": _approval,
+    "stop": _stop,
     "record": _record,
     "handler": _handler,
 }

@@ -15,6 +15,7 @@ import json
 import time
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
+from clawlite.core.image.image import STOPPED_WITH
 from clawlite.core.policy.ledger import add
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
@@ -23,6 +24,7 @@ from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.host.console.line import the_time
 from clawlite.host.gateway.answer import dumped, shown
+from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.job import Job, Services
 from clawlite.host.gateway.service_calls import ToolJob
 
@@ -57,10 +59,12 @@ class Device:
         self.name, self.agent = name, ""
         self._gateway = gateway
         self._link = self._image = self._boot = self._meter = None
+        self._stop_of = None  # the swarm whose stop holds for it, as its image says
         self._digest = self._calls_itself = None  # its image's, and its agent, as it says
         self._record = 0
         self._is_greeted = False  # over this link
         self._providers = {}  # name -> Provider
+        self._feeds = None  # ``feeds.Feeds`` of its image, once it has asked
         self._jobs = {}  # id -> Job, the oldest first
         self._sent = {}  # id -> records of it that went over this link
         self._asked = {}  # id -> [messages, bytes] of requests that are still coming
@@ -180,7 +184,7 @@ class Device:
         """End what was asked before: nobody waits for it."""
         for id in list(self._jobs):
             self._forget(id)
-        self._providers, self._meter = {}, None
+        self._providers, self._meter, self._feeds = {}, None, None
 
     def _identify(self) -> None:
         """Find the image that the device runs: no other has a say."""
@@ -189,6 +193,18 @@ class Device:
             self._anew()
         self._image = image
         self.agent = image.agent.name if image else ""
+        self._stop_of = image.section(STOPPED_WITH) if image else None
+        if self._stop_of:
+            self.tell_stop(self._stop_of)
+
+    def tell_stop(self, swarm: str) -> None:
+        """Tell the device whether *swarm* is stopped, when its image names that one."""
+        if swarm == self._stop_of and self._link and self._is_greeted:
+            why, hint = self._gateway.stops.told(swarm)
+            params = {"text": why, "hint": hint}
+            self._link.send(
+                dumped({"jsonrpc": "2.0", "method": _PREFIX + "stop", "params": params})
+            )
 
     def _refusal(self) -> ProviderError:
         if not self._digest:
@@ -270,7 +286,15 @@ class Device:
         job = Job(id, provider, self._services(), self._moved, self._record)
         self._jobs[id], self._sent[id] = job, 0
         self._gateway.began(self, job, messages)
-        job.start(_history(messages), most if type(most) is int and most > 0 else None, self._ended)
+        most = most if type(most) is int and most > 0 else None
+        job.start(_history(messages), most, self._ended, self._fed())
+
+    def _fed(self) -> Feeds:
+        if self._feeds is None:
+            agent = self._image.agent.name
+            secret = lambda name: self._gateway.secret(agent, name)
+            self._feeds = Feeds(self._image, self.name, self._gateway.codecs, secret)
+        return self._feeds
 
     def _call(self, id: str, params: dict, messages: list, size: int) -> None:
         """Call the tool of a service: its arguments came as a message."""

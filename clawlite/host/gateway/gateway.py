@@ -15,11 +15,14 @@ from clawlite.core.base.printable import printable
 from clawlite.host.a2a.a2a import A2A
 from clawlite.host.gateway.answer import dumped, shown
 from clawlite.host.gateway.device import Device
+from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.lan import Listener, Tokens
 from clawlite.host.gateway.runner_tools import RunnerTools
 from clawlite.host.gateway.serial import SerialPort
+from clawlite.host.gateway.stops import Stops
 from clawlite.host.gateway.store import Store
+from clawlite.host.proxy.mediation import Managed
 from clawlite.host.proxy.proxy import Proxy
 from clawlite.host.serial import ports
 from clawlite.host.sim.sim import registry
@@ -116,6 +119,7 @@ class Gateway:
         self._devices = {}
         self._ports = []
         self._listener = self._proxy = self._a2a = None
+        self.stops = Stops(images, self._tell_stop, note)
 
     def device(self, name: str) -> Device:
         """Return the device *name*, made when it comes for the first time."""
@@ -155,11 +159,13 @@ class Gateway:
         self._proxy = proxy
         return where
 
-    def managed(self, runner) -> tuple:
-        """Return what the proxy runs for *runner*: (tools, function that calls one, budget)."""
+    def managed(self, runner) -> Managed:
+        """Return what the proxy runs and fetches for *runner*."""
         agent = runner.image.agent.name
-        mine = RunnerTools(runner, self.codecs, lambda name: self.secret(agent, name), self.store)
-        return mine.tools, mine.call, mine.budget
+        secret = lambda name: self.secret(agent, name)
+        mine = RunnerTools(runner, self.codecs, secret, self.store)
+        feeds = Feeds(runner.image, runner.name, self.codecs, secret)
+        return Managed(mine.tools, mine.call, mine.budget, feeds.text if feeds else None)
 
     async def serve_agents(self, projects: list, doors: Doors) -> str:
         """Serve the agent of *projects*, which are one, over A2A; return the door's URL.  Raises
@@ -174,7 +180,12 @@ class Gateway:
         self._a2a = a2a
         return await a2a.open(doors.a2a, doors.a2a_url, doors.certificate, doors.key)
 
+    def _tell_stop(self, swarm: str) -> None:
+        for device in self._devices.values():
+            device.tell_stop(swarm)
+
     async def close(self) -> None:
+        await self.stops.close()
         if self._a2a:
             await self._a2a.close()
         for port in self._ports:

@@ -119,6 +119,10 @@ class Images:
         """
         return {name: self._found[digest] for name, digest in self._now.values()}
 
+    def places(self) -> list:
+        """Return [(folder or file, ``image.Image``), ...] of what the projects are now."""
+        return [(path, self._found[digest]) for path, (_, digest) in self._now.items()]
+
     def read(self) -> None:
         """Read everything anew.  What is known stays: a device may run it still."""
         for path in self._paths:

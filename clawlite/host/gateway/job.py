@@ -8,6 +8,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError, unexpected
 from clawlite.core.image.image import WIRE
 from clawlite.core.policy.ledger import DAY_COST, DAY_TOKENS
+from clawlite.core.turns.turn import Message
 from clawlite.host.gateway.answer import PIECE, Answer, dumped, shown
 from clawlite.host.gateway.http import Connection
 
@@ -29,14 +30,14 @@ class Job(Answer):
         self._timer = None
         self._spent = []  # for the device's own ledger
 
-    def start(self, history, most, ended) -> None:
+    def start(self, history, most, ended, feeds=()) -> None:
         """Begin; *ended(job)* is called once at the end, unless it is cancelled.
 
         history  ``history.History``
         most     tokens of the answer, or None
+        feeds    ``feeds.Feeds``, which come before the conversation
         """
-        asked = self._provider.ask(history, self._services.meter, most)
-        self._begin(self._run(asked), ended)
+        self._begin(self._run(history, most, feeds), ended)
 
     def cancel(self) -> None:
         """Nobody waits for it any more."""
@@ -44,8 +45,12 @@ class Job(Answer):
         if self._timer:
             self._timer.cancel()
 
-    async def _run(self, asked) -> None:
+    async def _run(self, history, most, feeds) -> None:
         try:
+            if feeds:
+                told = Message("user", await feeds.text())
+                history.preface = [told, Message("assistant", "I have read it.")]
+            asked = self._provider.ask(history, self._services.meter, most)
             reply = await self._drive(asked)
             self._flush()
             self._result(reply)

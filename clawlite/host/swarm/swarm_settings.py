@@ -22,12 +22,16 @@ class SwarmSettings(Strict):
     address     redis:// or nats:// HOST:PORT, rediss:// and tls:// over TLS; of this machine, where
                 nothing is said
     user        of its login;  credential: the name of the secret that is its password
-    plain       the password may go over a line without TLS
+    operator_credential
+                the name of the secret that is the password of the login "operator", with which
+                commands of a person give tasks, stop and resume
+    plain       the passwords may go over a line without TLS
     """
 
     address: Text | None = None
     user: Text | None = None
     credential: Text | None = None
+    operator_credential: Text | None = None
     plain: bool = False
 
     @staticmethod
@@ -41,13 +45,16 @@ class SwarmSettings(Strict):
             report(("address",), "", str(e), quoted(address))
             return
         own = host == "localhost" or address_of(host) and is_loopback(address_of(host))
-        if "credential" in value and not (secure or own or value.get("plain")):
-            report(
-                ("credential",),
-                "its password would go over a line that others may read",
-                key=True,
-                hint="write an address with TLS, or plain = true, where that line is your own",
-            )
+        if secure or own or value.get("plain"):
+            return
+        for name in ("credential", "operator_credential"):
+            if name in value:
+                report(
+                    (name,),
+                    "its password would go over a line that others may read",
+                    key=True,
+                    hint="write an address with TLS, or plain = true, where that line is your own",
+                )
 
 
 def place(address: str) -> tuple:
@@ -82,13 +89,19 @@ def problems(said, backend: str) -> list:
         return [((), 'backend "%s" has no engine to be found' % backend, "no section [swarm]", "")]
     if said.address is not None and place(said.address)[0] != backend:
         return [(("address",), "", "an address of %s" % backend, quoted(said.address))]
+    if said.operator_credential is not None and backend != "nats":
+        message = "%s does not know who wrote an entry: one login is for all" % backend
+        return [(("operator_credential",), message, "no operator_credential", "")]
     return []
 
 
 def record(said, backend: str) -> list | None:
-    """Return [kind, secure, host, port, user, credential] of the engine; None without one."""
+    """Return [kind, secure, host, port, user, credential, operator_credential] of the engine; None
+    without one.
+    """
     if backend not in KINDS:
         return None
     said = said or SwarmSettings()
     _, *where = place(said.address or backend + "://127.0.0.1")
-    return [KINDS.index(backend), *where, said.user or "", said.credential or ""]
+    secrets = said.credential or "", said.operator_credential or ""
+    return [KINDS.index(backend), *where, said.user or "", *secrets]

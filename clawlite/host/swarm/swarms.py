@@ -24,6 +24,7 @@ BACKENDS = ("in-process", "sqlite-wal", *swarm_settings.KINDS)
 PASSING = ("queue", "direct", "event-bus")
 FAILURES, RESET_MS = 3, 60000  # of a circuit breaker that does not say
 AT_ONCE = 4  # tasks of one process at once, where it need not do one after the other
+OPERATOR = "operator"  # as linux/swarm/engine.py has it
 RETRIES = 2  # of a task whose process ended, where the manifest says nothing
 _LATER = "not supported by this version of clawlite"
 
@@ -110,6 +111,9 @@ def _members_problems(manifest) -> list:
         if name in names:
             found.append((path, f"{name} is in this swarm already", "each identity once"))
         names.append(name)
+        if name == OPERATOR and spec.coordination.backend in swarm_settings.KINDS:
+            message = f"{name} is who a person's commands speak for at an engine"
+            found.append((path, message, "another name"))
         if name == manifest.identity.name and agent.provider_ref is not None:
             first = manifest.providers[0].name
             if identity_of(agent.provider_ref) != first:

@@ -14,6 +14,7 @@ which the others wake it.
 """
 
 import errno
+import fcntl
 import os
 import sqlite3
 
@@ -27,6 +28,8 @@ BUSY_S = 10  # that another process may hold the file
 MOST_MESSAGES = 1000  # broadcasts that are kept
 MOST_TASKS = 10000  # that are kept: older ones that have ended make room
 VERSION = 1  # of the tables
+# the events of no task are those of the whole swarm; the last one says whether it is stopped
+_WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
 _SCHEMA = """
 create table if not exists peers (process text primary key, identity text, at_once int);
 create table if not exists tasks (
@@ -72,10 +75,14 @@ class Bus:
         self._open()
 
     def _open(self):
-        folder, db = self._folder, None
+        folder, db, turn = self._folder, None, -1
         try:
             if folder:
                 os.makedirs(folder, 0o700, exist_ok=True)
+                # One after the other: SQLite waits for nobody while a file becomes a WAL file,
+                # and several processes of a swarm begin at once.  An end of this one unlocks it.
+                turn = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                fcntl.flock(turn, fcntl.LOCK_EX)
             place = os.path.join(folder, FILE) if folder else ":memory:"
             db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None)
             db.execute("pragma journal_mode = wal")
@@ -91,6 +98,12 @@ class Bus:
             if db is not None:
                 db.close()
             raise _unusable(folder, e) from None
+        finally:
+            if turn >= 0:
+                try:
+                    os.close(turn)
+                except OSError:  # it is unlocked all the same, and nothing was written by it
+                    pass
         self._db = db
 
     def _sure(self):
@@ -462,6 +475,40 @@ class Bus:
         with _Change(self):
             self._db.execute("update tasks set state = ? where id = ?", (FAILED, task_id))
             self._event(task_id, "dropped", "a person")
+
+    def stop(self, who: str):
+        """From now on, tools with side effects are refused in the whole swarm, until ``resume``."""
+        self._set_stopped(True, who)
+
+    def resume(self, who: str):
+        """Tools with side effects may run again."""
+        self._set_stopped(False, who)
+
+    def _set_stopped(self, wanted: bool, who: str):
+        with _Change(self):
+            if bool(self._stopped()) != wanted:
+                self._event(_WHOLE, _STOPPED if wanted else _RESUMED, who)
+
+    def stopped(self):
+        """Return (who, ms since 1970) of a stop that holds, or None."""
+        self._sure()
+        try:
+            return self._stopped()
+        except sqlite3.Error as e:
+            raise _unusable(self._folder, e) from None
+
+    def _stopped(self):
+        what, *of = self._db.execute(
+            "select what, who, at_ms from events where task = ? order by rowid desc limit 1",
+            (_WHOLE,),
+        ).fetchone() or (_RESUMED,)
+        return tuple(of) if what == _STOPPED else None
+
+    def is_known(self) -> bool:
+        """Return whether what is read here is what the others have written, as far as that can be
+        known now.
+        """
+        return True
 
     def oldest_ms(self):
         """Return when the task that waits longest was delegated, ms since 1970, or None."""

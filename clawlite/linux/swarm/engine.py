@@ -1,10 +1,10 @@
-"""What a swarm needs of an engine that other machines reach: a log, to which every process appends,
-and which all of them read in the same order (docs/adr/0137).
+"""What a swarm needs of its engine, a Redis or NATS server that several machines share: a log, to
+which every process appends, and which all of them read in the same order (docs/adr/0137).
 
 1. An engine works in threads of its own.  The loop hands it what is to be appended, and takes what
    has come (``take``), and waits for neither: ``fileno`` is readable when something has come.
-2. What was appended is acknowledged by its own coming back.  Until then it is kept, and sent again
-   after each reconnect; ``replicated_bus.py`` ignores what comes twice.
+2. An entry counts as written once this process has read it from the log.  Until then it is kept,
+   and sent again after each reconnect; ``replicated_bus.py`` ignores what comes twice.
 3. The time of an entry is the engine's, so a wrong clock of one machine changes nothing.
 """
 
@@ -21,21 +21,27 @@ REDIS, NATS = range(2)  # kinds, as the image has them
 NAMES = ("redis", "nats")
 PORTS = (6379, 4222)
 PACKAGES = ("redis", "nats-py")
+OPERATOR = "operator"  # sender and login of a person's commands, which are no member's
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0  # between attempts to connect: doubled each time
 MOST_WAITING = 10000  # entries that have not come back
-SYNC_S = 10  # from a connection to the end of what is on record
-TOLD_S = 5.0  # that an answer of the engine may take
+SYNC_S = 10  # for reading the log to its end, after connecting
+TOLD_S = 5.0  # for an answer of the engine
 
-# what ``take`` returns: (kind, ...)
+# kinds of what ``take`` returns, (kind, ...): the engine is reached; it is away (DOWN, why, hint,
+# is_forbidden); an entry of the log; an answer to ``there``; the log is read to its end; the state
+# that stands for what was cut; a line for this process' own log
 UP, DOWN, ENTRY, THERE, SYNCED, SNAPSHOT, NOTE = range(7)
 
 
 class Refused(Exception):
-    """The engine does not let this process in, or cannot do what is asked: *hint* is what helps."""
+    """The engine does not let this process in, or cannot do what is asked: *hint* is what helps.
 
-    def __init__(self, message: str, hint: str):
+    is_forbidden  the login may not write: what was appended would be refused again
+    """
+
+    def __init__(self, message: str, hint: str, is_forbidden: bool = False):
         Exception.__init__(self, message)
-        self.hint = hint
+        self.hint, self.is_forbidden = hint, is_forbidden
 
 
 class Engine(ABC):
@@ -44,11 +50,11 @@ class Engine(ABC):
     name      of the engine
     place     (secure, host, port, user or "", password)
     swarm     its name
-    process   id of this process, which others ask for (``there``)
-    identity  of this process' agent, "" of who looks on
+    process   id of this process, by which others ask whether it is alive (``there``)
+    identity  of this process' agent; "" for a command that only reads
 
-    A subclass has, all called in its own threads and raising what its package raises:
-    run()          connect, read for ever; call ``_put`` with what comes
+    A subclass has ``_run``, which connects, reads for ever and calls ``_put`` with what comes; it
+    runs in a thread of the engine and may raise what its package raises.
     """
 
     name = ""
@@ -61,7 +67,7 @@ class Engine(ABC):
         self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._left = threading.Event()
         self._lock = threading.Lock()  # of _fd, which the loop closes
-        # the connection of which the loop has heard: what it appends is for no later one
+        # number of the connection that the loop knows of: what it appends goes to no later one
         self.generation, self._connections = 0, 0
         self.since = ""  # position of the last entry that the loop has been given
         self._thread = threading.Thread(target=self._live, daemon=True, name="swarm")
@@ -124,14 +130,14 @@ class Engine(ABC):
             try:
                 self._run()
             except Refused as e:
-                why, hint = str(e), e.hint
+                down = str(e), e.hint, e.is_forbidden
             except Exception as e:  # whatever the package raises: it is away
-                why, hint = self._why(e)
+                down = *self._why(e), False
             else:
                 continue
             if self._was_up:
                 self._was_up, pause_s = False, FIRST_PAUSE_S
-            self._put(DOWN, why, hint)
+            self._put(DOWN, *down)
             self._left.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -157,11 +163,11 @@ class Engine(ABC):
 
 
 def engine_of(record: list, password: str, *more) -> Engine:
-    """Return the engine of the image's *record*: [kind, secure, host, port, user, secret].
+    """Return the engine of *record*: [kind, secure, host, port, user].
 
     Raises ``ClawError``: its package is missing.
     """
-    kind, secure, host, port, user, _ = record
+    kind, secure, host, port, user = record
     if sys.flags.no_site:  # a launcher left it out: it alone knows where packages lie
         import site
 

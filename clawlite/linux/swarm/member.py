@@ -37,6 +37,7 @@ from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.division import Division
+from clawlite.linux.swarm.stop_gate import StopGate
 from clawlite.linux.swarm.task_meter import metered
 
 LOOK_MS = 1000  # between looks for processes that ended, while tasks are open
@@ -68,8 +69,14 @@ class Member:
         self._divided = {}  # id of a task -> Division
         self._look_ms = 0  # when something is to be looked at whatever comes
         self._wrong = ""
+        self._stopped = None  # who stopped the swarm, and when
         self._changes = 0  # how often something has changed
         self._bus.join(self.swarm.own.identity, 0 if self.swarm.leads else self.swarm.at_once)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether others may give this process something to do after the end of its input."""
+        return self.swarm.is_shared
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when ``poll`` has something to do; -1 where no
@@ -156,6 +163,11 @@ class Member:
             if number is not None and not bus.holds(task_id):
                 error = InvalidRequest("the task was canceled, or given to another process")
                 self._agent.cancel(number, error, self._now_ms())
+        stopped = bus.stopped()
+        if stopped != self._stopped:
+            self._stopped = stopped
+            who = {"by": stopped[0]} if stopped else {}
+            self._log("stopped" if stopped else "resumed", **who)
         lost = bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:
             lost += bus.expire(swarm.timeout_ms, swarm.keeps_dead)
@@ -339,6 +351,8 @@ def member_of(agent) -> Member:
     member = Member(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
     if bus:
         bus.refused = lambda reason: member._log("refused", reason=reason)
+    if swarm.is_shared:
+        agent.image.stop = StopGate(swarm, lambda: member._bus)
     member.methods = agent.swarm = SwarmMethods(agent, swarm, member)  # for the tool ``delegate``
     return member
 

@@ -2,18 +2,24 @@
 
 claw.v1.NAME.log.IDENTITY  subjects of the stream CLAW_NAME: the last token is who speaks, so
                            permissions of a login can prove it
+_INBOX.NAME.USER            answers for one login, which no other may read
 claw.v1.NAME.here.PROCESS  answered by that process as long as it is connected
 CLAW_NAME                  object store: "state" is all that the stream says up to the position
                            in its description
+
+The package is written for asyncio, which no other module of a device loads.  Both are imported in
+the engine's own thread: the agent's loop does not wait for that.
 """
 
-import asyncio
+import re
+from importlib.util import find_spec
 from typing import Any
 
 from clawlite.linux.swarm.engine import (
     ENTRY,
     NAMES,
     NATS,
+    OPERATOR,
     SNAPSHOT,
     SYNCED,
     THERE,
@@ -25,7 +31,11 @@ from clawlite.linux.swarm.engine import (
 ASK_S = 1.0  # that a process may take to say that it is there
 SNAPSHOT_S = 0.5, 1, 2, 4, 8, 16  # that a snapshot may take to come, at each try
 PING_S = 15  # of the connection: two without an answer end it
-_OPERATOR, _STATE = "operator", "state"
+# JSInsufficientResourcesErr, JSStorageResourcesExceededErr, JSAccountResourcesExceededErr,
+# JSStreamStoreFailedF (a limit of the stream): server/errors.json of nats-server
+_FULL = (10023, 10047, 10002, 10077)
+_TOKEN = re.compile("[A-Za-z0-9_-]+")  # of a subject
+_STATE = "state"
 
 
 class NATSEngine(Engine):
@@ -34,10 +44,10 @@ class NATSEngine(Engine):
     name = NAMES[NATS]
 
     def __init__(self, *given):
-        import nats
-        import nats.js.api
-
-        self._package: Any = nats
+        if find_spec("nats") is None:
+            raise ImportError("nats")
+        self._package: Any = None
+        self._asyncio: Any = None
         super().__init__(*given)
         base = "claw.v1.%s." % self.swarm
         self._log, self._here = base + "log.", base + "here."
@@ -73,12 +83,19 @@ class NATSEngine(Engine):
     # -- in its thread
 
     def _run(self):
+        import asyncio
+
+        import nats
+        import nats.js.api
+
+        self._asyncio, self._package = asyncio, nats
         try:
             asyncio.run(self._connected())
         except Exception as e:
             raise self._refusal(e) from None
 
     async def _connected(self):
+        asyncio = self._asyncio
         self._loop, self._out = asyncio.get_running_loop(), asyncio.Queue()
         self._closed, last = asyncio.Event(), []
 
@@ -87,20 +104,30 @@ class NATSEngine(Engine):
 
         async def wrong(error):
             last.append(error)
-            if "permissions violation" in str(error).lower():
-                self._closed.set()  # nothing else would tell that it is not taken
+            # nothing else would tell that an entry is not taken: nats-py raises what JetStream
+            # answers to publish_async here, and its future never ends
+            is_refused = isinstance(error, self._package.js.errors.Error)
+            if is_refused or "permissions violation" in str(error).lower():
+                self._closed.set()
 
         secure, host, port, user, password = self.place
         more: dict = {"user": user, "password": password} if user or password else {}
-        client = await self._package.connect(
-            "%s://%s:%d" % ("tls" if secure else "nats", host, port),
-            allow_reconnect=False,
-            connect_timeout=TOLD_S,
-            ping_interval=PING_S,
-            closed_cb=closed,
-            error_cb=wrong,
-            **more,
-        )
+        try:
+            client = await self._package.connect(
+                "%s://%s:%d" % ("tls" if secure else "nats", host, port),
+                allow_reconnect=False,
+                # else it tries for two minutes, and nobody hears that the engine is away
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                connect_timeout=TOLD_S,
+                ping_interval=PING_S,
+                inbox_prefix=inbox(user, self.swarm),
+                closed_cb=closed,
+                error_cb=wrong,
+                **more,
+            )
+        except self._package.errors.NoServersError as e:
+            raise (last or [e])[-1] from None
         tasks = []
         try:
             await client.subscribe(self._here + self.process, cb=_here)
@@ -159,8 +186,8 @@ class NATSEngine(Engine):
         """
         for limit_s in SNAPSHOT_S:
             try:
-                return await asyncio.wait_for(store.get(_STATE), limit_s)
-            except (asyncio.TimeoutError, self._package.js.errors.DigestMismatchError):
+                return await self._asyncio.wait_for(store.get(_STATE), limit_s)
+            except (TimeoutError, self._package.js.errors.DigestMismatchError):
                 pass
         raise ConnectionError("its snapshot did not come")
 
@@ -184,7 +211,7 @@ class NATSEngine(Engine):
             self._tell()
 
     async def _write(self, client, number: int):
-        js, subject = client.jetstream(), self._log + (self.identity or _OPERATOR)
+        js, subject = client.jetstream(), self._log + (self.identity or OPERATOR)
         while True:
             kind, *given = await self._out.get()
             if kind != "append":
@@ -207,7 +234,7 @@ class NATSEngine(Engine):
                 return False
             return True
 
-        found = await asyncio.gather(*map(one, processes))
+        found = await self._asyncio.gather(*map(one, processes))
         self._put(THERE, dict(zip(processes, found, strict=True)))
 
     async def _save(self, client, position: str, data: bytes):
@@ -223,20 +250,36 @@ class NATSEngine(Engine):
         if isinstance(error, Refused):
             return error
         self._failed = None
+        *_, user, _ = self.place
+        login = "the login %s" % user if user else "the login"
         said = str(error) or type(error).__name__
         low = said.lower()
         if "authorization violation" in low or "authentication" in low:
-            return Refused("it refuses the login", "look at user and credential of [swarm]")
+            names = "operator_credential" if user == OPERATOR else "user and credential"
+            return Refused("it refuses %s" % login, "look at %s of [swarm]" % names)
         if "permissions violation" in low:
-            return Refused(
-                "the login may not do this: %s" % said[:160],
-                "clawlite swarm acl nats has what a login needs",
-            )
+            hint = "clawlite swarm acl nats has what a login needs"
+            if not self.identity and user != OPERATOR:
+                hint = (
+                    "a person's commands need the login %s: name the secret that is its password "
+                    "as operator_credential of [swarm], and build again" % OPERATOR
+                )
+            return Refused("%s may not do this: %s" % (login, said[:160]), hint, True)
+        if getattr(error, "err_code", None) in _FULL:
+            hint = "give JetStream more room: max_file_store, or a limit of the stream or account"
+            return Refused("it is full: %s" % error.description, hint)
         if isinstance(error, self._package.js.errors.ServiceUnavailableError):
-            return Refused("it has no JetStream, or it is full: %s" % said[:100], "turn it on")
+            return Refused("it has no JetStream: %s" % said[:100], "turn it on")
         if isinstance(error, self._package.js.errors.Error):
             return Refused("it does not keep this: %s" % said[:160], "look at its limits and disk")
         return Refused(*self._why(error))
+
+
+def inbox(user: str, swarm: str) -> str:
+    """Return the subject below which answers for the login *user* come, "" for no login: one of its
+    own, so that no other login may read them.
+    """
+    return "_INBOX.%s.%s" % (swarm, user) if _TOKEN.fullmatch(user) else "_INBOX"
 
 
 async def _here(asked):

@@ -188,6 +188,7 @@ class RedisEngine(Engine):
             return Refused(
                 "the login may not do this: %s" % said[:160],
                 "docs/swarm.md has the line that gives a login what it needs",
+                True,
             )
         if isinstance(error, wrong.OutOfMemoryError) or "OOM" in said:
             return Refused("it is full: %s" % said[:120], "give it more memory (maxmemory)")

@@ -9,7 +9,9 @@ entry of the engine's log, which all processes apply in the same order.
    away.
 3. An entry that is no change, or comes of somebody who is not in the swarm, changes nothing and is
    told to the log.
-4. A process that the engine no longer knows is said to be gone by another one, in an entry.  When
+4. A stop holds for who knows of it, whether the engine is there or not: it is kept in a file, and
+   until all that is on record has come, that file says whether the swarm is stopped.
+5. A process that the engine no longer knows is said to be gone by another one, in an entry.  When
    it was only cut off, it joins again: what it ran is no longer its own, and a tool with side
    effects does not begin there any more.
 """
@@ -22,6 +24,7 @@ from typing import Any
 from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import WAITING, Task
+from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.bus import Bus
@@ -30,6 +33,7 @@ from clawlite.linux.swarm.engine import (
     ENTRY,
     MOST_WAITING,
     NOTE,
+    OPERATOR,
     SNAPSHOT,
     SYNC_S,
     SYNCED,
@@ -37,15 +41,18 @@ from clawlite.linux.swarm.engine import (
     UP,
     engine_of,
 )
+from clawlite.linux.swarm.kept_stop import KeptStop
 
 VERSION = 1  # of entries
 MAX_ENTRY = 524288  # bytes: within what every engine takes
 ACK_MS = 10000  # that an entry may take to come back before its caller is told
+_SILENT = "it does not answer", "see whether it is overloaded"
+_NOT_KEPT = "it has not acknowledged this", "give it again: the same task_id runs once"
 LOOK_MS = 1000  # between looks for processes that are gone
 GRACE_MS = 3000  # a process that comes back by then was never gone
 LEAVE_MS = 2000  # for the last entries of a process that ends
 SNAPSHOT_EACH = 20000  # entries, after which the log is cut
-OPERATOR = "operator"  # who speaks for no member: commands of a person
+_OF_PERSONS = ("stop", "resume")  # changes that no member may ask for
 # the changes that an entry may be, and how many values each has
 _CHANGES = {
     "put": 1,
@@ -61,6 +68,8 @@ _CHANGES = {
     "withdraw": 1,
     "again": 1,
     "drop": 1,
+    "stop": 1,
+    "resume": 1,
     "here": 2,
     "gone": 1,
 }
@@ -119,17 +128,18 @@ class ReplicatedBus:
 
     make     function(process, identity) -> ``engine.Engine``
     swarm    ``swarm.Swarm``
+    keep     ``kept_stop.KeptStop``
     refused  function(reason), called for an entry that changes nothing
     What raises, raises ``ClawError``: the engine is away.
     """
 
-    def __init__(self, make, swarm, wall_ms, now_ms, draw):
+    def __init__(self, make, swarm, wall_ms, now_ms, draw, keep):
         self._local_ms, self._now_ms = wall_ms, now_ms
         self._offset_ms = 0  # of the engine's clock from this one
         self._replica = _Replica(draw, self.wall_ms)
         self.process = self._replica.process
         self._known = {one.identity for one in swarm.members} | {OPERATOR, ""}
-        self._make, self._me = make, None
+        self._make, self._me, self._keep = make, None, keep
         self._engine: Any = None
         self.refused = lambda reason: None
         self._number = 0
@@ -169,12 +179,13 @@ class ReplicatedBus:
             left = until - time.monotonic()
             if left <= 0 or later is None and self._why[0] and self._was_down:
                 self._check()
-                raise self._away("it does not answer", "see whether it is overloaded")
+                raise self._away(*(self._since_kept or _SILENT))
             select.select([self.fileno()], [], [], left)
             self.heard()
         return later.value() if later else None
 
     _was_down = False
+    _since_kept = None  # why it was down since it last kept an entry: one that is full comes back
 
     def leave(self):
         if self._engine is None:
@@ -204,7 +215,11 @@ class ReplicatedBus:
                 for number, (data, *_) in sorted(self._waiting.items()):
                     self._engine.append(number, data)
             elif kind == DOWN:
-                self._is_up, self._was_down, self._why = False, True, given
+                *self._why, is_forbidden = given
+                self._since_kept = self._why
+                self._is_up, self._was_down = False, True
+                if is_forbidden:
+                    self._give_up()
             elif kind == SNAPSHOT:
                 self._position, data = given
                 self._replica.load(data)
@@ -218,20 +233,31 @@ class ReplicatedBus:
                 self.refused(*given)
             elif kind == THERE:
                 self._heard_of(*given)
+        if news and self._is_synced:
+            self._keep_stop()
         now = self._now_ms()
         for number, row in list(self._waiting.items()):
             if row[-1] is not None and now >= row[-1]:
                 self._waiting[number] = (*row[:-1], None)
-                row[-2].fail(
-                    self._away(
-                        "it has not acknowledged this", "give it again: the same task_id runs once"
-                    )
-                )
+                row[-2].fail(self._away(*(self._since_kept or _NOT_KEPT)))
                 news = True
         if self._me and self._is_synced and now >= self._look_ms:
             self._look_ms = now + LOOK_MS
             self._look()
         return news
+
+    def _give_up(self):
+        """Tell all who wait for an entry that it is refused, and would be again."""
+        for number, (*_, later, due_ms) in list(self._waiting.items()):
+            if due_ms is not None:
+                del self._waiting[number]
+                later.fail(self._away(*self._why))
+
+    def _keep_stop(self):
+        try:
+            self._keep.set(self._replica.stopped())
+        except OSError as e:
+            self.refused("whether the swarm is stopped cannot be kept: %s" % e.strerror)
 
     def _apply(self, position: str, at_ms: int, sender, data: bytes):
         self._position = position
@@ -256,6 +282,7 @@ class ReplicatedBus:
             replica.process, replica.at_ms = self.process, None
         if mine:
             self._offset_ms = at_ms - self._local_ms()
+            self._since_kept = None
             self._done(mine, value, error)
         elif name == "gone" and values[0] == self.process and self._me and self._is_synced:
             self._append("here", *self._me)  # it was only cut off
@@ -274,6 +301,8 @@ class ReplicatedBus:
                 raise ValueError("no change of this version")
             if identity not in self._known:
                 raise ValueError("%s is not in the swarm" % str(identity)[:63])
+            if name in _OF_PERSONS and identity != OPERATOR:
+                raise ValueError("%s: a person alone may %s a swarm" % (identity, name))
             if sender not in (None, identity or OPERATOR):
                 raise ValueError("%s spoke in the name of %s" % (sender[:63], identity))
             if name == "put":
@@ -387,6 +416,14 @@ class ReplicatedBus:
         self._check()
         return self._append("drop", task_id, ms=ACK_MS)
 
+    def stop(self, who: str) -> Later:
+        self._check()
+        return self._append("stop", who, ms=ACK_MS)
+
+    def resume(self, who: str) -> Later:
+        self._check()
+        return self._append("resume", who, ms=ACK_MS)
+
     def _once(self, name: str, *values):
         """Append a change, unless the same one is under way."""
         key = (name, *map(repr, values))
@@ -432,6 +469,15 @@ class ReplicatedBus:
     def is_open(self) -> bool:
         return self._replica.is_open()
 
+    def is_known(self) -> bool:
+        return self._is_synced or self._was_down
+
+    def stopped(self):
+        """Return (who, ms since 1970) of a stop that holds, as far as this process knows, or None.
+        Raises ``ClawError``: what is kept of it cannot be read.
+        """
+        return self._replica.stopped() if self._is_synced else self._keep.get()
+
     def __getattr__(self, name: str):
         """What is only read is read in memory."""
         if name in (
@@ -458,17 +504,24 @@ class ReplicatedBus:
         return ClawError("the swarm's engine %s cannot be used: %s" % (address, why), hint)
 
 
-def bus_of(swarm, image, wall_ms, now_ms, draw) -> ReplicatedBus:
+def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> ReplicatedBus:
     """Return the bus of *swarm*, whose engine the *image* names.  Raises ``ClawError``: its secret
     or its package is missing.
+
+    by_person  it is for a command that changes something: with the login of a person's commands,
+               where the image names its secret, else with the agent's
     """
-    password, secret = "", swarm.engine[-1]
+    *place, user, secret, operator_secret = swarm.engine
+    if by_person and operator_secret:
+        user, secret = OPERATOR, operator_secret
+    password = ""
     if secret:
         password = resolve(secret, stores(image.agent.name))
         if image.guard is not None:
             image.guard.learn(password)
 
     def make(process: str, identity: str):
-        return engine_of(swarm.engine, password, swarm.name, process, identity)
+        return engine_of([*place, user], password, swarm.name, process, identity)
 
-    return ReplicatedBus(make, swarm, wall_ms, now_ms, draw)
+    keep = KeptStop(swarm_folder(swarm.name))
+    return ReplicatedBus(make, swarm, wall_ms, now_ms, draw, keep)

@@ -4,7 +4,7 @@ who speaks (CKP 0.2.0, 10).  docs/swarm.md says how far each engine can.
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Swarm
-from clawlite.linux.swarm.replicated_bus import OPERATOR
+from clawlite.linux.swarm.engine import OPERATOR
 
 ENGINES = ("redis", "nats")
 PASSWORD = "PASSWORD"  # stands for one: none is made here
@@ -28,7 +28,7 @@ _USER = """\
       user: "%s", password: "%s"
       permissions {
         publish { allow: [%s] }
-        subscribe { allow: ["claw.v1.%s.here.*", "_INBOX.>"] }
+        subscribe { allow: ["claw.v1.%s.here.*", "_INBOX.%s.%s.>"] }
         allow_responses: true
       }
     }
@@ -57,4 +57,4 @@ def _nats_user(swarm: str, name: str) -> str:
     allowed = ["claw.v1.%s.log.%s" % (swarm, name), "claw.v1.%s.here.*" % swarm, _NAMES]
     allowed += [one % each for each in (stream, store) for one in _STREAMS]
     allowed.append("$O.%s.>" % stream)
-    return _USER % (name, PASSWORD, ", ".join('"%s"' % one for one in allowed), swarm)
+    return _USER % (name, PASSWORD, ", ".join('"%s"' % one for one in allowed), swarm, swarm, name)

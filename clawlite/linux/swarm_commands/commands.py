@@ -23,6 +23,7 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm status [MANIFEST | IMAGE] [--json]
        clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
+       clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
        clawlite swarm acl redis | nats [MANIFEST | IMAGE]"""
 HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
         for each, started again when it ends; Ctrl-C ends all
@@ -30,12 +31,27 @@ run     give the swarm a task, and wait for its report; exit code 1 when it was 
 status  who is there, and the last tasks
 trace   what became of a task; ID may be its first characters
 dead    tasks that were given up; retry lets one begin again, drop lets go of it
+stop    no agent of the swarm begins a tool with side effects, from now on
+resume  they may again
+watch   whether it is stopped, a line of JSON at each change, until Ctrl-C or the end of its input
 acl     what the engine is to be told of the swarm's logins; write passwords where PASSWORD stands
 MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
-VERBS = ("up", "run", "status", "trace", "dead", "acl")
+VERBS = ("up", "run", "status", "trace", "dead", "stop", "resume", "watch", "acl")
 _MORE = "clawlite swarm --help says more"
 SHOWN = 20  # tasks of a status
+_NAMED = 5  # agents in an error
+_PERSON = "a person"  # who stops and resumes
 _TEXT = 60  # characters of a description in a list
+_DONE = {  # what a person reads when the verb has done it
+    "stop": "The swarm %s is stopped: no tool with side effects begins in it until "
+    "clawlite swarm resume.",
+    "resume": "The swarm %s goes on: its tools with side effects may begin again.",
+    "retry": "Task %s begins again.",
+    "drop": "Task %s is dropped.",
+}
+_HEARD = (
+    "%d of %d processes of its agents are there and hear it now; each other one does when it comes."
+)
 
 
 def main(args: list) -> int:
@@ -69,7 +85,7 @@ def main(args: list) -> int:
 
             if not words or not words[0].strip():
                 return failed("run: expected a TASK - " + _MORE)
-            swarm, bus = opened(words[1:])
+            swarm, bus = opened(words[1:], True)
             return run_task(swarm, bus, words[0], options["--to"], options["--input"], as_json)
         return _look(verb, words, as_json)
     except ClawError as e:
@@ -85,14 +101,35 @@ def _described(names: list) -> tuple:
     """
     if len(names) > 1:
         raise ClawError("expected one manifest or image, got %s" % " ".join(names))
-    image = files.open_image(image_of(names[0] if names else "."))
+    name = names[0] if names else "."
+    path = image_of(name)
+    agents = [] if os.path.exists(path) else _agents_in(name)
+    if agents:
+        raise ClawError(
+            "%s: expected an agent, found a folder with %d" % (name, len(agents)),
+            "name any of them: %s" % ", ".join(agents[:_NAMED]),
+        )
+    image = files.open_image(path)
     if not image.size_of(SWARM):
         raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
     return Swarm(image.section(SWARM)), image
 
 
-def opened(names: list) -> tuple:
-    """Return (``Swarm``, its ``Bus``), as ``_described``.  Raises ``ClawError``."""
+def _agents_in(folder: str) -> list:
+    """Return the folders in *folder* that have an image, sorted."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    paths = [os.path.normpath(os.path.join(folder, name)) for name in names]
+    return [path for path in paths if os.path.isfile(os.path.join(path, "claw.cbor"))]
+
+
+def opened(names: list, changes: bool) -> tuple:
+    """Return (``Swarm``, its ``Bus``), as ``_described``.  Raises ``ClawError``.
+
+    changes  the command does not only read
+    """
     swarm, image = _described(names)
     if not swarm.is_shared:
         raise ClawError(
@@ -102,7 +139,7 @@ def opened(names: list) -> tuple:
     if swarm.engine:
         from clawlite.linux.swarm.replicated_bus import bus_of
 
-        bus = bus_of(swarm, image, wall_ms, now_ms, os.urandom)
+        bus = bus_of(swarm, image, wall_ms, now_ms, os.urandom, changes)
         bus.join()
         try:
             bus.wait()
@@ -132,7 +169,7 @@ def _look(verb: str, words: list, as_json: bool) -> int:
         if not words:
             return failed("%s: expected the ID of a task - %s" % (change or verb, _MORE))
         wanted = words.pop(0)
-    swarm, bus = opened(words)
+    swarm, bus = opened(words, bool(change) or verb in ("stop", "resume"))
     try:
         if change:
             task_id = _found(bus, wanted)
@@ -143,6 +180,17 @@ def _look(verb: str, words: list, as_json: bool) -> int:
                 )
             done = (bus.again if change == "retry" else bus.drop)(task_id)
             bus.wait(done)
+            said(_DONE[change] % task_id)
+        elif verb in ("stop", "resume"):
+            bus.wait((bus.stop if verb == "stop" else bus.resume)(_PERSON))
+            said(_DONE[verb] % swarm.name)
+            if verb == "stop":
+                there = sum(len(those) for those in bus.there(swarm)[0].values())
+                said(_HEARD % (there, sum(one.count for one in swarm.members)))
+        elif verb == "watch":
+            from clawlite.linux.swarm_commands.watch import watch
+
+            return watch(swarm, bus)
         elif verb == "trace":
             _trace(bus, _found(bus, wanted), as_json)
         elif verb == "dead":
@@ -168,7 +216,7 @@ def _found(bus: Bus, wanted: str) -> str:
 def _status(swarm: Swarm, bus: Bus, as_json: bool):
     present, paused = bus.there(swarm)
     statuses = swarm.statuses(present, paused)
-    rows = bus.tasks(SHOWN)
+    rows, stop = bus.tasks(SHOWN), bus.stopped()
     if as_json:
         members = [
             {
@@ -179,17 +227,32 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
             }
             for one in swarm.members
         ]
-        print(dumps({"swarm": swarm.name, "members": members, "tasks": [_task(*r) for r in rows]}))
+        stopped = stop and {"by": stop[0], "time": iso8601(stop[1] // 1000)}
+        tasks = [_task(*row) for row in rows]
+        whole = {"swarm": swarm.name, "stopped": stopped, "members": members, "tasks": tasks}
+        print(dumps(whole))
         return
+    if stop:
+        said("stopped by %s at %s: tools with side effects are refused" % _when(*stop))
     for one in swarm.members:
         there = len(present.get(one.identity, ()))
         said(
             "%-24s %-12s %-12s %d of %d"
             % (one.identity, one.role, statuses[one.identity], there, one.count)
         )
+        if there > one.count:  # another folder or machine may have the same name
+            said(
+                "%d processes are there as %s, and its swarm declares count %d: end what is too "
+                "many, give another agent another name, or raise count"
+                % (there, one.identity, one.count)
+            )
     if rows:
         said("")
     _list(rows, False)
+
+
+def _when(who: str, at_ms: int) -> tuple:
+    return who, iso8601(at_ms // 1000)
 
 
 def _list(rows: list, as_json: bool):

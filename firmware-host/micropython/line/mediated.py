@@ -1,8 +1,8 @@
-"""Tools of services that the gateway at the other end of the line calls for this board
-(docs/services.md); clawlite/linux/net/gateway_client.py is its like on Linux.
+"""Tools of services that a gateway, on the LAN or at the other end of the line, calls for this
+board (docs/services.md); clawlite/linux/net/gateway_client.py is its like on Linux.
 
-1. Loaded for images that require ``mediated-line``.  It stands before the uplink and takes what is
-   its own: calls of such tools from the agent, and what the gateway says of them.
+1. Loaded for images that require ``mediated`` or ``mediated-line``.  It stands before the uplink
+   and takes what is its own: calls of such tools from the agent, and what the gateway says of them.
 2. A call goes up in records, as a request of a provider does (uplink.py): its arguments in pieces,
    then ``claw.gateway.tool``.  After a session broke, it goes up again with its id and the count of
    what came; a gateway that was started anew refuses it then, so nothing is called twice.
@@ -43,16 +43,17 @@ class _Call:
 class Mediated:
     """The calls of one agent, and its uplink, which has the same verbs.
 
-    device  ``device.Device``, whose uplink stands
+    device  ``device.Device``, whose ``net`` stands: an ``uplink.Uplink``
     """
 
     def __init__(self, device):
-        self._device, self._uplink, self._others = device, device.uplink, device.carry_out
+        self._device, self._uplink, self._others = device, device.net, device.carry_out
         self._boot, self._count = str(hexlify(chance()), "utf-8"), 0
         self._calls = {}  # task -> _Call
         device.carry_out = self.effect
-        device.net = device.uplink = self
-        device.stdio.over = self.down
+        device.net = self._uplink.outer = self
+        if device.uplink:  # records come over the console's line
+            device.uplink, device.stdio.over = self, self.down
 
     # -- from the agent
 
@@ -96,7 +97,7 @@ class Mediated:
         self._uplink.call()
 
     def ready(self, polled):
-        """Nothing of ours is polled."""
+        self._uplink.ready(polled)
 
     def down(self):
         """The session is over: calls wait for the next."""
@@ -128,22 +129,15 @@ class Mediated:
                 else:
                     self._fail(task, "unreachable", self._uplink.nobody() + ": nothing was called")
             elif call and call.parts:
-                self._go_on(call)
+                self._uplink.go_on(call)
 
     # -- the wire
 
     def _begin(self, call):
         call.come_ms = None
         call.parts = _parts(call)
-        self._go_on(call)
-
-    def _go_on(self, call):
-        while call.parts and self._uplink.has_room():
-            part = next(call.parts, None)
-            if part is None:
-                call.parts = None
-            else:
-                self._uplink.tell(part)
+        self._uplink.go_on(call)
+        self._uplink.probe()
 
     def record(self, data: bytes) -> bool:
         """Take a record; return False when it is none of a gateway's."""

@@ -32,16 +32,31 @@ def attach(device):
     """Give *device* its uplink, and what calls services over it.  Raises ``ImageMismatch``."""
     device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
     device.stdio.over = device.uplink.down
+    mediate(device, "mediated-line")
+
+
+def mediate(device, ability: str):
+    """Let the gateway stop tools where the image requires that, and call services where it requires
+    *ability*.  Raises ``ImageMismatch``.
+    """
     # here, and no part of parts.py: an agent without a gateway has not even these names in memory
-    if "mediated-line" in device.agent.image.requires:
-        try:
+    wanted = device.agent.image.requires
+    name = "swarmstop"
+    try:
+        if "stop-of-swarm" in wanted:
+            from swarmstop import SwarmStop
+
+            SwarmStop(device)
+        name = "mediated"
+        if ability in wanted:
             from mediated import Mediated
-        except ImportError:
-            raise ImageMismatch(
-                "this slot was flashed without what the image needs: mediated",
-                "flash it: clawlite flash",
-            )
-        Mediated(device)
+
+            Mediated(device)
+    except ImportError:
+        raise ImageMismatch(
+            "this slot was flashed without what the image needs: " + name,
+            "flash it: clawlite flash",
+        )
 
 
 class _Asked:
@@ -60,7 +75,11 @@ class Uplink:
     agent   ``agent.Agent``
     stdio   ``stdio.Stdio``
     now_ms  function -> monotonic ms
+    outer   what stands before it (mediated.py) and hears first of records and breaks, or None
+    stop    ``swarmstop.SwarmStop``, or None
     """
+
+    outer = stop = None
 
     def __init__(self, agent, stdio, now_ms):
         self._agent, self._stdio, self._now_ms = agent, stdio, now_ms
@@ -123,6 +142,9 @@ class Uplink:
             prompt = self._stdio.prompt
             self._stdio.write((b"\n" if prompt else b"") + _ASKS, prompt)
 
+    def probe(self):
+        """A line knows by itself whether somebody is there."""
+
     def close(self, task: int):
         """Nobody waits for the answer to *task* any more."""
         asked = self._asked.pop(task, None)
@@ -150,14 +172,15 @@ class Uplink:
                 del self._asked[task]
                 self._agent.received(task, (False, ProviderError(self.nobody())), now)
             elif asked and asked.parts:
-                self._go_on(asked)
+                self.go_on(asked)
 
     def _begin(self, asked):
         asked.due_ms = None
         asked.parts = _parts(asked)
-        self._go_on(asked)
+        self.go_on(asked)
 
-    def _go_on(self, asked):
+    def go_on(self, asked):
+        """Send what the wire has room for of ``asked.parts``."""
         while asked.parts and self.has_room():
             part = next(asked.parts, None)
             if part is None:
@@ -182,6 +205,9 @@ class Uplink:
             return self._answered(message)
         if method == "claw.gateway.hello":
             self._greeted(message.get("id"))
+        elif method == "claw.gateway.stop":
+            if self.stop:
+                self.stop.hear(params)
         elif isinstance(params, dict) and isinstance(params.get("text"), str):
             text = params["text"]
             if method == "claw.gateway.text":

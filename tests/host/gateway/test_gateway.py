@@ -196,6 +196,8 @@ def test_a_reset_in_the_middle_ends_what_nobody_waits_for(tmp_path, state, board
                 assert says(running, "runs garden", 2)
                 person.send("and now?\r")
                 person.expect("All is well.")
+                count = "SELECT count(*) FROM history"
+                eventually(lambda: rows(state, count) == [(3,)], 30)
     outcomes = rows(state, "SELECT asked, outcome FROM history ORDER BY id")
     assert outcomes == [
         ("tell me", "cancelled: nobody waits for it"),
@@ -230,6 +232,8 @@ def test_a_board_that_lost_its_power_is_found_again(tmp_path, state, board):
                 assert says(running, "runs garden", 2)
                 person.send("and now?\r")
                 person.expect("All is well.")
+                count = "SELECT count(*) FROM history"
+                eventually(lambda: rows(state, count) == [(3,)], 30)
     outcomes = rows(state, "SELECT asked, outcome FROM history ORDER BY id")
     assert outcomes == [
         ("tell me", "cancelled: nobody waits for it"),

@@ -481,7 +481,8 @@ def test_history_and_audit_are_bounded(tmp_path, monkeypatch):
     async def fill(gateway):
         store = gateway.it.store
         for number in range(9):
-            await store._write("INSERT INTO audit (time_s, event) VALUES (?, ?)", (number, "x"))
+            statement = "INSERT INTO audit (time_s, event) VALUES (?, ?)"
+            await store._write([(statement, [(number, "x")])])
         rows = await store._db.execute_fetchall("SELECT time_s FROM audit ORDER BY id")
         assert [row[0] for row in rows] == [4, 5, 6, 7, 8]
 

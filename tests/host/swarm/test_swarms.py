@@ -177,6 +177,76 @@ def test_what_is_not_built_or_does_not_fit_is_refused_by_field(tmp_path, changes
     assert image.size_of(SWARM) == 0 and "swarm" not in image.requires
 
 
+@pytest.mark.parametrize(
+    "path, values",
+    [
+        ("topology", TOPOLOGIES),
+        ("coordination__message_passing", ("queue", "shared-memory", "event-bus", "direct")),
+        ("coordination__backend", ("sqlite-wal", "redis", "nats", "in-process")),
+        ("aggregation__strategy", STRATEGIES),
+    ],
+)
+def test_5_9_a_field_has_one_of_its_values(tmp_path, path, values):
+    said = refusals(tmp_path, team(**{path: "another"}))
+    assert path.rpartition("__")[2] in said and '"another"' in said
+    assert all(value in said for value in values), said
+
+
+def test_the_swarm_of_the_specification_is_one(tmp_path):
+    """Section 5.9's example: of its agents one has this manifest, the others and one of their
+    providers are in none that this build can see.
+    """
+    ref = {"high": {"provider_ref": "high-quality-llm"}, "fast": {"provider_ref": "fast-llm"}}
+    limits = {"max_total_tokens": 1000000, "max_total_cost_usd": 5.0, "max_duration_ms": 1800000}
+    example = {
+        "topology": "leader-worker",
+        "agents": [
+            {"identity_ref": "lead-analyst", "role": "leader", "count": 1, **ref["high"]},
+            {"identity_ref": "data-collector", "role": "worker", "count": 3, **ref["fast"]},
+            {"identity_ref": "fact-checker", "role": "worker", "count": 1, **ref["high"]},
+        ],
+        "coordination": {
+            "message_passing": "queue",
+            "backend": "sqlite-wal",
+            "concurrency": {"max_parallel": 4, "sequential_within_agent": True},
+        },
+        "aggregation": {
+            "strategy": "leader-decides",
+            "cost_aware": True,
+            "timeout_ms": 600000,
+        },
+        "failure": {
+            "retry_per_agent": 2,
+            "dead_letter": {"enabled": True, "max_retries": 5},
+            "circuit_breaker": {"failure_threshold": 3, "reset_timeout_ms": 60000},
+        },
+        "resource_limits": limits,
+    }
+    (tmp_path / "swarm.json").write_text(
+        json.dumps(
+            {
+                "claw": "0.3.0",
+                "kind": "Swarm",
+                "metadata": {"name": "analysis-team", "version": "1.0.0"},
+                "spec": example,
+            }
+        )
+    )
+    spec = {
+        "identity": {"inline": {"name": "lead-analyst", "personality": "x"}},
+        "providers": [{"inline": dict(REFLEX, name="high-quality-llm")}],
+        "swarm": "./swarm.json",
+    }
+    document = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "t"}, "spec": spec}
+    (tmp_path / "claw.json").write_text(json.dumps(document))
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+    (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "Hello."\n')
+    data = compiler.build(manifest.load(tmp_path)).data
+    image = Image(lambda offset, length: data[offset : offset + length], len(data))
+    made = Swarm(image.section(SWARM))
+    assert made.name == "analysis-team" and made.topology == LEADER_WORKER
+
+
 def test_peers_need_no_leader(tmp_path):
     peers = [{"identity_ref": name, "role": "peer"} for name in ("lead", "hand")]
     changes = {"topology": "peer-to-peer", "agents": peers, "aggregation": {"strategy": "merge"}}
@@ -281,6 +351,16 @@ def test_limits_behind_a_gateway_are_refused(tmp_path):
         compiler.build(with_prices(tmp_path, team(**limits), PRICES, True))
 
 
+def test_no_member_has_the_name_of_persons_at_an_engine(tmp_path):
+    for backend in ("redis", "nats"):
+        named = team(coordination__backend=backend)
+        named["agents"][1]["identity_ref"] = "operator"
+        with pytest.raises(ManifestErrors, match="operator is who a person's commands speak for"):
+            built(tmp_path, named)
+    named["coordination"]["backend"] = "sqlite-wal"
+    assert compiled(tmp_path, named).members[1].identity == "operator"
+
+
 def test_a_board_is_in_no_swarm(tmp_path):
     built(tmp_path, TEAM)
     with pytest.raises(ManifestErrors, match="this needs swarm, which pico does not have"):
@@ -299,14 +379,18 @@ def engine(folder, swarm: dict, said: str):
 
 
 ON_REDIS = team(coordination__backend="redis")
+ON_NATS = team(coordination__backend="nats")
 
 
 def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
     assert compiled(tmp_path, TEAM).engine is None
-    assert compiled(tmp_path, ON_REDIS).engine == [0, False, "127.0.0.1", 6379, "", ""]
+    assert compiled(tmp_path, ON_REDIS).engine == [0, False, "127.0.0.1", 6379, "", "", ""]
     said = '[swarm]\naddress = "rediss://host.example:7000"\nuser = "lead"\ncredential = "pass"\n'
     found = engine(tmp_path, ON_REDIS, said)
-    assert found == [0, True, "host.example", 7000, "lead", "pass"]
+    assert found == [0, True, "host.example", 7000, "lead", "pass", ""]
+    said = '[swarm]\noperator_credential = "persons"\n'
+    found = engine(tmp_path, ON_NATS, said)
+    assert found == [1, False, "127.0.0.1", 4222, "", "", "persons"]
 
 
 @pytest.mark.parametrize(
@@ -317,6 +401,8 @@ def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
         (ON_REDIS, 'address = "redis://host:0"', "redis://"),
         (ON_REDIS, 'address = "redis://host"\ncredential = "p"', "others may read"),
         (TEAM, 'address = "redis://host"', "no engine"),
+        (ON_NATS, 'address = "nats://host"\noperator_credential = "p"', "others may read"),
+        (ON_REDIS, 'operator_credential = "p"', "redis does not know who wrote an entry"),
     ],
 )
 def test_an_engine_that_does_not_fit_is_refused_by_field(tmp_path, swarm, said, told):

@@ -2,12 +2,16 @@
 to its own name.  tests/linux/swarm/test_redis.py plays those of Redis.
 """
 
+import asyncio
+
 import pytest
 from engines import SERVERS
+from nats import connect
 from swarm_world import IDS, MEMBERS, World, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Swarm
+from clawlite.linux.swarm.nats_engine import inbox
 from clawlite.linux.swarm_commands.acl import PASSWORD, acl
 
 SWARM = Swarm(["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False] + [None] * 4)
@@ -52,10 +56,34 @@ def test_nats_does_not_let_a_member_speak_for_another(nats):
         try:
             hand.put(task())
         except ClawError as e:
-            return "the login may not do this" in e.message and "swarm acl nats" in e.hint
+            return "the login hand may not do this" in e.message and "swarm acl nats" in e.hint
 
     nats.until(refused)
     assert lead.state(IDS[0]) is None
+
+
+def test_nats_does_not_let_a_member_read_the_answers_for_another(nats):
+    """What a stranger with the login of a member hears of another's inbox, and of all of them."""
+    joined(nats, "lead", "lead")
+    refused = []
+
+    async def listens():
+        async def wrong(error):
+            refused.append(str(error))
+
+        port = nats.place[2]
+        client = await connect(
+            "nats://127.0.0.1:%d" % port, user="hand", password=PASSWORD, error_cb=wrong
+        )
+        for subject in ("_INBOX.>", inbox("lead", "team") + ".>", inbox("hand", "team") + ".>"):
+            await client.subscribe(subject)
+            await client.flush()
+        await client.close()
+
+    asyncio.run(listens())
+    assert len(refused) == 2
+    assert '"_INBOX.>"' in refused[0].replace("_inbox", "_INBOX")
+    assert "team.lead" in refused[1]
 
 
 def test_an_engine_without_logins_is_refused():

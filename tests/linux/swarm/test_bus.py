@@ -30,6 +30,36 @@ class Place:
         return one
 
 
+OPENS = """
+import os, sys
+from clawlite.linux.swarm.bus import Bus
+for number in range(40):
+    sys.stdin.readline()
+    end = Bus("%s/%d" % (sys.argv[1], number), lambda: 1, os.urandom)
+    end.join("lead")
+    end.leave()
+    print(number, flush=True)
+"""
+
+
+def test_processes_that_begin_at_once_all_open_a_new_swarm(tmp_path):
+    """SQLite's busy time-out does not hold while a file becomes a WAL file."""
+    command = [sys.executable, "-c", OPENS, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    several = [subprocess.Popen(command, cwd=ROOT, text=True, **pipes) for _ in range(6)]
+    try:
+        for number in range(40):
+            for one in several:
+                one.stdin.write("\n")
+                one.stdin.flush()
+            said = [one.stdout.readline() for one in several]
+            assert said == ["%d\n" % number] * len(several), several[said.index("")].stderr.read()
+    finally:
+        for one in several:
+            one.kill()
+            one.communicate()
+
+
 @pytest.fixture
 def place(tmp_path):
     made = Place(tmp_path / "swarm")

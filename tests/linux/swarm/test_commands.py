@@ -6,19 +6,12 @@ import signal
 
 import pytest
 from agents import Agent, eventually, linux
-from swarm_team import UUID, delegate, ended, look_on, project, start
+from swarm_team import UUID, delegate, ended, look_on, project, start, swarm
 
 
 @pytest.fixture
 def images(tmp_path):
     return project(tmp_path, "lead"), project(tmp_path, "hand")
-
-
-def swarm(tmp_path, *words) -> tuple:
-    """Run ``clawlite swarm``; return (exit code, stdout, stderr)."""
-    with Agent(linux("swarm", *map(str, words)), tmp_path) as command:
-        code = command.wait()
-        return code, command.text(), command.errors()
 
 
 def listed(tmp_path) -> dict:
@@ -46,6 +39,16 @@ def test_a_task_waits_until_somebody_is_there(tmp_path, images):
         assert listed(tmp_path)["tasks"][0]["state"] == "waiting"
         with start(tmp_path, images[1]):
             assert command.wait() == 0 and command.text() == "Bed 2 is dry.\n"
+
+
+def test_more_processes_of_one_identity_than_are_declared_are_told(tmp_path, images):
+    """Two agents that have one name, or one agent that was started twice."""
+    with start(tmp_path, images[0]):
+        assert "declares count" not in swarm(tmp_path, "status", images[0])[1]
+        with start(tmp_path, images[0]):
+            said = swarm(tmp_path, "status", images[0])[1]
+            assert "2 of 1\n2 processes are there as lead, and its swarm declares count 1: " in said
+            assert "give another agent another name" in said
 
 
 def test_ctrl_c_leaves_the_task_to_the_swarm(tmp_path, images):
@@ -80,12 +83,14 @@ def test_what_was_given_up_waits_for_a_person(tmp_path, images):
         assert code == 0 and said.count(" dead ") == 2
         code, said, _ = swarm(tmp_path, "dead", images[0], "--json")
         assert [row["task_id"] for row in json.loads(said)] == [UUID % 2, UUID % 1]
-        assert swarm(tmp_path, "dead", "drop", UUID % 2, images[0])[0] == 0
+        told = "Task %s is dropped.\n" % (UUID % 2)
+        assert swarm(tmp_path, "dead", "drop", UUID % 2, images[0]) == (0, told, "")
         assert look_on(tmp_path).state(UUID % 2) == "failed"
         code, _, errors = swarm(tmp_path, "dead", "retry", UUID % 2, images[0])
         assert code == 1 and "is failed: it was not given up" in errors
         (tmp_path / "bed/go").touch()
-        assert swarm(tmp_path, "dead", "retry", UUID % 1, images[0])[0] == 0
+        told = "Task %s begins again.\n" % (UUID % 1)
+        assert swarm(tmp_path, "dead", "retry", UUID % 1, images[0]) == (0, told, "")
         with start(tmp_path, images[1]):
             eventually(lambda: look_on(tmp_path).state(UUID % 1) == "completed")
 
@@ -118,13 +123,22 @@ def _children(pid: int) -> list:
     "words, code, said",
     [
         ([], 2, "usage: clawlite swarm up"),
-        (["dance"], 2, "expected one of up, run, status, trace, dead, acl, got dance"),
+        (
+            ["dance"],
+            2,
+            "expected one of up, run, status, trace, dead, stop,",
+        ),
         (["run"], 2, "run: expected a TASK"),
         (["run", "x", "lead", "--to", "lead"], 1, "--to lead: no member does tasks under that"),
         (["run", "x", "lead", "--input", "{"], 1, "--input: "),
         (["run", "x", "--to"], 1, "--to: expected a value"),
         (["status", "--to", "x"], 2, "unexpected option"),
         (["status", "nowhere"], 1, "nowhere"),
+        (
+            ["status"],
+            1,
+            ".: expected an agent, found a folder with 2 - name any of them: hand, lead\n",
+        ),
         (["trace"], 2, "trace: expected the ID of a task"),
         (["trace", "ffff", "lead"], 1, "0 tasks have an id that begins with ffff"),
         (["dead", "drop", "ffff", "lead"], 1, "0 tasks have an id"),

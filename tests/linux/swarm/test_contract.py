@@ -1,18 +1,33 @@
 """What a swarm's bus promises, on each engine that there is: presence and a will, a queue with
 acknowledgement and redelivery, what is said to all, and what one peer is asked.
+
+``in-process`` is one process alone: what needs a second process is not played on it.
 """
 
+import os
+
 import pytest
-from swarm_world import ENGINES, IDS, KINDS, World, task, wall_ms
+from swarm_world import ALONE, ENGINES, IDS, KINDS, World, end_of, task, wall_ms
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.swarm import replicated_bus
+from clawlite.linux.swarm.replicated_bus import MAX_ENTRY, VERSION
 
 HOUR_MS = 3600000
 
 
 @pytest.fixture(params=KINDS)
 def world(request, tmp_path):
+    made = World(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=[ALONE, *KINDS])
+def any_world(request, tmp_path):
+    """A swarm that may be one process, which is all of its members."""
     made = World(request.param, tmp_path)
     yield made
     made.close()
@@ -51,7 +66,8 @@ def test_who_is_killed_is_gone(world):
 # -- the queue
 
 
-def test_a_task_is_taken_once_and_in_its_turn(world):
+def test_a_task_is_taken_once_and_in_its_turn(any_world):
+    world = any_world
     lead, one, two = world.bus("lead", 0), world.bus("hand"), world.bus("hand")
     for number in (1, 0):
         assert world.done(lead.put(task(number, data={"n": number})))
@@ -65,10 +81,12 @@ def test_a_task_is_taken_once_and_in_its_turn(world):
     )
     assert world.take(two).id == IDS[0]
     assert world.takes_nothing(one, "hand", True, None)
-    assert one.state(IDS[1]) == RUNNING and one.holds(IDS[1]) and not two.holds(IDS[1])
+    assert one.state(IDS[1]) == RUNNING and one.holds(IDS[1])
+    assert two is one or not two.holds(IDS[1])
 
 
-def test_a_task_given_twice_runs_once_and_another_content_is_refused(world):
+def test_a_task_given_twice_runs_once_and_another_content_is_refused(any_world):
+    world = any_world
     lead, hand = world.bus("lead", 0), world.bus("hand")
     assert world.done(lead.put(task())) and world.done(lead.put(task()))
     assert not world.done(lead.put(task(description="Water.")))
@@ -77,7 +95,8 @@ def test_a_task_given_twice_runs_once_and_another_content_is_refused(world):
     assert world.takes_nothing(hand, "hand", True, None)
 
 
-def test_no_more_than_max_parallel_run_in_the_whole_swarm(world):
+def test_no_more_than_max_parallel_run_in_the_whole_swarm(any_world):
+    world = any_world
     lead, one, two = world.bus("lead", 0), world.bus("hand"), world.bus("hand")
     world.done(lead.put(task(0)))
     world.done(lead.put(task(1)))
@@ -109,7 +128,8 @@ def test_what_may_have_had_side_effects_is_never_begun_again(world):
     assert world.takes_nothing(hand, "hand", True, None)
 
 
-def test_a_task_given_back_waits_again_and_nothing_begins_without_it(world):
+def test_a_task_given_back_waits_again_and_nothing_begins_without_it(any_world):
+    world = any_world
     lead, one = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
     assert world.take(one).id == IDS[0]
@@ -136,7 +156,8 @@ def test_what_is_said_is_heard_by_all_others_in_its_order(world):
     assert lead.messages() == []
 
 
-def test_one_peer_is_asked_and_its_answer_comes_back(world):
+def test_one_peer_is_asked_and_its_answer_comes_back(any_world):
+    world = any_world
     lead, hand, other = world.bus("lead", 0), world.bus("hand"), world.bus("other")
     world.done(lead.put(task(0, "other")))
     assert world.takes_nothing(hand, "hand", True, None)
@@ -153,7 +174,8 @@ def test_one_peer_is_asked_and_its_answer_comes_back(world):
     assert lead.state(IDS[0]) == "completed" and len(lead.history(IDS[0])[1]) == 2
 
 
-def test_what_waits_too_long_is_given_up_and_begins_again_for_a_person(world):
+def test_what_waits_too_long_is_given_up_and_begins_again_for_a_person(any_world):
+    world = any_world
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
     world.until(lambda: lead.expire(1, True) or lead.state(IDS[0]) == DEAD)
@@ -163,7 +185,8 @@ def test_what_waits_too_long_is_given_up_and_begins_again_for_a_person(world):
     world.until(lambda: lead.state(IDS[0]) == FAILED)
 
 
-def test_what_is_used_is_known_at_once_to_who_used_it_and_then_to_all(world):
+def test_what_is_used_is_known_at_once_to_who_used_it_and_then_to_all(any_world):
+    world = any_world
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
     hand.use(IDS[0], 7, 100)
@@ -207,6 +230,33 @@ def test_an_engine_that_is_not_there_is_told_with_the_next_step(engine):
     assert "cannot be used" in caught.value.message and "start it" in caught.value.hint
 
 
+def test_an_engine_that_does_not_answer_is_told_and_nothing_is_lost(engine, monkeypatch):
+    monkeypatch.setattr(replicated_bus, "SYNC_S", 1)  # that a command waits
+    lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    engine.done(lead.put(task(0)))
+    engine.server.pause()
+    try:
+        later = lead.put(task(1))
+        with pytest.raises(ClawError) as caught:
+            lead.wait(later)
+        person = end_of(engine.kind, engine.place, engine.keep)
+        person.join()
+        engine.ends.append(person)
+        with pytest.raises(ClawError) as newcomer:
+            person.wait()
+    finally:
+        engine.server.go_on()
+    for error in (caught.value, newcomer.value):
+        address = "%s://127.0.0.1:%d cannot be used" % (engine.kind, engine.server.port)
+        assert address in error.message and error.hint, error.message
+    assert "it does not answer" in caught.value.message
+    # what is said before it has what is on record, it never hears
+    engine.until(lambda: person._is_up and person._is_synced)
+    assert engine.done(later)
+    assert [engine.take(hand).id, engine.take(hand).id] == IDS[:2]
+    assert engine.takes_nothing(hand, "hand", True, None), "each runs once"
+
+
 def test_a_clock_that_is_wrong_changes_nothing(engine):
     lead = engine.bus("lead", 0)
     late = engine.bus("hand", clock=lambda: wall_ms() + HOUR_MS)
@@ -242,9 +292,27 @@ def test_entries_of_strangers_and_what_is_no_entry_change_nothing(engine):
         assert why in said, said
 
 
-def test_a_long_log_is_cut_and_who_comes_later_knows_the_same(engine, monkeypatch):
-    from clawlite.linux.swarm import replicated_bus
+def test_a_task_as_large_as_may_be_passes_and_one_that_is_larger_is_refused(engine):
+    """In bytes: one below the limit, at the limit, and one above."""
+    lead, hand = engine.bus("lead", 0), engine.bus("hand")
+    fits = []
+    for number, more in enumerate((-1, 0, 1)):
+        given = task(number, data="")
+        row = [given.id, given.description, "", "lead", "", ""]
+        entry = [VERSION, lead.process, lead._number + 1, "lead", "put", (row,)]
+        given.input = "x" * (MAX_ENTRY + more - len(dumps(entry).encode()))
+        try:
+            fits.append(engine.done(lead.put(given)))
+        except ClawError as e:
+            fits.append(e.message)
+            assert "put what is long into a file" in e.hint
+    assert fits[:2] == [True, True]
+    assert fits[2] == "a task or a report of a swarm has at most 524288 bytes, got 524289"
+    engine.settle()
+    assert [hand.state(one) for one in IDS[:3]] == [WAITING, WAITING, None]
 
+
+def test_a_long_log_is_cut_and_who_comes_later_knows_the_same(engine, monkeypatch):
     monkeypatch.setattr(replicated_bus, "SNAPSHOT_EACH", 20)
     lead, hand = engine.bus("lead", 0), engine.bus("hand")
     engine.done(lead.put(task()))
@@ -256,3 +324,62 @@ def test_a_long_log_is_cut_and_who_comes_later_knows_the_same(engine, monkeypatc
     assert late.state(IDS[0]) == WAITING and late._entries < 60
     assert engine.take(late, "other").id == IDS[0]
     engine.until(lambda: lead.state(IDS[0]) == hand.state(IDS[0]) == RUNNING)
+
+
+# -- a stop
+
+
+def test_a_stop_is_known_to_all_and_to_who_comes_later_until_a_person_resumes(any_world):
+    world = any_world
+    lead, person = world.bus("lead", 0), world.bus()
+    assert lead.stopped() is None
+    for _ in range(2):  # a second one changes nothing
+        world.done(person.stop("Ada"))
+    who, at_ms = world.until(lead.stopped)
+    assert who == "Ada" and abs(at_ms - wall_ms()) < HOUR_MS
+    late = world.bus("hand")
+    assert late.stopped() == (who, at_ms)
+    world.done(person.resume("Bo"))
+    world.until(lambda: lead.stopped() is None and late.stopped() is None)
+
+
+def test_a_stop_reaches_who_was_away_and_holds_without_the_engine(engine):
+    lead, person = engine.bus("lead", 0), engine.bus()
+    engine.done(person.stop("Ada"))
+    engine.until(lead.stopped)
+    engine.server.kill()
+    engine.until(lambda: not lead._is_up)
+    assert lead.stopped()
+    alone = end_of(engine.kind, engine.place, engine.keep)
+    alone.join("hand", 1)
+    engine.ends.append(alone)
+    engine.until(alone.is_known)  # the engine is away, and this process is new
+    assert alone.stopped()[0] == "Ada"
+    engine.server.start()
+    engine.until(lambda: person._is_up and alone._is_up)
+    engine.done(person.resume("Ada"))
+    engine.until(lambda: lead.stopped() is None and alone.stopped() is None)
+
+
+def test_a_member_neither_stops_nor_resumes_a_swarm(engine):
+    lead, person = engine.bus("lead", 0), engine.bus()
+    lead.stop("lead")
+    engine.until(lambda: any("lead: a person alone may stop" in one for one in engine.refused))
+    assert person.stopped() is None
+    engine.done(person.stop("Ada"))
+    lead.resume("lead")
+    engine.until(lambda: any("lead: a person alone may resume" in one for one in engine.refused))
+    assert person.stopped()
+
+
+def test_what_is_kept_of_a_stop_and_damaged_is_told(engine, tmp_path):
+    engine.server.kill()
+    os.makedirs(engine.keep)
+    (tmp_path / "kept/stopped").write_text("[1]")
+    alone = end_of(engine.kind, engine.place, engine.keep)
+    alone.join("hand", 1)
+    engine.ends.append(alone)
+    engine.until(alone.is_known)
+    with pytest.raises(ClawError, match="stopped cannot be read") as caught:
+        alone.stopped()
+    assert "remove the file when the swarm is not stopped" in caught.value.hint

@@ -104,7 +104,8 @@ def campaign(tmp_path, seed: int, kills: int, world=None) -> dict:
         if number % 2:
             assert state in ("completed", "dead"), (number, state)
             assert state == "dead" or os.path.getsize(done) == 1
-            assert not done.exists() or os.path.getsize(done) == 1, "it happened twice"
+            # a worker that was killed between open and write leaves an empty file
+            assert not done.exists() or os.path.getsize(done) <= 1, "it happened twice"
         else:
             assert state == "completed", (number, state)
     return found

@@ -35,6 +35,16 @@ def test_a_task_of_the_leader_is_done_by_a_worker(tmp_path, images):
         eventually(lambda: statuses(lead)["hand"] == "unavailable")
 
 
+def test_8_who_is_ready_has_found_its_peers_and_who_has_stopped_has_left(tmp_path, images):
+    """Section 8, STARTING, 6, and STOPPING: nothing is waited for."""
+    with start(tmp_path, images[1]) as hand:
+        with start(tmp_path, images[0]) as lead:
+            assert lead.call("claw.status", {}, 1)["result"]["state"] == "READY"
+            assert statuses(lead) == {"lead": "ready", "hand": "ready"}
+        assert lead.process.returncode is not None
+        assert statuses(hand) == {"lead": "unavailable", "hand": "ready"}
+
+
 def test_a_task_that_is_given_to_a_worker_is_its_own(tmp_path, images):
     with start(tmp_path, images[1]) as hand:
         delegate(hand, "look at 5")

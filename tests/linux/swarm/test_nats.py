@@ -2,11 +2,15 @@
 the name of another.
 """
 
+import subprocess
+import sys
+
 import pytest
 from engines import SERVERS
 from swarm_world import IDS, World, task
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.swarm import replicated_bus
 
 
 def test_a_login_that_is_refused_is_told_with_the_next_step(tmp_path, monkeypatch):
@@ -24,6 +28,17 @@ def test_a_login_that_is_refused_is_told_with_the_next_step(tmp_path, monkeypatc
         world.close()
 
 
+def test_the_agent_s_own_thread_imports_neither_the_package_nor_asyncio():
+    """An agent's loop waits for no import of a library; the engine's thread does."""
+    code = (
+        "import sys\nfrom clawlite.linux.swarm.engine import NATS, engine_of\n"
+        "made = engine_of([NATS, False, '127.0.0.1', 1, ''], '', 'team', 'p', 'lead')\n"
+        "print(sorted({'asyncio', 'nats'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 def test_who_speaks_in_the_name_of_another_is_not_heard(tmp_path):
     world = World("nats", tmp_path)
     try:
@@ -33,5 +48,41 @@ def test_who_speaks_in_the_name_of_another_is_not_heard(tmp_path):
         world.until(lambda: any("hand spoke in the name of lead" in one for one in world.refused))
         world.settle()
         assert lead.state(IDS[0]) is None
+    finally:
+        world.close()
+
+
+def test_a_full_engine_is_told_and_what_waits_is_sent_when_there_is_room(tmp_path, monkeypatch):
+    class Small(SERVERS["nats"]):
+        room = "max_file_store: 200KB, "
+
+        def words(self) -> list:
+            words, file = super().words(), self.folder / "nats.conf"
+            file.write_text(file.read_text().replace("store_dir", self.room + "store_dir"))
+            return words
+
+    monkeypatch.setitem(SERVERS, "nats", Small)
+    monkeypatch.setattr(replicated_bus, "SYNC_S", 1)  # that a command waits
+    world = World("nats", tmp_path)
+    try:
+        lead = world.bus("lead", 0)
+        for number in range(4):
+            assert world.done(lead.put(task(number, data="x" * 60000)))
+        later = lead.put(task(4, data="x" * 60000))
+
+        def away():
+            try:
+                lead.put(task(5))
+            except ClawError as e:
+                return "it is full: " in e.message and "max_file_store" in e.hint
+
+        world.until(away)
+        with pytest.raises(ClawError, match="it is full") as caught:
+            lead.wait(later)
+        assert "max_file_store" in caught.value.hint
+        world.server.kill()
+        Small.room = ""
+        world.server.start()
+        assert world.done(later)
     finally:
         world.close()

@@ -1,0 +1,120 @@
+"""Whether swarms are stopped, for the devices whose images name one (``[gateway] obeys_stop_of``).
+
+1. A process of its own, ``clawlite swarm watch`` with an agent of that swarm among the gateway's
+   projects, reads the bus: this loop never waits for an engine, whichever it is.
+2. While nobody knows, the swarm counts as stopped: no such agent, an engine that is away at the
+   start, a process that ended.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+from clawlite.core.image.image import SWARM
+from clawlite.core.swarm.swarm import Swarm
+
+AGAIN_S = 1  # until the process is started again
+GRACE_S = 5  # from the end of its input to SIGKILL
+_SAID = 300  # characters of what it said last
+_START = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
+)
+_RESUME = "a person lets it go on with: clawlite swarm resume"
+_LOOK = "look at what clawlite gateway says"
+_NAME = "give clawlite gateway the folder of one, too"
+
+
+class Stops:
+    """What the gateway knows of stops.
+
+    images   ``images.Images``
+    changed  function(name), called when ``told`` of that swarm has changed
+    note     function(text) for who runs the gateway
+    """
+
+    def __init__(self, images, changed, note):
+        self._images, self._changed, self._note = images, changed, note
+        self._told: dict = {}  # name of a swarm -> (why, hint)
+        self._followers: list = []
+
+    def told(self, name: str) -> tuple:
+        """Return (why no tool with side effects may begin, hint) of the swarm *name*; ("", "") when
+        it goes on.
+        """
+        if name not in self._told:
+            self._told[name] = _unknown(name, "it was not read yet")
+            self._followers.append(asyncio.create_task(self._follow(name)))
+        return self._told[name]
+
+    async def close(self) -> None:
+        for follower in self._followers:
+            follower.cancel()
+        await asyncio.gather(*self._followers, return_exceptions=True)
+
+    def _set(self, name: str, told: tuple) -> None:
+        if told == self._told[name]:
+            return
+        self._told[name] = told
+        why, hint = told
+        self._note(f"{why}: boards refuse tools with side effects - {hint}" if why else goes(name))
+        self._changed(name)
+
+    def _member(self, name: str):
+        """Return where an agent of the swarm is, a folder or an image, or None."""
+        for path, image in self._images.places():
+            if image.size_of(SWARM) and Swarm(image.section(SWARM)).name == name:
+                return path
+        return None
+
+    async def _follow(self, name: str) -> None:
+        while True:
+            path = self._member(name)
+            if path is None:
+                told = _unknown(name, "no project of the gateway is an agent of it", _NAME)
+            else:
+                told = _unknown(name, await self._watch(name, path))
+            self._set(name, told)
+            await asyncio.sleep(AGAIN_S)
+
+    async def _watch(self, name: str, path: str) -> str:
+        """Follow what the process says until it ends; return why it did."""
+        words = [sys.executable, _START, "swarm", "watch", path]
+        try:
+            process: Any = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the gateway, which ends it
+            )
+        except OSError as e:
+            return f"its reader cannot be started: {e.strerror or e}"
+        said = asyncio.create_task(process.stderr.read())
+        try:
+            while line := await process.stdout.readline():
+                self._set(name, _of(name, json.loads(line)["stopped"]))
+            return (await said).decode("utf-8", "replace").strip()[-_SAID:] or "its reader ended"
+        finally:
+            said.cancel()
+            process.stdin.close()  # it ends with its input
+            try:
+                await asyncio.wait_for(process.wait(), GRACE_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+def goes(name: str) -> str:
+    return f"the swarm {name} goes on: boards may begin tools with side effects"
+
+
+def _of(name: str, stopped) -> tuple:
+    if stopped is None:
+        return "", ""
+    return f"the swarm {name} was stopped by {stopped['by']} at {stopped['time']}", _RESUME
+
+
+def _unknown(name: str, why: str, hint: str = _LOOK) -> tuple:
+    return f"whether the swarm {name} is stopped cannot be known ({why})", hint

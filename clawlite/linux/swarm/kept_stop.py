@@ -1,0 +1,55 @@
+"""The stop of a swarm that an agent has heard of, in a file: it holds after a restart too, when the
+engine cannot be asked.
+"""
+
+import os
+
+from clawlite.core.base.errors import ClawError
+from clawlite.linux.io.jsontext import dumps, loads
+
+FILE = "stopped"
+
+
+class KeptStop:
+    """What the processes of a swarm on this machine know of a stop: a file of *folder*
+    (``files.swarm_folder``) with [who, ms since 1970], or no file.
+    """
+
+    def __init__(self, folder: str):
+        self._path = os.path.join(folder, FILE)
+        self._was = self  # nothing was written yet
+
+    def get(self):
+        """Return (who, ms since 1970), or None.  Raises ``ClawError``: the file cannot be read."""
+        try:
+            with open(self._path, "rb") as file:
+                who, at_ms = loads(file.read())
+            if type(who) is not str or type(at_ms) is not int:
+                raise ValueError("no name and time")
+            return who, at_ms
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, ClawError) as e:
+            raise ClawError(
+                "%s cannot be read: %s" % (self._path, e),
+                "start the engine, or remove the file when the swarm is not stopped",
+            ) from None
+
+    def set(self, stop):
+        """Keep *stop*, which is what ``get`` returns.  Raises ``OSError``."""
+        if stop == self._was:
+            return
+        if stop is None:
+            try:
+                os.unlink(self._path)
+            except FileNotFoundError:
+                pass
+        else:
+            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
+            part = "%s.%d" % (self._path, os.getpid())
+            with open(part, "wb") as file:
+                file.write(dumps(stop).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self._path)
+        self._was = stop

@@ -1,0 +1,100 @@
+"""The gate ``stop`` of the pipeline (core/turns/tools.py): while a person has stopped the swarm, no
+tool with side effects begins in any of its agents.
+
+1. It is asked last, after approvals: what a person has approved does not run in a stopped swarm.
+2. Whether the swarm is stopped is read from the bus at each call; nothing is remembered here.
+3. A process that has just begun waits until it has what is on record, or knows that the engine is
+   away: then what it heard last holds (``kept_stop``).
+4. When nobody can know, it denies.
+5. A model reads why, as the result of its call.  The person reads it too, with the next step.
+"""
+
+import os
+
+from clawlite.core.base.clock import iso8601
+from clawlite.core.base.effect import SLEEP, TELL
+from clawlite.core.base.errors import ClawError, PolicyDenied
+from clawlite.core.image.image import SWARM
+from clawlite.core.swarm.swarm import Swarm
+from clawlite.linux.files.files import swarm_folder
+from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.bus import Bus
+
+KNOWN_MS = 10000  # from a process' begin until it has what is on record
+WAIT_MS = 5  # between looks
+RESUME = "a person lets it go on with: clawlite swarm resume"
+
+
+class StopGate:
+    """See ``Image.stop``.
+
+    swarm  ``swarm.Swarm``;  bus: function() -> its ``bus.Bus`` or ``replicated_bus.ReplicatedBus``,
+           which somebody else lets hear (``heard``)
+    """
+
+    def __init__(self, swarm: Swarm, bus):
+        self._swarm, self._bus = swarm, bus
+
+    def __call__(self, tool):
+        """A generator of effects.  Raises ``PolicyDenied``: the swarm is stopped, or nobody knows
+        whether it is.
+        """
+        name, data = self._swarm.name, {"tool": tool.name, "action": "deny"}
+        try:
+            bus, until = self._bus(), now_ms() + KNOWN_MS
+            while not bus.is_known() and now_ms() < until:
+                yield (SLEEP, WAIT_MS)
+            stop = bus.stopped()
+        except ClawError as e:
+            why = "whether the swarm %s is stopped cannot be known: %s" % (name, e.message)
+            yield (TELL, why + (" - " + e.hint if e.hint else ""))
+            raise PolicyDenied("%s: %s" % (tool.name, why), e.hint, data) from None
+        if stop:
+            who, at_ms = stop
+            why = "the swarm %s was stopped by %s at %s" % (name, who, iso8601(at_ms // 1000))
+            yield (TELL, "%s - %s" % (why, RESUME))
+            raise PolicyDenied(
+                "%s: %s, and this tool has side effects" % (tool.name, why),
+                RESUME,
+                dict(data, stopped_by=who),
+            )
+
+
+class Watcher:
+    """A process that takes no task, and yet runs tools (``clawlite ask``): it stands among the
+    members of the shell, and opens the bus when the first tool with side effects is called.
+    """
+
+    lasts = False
+
+    def __init__(self, agent):
+        self._image, self._bus = agent.image, None
+        self._swarm = Swarm(agent.image.section(SWARM))
+        if self._swarm.is_shared:
+            agent.image.stop = StopGate(self._swarm, self._opened)
+
+    def _opened(self):
+        if self._bus is None and self._swarm.engine:
+            from clawlite.linux.swarm.replicated_bus import bus_of
+
+            bus = bus_of(self._swarm, self._image, wall_ms, now_ms, os.urandom)
+            bus.join()
+            self._bus = bus
+        elif self._bus is None:
+            self._bus = Bus(swarm_folder(self._swarm.name), wall_ms, os.urandom)
+        return self._bus
+
+    def fileno(self) -> int:
+        return -1
+
+    def deadline(self):
+        return None
+
+    def poll(self):
+        if self._bus is not None:
+            self._bus.heard()
+
+    def close(self):
+        if self._bus is not None:
+            self._bus.leave()

@@ -1,0 +1,40 @@
+"""The stop of a swarm on a board (docs/gateway.md): while a person has stopped the swarm that the
+image names, no tool with side effects begins here.
+
+1. Loaded for images that require ``stop-of-swarm``.  The gateway sends ``claw.gateway.stop`` after
+   each hello, and at each change: with why, or with "" when the swarm goes on.
+2. What was heard last holds while no gateway is there.  A restart forgets it, and the next hello
+   brings it again.
+"""
+
+from clawlite.core.base.effect import TELL
+from clawlite.core.base.errors import PolicyDenied
+
+
+class SwarmStop:
+    """What the gateway of *device* has told of stops.  ``Image.stop`` is its ``gate``."""
+
+    def __init__(self, device):
+        self._why = self._hint = ""
+        device.net.stop = self
+        device.agent.image.stop = self.gate
+
+    def gate(self, tool):
+        """A generator, see ``Image.stop``.  Raises ``PolicyDenied``: the swarm is stopped, or the
+        gateway cannot know whether it is.
+        """
+        if self._why:
+            # a model reads why, as the result of its call; this is for the person
+            yield (TELL, "%s - %s" % (self._why, self._hint))
+            raise PolicyDenied(
+                "%s: %s, and this tool has side effects" % (tool.name, self._why),
+                self._hint,
+                {"tool": tool.name, "action": "deny"},
+            )
+
+    def hear(self, params):
+        """Take what the gateway tells; another shape says nothing."""
+        if isinstance(params, dict):
+            why, hint = params.get("text"), params.get("hint")
+            if isinstance(why, str) and isinstance(hint, str):
+                self._why, self._hint = why, hint

@@ -1,0 +1,232 @@
+"""The stop of a swarm on boards behind a gateway: real MicroPython, a real gateway, and agents of
+the swarm that the person stops.
+"""
+
+import json
+import os
+import signal
+
+import lan_boards
+import pytest
+from agents import Agent, eventually, linux
+from engines import SERVERS
+from gateways import HEAP, flashed, gateway, process_of, says, script
+from sims import needs_micropython, needs_mpy_cross
+from swarm_team import RULED, SWARM, swarm
+from swarm_team import project as member
+
+from clawlite.host.build.build import build_beside
+from clawlite.host.sim.sim import Sim
+
+pytestmark = [needs_micropython, needs_mpy_cross]
+CLAW = """claw: "0.3.0"
+kind: Claw
+metadata: { name: shed }
+spec:
+  identity: { inline: { personality: "You help.", autonomy: autonomous } }
+  providers: [{ inline: %s }]
+  sandbox: { inline: { level: none } }
+  tools:
+    - { inline: { name: look, description: "Look.", annotations: { readOnlyHint: true },
+        input_schema: { type: object, properties: {} } } }
+  policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }] } }]
+""" % json.dumps(RULED)
+SETTINGS = 'reflex = "reflex.toml"\n[gateway]\nobeys_stop_of = "team"\n'
+RULES = """[[rule]]
+when = "look"
+call = "look"
+then = [{ say = "{result}" }]
+[[rule]]
+when = "water"
+call = "water"
+then = [{ say = "{result}" }]
+"""
+TOOLS = '''def look() -> str:
+    """Look at a bed."""
+    return "It is dry"
+
+
+def water() -> str:
+    """Water a bed."""
+    return "Watered"
+'''
+STOPPED = "water: the swarm team was stopped by a person at "
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch, tmp_path):
+    """One state folder for all: agents of one machine share it with the gateway."""
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture(scope="module")
+def firmware(tmp_path_factory):
+    return tmp_path_factory.mktemp("firmware")
+
+
+def made(tmp_path, settings: str) -> str:
+    folder = tmp_path / "shed"
+    folder.mkdir()
+    for name, text in (
+        ("claw.yaml", CLAW),
+        ("tools.py", TOOLS),
+        ("clawlite.toml", settings),
+        ("reflex.toml", RULES),
+    ):
+        (folder / name).write_text(text)
+    return build_beside(str(folder))
+
+
+@pytest.fixture
+def image(tmp_path):
+    return made(tmp_path, SETTINGS)
+
+
+@pytest.fixture
+def board(tmp_path, image, firmware):
+    """Return a function that starts the virtual board, each time with the same flash."""
+    flash, made = flashed(image, tmp_path / "flash", firmware), []
+
+    def start() -> Sim:
+        made.append(Sim(folder=str(flash), heap=HEAP).__enter__())
+        return made[-1]
+
+    yield start
+    for sim in made:
+        sim.__exit__()
+
+
+def served(tmp_path, sim, *more) -> Agent:
+    return gateway(tmp_path, tmp_path / "shed", *more, "--port", sim.path)
+
+
+def asked(tmp_path, sim, *lines) -> str:
+    return script(tmp_path, sim.facts["id"], *lines)
+
+
+def test_a_stopped_swarm_holds_on_a_board_until_a_person_resumes(tmp_path, board):
+    team, sim = member(tmp_path, "lead"), board()
+    with served(tmp_path, sim, team) as running:
+        assert says(running, "the swarm team goes on")
+        assert "Watered" in asked(tmp_path, sim, "water")
+        assert swarm(tmp_path, "stop", team)[0] == 0
+        assert says(running, "the swarm team was stopped by a person at ")
+        said = asked(tmp_path, sim, "water", "look")
+        assert STOPPED in said and "Watered" not in said and "It is dry" in said, said
+        assert "Z - a person lets it go on with: clawlite swarm resume\n" in said, said
+        assert swarm(tmp_path, "resume", team)[0] == 0
+        assert says(running, "the swarm team goes on", 2)
+        assert "Watered" in asked(tmp_path, sim, "water")
+
+
+def test_a_board_that_was_away_hears_of_the_stop_when_it_comes(tmp_path, board):
+    team = member(tmp_path, "lead")
+    assert swarm(tmp_path, "stop", team)[0] == 0
+    sim = board()
+    with served(tmp_path, sim, team) as running:
+        assert says(running, "the swarm team was stopped by a person at ")
+        assert STOPPED in asked(tmp_path, sim, "water")
+        os.kill(process_of(sim), signal.SIGKILL)  # the board is reset, and has forgotten
+        assert says(running, "runs shed", 2)
+        said = asked(tmp_path, sim, "water")
+        assert STOPPED in said and "Watered" not in said, said
+
+
+def test_what_was_heard_last_holds_while_no_gateway_is_there(tmp_path, board):
+    team, sim = member(tmp_path, "lead"), board()
+    with served(tmp_path, sim, team) as running:
+        assert swarm(tmp_path, "stop", team)[0] == 0
+        assert says(running, "the swarm team was stopped by a person at ")
+        assert STOPPED in asked(tmp_path, sim, "water")
+        running.signal(signal.SIGINT)
+        assert running.wait() == 130
+    assert swarm(tmp_path, "resume", team)[0] == 0
+    with served(tmp_path, sim) as running:  # it cannot know: no agent of the swarm is among these
+        unknown = "whether the swarm team is stopped cannot be known (no project of the gateway"
+        assert says(running, unknown)
+        assert "water: " + unknown in asked(tmp_path, sim, "water")
+
+
+def test_a_gateway_whose_reader_of_the_swarm_ends_refuses_and_starts_it_again(tmp_path, board):
+    team, sim = member(tmp_path, "lead"), board()
+    with served(tmp_path, sim, team) as running:
+        assert says(running, "the swarm team goes on")
+        file = tmp_path / "state/swarms/team/swarm.db"
+        for one in file.parent.glob("swarm.db*"):
+            one.unlink()
+        file.mkdir()
+        assert says(running, "whether the swarm team is stopped cannot be known (")
+        said = asked(tmp_path, sim, "water", "look")
+        assert "cannot be known (" in said and "Watered" not in said and "It is dry" in said
+        file.rmdir()
+        assert says(running, "the swarm team goes on", 2)
+        assert "Watered" in asked(tmp_path, sim, "water")
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_stop_comes_to_a_board_by_each_engine_and_holds_when_that_is_away(tmp_path, board, kind):
+    engine = SERVERS[kind](tmp_path / "engine")
+    try:
+        toml = '[swarm]\naddress = "%s://127.0.0.1:%d"\n' % (kind, engine.port)
+        coordination = dict(SWARM["coordination"], backend=kind)
+        team, sim = member(tmp_path, "lead", toml=toml, coordination=coordination), board()
+        with served(tmp_path, sim, team) as running:
+            assert says(running, "the swarm team goes on")
+            assert "Watered" in asked(tmp_path, sim, "water")
+            assert swarm(tmp_path, "stop", team)[0] == 0
+            assert says(running, "the swarm team was stopped by a person at ")
+            engine.kill()
+            said = asked(tmp_path, sim, "water", "look")
+            assert STOPPED in said and "Watered" not in said and "It is dry" in said, said
+            engine.start()
+            assert swarm(tmp_path, "resume", team)[0] == 0
+            assert says(running, "the swarm team goes on", 2)
+            assert "Watered" in asked(tmp_path, sim, "water")
+    finally:
+        engine.kill()
+
+
+def test_a_stop_comes_to_a_board_over_the_lan(tmp_path):
+    port, secret, team = (
+        lan_boards.free_port(),
+        lan_boards.token(tmp_path),
+        member(tmp_path, "lead"),
+    )
+    wire = 'wire = "tcp"\naddress = "127.0.0.1:%d"\n' % port
+    image = made(tmp_path, SETTINGS + wire)
+    listens = ("--listen", "127.0.0.1:%d" % port)
+    with (
+        gateway(tmp_path, tmp_path / "shed", team, *listens) as running,
+        lan_boards.device(tmp_path, image, secret) as agent,
+    ):
+        agent.expect("> ")
+
+        def water() -> str:  # what is typed and what the gateway sends come by two wires
+            agent.line("water")
+            return agent.expect("\n> ")
+
+        # a board that no gateway has greeted yet waters, too
+        assert says(running, "the swarm team goes on")
+        eventually(lambda: "Watered" in water())
+        assert swarm(tmp_path, "stop", team)[0] == 0
+        eventually(lambda: STOPPED in water())
+        assert swarm(tmp_path, "resume", team)[0] == 0
+        assert says(running, "the swarm team goes on", 2)
+        eventually(lambda: "Watered" in water())
+
+
+def test_watch_tells_each_change_and_ends_with_its_input(tmp_path):
+    team = member(tmp_path, "lead")
+    with Agent(linux("swarm", "watch", team), tmp_path) as watch:
+        assert watch.message() == {"swarm": "team", "stopped": None}
+        assert swarm(tmp_path, "stop", team)[0] == 0
+        assert watch.message()["stopped"]["by"] == "a person"
+        assert swarm(tmp_path, "resume", team)[0] == 0
+        assert watch.message() == {"swarm": "team", "stopped": None}
+        watch.end()
+        assert watch.wait() == 0
+
+
+def test_linux_has_no_gateway_that_could_tell_it(tmp_path, image):
+    with Agent(linux("ask", "look", image), tmp_path) as one:
+        assert one.wait() == 2 and "stop-of-swarm" in one.errors(), one.errors()
