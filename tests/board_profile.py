@@ -1,8 +1,10 @@
 """Which functions of a board run when the golden transcripts are played on MicroPython: ``make
-board-profile`` prints it.
+board-profile`` prints it, and writes what it counted into groups.json.
 
-The table RARE (clawlite/host/firmware/firmware.py) names the functions that a board loads only
-when they are called.  Two lists show where it no longer fits what runs:
+The table "rare" (clawlite/host/firmware/groups.json) names the functions that a board loads only
+when they are called.  Beside it stand "played", the transcripts, and "calls": for each group how
+many of them load it, and which of its functions none calls.  Two lists show where the table no
+longer fits what runs:
 
 1. functions that every board holds although no transcript calls them, with the bytes that each
    takes in an .mpy file: candidates for the table;
@@ -110,8 +112,47 @@ def rare() -> dict[tuple, str]:
         (module, name): group
         for group, of in firmware.RARE.items()
         for module, names in of.items()
-        for name in names.split()
+        for name in names
     }
+
+
+def counted(numbered: dict, played: dict) -> dict[str, list]:
+    """Return {group: [number of transcripts that load it, "module.function" that none calls, ...]}
+    in the order of the table.  *played*: {transcript: (numbers, modules)}.
+    """
+    groups, ran = rare(), set().union(*(found[0] for found in played.values()))
+    loads = {group: set() for group in firmware.RARE}
+    idle = {group: [] for group in firmware.RARE}
+    for number, (module, name, _) in numbered.items():
+        if group := _group(groups, module, name):
+            loads[group].update(what for what, found in played.items() if number in found[0])
+            if number not in ran:
+                idle[group].append(f"{module}.{name}")
+    return {group: [len(loads[group]), *sorted(idle[group])] for group in firmware.RARE}
+
+
+def _group(groups: dict, module: str, name: str):
+    return groups.get((module, name)) or groups.get((module, name.partition(".")[0]))
+
+
+def write(numbered: dict, played: dict, path: Path = firmware.GROUPS) -> None:
+    """Write what was counted into the file of the tables, a line for each entry."""
+    tables = json.loads(path.read_text(encoding="utf-8"))
+    tables["played"], tables["calls"] = list(played), counted(numbered, played)
+    path.write_text(as_text(tables), encoding="utf-8")
+
+
+def as_text(tables: dict) -> str:
+    """Return groups.json as text."""
+
+    def shown(value):
+        if not isinstance(value, dict):
+            return json.dumps(value)
+        rows = (f"    {json.dumps(key)}: {json.dumps(of)}" for key, of in value.items())
+        return "{\n" + ",\n".join(rows) + "\n  }"
+
+    rows = (f"  {json.dumps(key)}: {shown(value)}" for key, value in tables.items())
+    return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def report(numbered: dict, played: dict) -> str:
@@ -119,23 +160,19 @@ def report(numbered: dict, played: dict) -> str:
     groups, ran = rare(), set().union(*(found[0] for found in played.values()))
     always = set.intersection(*(found[1] for found in played.values()))
     full = {name: _imported_as(path) for name, path in firmware.sources().items()}
-    sizes, loads, idle = [], {}, {}
-    for number, (module, name, tree) in numbered.items():
-        group = groups.get((module, name)) or groups.get((module, name.partition(".")[0]))
-        if group:
-            loads.setdefault(group, set()).update(
-                what for what, found in played.items() if number in found[0]
-            )
-            if number not in ran:
-                idle.setdefault(group, []).append(f"{module}.{name}")
-        elif number not in ran and full[module] in always:
-            sizes.append((_size(tree), f"{module}.{name}"))
+    sizes = [
+        (_size(tree), f"{module}.{name}")
+        for number, (module, name, tree) in numbered.items()
+        if number not in ran and full[module] in always and not _group(groups, module, name)
+    ]
     lines = [f"Played: {', '.join(played)}", "", "Always loaded, never called (bytes):"]
     lines += ["%6d  %s" % row for row in sorted(sizes, reverse=True)]
     lines += ["", "Groups of RARE: loaded in how many of these, and what none of them calls"]
     lines += [
-        f"{len(of):6}  {group:20} {' '.join(idle.get(group, ()))}".rstrip()
-        for group, of in sorted(loads.items(), key=lambda item: (-len(item[1]), item[0]))
+        f"{loads:6}  {group:20} {' '.join(idle)}".rstrip()
+        for group, (loads, *idle) in sorted(
+            counted(numbered, played).items(), key=lambda item: (-item[1][0], item[0])
+        )
     ]
     return "\n".join(lines)
 
@@ -172,6 +209,7 @@ def main() -> int:
             del played[name]
     if played:
         print(report(numbered, played))
+        write(numbered, played)
     return 0 if played else 1
 
 

@@ -1,8 +1,9 @@
-"""A board profile: the schema of ``boards/NAME.toml``, checked with every mistake by file and line.
+"""A board profile: the schema of ``boards/NAME.toml``.  Every mistake is reported with its file and
+line.
 
-A profile says what a board has and what this version's shell can do on it, no more.  Facts that
-nobody has checked on a board of that kind are named in ``unchecked``; where facts come from stands
-in ``sources``."""
+A profile says what a board has and what this version of clawlite can do on it, no more.
+``unchecked`` names the facts that nobody has checked on a board of that kind, ``sources`` says
+where facts come from."""
 
 import os
 import re
@@ -10,14 +11,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.core.image.features import LINUX, ON_BOARDS_ALONE
+from clawlite.core.image.features import ABILITIES, LINUX
 from clawlite.host.base.document import MAX_BYTES, Place
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted
 from clawlite.host.base.toml_text import TOMLDocument
 from clawlite.host.models.common import Amount, Count, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
 
-PIN_KINDS = ("adc", "input", "output", "pwm")  # what clawlite.toml may want of a pin
+PIN_KINDS = ("adc", "input", "output", "pwm")  # the uses that clawlite.toml can give a pin
 MAX_PIN = 65535
 _RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
@@ -34,7 +35,7 @@ USBId = Annotated[
         ),
     ),
 ]
-Ability = Literal[tuple(sorted(LINUX + ON_BOARDS_ALONE))]  # type: ignore[valid-type]
+Ability = Literal[tuple(sorted(ability.name for ability in ABILITIES))]  # type: ignore[valid-type]
 Level = Literal["none", "process", "wasm", "container", "vm"]
 Limit = Literal[
     "memory_mb", "cpu_shares", "max_processes", "max_open_files", "timeout_ms", "max_output_bytes"
@@ -43,15 +44,18 @@ Spans = list[Text]
 
 
 class Console(Strict):
-    """The wire to a person: ``baud`` where it has a speed."""
+    """The line to a person; ``baud`` only where the line has a speed."""
 
     wire: Literal["stdio", "uart", "usb-cdc", "usb-serial-jtag"]
     baud: Annotated[int, Meta(ge=300, le=4000000)] | None = None
 
 
 class Network(Strict):
-    """What connects it; ``tls``: whether its firmware or system has TLS at all; ``tls_bytes``:
-    of its heap, that a connection takes with it.
+    """The board's network.
+
+    links      kinds of its connections
+    tls        bool, its firmware or system has TLS
+    tls_bytes  bytes of heap that one connection with TLS takes
     """
 
     links: list[Literal["ethernet", "wifi"]]
@@ -60,7 +64,7 @@ class Network(Strict):
 
 
 class Sandbox(Strict):
-    """What this version's shell can keep on it: isolation levels (5.7) and limits of resources."""
+    """The isolation levels (5.7) and the limits that this version can enforce on the board."""
 
     levels: list[Level]
     limits: list[Limit]
@@ -76,8 +80,8 @@ class Messages(Strict):
 
 
 class Pins(Strict):
-    """Pins by number: lists of "N" and "N-M".  input_only: those that drive nothing; reserved:
-    {"N-M": what they are for}.
+    """Pins by number: lists of "N" and "N-M".  input_only: pins that cannot be
+    outputs; reserved: {"N-M": what they are for}.
 
     pwm_shared  {"N-M": "O-P"}: N and O are one channel of PWM, N+1 and O+1 the next, and so on
     pwm_most    how many pins can be driven as PWM at once, where that is fewer than there are

@@ -39,9 +39,9 @@ def board_files(image: str, folder: str, profile=None) -> list[tuple[str, str]]:
     having = parts_of(image)
     *found, start = runtime_files(folder, having + slot.of_board(profile))
     _check_api([os.path.basename(path) for path, _ in found], having, profile)
-    with open(os.path.join(folder, slot.PARTS), "w", encoding="ascii") as file:
+    with open(os.path.join(folder, slot.PARTS_FILE), "w", encoding="ascii") as file:
         file.write(" ".join(having))
-    found.append((file.name, f"{SLOT}/{slot.PARTS}"))
+    found.append((file.name, f"{SLOT}/{slot.PARTS_FILE}"))
     found += [(path, f"{SLOT}/{name}") for path, name in companions(image)]
     return found + [(image, f"{SLOT}.cbor"), start]
 
@@ -52,11 +52,7 @@ def _check_api(names: list, having: list, profile):
 
     Parts that the board has no ability for count for nothing: it refuses such an image, and says
     why."""
-    able = [
-        part
-        for part in having
-        if profile is None or slot.ONLY_WITH.get(part, "tools") in profile.abilities
-    ]
+    able = [part for part in having if profile is None or slot.ability(part) in profile.abilities]
     names = slot.chosen(names, able + slot.of_board(profile)) + [
         f"{name}.boot" for name in _CHOOSERS
     ]

@@ -9,6 +9,7 @@ import subprocess
 
 import clawlite.core
 from clawlite.core.base.errors import ClawError
+from clawlite.core.image.features import APIS
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import cache, foreign_names, functions
 from clawlite.host.firmware.link import Linker, LinkError
@@ -17,183 +18,16 @@ from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
 from clawlite.host.firmware.string_table import take_out
 
+GROUPS = pathlib.Path(__file__).parent / "groups.json"
+_GROUPS = json.loads(GROUPS.read_text(encoding="utf-8"))
 # What every agent needs stands together; the rest is loaded when an image or a moment needs it.
 # ``base`` is what opens an image: tools.py is compiled before ``core`` is there, while the heap is
 # empty.
-UNITS = {
-    "base": ["errors", "text", "cbor", "image", "memory", "sentence"],
-    "core": [
-        "effect",
-        "render",
-        "policy",
-        "schema",
-        "lifecycle",
-        "tools",
-        "task",
-        "agent",
-        "handlers",
-        "frame",
-        "jsontext",
-        "chance",
-        "stdio",
-        "boardclock",
-        "oom_unwind",
-        "device",
-    ],
-    "operator": ["rpc", "idempotent_request", "idempotency", "calls", "session"],
-    "talk": ["printable", "turn", "provider_order", "history", "console"],
-    "limits": ["ledger", "meters"],
-    "line": ["lineframe", "linereceive", "linesend", "line", "reliable"],
-    "distant": ["gateway", "uplink"],
-    "tcp": ["boardsecrets", "connection"],
-    "guard": ["scan_config", "redact_stream", "guard", "guarding"],
-    "stores": ["storeplace", "stores"],
-    "audittext": ["auditrecord", "audittext"],
-    "auditlog": ["auditline", "auditfiles", "auditlog"],
-    "leaks": ["tokens", "labels", "leaks"],
-    "injection": ["fold", "injection"],
-    "remote": ["meter", "http1", "sse", "wire", "exchange", "provider", "net"],
-}
-# What most runs never call, with what is called beside it: {group: {module: "function
-# Class.method"}} (outline.py).  A group is a file, which takes a block of flash, or a part of a
+UNITS = _GROUPS["units"]
+# What most runs never call, with what is called beside it: {group: {module: [function or
+# Class.method]}} (outline.py).  A group is a file, which takes a block of flash, or a part of a
 # module that is loaded then anyway; with members of one unit, base and core apart.
-RARE = {
-    "opening": {"main": "open_device attempt _prepared"},
-    "header": {
-        "cbor": "each",
-        "image": "Image.__init__ Image.missing Image.require AgentInfo.__init__",
-    },
-    "assemble": {
-        "agent": "Agent.__init__",
-        "stdio": "Stdio.__init__ is_terminal",
-        "lifecycle": "Lifecycle.__init__",
-        "boardclock": "Clock.__init__",
-        "handlers": "Handlers.__init__",
-        "frame": "Framer.__init__",
-        "device": "Device.__init__",
-    },
-    "stores": {"assemble": "_stores"},
-    "begin": {
-        "lifecycle": "Lifecycle.start Lifecycle.to Lifecycle.stop",
-        "device": "Device.end_of_input",
-        "frame": "Framer.finish",
-        "agent": "Agent.stop",
-    },
-    "stepping": {
-        "handlers": "Handlers._advance Handlers._stepped Handlers.resume question",
-        "tools": "_asked",
-        "agent": "Agent._person_said Agent.answer Agent._late",
-        "stdio": "Stdio._put_back",
-        "cbor": "_Reader.key",
-        "device": "Device.carry_out_more",
-    },
-    "shown": {"image": "Image.prose"},
-    "escaping": {"jsontext": "_Reader.unescape _Reader.hex"},
-    "utf8": {"text": "_be_strict"},
-    "automaton": {"image": "Image.automaton", "schema": "_Run.matches"},
-    "logfile": {"device": "Device.keep"},
-    "line": {"device": "Device.heed"},
-    "retry": {"tools": "_run"},
-    "talk": {
-        "device": "Device.show_person Device.ask_anew Device.person_typed Device.take_early",
-        "stdio": "Stdio.has_more Stdio._typed_event",
-    },
-    "resting": {"agent": "_rest Agent.received Agent.chain", "device": "Device.name_server"},
-    "failing": {
-        "lifecycle": "Lifecycle.fail",
-        "device": "Device.press Device.stumbled Device.failed Device.too_long",
-        "handlers": "Handlers._failure",
-        "tools": "_denied refused _told _cut _of_failure",
-    },
-    "conditions": {
-        "policy": "normalise is_within roots_of paths_of entry_of strictest decide_all "
-        "virtual holds",
-        "tools": "_decide _real applies",
-    },
-    "faults": {
-        "errors": "RequestError ParseError InvalidRequest MethodNotFound InvalidParams VersionError"
-    },
-    "denials": {
-        "errors": "Denied SandboxDenied PolicyDenied ApprovalTimeout ApprovalDenied "
-        "ToolTimeout ProviderError TransientError QuotaExceeded"
-    },
-    "damage": {
-        "image": "_cut _outside",
-        "errors": "ImageError CBORError ImageMismatch StoreError QueryFailed",
-    },
-    "handshake": {
-        "session": "Session._initialize Session._level Session.__init__",
-        "calls": "Calls.__init__",
-        "device": "Device.begin_session",
-    },
-    "methods": {
-        "rpc": "notification",
-        "session": "Session._other Session._serves "
-        "Session._refusal Session._not_found "
-        "Session._beat Session._shutdown",
-        "agent": "Agent.catch_up Agent.afterwards",
-    },
-    "idempotency_journal": {"idempotency": "Idempotency._shed Idempotency.check_room"},
-    "refusing": {
-        "session": "Session._batch Session.too_long Session.excuse",
-        "calls": "_refuse",
-        "rpc": "unreadable id_of is_id Batch _parse_other",
-    },
-    "taking": {
-        "oom_unwind": "load_providers",
-        "console": "Console.__init__ Console.greet Console._take "
-        "Console._begin Console._answer Console.not_text "
-        "Console.interrupt",
-        "history": "History.begin History.restore",
-        "provider_order": "_provider ProviderOrder.__init__ ProviderOrder.text",
-    },
-    "request": {
-        "provider": "Provider.__init__ Provider._parts Provider.headers Provider._fitting "
-        "Provider._credential",
-        "exchange": "head hosted",
-        "net": "Net._begin",
-        "http1": "request",
-        "meter": "Meter.allowed Meter.pause Meter.sent",
-        "openai": "Codec.messages",
-    },
-    "oom_recover": {
-        "agent": "Agent.cancel",
-        "console": "Console.go_on",
-        "stdio": "Stdio.spoil",
-        "frame": "Framer.lose",
-    },
-    "incoming": {
-        "exchange": "_received _event",
-        "http1": "Response",
-        "sse": "Events",
-        "wire": "Stream Answer Codec.whole Codec.parse field tokens",
-    },
-    "calling": {
-        "tools": "call known _gated result_of",
-        "policy": "Decision decide",
-        "schema": "check _Run _holds",
-        "image": "Image.tool Image.rule",
-        "handlers": "Handlers.start",
-    },
-    "writing": {"render": "canonical quote _write"},
-    "asking": {"render": "call_text whole _each _key _visible _ends"},
-    "answering": {"turn": "_answered _plain", "history": "History.context"},
-    "broken": {
-        "wire": "Codec.error _said _line",
-        "exchange": "refused without",
-        "provider": "Provider._wait",
-        "net": "Net._failed",
-        "meter": "Meter.jitter",
-    },
-    "restoring": {"conversation": "restore _turns _message"},
-    "reading": {"storelog": "load _check_torn _take"},
-    "thinning": {"storelog": "_wanted _counts", "storewrite": "_gives_way _new"},
-    "counting": {
-        "ledger": "_called Ledger.call Ledger.used Ledger.period Ledger.today add",
-        "meters": "Meters.__init__ Meters.add Meters._read",
-    },
-    "spending": {"meter": "Meter.spend"},
-}
+RARE = _GROUPS["rare"]
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first;
 # and what some lines of a person need, and each of some people.
 STAY = ("faults", "denials", "damage", "escaping", "utf8")
@@ -215,6 +49,7 @@ NOT_ON_BOARDS = (
     "dialect",
     "encoder",
     "features",
+    "feed",
     "gates",
     "group_session",
     "mcp_client",
@@ -292,6 +127,8 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     if taken := sorted(set(own) & set(foreign_names.names_of())):
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
     linker = Linker(own, UNITS, CALLED_BY_NAME)
+    # before it is linked: who reads it may get the text itself
+    _add(linker.modules["memory"].tree, "REMOTE", [api.codec for api in APIS])
     for name, module in linker.modules.items():
         if name not in ITERATED:
             _Delegate().visit(module.tree)
@@ -303,9 +140,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     split(
         trees,
         {
-            group: [
-                linker.place(module, name) for module, names in of.items() for name in names.split()
-            ]
+            group: [linker.place(module, name) for module, names in of.items() for name in names]
             for group, of in RARE.items()
         },
         ENTRIES + tuple(more),
@@ -394,9 +229,14 @@ def _enter(base, name: str, groups) -> None:
         for node in ast.walk(base)
     ):
         raise RareError(f"base: nobody reads {name}")
-    for node in base.body:
+    _add(base, name, groups, " ")
+
+
+def _add(module, name: str, words, around: str = "") -> None:
+    """Add *words* to the text *name* of a tree, with *around* before and behind it."""
+    for node in module.body:
         if isinstance(node, ast.Assign) and node.targets[0].id == name:
-            node.value.value = " %s " % " ".join([*node.value.value.split(), *groups])
+            node.value.value = around + " ".join([*node.value.value.split(), *words]) + around
 
 
 def build(folder, mpy_cross: str = "mpy-cross", more: dict = {}) -> list[str]:

@@ -221,22 +221,30 @@ class _Finder(ast.NodeVisitor):
                 for argument in ast.walk(scope.args)
                 if isinstance(argument, ast.arg)
             }
-        self._scopes.append({})
+        self._scopes.append(known := dict.fromkeys(found))
         while todo:
             node = todo.pop(0)
+            bound = []
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 found[node.name] = {None}
+                known[node.name] = None
                 continue
             if isinstance(node, (ast.Import, ast.ImportFrom)):
-                for alias in node.names:
-                    found.setdefault(alias.asname or alias.name, set()).add(
-                        self._imported(node, alias)
-                    )
+                bound = [
+                    (alias.asname or alias.name, self._imported(node, alias))
+                    for alias in node.names
+                ]
             elif isinstance(node, ast.Assign):
-                for name in (target for target in node.targets if isinstance(target, ast.Name)):
-                    found.setdefault(name.id, set()).add(self._meaning(node.value))
+                bound = [
+                    (target.id, self._meaning(node.value))
+                    for target in node.targets
+                    if isinstance(target, ast.Name)
+                ]
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.setdefault(node.id, set()).add(None)
+                bound = [(node.id, None)]
+            for name, meaning in bound:
+                found.setdefault(name, set()).add(meaning)
+                known[name] = _only(found[name])
             todo += [
                 part
                 for part in ast.iter_child_nodes(node)
@@ -246,7 +254,6 @@ class _Finder(ast.NodeVisitor):
                     and isinstance(part, ast.Name)
                 )
             ]
-            self._scopes[-1] = {name: _only(kinds) for name, kinds in found.items()}
         return self._scopes.pop()
 
     def _imported(self, node, alias):

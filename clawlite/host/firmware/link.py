@@ -218,6 +218,8 @@ class _Rewriter(ast.NodeTransformer):
                 continue
             name = _plain(node.module or "")
             if name == "dialect":
+                if alias.name == "sha256":
+                    kept.setdefault("hashlib", []).append(alias)
                 continue  # const, and its numbers are written out
             if name not in self.linker.modules:
                 return node  # MicroPython's own

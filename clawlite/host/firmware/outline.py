@@ -55,7 +55,7 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
     moved = {key: group for group, keys in groups.items() for key in keys}
     taken = {key: _found(trees, key) for key in moved}
     used = _used(trees)
-    made = {key[:2] for key in moved if key.name == "__init__" and _is_only_called(trees, *key[:2])}
+    made = _only_called(trees, {key[:2] for key in moved if key.name == "__init__"})
     alone = {
         key
         for key in moved
@@ -135,58 +135,49 @@ def _used(trees: dict) -> tuple:
     return count, otherwise
 
 
-def _is_only_called(trees: dict, module: str, owner: str) -> bool:
-    """Return whether the class *owner* of *module* has no family, and every place that names it
-    calls it, or is ``isinstance``.
+def _only_called(trees: dict, classes: set) -> set:
+    """Return those of *classes*, {(module, class)}, that have no family, and that every place that
+    names them calls, or hands to ``isinstance``.
     """
+    found = set(classes)
     for name, tree in trees.items():
-        names = (
-            {owner}
-            if name == module
-            else {
-                alias.asname or alias.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.ImportFrom) and node.module == module
-                for alias in node.names
-                if alias.name == owner
-            }
-        )
-        modules = {
-            alias.asname or alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Import)
-            for alias in node.names
-            if alias.name == module
+        nodes = list(ast.walk(tree))
+        names, modules = _names_of(name, nodes, found)
+        called = {
+            id(part)
+            for node in nodes
+            if isinstance(node, ast.Call)
+            for part in [node.func]
+            + (node.args if getattr(node.func, "id", "") == "isinstance" else [])
         }
-        fine = set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                fine |= {
-                    id(part)
-                    for part in [node.func]
-                    + (node.args if getattr(node.func, "id", "") == "isinstance" else [])
-                }
-            elif (
-                isinstance(node, ast.ClassDef)
-                and node.bases
-                and (
-                    name == module
-                    and node.name == owner
-                    or names & {base.id for base in node.bases}
-                )
-            ):
-                return False
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id in names and id(node) not in fine:
-                return False
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id in modules
-                and node.attr == owner
-            ):
-                return False
-    return True
+        for node in nodes:
+            if isinstance(node, ast.ClassDef) and node.bases:
+                found.discard((name, node.name))
+                for base in node.bases:
+                    found -= names.get(getattr(base, "id", None), set())
+            elif isinstance(node, ast.Name) and id(node) not in called:
+                found -= names.get(node.id, set())
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                found -= {(of, node.attr) for of in modules.get(node.value.id, ())}
+    return found
+
+
+def _names_of(module: str, nodes: list, classes: set) -> tuple[dict, dict]:
+    """Return ({name in this *module*: which of *classes* it may be}, {name here of another module:
+    which it may be}): functions import for themselves.
+    """
+    names = {owner: {(of, owner)} for of, owner in classes if of == module}
+    modules = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (node.module, alias.name) in classes and node.module != module:
+                    local = names.setdefault(alias.asname or alias.name, set())
+                    local.add((node.module, alias.name))
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                modules.setdefault(alias.asname or alias.name, set()).add(alias.name)
+    return names, modules
 
 
 def _is_alone(key: tuple, used: tuple, plain: tuple) -> bool:

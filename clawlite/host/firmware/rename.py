@@ -70,12 +70,17 @@ def _row(avoid: set, names: list = IN_FIRMWARE):
 
 def _numbered(tree) -> dict:
     """Return {top-level name: its new name}; no local name of the module hides a new one."""
-    used = {
-        node.id if isinstance(node, ast.Name) else node.arg
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Name, ast.arg))
-    }
-    return dict(zip(_defined(tree.body), _row(used | set(_defined(list(ast.walk(tree)))))))
+    used = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            used.add(node.id)
+        elif isinstance(node, ast.arg):
+            used.add(node.arg)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.ExceptHandler)):
+            used.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            used |= {alias.asname or alias.name for alias in node.names}
+    return dict(zip(_defined(tree.body), _row(used)))
 
 
 def _defined(body: list) -> list:

@@ -5,62 +5,73 @@ others.
    and so does this.
 2. A file comes along when ``main`` reaches it over imports, wherever they stand, through no module
    whose part is missing.
-3. ``GATES`` names the modules that only a part brings.  What is not in it comes along when it is
+3. ``PARTS`` names the modules that only a part brings.  What is not in it comes along when it is
    reached: too much, never too little.
 """
 
 import ast
 import functools
 import importlib.util
+from typing import NamedTuple
 
+from clawlite.core.image.features import APIS
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import firmware, foreign_names
 
-# {linked module: the parts that must all be there}; the last three come from the board, not from
-# the image.
-GATES = {
-    "pins": ("pins", "bank"),
-    "machinepins": ("pins", "machine"),
-    "wifi": ("wifi",),
-    "builtin": ("pins",),
-    "guard": ("guard",),
-    "leaks": ("secrets",),
-    "injection": ("injection",),
-    "logfile": ("log",),
-    "limits": ("limits",),
-    "auditing": ("audit",),
-    "lan": ("lan",),
-    "distant": ("gateway",),
-    "mediated": ("mediated",),
-    "remote": ("remote",),
-    "request": ("remote",),
-    "incoming": ("remote",),
-    "spending": ("remote",),
-    "broken": ("remote",),
-    "openai": ("openai",),
-    "anthropic": ("anthropic",),
-    "oauth2": ("oauth2",),
-    "secure": ("tls",),
-    "reflex": ("reflex",),
-    "replay": ("replay",),
-    "skill": ("skills",),
-    "skillturn": ("skills",),
-    "stores": ("memory",),
-    "conversation": ("memory",),
-    "memories": ("memory",),
+
+class Part(NamedTuple):
+    """One part of a board's code.
+
+    modules   names of linked modules that come only with it, between blanks; one that several
+              parts name comes when all of them are there
+    ability   what a board must have for it: without, it refuses the image before it loads
+              anything of the part; "tools", which every board has, where it needs nothing
+    of_board  bool, the board has it or not, whatever the image
+    """
+
+    modules: str
+    ability: str = "tools"
+    of_board: bool = False
+
+
+PARTS = {
+    "bank": Part("pins", of_board=True),
+    "machine": Part("machinepins", of_board=True),
+    "wifi": Part("wifi", of_board=True),
+    "pins": Part("pins machinepins builtin"),
+    "guard": Part("guard"),
+    "secrets": Part("leaks"),
+    "injection": Part("injection"),
+    "log": Part("logfile"),
+    "limits": Part("limits"),
+    "audit": Part("auditing"),
+    "lan": Part("lan", "lan"),
+    "gateway": Part("distant"),
+    "mediated": Part("mediated"),
+    "swarmstop": Part("swarmstop"),
+    "remote": Part("remote request incoming spending broken", "http"),
+    **{api.codec: Part(api.codec, "http") for api in APIS},
+    "oauth2": Part("oauth2", "https"),
+    "tls": Part("secure", "https"),
+    "reflex": Part("reflex"),
+    "replay": Part("replay"),
+    "skills": Part("skill skillturn"),
+    "memory": Part("stores conversation memories"),
 }
-# {part: the ability that a board must have for it}: without, its board refuses the image before it
-# loads anything of the part.
-ONLY_WITH = {
-    "lan": "lan",
-    "remote": "http",
-    "oauth2": "https",
-    "openai": "http",
-    "anthropic": "http",
-    "tls": "https",
-}
-OF_BOARDS = ("bank", "machine", "wifi")
-START, SENTENCES, PARTS = "main", "sentences", "parts"
+
+
+def gates() -> dict[str, tuple]:
+    """Return {linked module: the parts that must all be there}."""
+    found = {}
+    for name, part in PARTS.items():
+        for module in part.modules.split():
+            found[module] = found.get(module, ()) + (name,)
+    return found
+
+
+GATES = gates()
+OF_BOARDS = [name for name, part in PARTS.items() if part.of_board]
+START, SENTENCES, PARTS_FILE = "main", "sentences", "parts"
 
 
 @functools.cache
@@ -74,12 +85,19 @@ def _firmware():
     return module
 
 
+def ability(part: str) -> str:
+    """Return what a board must have for *part*."""
+    return PARTS[part].ability if part in PARTS else "tools"
+
+
 def parts(image) -> list[str]:
     """Return the parts of a board's code that an image (``core.image.Image``) has."""
     found = _firmware().parts(image)
     names = [name for number, name in enumerate(_firmware().NAMES.split()) if number in found]
-    # uplink.py loads it, not assemble.py
-    return names + ["mediated"] * ("mediated-line" in image.requires)
+    # uplink.py loads these, not assemble.py
+    wanted = image.requires
+    is_mediated = "mediated" in wanted or "mediated-line" in wanted
+    return names + ["mediated"] * is_mediated + ["swarmstop"] * ("stop-of-swarm" in wanted)
 
 
 def of_board(profile=None) -> list[str]:

@@ -239,6 +239,8 @@ def _where(manifest, ability: str) -> tuple:
             return service.place, ("mode",)
     if ability == "gateway":
         return manifest.settings.place, ("gateway",)
+    if ability == "stop-of-swarm":
+        return manifest.settings.place, ("gateway", "obeys_stop_of")
     if ability == "lan":
         return manifest.settings.place, ("gateway", "wire")
     if ability == "pins" and manifest.settings.pins:

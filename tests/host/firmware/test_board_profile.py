@@ -1,8 +1,13 @@
 """``make board-profile`` counts what really runs on MicroPython."""
 
+import ast
+import json
+
 import board_profile
 import pytest
 from run_core_micropython import command
+
+from clawlite.host.firmware import cache, firmware
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +41,43 @@ def test_the_report_names_groups_and_what_nobody_calls(played):
 def test_an_agent_that_no_board_runs_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(board_profile, "command", lambda name: "false")
     assert board_profile.play(tmp_path, "least-operator") == ""
+
+
+def test_what_is_written_is_what_ran(played, tmp_path):
+    path = tmp_path / "groups.json"
+    path.write_text(firmware.GROUPS.read_text())
+    board_profile.write(*played, path)
+    before, after = json.loads(firmware.GROUPS.read_text()), json.loads(path.read_text())
+    assert (after["units"], after["rare"]) == (before["units"], before["rare"])
+    assert after["played"] == ["least-operator"]
+    assert after["calls"]["opening"][0] == 1 and "main.attempt" not in after["calls"]["opening"]
+    assert after["calls"]["retry"] == [0, "tools._run"]
+
+
+def test_the_tables_and_the_sources_agree():
+    """A name that is in no source would be outlined nowhere, and a group without a count was added
+    after the last ``make board-profile``."""
+    tables = json.loads(firmware.GROUPS.read_text())
+    assert firmware.GROUPS.read_text() == board_profile.as_text(tables)
+    names = {}
+    for module, path in firmware.sources().items():
+        body = ast.parse(path.read_text()).body
+        classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
+        names[module] = classes | {name for name, _ in board_profile._functions(body)}
+    assert [m for of in tables["units"].values() for m in of if m not in names] == []
+    assert [key for key in board_profile.rare() if key[1] not in names.get(key[0], ())] == []
+    assert list(tables["calls"]) == list(tables["rare"])
+    assert set(tables["played"]) <= set(board_profile.transcripts())
+    for loads, *idle in tables["calls"].values():
+        assert loads <= len(tables["played"])
+        for name in idle:
+            module, _, function = name.partition(".")
+            assert function in names[module], f"{name} is gone: run make board-profile"
+
+
+def test_linked_modules_are_not_kept_when_the_tables_change(tmp_path, monkeypatch):
+    (tmp_path / "groups.json").write_text("{}")
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+    before = cache.key({})
+    (tmp_path / "groups.json").write_text('{"rare": {}}')
+    assert cache.key({}) != before

@@ -50,9 +50,9 @@ def test_the_largest_slot_of_a_board_asks_for_what_it_has(board):
     parts = {part for ways in slot.ways().values() for way in ways for part in way} - set(
         slot.OF_BOARDS
     )
-    having = [
-        part for part in parts if slot.ONLY_WITH.get(part, "tools") in board.abilities
-    ] + slot.of_board(board)
+    having = [part for part in parts if slot.ability(part) in board.abilities] + slot.of_board(
+        board
+    )
     modules = slot.chosen(firmware.linked()[0], having)
     assert len(modules) > 50 and ("wifi" in modules) is (
         "network" in foreign_names.names_of(board.api) and "wifi" in board.network.links

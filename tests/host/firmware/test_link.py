@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from clawlite.core.image import features
 from clawlite.host.firmware import firmware
 from clawlite.host.firmware.link import Linker, LinkError
 
@@ -196,3 +197,12 @@ def test_what_boards_forget_is_there():
     known = {*firmware.sources(), *firmware.UNITS, *firmware.RARE}
     assert len(texts["_OCCASIONAL"]) > 20 and len(texts["REMOTE"]) > 3
     assert {*texts["_OCCASIONAL"], *texts["REMOTE"]} - known == set()
+    linked = "\n".join(firmware.linked()[0].values())
+    told = [
+        {*node.value.split()}
+        for node in ast.walk(ast.parse(linked))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and {*texts["REMOTE"]} <= {*node.value.split()}
+    ]
+    assert told == [{*texts["REMOTE"], *[api.codec for api in features.APIS]}]

@@ -7,6 +7,7 @@ import ast
 import pytest
 from sims import needs_mpy_cross
 
+from clawlite.core.image import features
 from clawlite.core.image import image as layout
 from clawlite.core.policy import ledger
 from clawlite.core.providers import gateway
@@ -46,10 +47,10 @@ DOORS = {
     ("request", "secure"): "https",
     ("broken", "secure"): "https",
     ("taking", "limits"): "agent.prepare: REMOTE, which means limits",
-    ("request", "anthropic"): "kind of the provider",
-    ("request", "openai"): "kind of the provider",
+    **{("request", api.codec): "kind of the provider" for api in features.APIS},
     ("request", "oauth2"): "auth of the provider",
-    ("distant", "mediated"): "requires mediated-line",
+    ("distant", "mediated"): "requires mediated or mediated-line",
+    ("distant", "swarmstop"): "requires stop-of-swarm",
     ("taking", "distant"): "is_behind: GATEWAY",
     ("taking", "reflex"): "its number",
     ("taking", "remote"): "a number of 2 or more, not behind a gateway",
@@ -68,6 +69,17 @@ def test_every_door_to_what_a_slot_may_lack_is_known():
     }
     assert found == set(DOORS)
     assert set(there) == set(firmware.linked()[0]) and set(slot.GATES) <= set(there)
+
+
+def test_parts_that_are_declared_are_those_of_boards():
+    """The numbers of provider APIs in images are those of their parts, which parts.py adds."""
+    names = slot._firmware().NAMES.split()
+    by_uplink = {"mediated", "swarmstop"}
+    assert {name for name, part in slot.PARTS.items() if not part.of_board} <= {*names} | by_uplink
+    assert {api.codec: api.number for api in features.APIS}.items() <= {
+        name: number for number, name in enumerate(names)
+    }.items()
+    assert {slot.ability(name) for name in slot.PARTS} <= set(features.BOARDS)
 
 
 def test_what_is_reached():
