@@ -1,7 +1,8 @@
 """Runs test modules ON MicroPython: ``micropython tests/micropython_runner.py test_cbor test_frame
 ...``
 
-Each function whose name starts with ``test_`` is called, in name order.  A failure prints its
+Each function whose name starts with ``test_`` is called, in name order, in the stack of a board
+where one is asked for, except those that a module's ``WHOLE_STACK`` names.  A failure prints its
 traceback; each module ends with one line for machines, ``@module NAME passed failed``.  The exit
 code is 1 when anything failed."""
 
@@ -9,8 +10,8 @@ import gc
 import sys
 
 
-def run(name):
-    """Import module *name*, call its tests and return (passed, failed)."""
+def run(name, call):
+    """Import module *name*, have *call* call its tests and return (passed, failed)."""
     try:
         module = __import__(name)
     except Exception as error:
@@ -24,7 +25,10 @@ def run(name):
             continue
         gc.collect()
         try:
-            function()
+            if test in getattr(module, "WHOLE_STACK", ()):
+                function()
+            else:
+                call(function)
             passed += 1
         except Exception as error:
             failed += 1
@@ -36,14 +40,15 @@ def run(name):
     return passed, failed
 
 
-def main(names):
+def main(names, call=lambda test: test()):
     failures = 0
     for name in names:
-        passed, failed = run(name)
+        passed, failed = run(name, call)
         failures += failed
         print("@module %s %d %d" % (name, passed, failed))
         gc.collect()
-    sys.exit(1 if failures else 0)
+    return 1 if failures else 0
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

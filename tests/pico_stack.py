@@ -1,9 +1,8 @@
 """A ``micropython`` command for tests, whose programs have the stack of a Pico with a quarter of
 it free (docs/adr/0080).
 
-It takes ``[-X heapsize=SIZE] SCRIPT [ARGUMENTS]``.  What no
-board runs has the whole stack of the unix port: sources that it compiles itself, a test's own
-simulation of a disk.
+It takes ``[-X heapsize=SIZE] SCRIPT [ARGUMENTS]``.  Sources that it compiles itself, which no board
+does, have the whole stack of the unix port.
 """
 
 import atexit
@@ -22,6 +21,7 @@ from clawlite.host.fit import stack
 
 BYTES = stack.scaled(stack.PICO)
 HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
+DISK = 4 * stack.FRAME  # bytes: a test's own disk, where a board's flash is driven by C code
 _made = []
 _SCRIPT = """\
 #!/bin/sh
@@ -36,6 +36,14 @@ if [ "$1" = -X ]; then
     exec %(command)s -X "heapsize=$((size + %(heap)d))" %(before)s "$@"
 fi
 exec %(command)s %(before)s "$@"
+"""
+
+
+_PROGRAM = """
+import sys
+sys.path.append(%(folder)r)
+import %(module)s
+sys.exit(_shallow(%(free)d, lambda: %(module)s.main(*sys.argv[1:])))
 """
 
 
@@ -88,6 +96,17 @@ def script(text: str) -> str:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     return path
+
+
+def program(path: Path, heap: str = "16M") -> list[str]:
+    """Return the command and script that load the module at *path* with all of the stack, since its
+    imports are not linked, and call its ``main`` with the arguments (text) in the stack of a Pico.
+
+    Beside that stack lie DISK bytes, for the calls of a disk that is written in Python.
+    """
+    names = {"folder": str(path.parent), "module": path.stem, "free": BYTES + DISK}
+    start = script(stack.FUNCTIONS + _PROGRAM % names)
+    return [command("micropython"), "-X", "heapsize=" + heap, start]
 
 
 def _mpy_cross() -> str:

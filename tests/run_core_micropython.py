@@ -1,9 +1,10 @@
 """Runs tests/core on the real MicroPython: from the sources, or from what a board gets, ``.mpy``
-files made with -O3.
+files made with -O3, in the stack of a Pico.
 
 By hand: ``python tests/run_core_micropython.py [--mpy] [test_cbor ...]``.  Under pytest:
-tests/device/test_core_on_micropython.py. At -O3 every ``assert`` is gone, so the tests themselves
-stay sources in both modes."""
+tests/device/test_core_on_micropython.py.  At -O3 every ``assert`` is gone, so the tests themselves
+stay sources in both modes.  What runs from the sources has the whole stack of the unix port: no
+board compiles them."""
 
 import os
 import shutil
@@ -12,12 +13,24 @@ import sys
 import tempfile
 from pathlib import Path
 
+from clawlite.host.fit import stack
+
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests/core"
 BOARD = ROOT / "firmware-host/micropython"
 ROOMS = sorted(p for p in BOARD.iterdir() if p.is_dir() and p.name != "boot")
 RUNNER = ROOT / "tests/micropython_runner.py"
 TIMEOUT_S = 240
+# A module is loaded with all of the stack, as no board nests imports like these; its tests are not.
+_IN_SHORT_STACK = (
+    stack.FUNCTIONS
+    + """
+import sys
+sys.path.append(%r)
+import micropython_runner
+sys.exit(micropython_runner.main(sys.argv[1:], lambda test: _shallow(%d, test)))
+"""
+)
 
 
 def command(name: str) -> "str | None":
@@ -56,8 +69,24 @@ def precompile(tree: Path) -> list:
     return [tree, tree / "board"]
 
 
-def run_module(name: str, folders: list) -> tuple:
-    """Run one test module in a MicroPython of its own; *folders* come first on its path.
+def from_source() -> list:
+    """Return what starts the runner with all of the unix port's stack."""
+    return [command("micropython"), str(RUNNER)]
+
+
+def as_a_board() -> list:
+    """Return what starts the runner, whose tests have the stack of a Pico."""
+    import pico_stack  # which takes the command from here
+
+    return [
+        command("micropython"),
+        pico_stack.script(_IN_SHORT_STACK % (str(RUNNER.parent), pico_stack.BYTES)),
+    ]
+
+
+def run_module(name: str, folders: list, start: list) -> tuple:
+    """Run one test module in a MicroPython of its own, *start* being its command and script;
+    *folders* come first on its path.
 
     Returns (passed, output): passed is False too when the process crashed or said nothing of the
     module."""
@@ -65,7 +94,7 @@ def run_module(name: str, folders: list) -> tuple:
     # MicroPython puts the script's folder first on the path, not the current one: ROOT hides no
     # .mpy.
     done = subprocess.run(
-        [command("micropython"), str(RUNNER), name],
+        [*start, name],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -83,9 +112,11 @@ def main(arguments: list) -> int:
     names = [a for a in arguments if a != "--mpy"] or modules()
     bad = 0
     with tempfile.TemporaryDirectory() as tree:
-        folders = precompile(Path(tree)) if "--mpy" in arguments else [ROOT, *ROOMS]
+        folders, start = [ROOT, *ROOMS], from_source()
+        if "--mpy" in arguments:
+            folders, start = precompile(Path(tree)), as_a_board()
         for name in names:
-            passed, output = run_module(name, folders)
+            passed, output = run_module(name, folders, start)
             bad += not passed
             print(output, end="")
     print("%d passed, %d failed" % (len(names) - bad, bad))

@@ -223,6 +223,11 @@ def references(folder: Path) -> dict:
             ("both", remote("openai-compatible", "anthropic-native"), {}),
             ("gateway", remote("openai-compatible"), dict(clawlite_toml="[gateway]\n")),
             (
+                "swarmstop",
+                remote("openai-compatible"),
+                dict(clawlite_toml='[gateway]\nobeys_stop_of = "team"\n'),
+            ),
+            (
                 "lan",
                 remote("openai-compatible"),
                 dict(clawlite_toml='[gateway]\nwire = "tcp"\naddress = "127.0.0.1:9"\n'),

@@ -12,7 +12,6 @@ full    what is said while the flash fills, and when there is room again
 
 import json
 import os
-import sys
 
 import auditing
 import auditlog
@@ -218,5 +217,7 @@ def full():
     }
 
 
-with open(sys.argv[2], "w") as out:
-    json.dump({"power": power, "late": late, "cost": cost, "full": full}[sys.argv[1]](), out)
+def main(what: str, out: str):
+    found = {"power": power, "late": late, "cost": cost, "full": full}[what]()
+    with open(out, "w") as file:
+        json.dump(found, file)

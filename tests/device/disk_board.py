@@ -50,7 +50,9 @@ def boot(is_ready):
     return opened[1] if opened else None
 
 
-def main(job, out):
+def main(job_path: str, out: str):
+    with open(job_path) as file:
+        job = json.loads(file.read())
     sys.path.append(job["boot"])
     import bootwindow
 
@@ -76,7 +78,3 @@ def main(job, out):
         vfs.umount(_ROOT)
     with open(out, "w") as file:
         file.write(json.dumps(found))
-
-
-with open(sys.argv[1]) as file:
-    main(json.loads(file.read()), sys.argv[2])

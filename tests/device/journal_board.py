@@ -10,12 +10,12 @@ and of one that had ended in the last 5 minutes its answer.  written, erased: by
 
 import json
 import os
-import sys
 
 import journal
 import vfs
 from ram_disk import Disk, states
 
+import clawlite.core.idempotency.idempotency  # noqa: F401  a board has loaded it by then
 from clawlite.core.idempotency.idempotency_record import BEGIN, END, KEPT_S
 
 _BLOCK, _BLOCKS, _PIECE = 4096, 16, 256  # of an RP2040's flash
@@ -46,7 +46,7 @@ def answers(now: int, numbers) -> dict:
     return {number: journal.kept("/disk", now, key(number)) for number in numbers}
 
 
-def main(calls: int, step: int, out: str):
+def main(calls: str, step: str, out: str):
     disk = Disk(_BLOCK, _BLOCKS)
     vfs.VfsLfs2.mkfs(disk, progsize=_PIECE)
     vfs.mount(vfs.VfsLfs2(disk, progsize=_PIECE), "/disk")
@@ -54,7 +54,7 @@ def main(calls: int, step: int, out: str):
         with open("/disk/" + name, "w") as file:
             file.write("x" * 60)
     disk.log, begin, done = [], bytearray(disk.data), []
-    for kind, number, now in steps(calls, step):
+    for kind, number, now in steps(int(calls), int(step)):
         text = payload(number)
         kept = journal.keep("/disk", kind, key(number), text if kind == END else text[:1], now)
         assert kept == (True, []), kept
@@ -86,6 +86,3 @@ def main(calls: int, step: int, out: str):
         file.write(
             json.dumps({"states": found, "written": written, "erased": erased, "wrong": wrong})
         )
-
-
-main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

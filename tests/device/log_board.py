@@ -10,7 +10,6 @@ and the next, and takes another one."""
 
 import json
 import os
-import sys
 
 import vfs
 from appendlog import append, read, rewrite, start, walk
@@ -33,16 +32,16 @@ def numbers() -> list:
     return found
 
 
-def main(appends: int, out: str):
+def main(appends: str, out: str):
     disk = Disk(_BLOCK, _BLOCKS)
     vfs.VfsLfs2.mkfs(disk)
     vfs.mount(vfs.VfsLfs2(disk), "/disk")
     disk.log, begin, end = [], bytearray(disk.data), 0
     done = [(0, [])]  # (changes by then, what is on record)
-    for number in range(appends):
+    for number in range(int(appends)):
         end = append(_PATH, payload(number), end)
         done.append((len(disk.log), numbers()))
-        if number == appends // 2:
+        if number == int(appends) // 2:
             places = list(walk(_PATH))
             end = rewrite(_PATH, places[len(places) // 2 :])
             done.append((len(disk.log), numbers()))
@@ -72,6 +71,3 @@ def main(appends: int, out: str):
                 }
             )
         )
-
-
-main(int(sys.argv[1]), sys.argv[2])

@@ -112,6 +112,3 @@ def main(what: str, path: str, log: str, script: str = ""):
         sys.path[:] = ["", ".frozen", "/lib"]
         del sys.argv[:]
         execfile("main.py")  # noqa: F821
-
-
-main(*sys.argv[1:])

@@ -19,10 +19,15 @@ full    what is said while the flash fills, and when there is room again
 import json
 import os
 import struct
-import sys
 from binascii import crc32
 
+# what the stores load when they need it; here it is compiled, for which no board has the stack
+import oldturns  # noqa: F401
+import storelog  # noqa: F401
+import storequery  # noqa: F401
+import storewrite  # noqa: F401
 import vfs
+import words  # noqa: F401
 from appendlog import append, read, walk
 from jsontext import dumps, loads
 from ram_disk import Disk, states
@@ -423,14 +428,15 @@ def full():
     }
 
 
-result = {
-    "power": power,
-    "full": full,
-    "damage": damage,
-    "unset": unset,
-    "moved": moved,
-    "goes_on": goes_on,
-    "locked": locked,
-}[sys.argv[1]]()
-with open(sys.argv[2], "w") as file:
-    file.write(json.dumps(result))
+def main(what: str, out: str):
+    result = {
+        "power": power,
+        "full": full,
+        "damage": damage,
+        "unset": unset,
+        "moved": moved,
+        "goes_on": goes_on,
+        "locked": locked,
+    }[what]()
+    with open(out, "w") as file:
+        file.write(json.dumps(result))

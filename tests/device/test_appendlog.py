@@ -10,6 +10,7 @@ import sys
 import zlib
 from pathlib import Path
 
+import pico_stack
 import pytest
 
 HERE = Path(__file__).parent
@@ -85,7 +86,7 @@ def test_a_rewrite_that_was_ended(log):
 
 def powerless(micropython, tmp_path, folder: Path = STORES) -> dict:
     done = subprocess.run(
-        [micropython, "-X", "heapsize=16M", HERE / "log_board.py", "12", tmp_path / "out.json"],
+        [*pico_stack.program(HERE / "log_board.py"), "12", tmp_path / "out.json"],
         capture_output=True,
         text=True,
         timeout=300,

@@ -393,7 +393,7 @@ def test_no_secret_of_the_board_stands_in_it(start, tmp_path):
 
 def played(micropython, tmp_path, what: str) -> dict:
     done = subprocess.run(
-        [micropython, "-X", "heapsize=24M", HERE / "audit_board.py", what, tmp_path / "out"],
+        [*pico_stack.program(HERE / "audit_board.py", "24M"), what, tmp_path / "out"],
         capture_output=True,
         timeout=300,
         env=dict(os.environ, MICROPYPATH=":".join(map(str, (ROOT, HERE, *ROOMS, ".frozen")))),

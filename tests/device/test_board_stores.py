@@ -145,7 +145,7 @@ def test_what_was_acknowledged_survives_kills(start):
 
 def run(micropython, tmp_path, what: str, folder: Path = STORES) -> dict:
     done = subprocess.run(
-        [micropython, "-X", "heapsize=16M", HERE / "store_board.py", what, tmp_path / "out.json"],
+        [*pico_stack.program(HERE / "store_board.py"), what, tmp_path / "out.json"],
         capture_output=True,
         text=True,
         timeout=300,
@@ -275,14 +275,7 @@ def test_entries_from_before_the_clock_was_set(micropython, tmp_path):
 def test_each_byte_that_is_another_one(micropython, tmp_path):
     """In the last record it is a torn end, before it damage: never other entries."""
     done = subprocess.run(
-        [
-            micropython,
-            "-X",
-            "heapsize=16M",
-            HERE / "store_board.py",
-            "damage",
-            tmp_path / "out.json",
-        ],
+        [*pico_stack.program(HERE / "store_board.py"), "damage", tmp_path / "out.json"],
         capture_output=True,
         text=True,
         timeout=300,

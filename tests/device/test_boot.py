@@ -229,7 +229,7 @@ def test_a_watchdog_that_cannot_be_armed_is_told(board):
 
 def test_ctrl_c_in_the_boot_window(board):
     (board.root / "boot.json").write_text('{"window_ms": 60000}')
-    words, env = board.words(signalled=True)
+    words, env = board.words()
     with Agent(words, board.tmp_path / "home", env=env) as agent:
         agent.expect("within 60000 ms")
         agent.signal_at_rest(2)

@@ -323,7 +323,7 @@ def test_ctrl_c_ends_a_turn_and_the_pump_is_off_at_once(device, marks):
 
 
 def test_ctrl_c_ends_a_handler_that_hangs(device, marks):
-    with device("bench", signalled=True) as agent:
+    with device("bench") as agent:
         agent.expect("> ")
         agent.line("hang")
         eventually((marks / "hang-on").exists)

@@ -7,6 +7,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import pico_stack
 import pytest
 from flash_model import Model
 
@@ -52,10 +53,7 @@ def powerless(micropython, tmp_path, script: list) -> list:
     (tmp_path / "job.json").write_text(json.dumps({"boot": str(BOOT), "script": script}))
     done = subprocess.run(
         [
-            micropython,
-            "-X",
-            "heapsize=16M",
-            str(HERE / "disk_board.py"),
+            *pico_stack.program(HERE / "disk_board.py"),
             str(tmp_path / "job.json"),
             str(tmp_path / "out.json"),
         ],

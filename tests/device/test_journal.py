@@ -5,11 +5,12 @@ import os
 import subprocess
 from pathlib import Path
 
+import pico_stack
 import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-FOLDERS = [ROOT / "firmware-host/micropython" / name for name in ("stores", "base")] + [ROOT, HERE]
+FOLDERS = [ROOT / "firmware-host/micropython" / name for name in ("stores", "base")] + [ROOT]
 
 
 # calls that come at once, each minute and so rarely that none counts any more: at most so many
@@ -21,7 +22,7 @@ def test_no_record_is_lost_and_what_a_call_costs(micropython, tmp_path, step, wr
     calls, out = 40, tmp_path / "out.json"
     path = ":".join([*map(str, FOLDERS), ".frozen"])
     done = subprocess.run(
-        [micropython, "-X", "heapsize=8m", HERE / "journal_board.py", str(calls), str(step), out],
+        [*pico_stack.program(HERE / "journal_board.py"), str(calls), str(step), out],
         env=dict(os.environ, MICROPYPATH=path),
         capture_output=True,
         text=True,

@@ -1,5 +1,5 @@
 """core/line between two processes: CPython, a pseudo-terminal with noise in it, and the real
-MicroPython.
+MicroPython in the stack of a Pico.
 """
 
 import json
@@ -12,10 +12,12 @@ import time
 import tty
 from pathlib import Path
 
+import pico_stack
 import pytest
 
 from clawlite.core.line.frame import RECORD
 from clawlite.core.line.line import DOWN, UNSURE, UP, Line
+from clawlite.host.firmware import firmware
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
@@ -91,15 +93,22 @@ class Wire:
         return [data for found, data in self.events if found == kind]
 
 
+@pytest.fixture(scope="module")
+def tree(mpy_cross, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("linked")
+    firmware.build(folder, mpy_cross, {"line_board": ROOT / "tests/device/line_board.py"})
+    return folder
+
+
 @pytest.fixture
-def board(micropython):
+def board(micropython, tree):
     master, slave = pty.openpty()
     tty.setraw(slave)
     process = subprocess.Popen(
-        [micropython, str(ROOT / "tests/device/line_board.py"), str(0xB0A2D)],
+        [pico_stack.micropython(), pico_stack.script("import line_board\n"), str(0xB0A2D)],
         stdin=slave,
         stdout=slave,
-        env=dict(os.environ, MICROPYPATH=f"{ROOT}:.frozen"),
+        env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"),
     )
     os.close(slave)
     yield master, process

@@ -18,10 +18,10 @@ from clawlite.host.build import build
 from clawlite.host.firmware import firmware
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# 1,000 calls of an agent with 20 tools and 30 rules, 64-bit unix port.  65 KiB is the least that
-# does them all: it was 64 before tasks were carried on from the loop, and before boards checked
-# more (docs/adr/0073).
-HEAP = "66k"
+# 1,000 calls of an agent with 20 tools and 30 rules, 64-bit unix port.  In 66 KiB 23 of 24 runs do
+# them all, in 67 each of 100: the collector is conservative.  It was 64 before tasks were carried
+# on from the loop, and before boards checked more (docs/adr/0073).
+HEAP = "67k"
 
 
 @pytest.fixture(scope="module")

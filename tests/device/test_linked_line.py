@@ -1,5 +1,7 @@
 """core/line as a board gets it: linked, renamed, ``.mpy`` at -O3; and what it takes of the heap
 there.
+
+What makes the stack short takes heap itself: test_line_on_micropython.py has it.
 """
 
 import os

@@ -17,6 +17,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pico_stack
 import pytest
 from agents import INITIALIZE, UUID, Agent
 from flash_model import Model
@@ -58,7 +59,7 @@ def server():
 
 
 def words(micropython, *arguments) -> list:
-    return [micropython, "-X", "heapsize=24M", HERE / "power_board.py", *map(str, arguments)]
+    return [*pico_stack.program(HERE / "power_board.py", "24M"), *map(str, arguments)]
 
 
 def changes(log: Path) -> list:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import pico_stack
 import pytest
 
 from clawlite.host.bench import agent
@@ -28,7 +29,7 @@ def crash(tree, micropython, script):
     """Return the traceback with which *script* ends on a board."""
     (tree / "start.py").write_text(script)
     done = subprocess.run(
-        [micropython, "start.py"],
+        [pico_stack.micropython(), "start.py"],
         cwd=tree,
         env={"MICROPYPATH": ".:.frozen"},
         input=b"",

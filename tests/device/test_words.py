@@ -7,6 +7,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pico_stack
+
 from clawlite.linux.memory.search import words
 
 STORES = Path(__file__).parents[2] / "firmware-host/micropython/stores"
@@ -50,11 +52,11 @@ def test_each_character_that_a_board_knows(micropython):
         "żółw ŁÓDŹ",
     ]
     done = subprocess.run(
-        [micropython, "-c", SCRIPT],
+        [pico_stack.micropython(), pico_stack.script(SCRIPT)],
         input=json.dumps(texts, ensure_ascii=False).encode(),
         capture_output=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=f"{STORES}:.frozen"),
+        env=dict(os.environ, MICROPYPATH=f"{pico_stack.compiled(STORES)}:.frozen"),
     )
     assert done.returncode == 0, done.stderr
     for text, found in zip(texts, json.loads(done.stdout)):

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import gateways
 import pytest
+import trading_desk
 import words32
 from agents import INITIALIZE, UUID, Agent
 
@@ -410,6 +412,7 @@ def test_every_part_of_the_code_has_its_sizes():
         "remote",
         "replay",
         "skills",
+        "swarmstop",
         "tools",
         "wifi",
     }
@@ -434,3 +437,51 @@ def test_the_files_of_the_table_are_those_that_there_are():
         + len(set(table["ways"]) - set(there))
         <= len(there) // 20
     )
+
+
+@pytest.mark.parametrize("bits, most", [(32, 8192), (64, 16384)])
+def test_twenty_tools_of_a_mediated_service(board, tmp_path, bits, most):
+    """Of 8 KiB on 32-bit words, code and tables together, beside the same agent without them."""
+    if bits == 32 and words32.missing():
+        pytest.skip(words32.missing())
+    tools = [
+        {**trading_desk.DESCRIPTOR["tools"][1], "name": f"order_{number}"} for number in range(20)
+    ]
+    provider = (
+        "{ name: remote, protocol: openai-compatible, "
+        'endpoint: "http://127.0.0.1:9/v1", model: m, auth: { type: none } }'
+    )
+    found = []
+    for name, grants in (("without", 'surfaces = ["service://trading-api"]\n'), ("with", None)):
+        folder = trading_desk.write(
+            tmp_path / name,
+            descriptor={**trading_desk.DESCRIPTOR, "tools": tools, "skill": None, "feeds": []},
+            allow='"all"',
+            service='mode = "mediated"\n',
+            more="[gateway]\n",
+            provider=provider,
+            grants=grants,
+            reflex=RULE % (1, 1),
+        )
+        text = (folder / "services/trading-api.json").read_text()
+        (folder / "services/trading-api.json").write_text(text.replace('"skill": null,', ""))
+        build_beside(str(folder))
+        found.append(words32.measure(board, folder, bits))
+    more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
+    assert max(more.values()) <= most, (more, found)
+
+
+@pytest.mark.parametrize("bits, most", [(32, 1024), (64, 1536)])
+def test_the_stop_of_a_swarm(board, tmp_path, bits, most):
+    """What ``[gateway] obeys_stop_of`` costs, beside the same agent without it."""
+    if bits == 32 and words32.missing():
+        pytest.skip(words32.missing())
+    found = []
+    for name, more in (("without", ""), ("with", 'obeys_stop_of = "team"\n')):
+        folder = tmp_path / name
+        gateways.project(folder, "http://127.0.0.1:9/v1", gateway=more)
+        (folder / "reflex.toml").write_text(RULE % (1, 1))
+        build_beside(str(folder))
+        found.append(words32.measure(board, folder, bits))
+    more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
+    assert max(more.values()) <= most, (more, found)

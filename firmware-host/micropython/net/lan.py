@@ -20,11 +20,17 @@ from clawlite.core.image.image import NETWORK
 from connection import Connection
 from jsontext import dumps, loads
 from memory import drop
-from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink
+from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink, mediate
 
 _PATIENCE_MS, _TLS_MS = 5000, 10000  # to connect, and to be known
 _PAUSE_MS, _MAX_PAUSE_MS = 1000, 60000
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
+
+
+def attach(device):
+    """Give *device* its gateway on the LAN.  Raises ``ImageMismatch``."""
+    device.net = Lan(device, device.name_server)
+    mediate(device, "mediated")
 
 
 class Lan(Uplink):
@@ -120,7 +126,7 @@ class Lan(Uplink):
         self._again_ms = now + self._pause_ms
         self._pause_ms = min(2 * self._pause_ms, _MAX_PAUSE_MS)
         if self.is_up:
-            self.down()
+            (self.outer or self).down()
 
     def ready(self, polled):
         """Take what has come."""
@@ -140,8 +146,9 @@ class Lan(Uplink):
             self._broken(e, self._now_ms())
 
     def _came(self, kind: int, data: bytes):
+        first = self.outer or self
         if kind == TOO_LONG:
-            self.lost(data)
+            first.lost(data)
         elif kind == RECORD and not self.is_up and b'"claw.gateway.auth"' in data:
             self._prove(data)
         elif kind == RECORD:
@@ -152,18 +159,18 @@ class Lan(Uplink):
                 heard(self._device, data)
                 drop()
             else:
-                self.record(data)
+                first.record(data)
             if was_up:
                 self._known_ms = None
             elif self.is_up:
                 self._known_ms, self._pause_ms, self._why = None, _PAUSE_MS, None
-                self._probe()
+                self.probe()
 
     def _begin(self, asked):
         super()._begin(asked)
-        self._probe()
+        self.probe()
 
-    def _probe(self):
+    def probe(self):
         """Ask for the time: a clock that is set takes no notice of it, and what comes shows that
         somebody is there.
         """

@@ -71,9 +71,9 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.printable = printable
     device.stdio = Stdio(operator, device.now_ms)
     if LAN in having:
-        from lan import Lan
+        from lan import attach
 
-        device.net = Lan(device, device.name_server)
+        attach(device)
     elif GATEWAY in having:
         from uplink import attach
 

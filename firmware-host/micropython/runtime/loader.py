@@ -14,21 +14,10 @@ _EIO = 5  # the flash fails
 _BEGINS = ("def ", "class ", "@")
 # characters that are compiled at once: each time leaves some 64 bytes for its names (64-bit words)
 _LEAST = 512
+# one string: of a tuple, MicroPython would keep each short name in memory for good
 ABILITIES = (
-    "audit",
-    "gateway",
-    "guard",
-    "http",
-    "https",
-    "lan",
-    "log",
-    "mediated-line",
-    "memory",
-    "pins",
-    "reflex",
-    "replay",
-    "tools",
-    "tools.py",
+    "audit gateway guard http https lan log mediated mediated-line "
+    "memory pins reflex replay stop-of-swarm tools tools.py"
 )
 
 
@@ -46,7 +35,7 @@ def load(read, size: int, folder: str, seal: bool, key) -> tuple:
         from clawlite.core.image.image_signature import check
 
         check(read, size, image.seal_at, key)
-    image.require(ABILITIES, "this board")
+    image.require(ABILITIES.split(), "this board")
     compare(image, folder)
     _check_network(image)
     functions = {}

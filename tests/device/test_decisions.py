@@ -1,0 +1,228 @@
+"""Decisions of policy, by every way that they are made: the core as it is imported (on Cython where
+it is compiled), the core from its source, MicroPython, and somebody who reads the rules one after
+the other.  Random rules, tools and calls; all must come to the same answers.
+"""
+
+import fnmatch
+import importlib.util
+import json
+import os
+import posixpath
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from run_core_micropython import ROOMS, ROOT
+
+from clawlite.core.policy import policy as core
+from clawlite.host.models import walk
+from clawlite.host.models.policy import PolicySpec
+from clawlite.host.policy import folding
+
+NAMES = ("read-file", "read_soil", "water", "write-file")
+LABELS = st.dictionaries(st.sampled_from(["category", "zone"]), st.sampled_from(["net", "out"]))
+HINTS = st.dictionaries(
+    st.sampled_from(["readOnlyHint", "destructiveHint", "x"]), st.sampled_from([True, False])
+)
+ROOTS = ("/", "/a", "/a/b", "/workspace", "/workspace/../a/", "b")
+PATHS = ("/", "/a", "/ab", "/a/b/../c", "/a/b/c", "//a", "b", "../a", "", "\0", 7)
+ACTIONS = ("deny", "require-approval", "audit-only", "allow")
+
+
+def present(**fields) -> st.SearchStrategy:
+    """A mapping with each of *fields* or without it."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+MATCH = present(
+    name=st.sampled_from([*NAMES, "read-*", "*", "?ater", "nobody"]),
+    category=st.sampled_from(["net", "out"]),
+    labels=LABELS,
+    annotations=HINTS,
+)
+RATE = present(tokens_per_day=st.sampled_from([0, 10]), cost_per_day_usd=st.sampled_from([0.0, 1]))
+RULE = st.fixed_dictionaries(
+    {
+        "action": st.sampled_from(ACTIONS),
+        "scope": st.sampled_from(["tool", "category", "all", "skill"]),
+    },
+    optional={
+        "match": MATCH,
+        "conditions": present(path_within=st.sampled_from(ROOTS)),
+        "rate_limit": RATE,
+    },
+)
+TOOL = st.tuples(st.sampled_from(NAMES), LABELS, HINTS, st.booleans())
+CALL = st.tuples(
+    st.lists(st.sampled_from(PATHS), max_size=3),
+    st.sampled_from([None, (0, 0), (10, 0), (0, 10**9), (9, 10**9 - 1)]),
+)
+# one set of rules, one tool and one call of it
+CASE = st.tuples(st.lists(RULE, min_size=1, max_size=6), TOOL, CALL)
+
+ON_MICROPYTHON = """
+import json, sys
+from clawlite.core.policy.policy import decide, paths_of
+class Rules:
+    def __init__(self, rules): self.rules = rules
+    def rule(self, number): return self.rules[number]
+for line in sys.stdin:
+    rules, entry, names, arguments, used = json.loads(line)
+    found = decide(Rules(rules), entry, paths_of(names, arguments), used)
+    print(json.dumps([found.action, found.trace]))
+"""
+
+
+class Rules:
+    def __init__(self, rules: list):
+        self.rules = rules
+
+    def rule(self, number: int) -> list:
+        return self.rules[number]
+
+
+def from_source():
+    """Return core/policy/policy.py, compiled by nobody."""
+    path = os.path.join(ROOT, "clawlite", "core", "policy", "policy.py")
+    spec = importlib.util.spec_from_file_location("policy_from_source", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SOURCE = from_source()
+
+
+def wrong(path, message, *more, **named):
+    raise AssertionError((path, message, more, named))
+
+
+def folded(case: tuple) -> list:
+    """Return [rules, entry, names of paths, arguments, used] of a case, as a device has them."""
+    rules, (name, labels, hints, has_path), (paths, used) = case
+    rules = [dict(rule, id="r%d" % number) for number, rule in enumerate(rules)]
+    spec = walk.convert({"rules": rules}, PolicySpec, wrong)
+    flat = folding.flatten([SimpleNamespace(name="p", spec=spec)])
+    names = ["path"] if has_path else []
+    tool = SimpleNamespace(
+        kind="Tool", name=name, labels=labels, spec=SimpleNamespace(annotations=hints)
+    )
+    arguments = {"path": paths} if has_path else {}
+    return [
+        [rule.record() for rule in flat],
+        folding.fold(flat, tool, names),
+        names,
+        arguments,
+        used,
+    ]
+
+
+# -- the naive reader
+
+
+def is_meant(rule: dict, name: str, labels: dict, hints: dict) -> bool:
+    """5.8: scope and match of a rule, for a tool."""
+    if rule["scope"] == "skill" or rule["scope"] == "category" and "category" not in labels:
+        return False
+    match = rule.get("match", {})
+    pattern = match.get("name", "*").replace("_", "-")
+    wanted = dict(match.get("labels", {}))
+    if "category" in match:
+        if labels.get("category") != match["category"]:
+            return False
+    return (
+        fnmatch.fnmatchcase(name.replace("_", "-"), pattern)
+        and wanted.items() <= labels.items()
+        and match.get("annotations", {}).items() <= hints.items()
+    )
+
+
+def place(path):
+    """Return the parts of a path, or None for what is none."""
+    if not isinstance(path, str) or not path or "\0" in path:
+        return None
+    whole = posixpath.normpath(posixpath.join("/workspace", path))
+    return [part for part in whole.split("/") if part]
+
+
+def lies(path, root: list) -> bool:
+    return path is not None and path[: len(root)] == root
+
+
+def holds(rule: dict, paths: list, used) -> bool:
+    """Whether the conditions of a rule hold for a call."""
+    is_denial = rule["action"] == "deny"
+    limits = rule.get("rate_limit", {})
+    if limits:
+        most = (limits.get("tokens_per_day"), limits.get("cost_per_day_usd"))
+        is_spent = used is None or any(
+            limit is not None and spent >= limit * scale
+            for limit, spent, scale in zip(most, used, (1, 10**9))
+        )
+        if is_spent != is_denial:
+            return False
+    if "path_within" not in rule.get("conditions", {}):
+        return True
+    root, found = place(rule["conditions"]["path_within"]), [place(path) for path in paths]
+    if is_denial:
+        return any(path is None or lies(path, root) for path in found)
+    return bool(found) and all(lies(path, root) for path in found)
+
+
+def read(case: tuple) -> tuple:
+    """Return (action, number of the rule that decides or None)."""
+    rules, (name, labels, hints, has_path), (paths, used) = case
+    for number, rule in enumerate(rules):
+        if is_meant(rule, name, labels, hints) and holds(rule, paths if has_path else [], used):
+            return ACTIONS.index(rule["action"]), number
+    return 0, None
+
+
+# -- all of them
+
+
+def decided(module, rules: list, entry, names: list, arguments: dict, used) -> tuple:
+    """Return (action, trace)."""
+    found = module.decide(Rules(rules), entry, module.paths_of(names, arguments), used)
+    return found.action, found.trace
+
+
+def agree(case: tuple) -> tuple:
+    """Return (what the core decides, its words for MicroPython), the same as a naive reader."""
+    words = folded(case)
+    action, trace = decided(core, *words)
+    assert (action, trace) == decided(SOURCE, *words)
+    number = trace[-1][0] if trace and trace[-1][1] else None
+    assert (action, number) == read(case)
+    return [action, trace], words
+
+
+@settings(max_examples=400, deadline=None)
+@given(CASE)
+def test_the_first_rule_that_matches_decides(case):
+    """5.8 "Validation Rules", 2 and 3."""
+    agree(case)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(CASE, min_size=40, max_size=80))
+def test_micropython_decides_as_the_others(micropython, cases):
+    found, words = zip(*[agree(case) for case in cases])
+    done = subprocess.run(
+        [micropython, "-c", ON_MICROPYTHON],
+        input="".join(json.dumps(one) + "\n" for one in words).encode(),
+        capture_output=True,
+        env={"MICROPYPATH": ":".join(map(str, [ROOT, *ROOMS, ".frozen"]))},
+        timeout=60,
+    )
+    assert done.stderr == b""
+    assert [json.loads(line) for line in done.stdout.splitlines()] == list(found)
+
+
+@pytest.mark.soak
+@settings(max_examples=1000000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(CASE)
+def test_a_million_cases(case):
+    agree(case)
