@@ -28,6 +28,7 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads, request
 from clawlite.linux.runtime.shell import Shell
 
+CLEANED = 32  # paths of one block
 STDOUT = os.dup(1)  # an operator's shell takes 0 and 1 over
 
 
@@ -52,7 +53,26 @@ def shell(image: str, operator: bool) -> tuple:
     return made, made.wire
 
 
-def load(image: str, rounds: int) -> dict:
+def opened(image: str, beside: str = None) -> tuple:
+    """Return (shell, sink, lines): an operator's shell over *image* whose session is open, and
+    calls without end, each with an id of its own.
+
+    beside  the image with the file of lines beside it; None: *image*
+    """
+    with open(os.path.join(os.path.dirname(beside or image), "lines"), "rb") as file:
+        opening, line = file.read().rsplit(b"\n", 2)[:2]
+    before, _, after = line.partition(b"-000000000000")
+    # more ids than are remembered
+    lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])
+    made, sink = shell(image, True)
+    made.framer.feed(opening + b"\n")
+    made.take()
+    return made, sink, lines
+
+
+def load(image: str, rounds: int, many: str = None) -> dict:
+    """*many*: an image with 200 tools, or None."""
+
     def without_file():
         files.Image(read, len(data), files.KEPT)
 
@@ -70,8 +90,13 @@ def load(image: str, rounds: int) -> dict:
         for name in fresh.names:
             fresh.tool(name)
 
-    found = blocks([lambda: files.open_image(image), without_file, every_tool], rounds)
-    return {"open the file": found[0], "from memory": found[1], "and decode all 20 tools": found[2]}
+    functions = [lambda: files.open_image(image), without_file, every_tool]
+    names = ["open the file", "from memory", "and decode all 20 tools"]
+    if many:
+        assert len(files.open_image(many).names) == len(opened.names) + 180
+        functions.append(lambda: files.open_image(many))
+        names.append("open the file, 200 tools")
+    return dict(zip(names, blocks(functions, rounds)))
 
 
 def decision(images: list, rounds: int) -> dict:
@@ -87,13 +112,54 @@ def decision(images: list, rounds: int) -> dict:
             decided = policy.decide(image, tool.entry, policy.paths_of(tool.paths, arguments))
             assert decided.rule[0] == wanted, (tool.name, decided.rule, wanted)
         functions += [decider(image, requests), whole(image, requests)]
-    found = [[ns / len(requests) for ns in case] for case in blocks(functions, rounds)]
+        if path == images[0]:
+            first = image
+            kinds = [
+                [one for one in requests if bool(one[0].paths) == has] for has in (False, True)
+            ]
+    functions += [decider(first, kinds[0]), decider(first, kinds[1])] + empty(requests)
+    functions.append(cleaner())
+    counts = [len(requests)] * (2 * len(images))
+    counts += [len(kinds[0]), len(kinds[1]), len(requests), len(requests), CLEANED]
+    found = [[ns / count for ns in case] for case, count in zip(blocks(functions, rounds), counts)]
     names = [os.path.basename(path).partition(".")[0] for path in images]
     cases = {}
     for at in range(len(names)):
         cases["decide, " + names[at] + " rules"] = found[2 * at]
         cases["tool, paths, decide, " + names[at] + " rules"] = found[2 * at + 1]
+    more = ("constant entry", "path condition", "empty call", "empty loop", "a path made clean")
+    cases.update(zip(more, found[2 * len(names) :]))
     return cases
+
+
+def empty(requests: list) -> list:
+    """Return [a call of nothing for each request, the loop alone]."""
+
+    def nothing(image, entry, paths):
+        pass
+
+    work = [(None, None)] * len(requests)
+
+    def calls():
+        for entry, paths in work:
+            nothing(None, entry, paths)
+
+    def loop():
+        for _entry, _paths in work:
+            pass
+
+    return [calls, loop]
+
+
+def cleaner():
+    clean, path = policy.normalise, "/workspace/notes/2026/may.txt"
+    assert clean(path) == path
+
+    def run():
+        for _ in range(CLEANED):
+            clean(path)
+
+    return run
 
 
 def decider(image, requests: list):
@@ -120,26 +186,17 @@ def whole(image, requests: list):
 
 def call(image: str, rounds: int, audited: str = None) -> dict:
     """*audited*: the same agent with an audit in a file, or None."""
-    with open(os.path.join(os.path.dirname(image), "lines"), "rb") as file:
-        opening, line = file.read().rsplit(b"\n", 2)[:2]
-    before, _, after = line.partition(b"-000000000000")
-    # more ids than are remembered
-    lines = itertools.cycle([before + b"-%012x" % number + after + b"\n" for number in range(8192)])
-    made, sink = shell(image, True)
+    made, sink, lines = opened(image)
 
     def one():
         made.fast_path.feed(next(lines))
         made.log.flush()
 
-    made.framer.feed(opening + b"\n")
-    made.take()
     one()
     assert b'"isError":false' in sink.last, sink.last
     functions = []
     if audited:
-        recorded, heard = shell(audited, True)
-        recorded.framer.feed(opening + b"\n")
-        recorded.take()
+        recorded, heard, _ = opened(audited, image)
 
         def on_record():
             recorded.fast_path.feed(next(lines))
@@ -151,16 +208,14 @@ def call(image: str, rounds: int, audited: str = None) -> dict:
         with open(os.path.join(folder, "audit.jsonl"), "rb") as file:
             assert b'"output"' in file.read().splitlines()[-1]
         functions.append(on_record)
-    quiet, other = shell(image, True)
-    quiet.framer.feed(opening + b"\n")
-    quiet.take()
+    quiet, _, _ = opened(image)
     quiet.log.flush = quiet.log._waiting.clear
 
     def unlogged():
         quiet.fast_path.feed(next(lines))
         quiet.log.flush()
 
-    record = line.rstrip()
+    record = next(lines).rstrip()
     answer = loads(sink.last)
     functions = [one, unlogged, lambda: request(record), lambda: dumps(answer).encode()] + functions
     found = blocks(functions, rounds)
@@ -326,10 +381,10 @@ def main(suite: str, image: str, rounds: str, *more: str) -> None:
         cases = netrules(rounds)
     elif suite == "scan":
         cases = scan(image, rounds)
-    elif suite == "call":
-        cases = call(image, rounds, *more)
+    elif suite in ("call", "load"):
+        cases = {"call": call, "load": load}[suite](image, rounds, *more)
     else:
-        cases = {"load": load, "turn": turn, "sandbox": sandbox}[suite](image, rounds)
+        cases = {"turn": turn, "sandbox": sandbox}[suite](image, rounds)
     core = "pure" if cbor.__file__.endswith(".py") else "cython"
     os.write(STDOUT, json.dumps({"core": core, "cases": cases}).encode() + b"\n")
 

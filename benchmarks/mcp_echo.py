@@ -1,9 +1,24 @@
-"""An MCP server on stdio with one tool, ``echo``, which answers as fast as Python can."""
+"""An MCP server on stdio with one tool, ``echo``, which answers as fast as Python can:
+``mcp_echo.py [MORE]``; *MORE*: so many tools more that it lists.
+"""
 
 import json
 import sys
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "minLength": 1},
+        "depth": {"type": "integer", "minimum": 0, "maximum": 9},
+        "kind": {"type": "string", "enum": ["file", "folder"]},
+    },
+    "required": ["path"],
+}
+MORE = [
+    {"name": "tool_%d" % at, "description": "Do the work %d." % at, "inputSchema": SCHEMA}
+    for at in range(int(sys.argv[1]) if sys.argv[1:] else 0)
+]
 ANSWERS = {
     "initialize": lambda params: {
         "protocolVersion": params["protocolVersion"],
@@ -11,7 +26,7 @@ ANSWERS = {
         "serverInfo": {"name": "echo", "version": "1"},
     },
     "tools/list": lambda params: {
-        "tools": [{"name": "echo", "description": "Give a text back.", "inputSchema": TEXT}]
+        "tools": [{"name": "echo", "description": "Give a text back.", "inputSchema": TEXT}] + MORE
     },
     "tools/call": lambda params: {
         "content": [{"type": "text", "text": params["arguments"]["text"]}]

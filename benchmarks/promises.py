@@ -1,7 +1,7 @@
 """What boards and their line are held to, measured by the tools of the tests: ``python promises.py
 FOLDER [--long]`` prints a JSON line for each row.
 
-    {"case", "unit", "samples", "value", "target", "note"}
+    {"case", "unit", "samples", "value", "note"}
 
 ``--long`` plays what takes minutes: cut power, a gateway whose lines, boards and own process break,
 a newcomer's hour."""
@@ -21,7 +21,6 @@ sys.path[:0] = [
     str(ROOT),
     *(str(ROOT / "tests" / name) for name in ("", "core", "host/serial", "device")),
 ]
-WITHIN, LINE, IDLE_KIB = 15, 12, 100
 ODDS, SEEDS, RECORDS, MOST = 1000, 40, 20, 5
 WINDOWS = ((260, 205), (512, 208), (2048, 208))  # of firmware-host/micropython/line/reliable.py
 # seconds that tests may take; characters of what they said that are shown when they fail
@@ -30,7 +29,7 @@ CUT_STEP = 193  # bytes
 TEMPLATES = ("blink", "chat", "empty", "greenhouse")
 
 
-def told(case: str, unit: str, samples: list, target=None, note: str = "", value=None):
+def told(case: str, unit: str, samples: list, note: str = "", value=None):
     print(
         json.dumps(
             {
@@ -38,7 +37,6 @@ def told(case: str, unit: str, samples: list, target=None, note: str = "", value
                 "unit": unit,
                 "samples": samples,
                 "value": value,
-                "target": target,
                 "note": note,
             }
         ),
@@ -78,13 +76,12 @@ def estimate(folder: Path):
             f"estimate of heap, off by, {bits}-bit words",
             "%",
             found,
-            WITHIN,
             "the worst of %d agents" % len(found),
             max(found),
         )
 
 
-def line():
+def line(rounds: int):
     """Bytes of a turn's traffic above its records, and what is left of noise when it ends."""
     from line_wire import Bench
     from test_line_cost import TURN, cost
@@ -94,14 +91,13 @@ def line():
         "line, a turn's bytes above its records",
         "%",
         found,
-        LINE,
         "a clean wire, both ways, "
         "acknowledgements counted; "
         "rings of %s bytes, the worst" % ", ".join(str(window) for window, _ in WINDOWS),
         max(found),
     )
-    until, wrong, hits = [], 0, 0
-    for seed in range(1, SEEDS + 1):
+    until, wrong, hits, seeds = [], 0, 0, min(SEEDS, 2 * rounds)
+    for seed in range(1, seeds + 1):
         bench = Bench(seed)
         bench.open()
         bench.run(200)
@@ -126,28 +122,26 @@ def line():
         "noise, 1 byte in 1,000: records until one arrives",
         "count",
         until,
-        1,
-        "%d bytes hit; counted from the end of the noise, the worst of %d runs" % (hits, SEEDS),
+        "%d bytes hit; counted from the end of the noise, the worst of %d runs" % (hits, seeds),
         max(until),
     )
     told(
         "noise, 1 byte in 1,000: damaged records acted on",
         "count",
         [wrong],
-        0,
-        "%d records sent" % (2 * SEEDS * RECORDS),
+        "%d records sent" % (2 * seeds * RECORDS),
     )
 
 
-def noise():
+def noise(rounds: int):
     """What is read, lost and held while noise goes on, and what becomes of requests when the
     wire is cut.
     """
-    from line_damage import KINDS, LIMIT, SIZES, WINDOWS, Damage, left_open, talk
+    from line_damage import KINDS, SIZES, WINDOWS, Damage, left_open, talk
 
     hurt = missed = forged = wrong = records = 0
     held = []
-    for seed, size in enumerate(SIZES):
+    for seed, size in enumerate(SIZES[:rounds]):
         for kind in KINDS:
             bench = Damage(seed, ODDS, kind)
             sent = talk(bench, (size,), max(2, min(40, 4000 // size)))
@@ -161,50 +155,44 @@ def noise():
         "noise goes on: whole frames that were not read",
         "count",
         [missed],
-        0,
         "%d frames hit, "
         "in %d ways "
         "each, records "
-        "of %s bytes" % (hurt, len(KINDS), ", ".join(map(str, SIZES))),
+        "of %s bytes" % (hurt, len(KINDS), ", ".join(map(str, SIZES[:rounds]))),
     )
     told(
         "noise goes on: frames believed that nobody wrote",
         "count",
         [forged],
-        0,
         "heads, acknowledgements, resets and frames that came again among what was put in",
     )
     told(
         "noise goes on: records lost, changed or doubled",
         "count",
         [wrong],
-        0,
         "%d records, both ways" % records,
     )
     told(
         "noise goes on: most bytes of an open record",
         "B",
         [max(held)],
-        LIMIT,
         "rings of %d and %d bytes, which are the windows; the worst" % WINDOWS,
     )
     ends = [
         left_open(at, way != 1, way != 0, (1, 59, 200, 1000), ODDS)
-        for at in range(0, 3200, CUT_STEP)
+        for at in range(0, 3200, max(CUT_STEP, 3200 // rounds))
         for way in range(3)
     ]
     told(
         "wire cut for good: requests without answer or error",
         "count",
         [sum(left for left, _ in ends)],
-        0,
         "%d offsets and ways, noise beside it" % len(ends),
     )
     told(
         "wire cut for good: new sessions not in step",
         "count",
         [sum(not is_in_step for _, is_in_step in ends)],
-        0,
         "an answer within 200 ms",
     )
 
@@ -241,7 +229,6 @@ def power(folder: Path):
         "flash, power cut: states that boot no whole image",
         "count",
         [bad],
-        0,
         "%d states of two flashes, each write and erase of a block torn and dropped" % len(found),
     )
 
@@ -298,7 +285,6 @@ def played(case: str, *names: str) -> str:
         case,
         "count",
         [failed],
-        0,
         "%d passed, %d skipped, %.0f s: %s"
         % (
             counts.get("passed", 0),
@@ -324,7 +310,6 @@ def gateway():
             "gateway, an idle device on " + where,
             "KiB",
             [float(size)],
-            IDLE_KIB,
             "90 more than 10, VmRSS of the process",
         )
 
@@ -342,9 +327,12 @@ def breaks():
     )
 
 
-def main(folder: Path, is_long: bool) -> int:
-    """Measure each part, whatever becomes of the others; return the exit code."""
-    parts = [line, noise, lambda: estimate(folder), gateway] + [
+def main(folder: Path, is_long: bool, rounds: int) -> int:
+    """Measure each part, whatever becomes of the others; return the exit code.
+
+    rounds  int >= 2; from 20 on nothing is left out of line and noise
+    """
+    parts = [lambda: line(rounds), lambda: noise(rounds), lambda: estimate(folder), gateway] + [
         lambda: power(folder),
         breaks,
         newcomer,
@@ -360,4 +348,4 @@ def main(folder: Path, is_long: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), "--long" in sys.argv))
+    sys.exit(main(Path(sys.argv[1]), "--long" in sys.argv, int(sys.argv[2])))

@@ -145,11 +145,12 @@ def tools(count: int) -> list[tuple]:
     return found
 
 
-def write(folder: str, own_tools: bool = True, count: int = RULES) -> str:
+def write(folder: str, own_tools: bool = True, count: int = RULES, tool_count: int = TOOLS) -> str:
     """Write the project into *folder*, which exists and is empty; return it.
 
     own_tools  False: no tools.py, and four tools of the registry in the place of the 20
     count      of its rules
+    tool_count  of its own tools
     """
 
     def put(name: str, text: str) -> None:
@@ -176,7 +177,7 @@ def write(folder: str, own_tools: bool = True, count: int = RULES) -> str:
     put("replay.jsonl", '{"user": null}\n%s\n{"say": "Done."}\n' % json.dumps(call))
     os.mkdir(os.path.join(folder, "tools"))
     functions = '"""The handlers of the benchmarks."""\n'
-    for name, category, destructive in tools(TOOLS):
+    for name, category, destructive in tools(tool_count):
         what = "path" if category.startswith("files-") else "text"
         put(
             f"tools/{name}.yaml",

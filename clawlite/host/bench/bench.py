@@ -15,6 +15,7 @@ import tempfile
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import did_you_mean
 from clawlite.host.bench.run import Bench
+from clawlite.host.targets import targets
 
 SUITES = (
     "build",
@@ -27,12 +28,14 @@ SUITES = (
     "scan",
     "micropython",
     "provider",
+    "proxy",
     "memory",
     "triggers",
     "sandbox",
     "mcp",
     "boards",
 )
+ELSEWHERE = ("peers",)  # suites that need an environment of their own: make bench-peers
 
 
 def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bool = False) -> None:
@@ -71,9 +74,9 @@ def _functions() -> dict:
     from clawlite.host.bench import (
         board,
         heap,
+        mcp,
         memory,
         micropython,
-        promises,
         provider,
         sandbox,
         serve,
@@ -86,7 +89,7 @@ def _functions() -> dict:
     return {
         "build": [bench_suites.build],
         "load": [bench_suites.load],
-        "ready": [serve.ready, serve.manifest],
+        "ready": [serve.ready, serve.cost, serve.manifest],
         "decision": [bench_suites.decision],
         "call": [bench_suites.call, serve.call],
         "turn": [bench_suites.turn, micropython.turn],
@@ -103,11 +106,12 @@ def _functions() -> dict:
             stack.stack,
         ],
         "provider": [provider.provider],
-        "memory": [memory.memory],
+        "proxy": [provider.proxy],
+        "memory": [memory.memory, memory.journal, memory.audit],
         "triggers": [triggers.triggers],
         "sandbox": [sandbox.sandbox],
-        "mcp": [serve.mcp],
-        "boards": [promises.boards],
+        "mcp": [mcp.mcp, mcp.ready, mcp.compiles],
+        "boards": [board.promises],
     }
 
 
@@ -131,14 +135,15 @@ def suites_of(names: list, is_sim: bool) -> list:
     ]
 
 
-def show(measure, as_json: bool, output: str = None) -> list:
+def show(measure, as_json: bool, output: str = None, suites: tuple = ()) -> list:
     """Print the rows that ``measure(took)`` gives as a table, or with *as_json* as JSON lines;
     return those that missed their target.
 
     output  a file that gets JSON lines too
+    suites  whose targets are told below the table, measured or not; (): those that gave rows
     What was missed is listed on stderr at the end.  Raises ``ClawError``.
     """
-    missed, goals = [], 0
+    missed, goals, rows = [], 0, []
 
     def took(row):
         nonlocal goals
@@ -146,6 +151,7 @@ def show(measure, as_json: bool, output: str = None) -> list:
         print(found if as_json else text(row), flush=True)
         if file:
             file.write(found + "\n")
+        rows.append(row)
         goals += row["target"] is not None
         if row["met"] is False:
             missed.append(row)
@@ -161,6 +167,9 @@ def show(measure, as_json: bool, output: str = None) -> list:
     finally:
         if file:
             file.close()
+        if rows and not as_json:
+            verdicts = targets.verdicts(rows, suites or {row["suite"] for row in rows})
+            print("", *targets.lines(verdicts), sep="\n", flush=True)
         if missed:
             sys.stderr.write(
                 "".join(

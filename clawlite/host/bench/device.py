@@ -87,7 +87,7 @@ def _archive() -> bytes:
     package, scripts = Path(__file__).resolve().parents[2], data.benchmarks_dir()
     found = {
         f"clawlite/{path.relative_to(package).as_posix()}": path
-        for pattern in ("*.py", "*.json")
+        for pattern in ("*.py", "*.json", "*.toml")
         for path in package.rglob(pattern)
         if "_data" not in path.parts
     }
@@ -188,9 +188,7 @@ def _write(board, files: dict) -> None:
 
 
 def _rows(run, board, facts: dict, suites: list):
-    target = None
-    if facts["word"] == WORDS32_BYTES:
-        from clawlite.host.bench.board import WORDS32_KIB as target
+    words = ", 32-bit words" if facts["word"] == WORDS32_BYTES else ""
     note = f"on the board, heap of {facts['heap'] / 1024:.0f} KiB"
     if "turn" in suites:
         found = _found(board, "turns", run.rounds * _TURNS)
@@ -222,10 +220,9 @@ def _rows(run, board, facts: dict, suites: list):
     for case, size in (("READY", found["ready"]), (f"after {count} calls", found["after"])):
         yield run.row(
             "micropython",
-            f"heap in use, {case}",
+            f"heap in use, {case}{words}",
             "KiB",
             [size / 1024],
-            target=target,
             python=facts["python"],
             note=f"{note}; after a collection; {found['start']} bytes before our code",
         )

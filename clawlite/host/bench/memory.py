@@ -1,18 +1,30 @@
-"""Suite of the memory: what benchmarks/stores.py measures over SQLite, in a folder of this
-machine's disk.
+"""Suite of what an agent keeps: its memory, which benchmarks/stores.py measures over SQLite in a
+folder of this machine's disk; a large record of calls; and a long audit.
 """
 
 import json
 import os
+import shutil
+import statistics
 import sys
 import tempfile
+import time
 
+from clawlite.core.base.errors import ClawError
+from clawlite.core.idempotency.idempotency_record import END, KEPT_S, line
+from clawlite.host.bench import agent
 from clawlite.host.bench.run import quantile, spawn
+from clawlite.host.bench.serve import Peer, launched, memory_of
 
-STORE_US = 40  # the targets of the project
-WRITTEN_BYTES, SAVING_BYTES = 3000, 1600
-GROUPED_US = 500  # 2,000 entries a second
-QUERY_MS = 10
+JOURNAL_BYTES = 100_000_000
+STARTS = 3  # with that journal
+RECORDS = (200, 2000)  # calls of a short audit and a long one
+_LAST = """
+import sys
+from clawlite.linux.admin import audit
+assert not audit.main([sys.argv[1], "--last", "10"])
+print(open("/proc/self/io").readline().split()[1])
+"""
 QUERIES = (
     ("query 1", "one word of 100,000 entries"),
     ("query 2", "two words of 100,000 entries"),
@@ -38,7 +50,6 @@ def memory(bench):
         "us",
         [ns / 1e3 for ns in found["store"]],
         None,
-        STORE_US,
         "a commit each, words included",
     )
     yield bench.row(
@@ -47,7 +58,6 @@ def memory(bench):
         "us",
         [ns / 1e3 for ns in found["grouped"]],
         None,
-        GROUPED_US,
         "an entry's share of a synced commit",
     )
     yield bench.row(
@@ -56,7 +66,6 @@ def memory(bench):
         "B",
         found["written"],
         None,
-        WRITTEN_BYTES,
         "290 bytes of text, log and file: wchar or write_bytes, the larger",
     )
     yield bench.row(
@@ -65,7 +74,6 @@ def memory(bench):
         "us",
         [ns / 1e3 for ns in found["thrifty store"]],
         None,
-        STORE_US,
         "a record of the journal each",
     )
     yield bench.row(
@@ -74,7 +82,6 @@ def memory(bench):
         "B",
         found["thrifty written"],
         None,
-        SAVING_BYTES,
         "290 bytes of text, journal, log and file: wchar or write_bytes, the larger",
     )
     yield bench.row(
@@ -86,6 +93,78 @@ def memory(bench):
     )
     for key, case in QUERIES:
         times = sorted(ns / 1e6 for ns in found[key])
-        yield bench.row(
-            "memory", case, "ms", times, quantile(times, 0.99), QUERY_MS, "value is p99"
-        )
+        yield bench.row("memory", case, "ms", times, quantile(times, 0.99), "value is p99")
+
+
+def journal(bench):
+    """Yield rows: the time until READY with a large record of calls that are over, and the memory,
+    above those with none; in turns.
+    """
+    image, environment = bench.agent(), bench.environment()
+    kept = os.path.join(bench.folder, "large.journal")
+    text = json.dumps([agent.UUID % 0, "x" * 400, False, 400], separators=(",", ":"))
+    with open(kept, "wb") as file:
+        over, number = int(time.time()) - 2 * KEPT_S, 0
+        while file.tell() < JOURNAL_BYTES:
+            number += 1
+            file.write(line(END, over, 1, agent.UUID % number, text))
+    found: tuple = ([], [])
+    path = os.path.join(bench.folder, "state", "bench", "calls.journal")
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    for _ in range(STARTS):
+        for is_large in (False, True):
+            if is_large:
+                shutil.copy(kept, path)  # the start before wrote it anew, without what is over
+            begin = time.perf_counter_ns()
+            peer = Peer(launched(bench, image), environment, bench.folder)
+            said = peer.ask(agent.opening(), 2)
+            spent = (time.perf_counter_ns() - begin) / 1e6
+            found[is_large].append((spent, memory_of(peer.process.pid)[0] / 1048576))
+            peer.end()
+            if b'"READY"' not in said:
+                raise ClawError("serve is not READY: %r" % said[:300])
+            if is_large and os.path.getsize(path) >= JOURNAL_BYTES:
+                raise ClawError("the agent started without a look at its journal")
+    os.unlink(kept)
+    for at, (unit, what) in enumerate((("ms", "READY"), ("MiB", "VmHWM"))):
+        small, large = [[one[at] for one in samples] for samples in found]
+        above = statistics.median(large) - statistics.median(small)
+        samples = [b - a for a, b in zip(small, large, strict=True)]
+        case = f"{what} with a journal of 100 MB, above none"
+        yield bench.row("memory", case, unit, samples, above, "all of its calls are over")
+
+
+def audit(bench):
+    """Yield a row: what ``audit --last 10`` reads of an audit of many records over what it reads
+    of one with a tenth of them.
+    """
+    from clawlite.host.bench.suites import AUDIT
+    from clawlite.host.build.build import build_beside
+
+    folder = agent.write(bench.make("audited-long"))
+    with open(os.path.join(folder, "policy.yaml"), "a", encoding="utf-8") as file:
+        file.write(AUDIT)
+    image, read = build_beside(folder), []
+    for count in (0, *RECORDS):  # none: what Python and the image take
+        environment = bench.environment()
+        environment["CLAWLITE_STATE"] = bench.make("state-%d" % count)
+        peer = Peer(launched(bench, image), environment, bench.folder)
+        peer.ask(agent.opening(), 2)
+        peer.stream([agent.call_line(7, number) for number in range(1, max(count, 10) + 1)])
+        peer.end()
+        said = spawn([sys.executable, "-c", _LAST, image], environment)
+        read.append(int(said.split()[-1]))
+    few, many = (one - read[0] for one in read[1:])
+    note = "bytes beyond an audit of ten: %d of %d records, %d of %d" % (
+        few,
+        RECORDS[0],
+        many,
+        RECORDS[1],
+    )
+    yield bench.row(
+        "memory",
+        "audit --last 10, read of ten times as much",
+        "KiB",
+        [(many - few) / 1024],
+        note=note,
+    )

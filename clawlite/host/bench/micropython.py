@@ -16,8 +16,6 @@ from clawlite.host.bench import agent
 from clawlite.host.bench.run import spawn
 from clawlite.host.firmware import firmware, slot
 
-HEAP_KIB = 64  # the target of the project
-MPY_KIB, LOADED_KIB = 56, 24
 STEP_KIB = 4
 MOST_KIB = 512
 # the collector is conservative: where the heap lies decides what it keeps
@@ -75,7 +73,6 @@ def calls(bench):
         "KiB",
         [heap],
         f"lines on stdin, answers on stdout; {STEPS}",
-        target=HEAP_KIB,
     )
     image = mixed(bench.make("mixed"))
     lines, journal = agent.opening() + b"".join(mixed_lines(MIXED)), os.path.dirname(image)
@@ -108,7 +105,8 @@ def calls(bench):
     yield row(
         "smallest heap for 31 turns", "KiB", [board.smallest(board.command("turns", 31))], STEPS
     )
-    yield row(".mpy of core and shell", "KiB", [board.size() / 1024], "-O3", target=MPY_KIB)
+    yield from _wear(board, image)
+    yield row(".mpy of core and shell", "KiB", [board.size() / 1024], "-O3")
     for what, having in SLOTS:
         names = slot.chosen(os.listdir(board.tree), having.split() + ["machine", "wifi"])
         yield row(
@@ -122,8 +120,21 @@ def calls(bench):
         "KiB",
         [board.size(found["modules"]) / 1024],
         "-O3",
-        target=LOADED_KIB,
     )
+
+
+def _wear(board, image: str):
+    """Yield rows: what a call that goes on record costs the flash of a board."""
+    lines = os.path.join(os.path.dirname(image), "lines")
+    with open(lines, "wb") as file:
+        file.write(agent.opening() + _call(SIDE_EFFECTS, 0))
+    found = json.loads(board.script("wear", image, lines, str(RECORDED)))
+    note = (
+        f"{RECORDED} calls with a request id, side effects, within a minute; littlefs, blocks of "
+        "4 KiB, pieces of 256 bytes"
+    )
+    yield board.row("flash written by such a call", "B", [found["written"] / RECORDED], note)
+    yield board.row("blocks erased by such a call", "ratio", [found["erased"] / RECORDED], note)
 
 
 def turn(bench):
@@ -170,22 +181,23 @@ def mixed_lines(count: int) -> list:
     """Return *count* calls, a line each: one that only reads, one that goes on record, and so
     on.
     """
-    return [
-        agent.line(
-            "claw.tool.call",
-            {
-                "name": SIDE_EFFECTS if number % 2 else "echo",
-                "arguments": {"text": "short", "count": 1, "loud": False},
-                "context": {
-                    "request_id": agent.UUID % number,
-                    "identity": "bench",
-                    "sandbox": "in-process",
-                },
+    return [_call(SIDE_EFFECTS if number % 2 else "echo", number) for number in range(count)]
+
+
+def _call(tool: str, number: int) -> bytes:
+    return agent.line(
+        "claw.tool.call",
+        {
+            "name": tool,
+            "arguments": {"text": "short", "count": 1, "loud": False},
+            "context": {
+                "request_id": agent.UUID % number,
+                "identity": "bench",
+                "sandbox": "in-process",
             },
-            number,
-        )
-        for number in range(count)
-    ]
+        },
+        number,
+    )
 
 
 class Board:
@@ -228,6 +240,10 @@ class Board:
         return json.loads(
             spawn(self.within(self.command(what, count), ROOM_KIB), self.environment())
         )
+
+    def script(self, name: str, *arguments: str) -> str:
+        """Return what benchmarks/NAME.py prints.  Raises ``ClawError``."""
+        return spawn(self.within(["-m", name, *arguments], MOST_KIB), self.environment())
 
     def asked(self, image: str, count: int) -> dict:
         """As ``run``, for *count* turns with the remote provider of *image*; its stdin stays
@@ -317,10 +333,12 @@ class Board:
         return self._bench.environment(MICROPYPATH=f"{self.tree}:{self.tree}/bench:.frozen", **more)
 
     def _compile(self, mpy_cross: str) -> None:
-        firmware.build(self.tree, mpy_cross, {"board": self._bench.script("board.py")})
-        script = os.path.join(self.tree, "bench")  # apart: it is no part of what a board gets
-        os.makedirs(script)
-        os.rename(os.path.join(self.tree, "board.mpy"), os.path.join(script, "board.mpy"))
+        own = {name: self._bench.script(f"{name}.py") for name in ("board", "wear")}
+        firmware.build(self.tree, mpy_cross, own)
+        folder = os.path.join(self.tree, "bench")  # apart: they are no part of what a board gets
+        os.makedirs(folder)
+        for name in own:
+            os.rename(os.path.join(self.tree, f"{name}.mpy"), os.path.join(folder, f"{name}.mpy"))
 
 
 def _command(name: str, package: str) -> str:

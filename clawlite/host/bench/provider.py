@@ -1,25 +1,22 @@
-"""Suite of an agent that talks to a provider: the greenhouse template over plain HTTP to
-benchmarks/llm.py on loopback.
+"""Suites of what talks to a provider: an agent, which is the greenhouse template over plain HTTP to
+benchmarks/llm.py on loopback, and the mediating proxy (benchmarks/proxy.py).
 
 What is the agent's own is found by sending the very same requests from a bare socket to the same
 server, in turns."""
 
+import json
 import os
 import select
 import socket
 import statistics
+import subprocess
 import sys
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.bench.serve import BARE, IDLE, Peer
+from clawlite.host.bench.serve import BARE, IDLE, Peer, processor_ms
 
-# the targets of the project: above `python3 -I -S -c pass`, same run
-ASK_MS = 45
-TEXT_MS = 1.5
-CALL_MS = 3
-RESIDENT_MIB = 14
-REQUEST_BYTES = 2500
+LONG = 1000  # turns of a conversation, without max_context_window
 # of the greenhouse template's five: its policy allows digital-write never, so no model hears of it
 TOOLS = 4
 SAYS = b"All is well.\n"  # how an answer of the server ends on the console
@@ -28,8 +25,9 @@ PAIRS = 5
 # pairs of a process that count; a new process each round keeps conversations short
 MEASURED = 10
 SILENCE_MS = 30000
+STREAMS = 200  # of the proxy
 # Neither line fits a reflex rule of the template, which would answer before the model.
-TURNS = (("text", b"howdy\n", 1, TEXT_MS), ("one tool call", b"How is bed 2 today?\n", 2, CALL_MS))
+TURNS = (("text", b"howdy\n", 1), ("one tool call", b"How is bed 2 today?\n", 2))
 
 
 class _Server:
@@ -113,19 +111,22 @@ def provider(bench):
             "B",
             [len(request)],
             None,
-            REQUEST_BYTES,
             "greenhouse template, %d tools; %d bytes of them are the head"
             % (TOOLS, len(request.partition(b"\r\n\r\n")[0]) + 4),
         )
         yield from _turns(bench, server, image)
+        yield _long(bench, server, folder)
 
 
 def _ask(bench, image: str):
-    bare, asked = [], []
+    bare, asked, busy = [], [], ([], [])
     for _ in range(bench.rounds + 1):
-        bare.append(_whole([sys.executable] + BARE, bench)[0])
-        spent, said = _whole(_command(bench, "ask", "howdy", image), bench)
+        spent, ran, _ = _whole([sys.executable] + BARE, bench)
+        bare.append(spent)
+        busy[0].append(ran)
+        spent, ran, said = _whole(_command(bench, "ask", "howdy", image), bench)
         asked.append(spent)
+        busy[1].append(ran)
         if said != SAYS:
             raise ClawError("ask said %s" % said[:300])
     bare, asked = bare[1:], asked[1:]
@@ -137,8 +138,15 @@ def _ask(bench, image: str):
         "ms",
         [a - b for a, b in zip(asked, bare)],
         statistics.median(asked) - statistics.median(bare),
-        ASK_MS,
         "value: difference of the medians",
+    )
+    yield bench.row(
+        "provider",
+        "ask, one turn, processor time above bare",
+        "ms",
+        [a - b for a, b in zip(busy[1][1:], busy[0][1:], strict=True)],
+        statistics.median(busy[1][1:]) - statistics.median(busy[0][1:]),
+        "from spawn to exit; value: difference of the medians",
     )
 
 
@@ -149,11 +157,11 @@ def _turns(bench, server, image: str):
         agent = _Agent(bench, image)
         try:
             for _ in range(PAIRS):
-                for _, line, _, _ in TURNS:
+                for _, line, _ in TURNS:
                     agent.turn(line)
             memory.append(_settled(agent.peer.process.pid))
             for _ in range(MEASURED if round else 0):
-                for at, (_, line, requests, _) in enumerate(TURNS):
+                for at, (_, line, requests) in enumerate(TURNS):
                     whole[at].append(agent.turn(line))
                     same = server.last(requests)
                     if same[-1].rpartition(b'{"role":"')[2].startswith(b"tool") != (requests == 2):
@@ -168,7 +176,7 @@ def _turns(bench, server, image: str):
                     bare[at].append((time.perf_counter_ns() - begin) / 1e6)
         finally:
             agent.peer.end()
-    for (case, _, requests, target), ours, theirs, size in zip(TURNS, whole, bare, sizes):
+    for (case, _, requests), ours, theirs, size in zip(TURNS, whole, bare, sizes):
         yield bench.row(
             "provider",
             f"warm turn, {case}",
@@ -189,7 +197,6 @@ def _turns(bench, server, image: str):
             "ms",
             [a - b for a, b in zip(ours, theirs)],
             statistics.median(ours) - statistics.median(theirs),
-            target,
             "value: difference of the medians",
         )
     for kind, name in enumerate(("VmRSS", "VmHWM")):
@@ -200,10 +207,39 @@ def _turns(bench, server, image: str):
             "MiB",
             own,
             None,
-            RESIDENT_MIB,
             "half of them with a tool call; python -I -S that reads stdin: %.2f MiB"
             % statistics.median(found[kind] / 1048576 for found in idle[1:]),
         )
+
+
+def _long(bench, server, folder: str):
+    from clawlite.host.build.build import build_beside
+
+    path = os.path.join(folder, "claw.yaml")
+    with open(path, encoding="utf-8") as file:
+        lines = file.readlines()
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(line for line in lines if "max_context_window" not in line)
+    image = build_beside(folder)
+    agent, sizes, anew, before = _Agent(bench, image), [], 0, b""
+    try:
+        for _ in range(LONG):
+            agent.turn(TURNS[0][1])
+            (request,) = server.last(1)
+            sizes.append(len(request))
+            body = request.partition(b"\r\n\r\n")[2]
+            anew += not body.startswith(before)
+            before = body[: body.rindex(b"]")]
+    finally:
+        agent.peer.end()
+    return bench.row(
+        "provider",
+        f"request in a conversation of {LONG:,} turns",
+        "B",
+        sizes,
+        max(sizes),
+        f"value: the longest; {anew} of them do not begin as the one before",
+    )
 
 
 def _command(bench, *arguments: str) -> list:
@@ -228,14 +264,14 @@ def _environment(bench) -> dict:
 
 
 def _whole(command: list, bench) -> tuple:
-    """Return (milliseconds from spawn to exit, stdout) of a command."""
+    """Return (milliseconds from spawn to exit, of them on a processor, stdout) of a command."""
     begin = time.perf_counter_ns()
     peer = Peer(command, _environment(bench), bench.folder)
-    peer.process.wait()
+    ran = processor_ms(peer)
     spent = (time.perf_counter_ns() - begin) / 1e6
     said = peer.process.stdout.read()
     peer.end()
-    return spent, said
+    return spent, ran, said
 
 
 def _resident(command: list, bench) -> tuple:
@@ -258,3 +294,33 @@ def _settled(pid: int) -> tuple:
         same = same + 1 if now == last else 0
         last = now
     return last
+
+
+def proxy(bench):
+    """Yield rows: what the mediating proxy adds to a request that passes through, and its memory
+    with many streams at once (benchmarks/proxy.py).
+    """
+    command = [sys.executable, bench.script("proxy.py"), bench.make("proxied")]
+    done = subprocess.run(
+        [*command, str(5 * bench.rounds), str(STREAMS)],
+        env=_environment(bench),
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise ClawError("the proxy was not measured: %s" % done.stderr[-600:].strip())
+    found = json.loads(done.stdout)
+    direct, proxied = found["direct_ms"], found["proxied_ms"]
+    yield bench.row("proxy", "a request, direct", "ms", direct)
+    yield bench.row("proxy", "the same through the proxy", "ms", proxied)
+    yield bench.row(
+        "proxy",
+        "added to a request",
+        "ms",
+        [other - one for one, other in zip(direct, proxied)],
+        statistics.median(proxied) - statistics.median(direct),
+        "the difference of both medians; by turns, a connection each",
+    )
+    note = "VmHWM of the gateway; before them %.1f MiB" % (found["before_kib"] / 1024)
+    peak = found["peak_kib"] / 1024
+    yield bench.row("proxy", "%d streams at once" % STREAMS, "MiB", [peak], note=note)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.targets import targets
 
 KEYS = (
     "suite",
@@ -65,7 +66,6 @@ class Bench:
         unit: str,
         samples: list,
         value: float = None,
-        target: float = None,
         note: str = "",
         core: str = "pure",
         python: str = None,
@@ -74,12 +74,13 @@ class Bench:
         """Return one row.
 
         samples    one number or more, in *unit*; ``value`` is their median unless *value* says what
-                   the target is about
-        target     what ``value`` should not exceed, or None
+                   the target is about (host/targets: the table is asked for the row's)
         heap_peak  bytes, or None where it was not looked at
         """
         ordered = sorted(samples)
         value = quantile(ordered, 0.5) if value is None else value
+        held = targets.of(suite, case, core)
+        target = held["limit"] if held else None
         found = dict.fromkeys(KEYS)
         found.update(
             suite=suite,
@@ -122,14 +123,17 @@ class Bench:
         )
 
     def make(self, name: str) -> str:
-        """Return the path of a new folder *name*."""
-        path = os.path.join(self.folder, name)
+        """Return the path of a new folder *name*, with a number where another suite has one."""
+        path, number = os.path.join(self.folder, name), 1
+        while os.path.lexists(path):
+            number += 1
+            path = os.path.join(self.folder, f"{name}-{number}")
         os.mkdir(path)
         return path
 
     def agent(self, own_tools: bool = True) -> str:
         """Return the image of the benchmarks' agent (agent.py), built once a run; the operator's
-        lines lie beside it.
+        lines lie beside it.  What could not be built fails again for whoever asks again.
         """
         from clawlite.host.base import data
         from clawlite.host.bench import agent as bench_agent
@@ -137,6 +141,7 @@ class Bench:
         name = "agent" if own_tools else "agent-of-the-registry"
         path = os.path.join(self.folder, name, "claw.cbor")
         if not os.path.exists(path):
+            shutil.rmtree(os.path.dirname(path), ignore_errors=True)  # of one that failed
             folder = bench_agent.write(self.make(name), own_tools)
             with open(os.path.join(folder, "lines"), "wb") as file:
                 file.write(bench_agent.opening() + bench_agent.call_line())

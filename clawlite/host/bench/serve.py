@@ -1,7 +1,5 @@
 """Suites of ``serve --stdio``: a process, a pipe to it and one from it."""
 
-import importlib.util
-import json
 import os
 import shutil
 import statistics
@@ -13,12 +11,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import quantile
 
-# the targets of the project: above `python3 -I -S -c pass`, same run
-READY_MS = 12.0
-READY_MIB = 4.0
 COMPILED = 5  # rounds that compile: a second each
-OVER_ECHO = {"one after the other": 2.5, "pipelined": 2.0}
-P99 = 6.0  # of single calls, over their median
 BARE = ["-I", "-S", "-c", "pass"]
 IDLE = ["-I", "-S", "-c", "import sys; sys.stdin.read()"]
 ECHO = """
@@ -32,38 +25,6 @@ for line in sys.stdin.buffer:
     out.flush()
 """  # noqa: E501
 _READ = 65536
-OVER_OFFICIAL = 1.5  # the target of the project
-MCP_CALLS = 20
-SERVED = {
-    "claw": "0.3.0",
-    "kind": "Claw",
-    "metadata": {"name": "served"},
-    "spec": {
-        "identity": {"inline": {"name": "served", "personality": "x", "autonomy": "autonomous"}},
-        "providers": [
-            {
-                "inline": {
-                    "protocol": "custom",
-                    "endpoint": "builtin:reflex",
-                    "model": "m",
-                    "auth": {"type": "none"},
-                }
-            }
-        ],
-        "sandbox": {"inline": {"level": "none"}},
-        "tools": [
-            {
-                "inline": {
-                    "name": "echo",
-                    "mcp_source": {"uri": f"stdio://{sys.executable}#echo"},
-                }
-            }
-        ],
-        "policies": [
-            {"inline": {"name": "p", "rules": [{"id": "all", "action": "allow", "scope": "all"}]}}
-        ],
-    },
-}
 
 
 class Peer:
@@ -140,10 +101,10 @@ def ready(bench):
         bare.append(_bare(environment, bench.folder))
         for at, (_, image) in enumerate(images):
             begin = time.perf_counter_ns()
-            peer = Peer(_serve(bench, image), environment, bench.folder)
+            peer = Peer(launched(bench, image), environment, bench.folder)
             said = peer.ask(asked, 2)
             times[at].append((time.perf_counter_ns() - begin) / 1e6)
-            memory[at].append(_memory(peer.process.pid))
+            memory[at].append(memory_of(peer.process.pid))
             peer.end()
             if b'"READY"' not in said:
                 raise ClawError("serve is not READY: %r" % said[:300])
@@ -166,7 +127,6 @@ def ready(bench):
             "ms",
             [a - b for a, b in zip(took, bare)],
             statistics.median(took) - statistics.median(bare),
-            READY_MS,
             "value: difference of the medians",
         )
         for kind, name in enumerate(("VmHWM", "RssAnon")):
@@ -177,10 +137,61 @@ def ready(bench):
                 "MiB",
                 [a[kind] / 1048576 for a in resident],
                 above,
-                READY_MIB,
                 f"value: above {_median(idle, kind) / 1048576:.2f} MiB of python -I "
                 f"-S that reads stdin",
             )
+
+
+def cost(bench):
+    """Yield rows: processor time, bytes read and files opened until READY, above the bare
+    interpreter, and processor time of the installed command above the launcher; in turns.
+    """
+    with_tools, without = bench.agent(), bench.agent(False)
+    started = [
+        ("with tools.py", launched(bench, with_tools)),
+        ("without tools.py", launched(bench, without)),
+    ]
+    installed = os.path.join(os.path.dirname(sys.executable), "clawlite")
+    if os.path.exists(installed):
+        command = [installed, "serve", without, "--stdio"]
+        started.append(("installed command", command))
+    environment = bench.environment()
+    bare, busy, read = [], [[] for _ in started], [[] for _ in started]
+    for _ in range(bench.rounds + 1):
+        bare.append(_bare_cpu(environment, bench.folder))
+        for at, (_, command) in enumerate(started):
+            peer = Peer(command, environment, bench.folder)
+            peer.ask(agent.opening(), 2)
+            busy[at].append(_cpu(peer.process.pid))
+            read[at].append(_read(peer.process.pid))
+            peer.end()
+    if None in busy[0] or None in read[0]:
+        return  # a kernel that does not tell
+    peer = Peer([sys.executable, *IDLE], environment, bench.folder)
+    _settle(peer.process.pid)
+    idle = _read(peer.process.pid)
+    peer.end()
+    bare, busy = bare[1:], [found[1:] for found in busy]
+    note = "value: difference of the medians; that of python -I -S -c pass with its end"
+    for at, (case, command) in enumerate(started[:2]):
+        above = statistics.median(busy[at]) - statistics.median(bare)
+        samples = [one - other for one, other in zip(busy[at], bare, strict=True)]
+        yield bench.row("ready", f"{case}, processor time above bare", "ms", samples, above, note)
+        kib = [(one - idle) / 1024 for one in read[at]]
+        said = "what read() gave; that of python -I -S which reads stdin is left out"
+        yield bench.row("ready", f"{case}, read beyond bare", "KiB", kib, note=said)
+        opens = _opens(bench, command)
+        if opens is not None:
+            said = "strace: open and openat that gave a file, until the input has ended"
+            yield bench.row(
+                "ready", f"{case}, files opened beyond bare", "count", [opens], note=said
+            )
+    if len(started) > 2:
+        above = statistics.median(busy[2]) - statistics.median(busy[1])
+        samples = [one - other for one, other in zip(busy[2], busy[1], strict=True)]
+        said = "processor time until READY; value: difference of the medians"
+        case = "installed command, above the launcher"
+        yield bench.row("ready", case, "ms", samples, above, said)
 
 
 def manifest(bench):
@@ -213,7 +224,7 @@ def call(bench):
     run; in turns.
     """
     peers = [
-        ("over a pipe", Peer(_serve(bench, bench.agent()), bench.environment(), bench.folder), 2),
+        ("over a pipe", Peer(launched(bench, bench.agent()), bench.environment(), bench.folder), 2),
         (
             "bare JSON echo",
             Peer([sys.executable, "-I", "-S", "-c", ECHO], bench.environment(), bench.folder),
@@ -258,7 +269,6 @@ def call(bench):
             "ratio",
             ratios,
             statistics.median(ratios),
-            OVER_ECHO[how],
             "time of a call over the time of an echo, round by round",
         )
     for at, (case, _, _) in enumerate(peers):
@@ -269,13 +279,13 @@ def call(bench):
             "ratio",
             [quantile(ordered, 0.99) / quantile(ordered, 0.5)],
             None,
-            None if at else P99,
             "of %d single calls: p50 %.1f us, p99 %.1f us"
             % (len(ordered), quantile(ordered, 0.5), quantile(ordered, 0.99)),
         )
 
 
-def _serve(bench, image: str) -> list:
+def launched(bench, image: str) -> list:
+    """Return the command that serves *image* with this package, by the launcher."""
     return [
         sys.executable,
         "-I",
@@ -296,22 +306,84 @@ def _bare(environment: dict, folder: str) -> float:
     return spent
 
 
-def _idle(environment: dict, folder: str) -> tuple:
-    """Return the memory of an interpreter that waits for its input: it sleeps, and has not grown
-    for 20 ms.
+def _bare_cpu(environment: dict, folder: str) -> float:
+    """Return the milliseconds of processor time of a bare interpreter, to its end."""
+    peer = Peer([sys.executable, *BARE], environment, folder)
+    spent = processor_ms(peer)
+    peer.end()
+    return spent
+
+
+def processor_ms(peer) -> float:
+    """Wait for the process of *peer*; return the milliseconds of processor time that it took."""
+    _, status, used = os.wait4(peer.process.pid, 0)
+    peer.process.returncode = os.waitstatus_to_exitcode(status)
+    return 1e3 * (used.ru_utime + used.ru_stime)
+
+
+def _cpu(pid: int):
+    """Return the milliseconds that the first thread of a process has run, or None: the kernel does
+    not tell.
     """
+    try:
+        with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[0]) / 1e6
+    except OSError:
+        return None
+
+
+def _read(pid: int):
+    """Return the bytes that a process got from read(2), or None: the kernel does not tell."""
+    try:
+        with open(f"/proc/{pid}/io", encoding="ascii") as file:
+            return int(file.readline().split()[1])
+    except OSError:
+        return None
+
+
+def _opens(bench, command: list):
+    """Return how many files *command* opens more than a bare interpreter; None without strace."""
+    strace, log = shutil.which("strace"), os.path.join(bench.folder, "opens")
+    if strace is None:
+        return None
+    counts = []
+    for traced in (command, [sys.executable, *BARE]):
+        words = [strace, "-f", "-qq", "-e", "trace=open,openat", "-o", log, *traced]
+        done = subprocess.run(
+            words,
+            env=bench.environment(),
+            cwd=bench.folder,
+            input=agent.opening(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if done.returncode:
+            return None  # no right to trace
+        with open(log, encoding="utf-8", errors="replace") as file:
+            counts.append(sum(" = -1" not in line for line in file))
+    return counts[0] - counts[1]
+
+
+def _idle(environment: dict, folder: str) -> tuple:
+    """Return the memory of an interpreter that waits for its input."""
     peer = Peer([sys.executable] + IDLE, environment, folder)
-    last, same = None, 0
-    while same < 10:
-        time.sleep(0.002)
-        now = _memory(peer.process.pid)
-        same = same + 1 if now == last else 0
-        last = now
+    last = _settle(peer.process.pid)
     peer.end()
     return last
 
 
-def _memory(pid: int) -> tuple:
+def _settle(pid: int) -> tuple:
+    """Wait until a process has not grown for 20 ms; return its memory."""
+    last, same = None, 0
+    while same < 10:
+        time.sleep(0.002)
+        now = memory_of(pid)
+        same = same + 1 if now == last else 0
+        last = now
+    return last
+
+
+def memory_of(pid: int) -> tuple:
     """Return (VmHWM, RssAnon) of a process in bytes (proc(5))."""
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
         fields = dict(line.split(":", 1) for line in file)
@@ -320,67 +392,3 @@ def _memory(pid: int) -> tuple:
 
 def _median(pairs: list, kind: int) -> int:
     return int(statistics.median(pair[kind] for pair in pairs))
-
-
-def mcp(bench):
-    """Yield rows: a call of an MCP server over stdio by an agent, by nobody but a pipe, and by the
-    official client where it is installed; each is asked over a pipe, in turns.
-    """
-    echo = bench.script("mcp_echo.py")
-    serve = [sys.executable, "-m", "clawlite", "serve", _served_image(bench, echo), "--stdio"]
-    peers = [
-        (Peer(serve, bench.environment(), bench.folder), _asked_agent, []),
-        (Peer([sys.executable, echo], None, bench.folder), _asked_server, []),
-    ]
-    try:
-        if importlib.util.find_spec("mcp") is not None:
-            official = [sys.executable, bench.script("mcp_official.py"), echo]
-            peers.append((Peer(official, None, bench.folder), lambda number: b"hello\n", []))
-        peers[0][0].ask(agent.opening(), 2)
-        for number in range(bench.rounds * MCP_CALLS + 1):
-            for peer, asked, times in peers:
-                data = asked(number)
-                begin = time.perf_counter_ns()
-                answer = peer.ask(data, 1)
-                times.append((time.perf_counter_ns() - begin) / 1e3)
-                if b"hello" not in answer:
-                    raise ClawError(f"the answer was {answer[:200]!r}")
-    finally:
-        for peer, _, _ in peers:
-            peer.end()
-    ours, bare, *theirs = [times[1:] for _, _, times in peers]  # the first starts a server
-    if theirs:
-        ratio = statistics.median(ours) / statistics.median(theirs[0])
-        note = "value: its median over that of the official client, in turns"
-        yield bench.row("mcp", "a call, by an agent", "us", ours, ratio, OVER_OFFICIAL, note)
-        yield bench.row("mcp", "a call, by the official client", "us", theirs[0])
-    else:
-        note = "pip install mcp compares it with the official client"
-        yield bench.row("mcp", "a call, by an agent", "us", ours, note=note)
-    yield bench.row("mcp", "a call, by a pipe alone", "us", bare)
-
-
-def _served_image(bench, echo: str) -> str:
-    from clawlite.host.build.build import build_beside
-
-    folder = bench.make("served")
-    for name, text in (
-        ("claw.yaml", json.dumps(SERVED)),
-        ("reflex.toml", '[[rule]]\nwhen = "hello"\nsay = "hello"\n'),
-        ("clawlite.toml", f'reflex = "reflex.toml"\n[mcp.echo]\nargs = [{json.dumps(echo)}]\n'),
-    ):
-        with open(os.path.join(folder, name), "w") as file:
-            file.write(text)
-    return build_beside(folder)
-
-
-def _asked_agent(number: int) -> bytes:
-    context = {"request_id": agent.UUID % number, "identity": "served"}
-    called = {"name": "echo", "arguments": {"text": "hello"}, "context": context}
-    return agent.line("claw.tool.call", called, number)
-
-
-def _asked_server(number: int) -> bytes:
-    params = {"name": "echo", "arguments": {"text": "hello"}}
-    request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-    return json.dumps(request).encode() + b"\n"

@@ -112,7 +112,6 @@ def _row(board, case: str, arguments: list, typed: bytes, said: bytes) -> dict:
         "B",
         [good * STEP],
         f"in steps of {STEP}, {TRIES} of {TRIES} runs; {target} stand for a Pico's, a quarter free",
-        target=target,
     )
 
 

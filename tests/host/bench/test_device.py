@@ -81,35 +81,35 @@ def test_bad_usage(words, said):
 def test_a_missed_target_is_listed_and_ends_with_1(capfd):
     def measure(took):
         run = bench_run.Bench("/nowhere", 2)
-        took(run.row("load", "one", "ms", [0.5], target=0.3))
-        took(run.row("load", "two", "ms", [0.25], target=0.3))
+        took(run.row("netrules", "a fetch, name known", "us", [60]))
+        took(run.row("scan", "secrets, 64 KB of text", "ms", [5]))
         took(run.row("load", "three", "ms", [0.25]))
 
-    assert [row["case"] for row in bench.show(measure, True)] == ["one"]
+    assert [row["suite"] for row in bench.show(measure, True)] == ["netrules"]
     out, err = capfd.readouterr()
     assert (
-        err == "clawlite: 1 of 2 targets missed:\n  load: one: 0.5 ms, target 0.3\n"
+        err
+        == "clawlite: 1 of 2 targets missed:\n  netrules: a fetch, name known: 60 us, target 50\n"
         and len(out.splitlines()) == 3
     )
 
 
-@pytest.mark.parametrize("words, code", [([], 1), (["--no-fail"], 0)])
-def test_exit_codes(words, code, tmp_path, monkeypatch):
-    from clawlite.host.bench import suites
+@pytest.mark.parametrize("limit, words, code", [(0, [], 1), (0, ["--no-fail"], 0), (1e9, [], 0)])
+def test_exit_codes(limit, words, code, tmp_path, monkeypatch, capfd):
     from clawlite.host.cli import standalone
+    from clawlite.host.targets import targets
 
-    monkeypatch.setattr(
-        suites, "netrules", lambda run: iter([run.row("netrules", "one", "us", [60], target=50)])
-    )
-    assert standalone.main(["bench", "netrules", "--json", *words]) == code
-    assert (
-        standalone.main(["bench", "netrules", "--json", "-o", str(tmp_path / "rows"), *words])
-        == code
-    )
-    monkeypatch.setattr(
-        suites, "netrules", lambda run: iter([run.row("netrules", "one", "us", [40], target=50)])
-    )
-    assert standalone.main(["bench", "netrules", "--json", *words]) == 0
+    table = [{**one, "limit": limit} for one in targets.table()]
+    monkeypatch.setattr(targets, "table", lambda: table)
+    command = ["bench", "netrules", "--rounds", "2", "-o", str(tmp_path / "rows"), *words]
+    assert standalone.main(command) == code
+    out, err = capfd.readouterr()
+    assert ("MISSED" in out.splitlines()[-1]) == (limit == 0)
+    assert out.splitlines()[-1].startswith("fetch ")
+    assert ("targets missed:" in err) == (limit == 0)
+    rows = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
+    assert rows and all(row["target"] == limit for row in rows)
+    assert standalone.main([*command, "--json"]) == code
 
 
 # -- a machine behind ssh

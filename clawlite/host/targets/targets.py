@@ -1,0 +1,82 @@
+"""The table of targets (targets.toml), and the rows of a run beside it.
+
+1. A number that a row must not exceed stands in the table and nowhere else; ``of`` finds it by the
+   names of the row.
+2. The standard library alone: devices have no other package.
+"""
+
+import functools
+import os
+import tomllib
+from fnmatch import fnmatchcase
+
+PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "targets.toml")
+REACHED, MISSED, NOT_MEASURED = "reached", "MISSED", "not measured"
+_ID, _WHAT, _NUMBER = 18, 64, 10  # characters of columns: the longest id and what
+
+
+@functools.cache
+def table() -> list[dict]:
+    """Return the targets in the order of the table, {key: value} each; the file tells the keys."""
+    with open(PATH, "rb") as file:
+        return tomllib.load(file)["target"]
+
+
+def of(suite: str, case: str, core: str = "pure") -> dict | None:
+    """Return the target that a row is held to, or None."""
+    for target in table():
+        if _holds(target, suite, case, core):
+            return target
+    return None
+
+
+def _holds(target: dict, suite: str, case: str, core: str) -> bool:
+    return (
+        target["suite"] == suite
+        and "row" in target
+        and fnmatchcase(case, target["row"])
+        and target.get("core", core) == core
+    )
+
+
+def verdicts(rows: list[dict], suites) -> list[dict]:
+    """Return what became of each target in a run of *suites* that gave *rows*:
+    {"target", "verdict", "value", "why"}.
+
+    Of several rows the worst is told; "why" says what is missing where nothing was measured.
+    Targets of suites that were not asked for are left out.
+    """
+    found = []
+    for target in table():
+        held = [row for row in rows if _holds(target, row["suite"], row["case"], row["core"])]
+        if held:
+            value = max(row["value"] for row in held)
+            verdict = MISSED if any(row["met"] is False for row in held) else REACHED
+            found.append({"target": target, "verdict": verdict, "value": value, "why": ""})
+        elif target["suite"] in suites:
+            why = target.get("unmeasured") or "needs " + target.get("needs", "a run that goes well")
+            found.append({"target": target, "verdict": NOT_MEASURED, "value": None, "why": why})
+    return found
+
+
+def lines(found: list[dict]) -> list[str]:
+    """Return the table of ``verdicts`` as lines for people, the heading first."""
+    said = [f"{'id':{_ID}}{'what':{_WHAT}}{'value':>{_NUMBER}}{'limit':>{_NUMBER}} unit   result"]
+    for one in found:
+        target, adr = one["target"], one["target"].get("adr", "")
+        result = one["verdict"]
+        if one["verdict"] == NOT_MEASURED:
+            result += f": {one['why']}"
+        elif one["verdict"] == MISSED and adr:
+            result += f": docs/adr/{adr}"
+        said.append(
+            f"{target['id']:{_ID}}{target['what']:{_WHAT}}{_number(one['value']):>{_NUMBER}}"
+            f"{_number(target['limit']):>{_NUMBER}} {target['unit']:6} {result}"
+        )
+    return said
+
+
+def _number(number) -> str:
+    if number is None:
+        return "-"
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"

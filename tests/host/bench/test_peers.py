@@ -1,0 +1,83 @@
+"""Our decision beside other policy engines (benchmarks/peers); here beside the naive loop alone,
+which needs no other package.
+"""
+
+import functools
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clawlite.host.bench.run import KEYS, Bench
+from clawlite.host.targets import targets
+
+ROOT = Path(__file__).resolve().parents[3]
+PEERS = ROOT / "benchmarks/peers"
+
+
+@pytest.fixture
+def policies(monkeypatch):
+    spec = importlib.util.spec_from_file_location("policies", PEERS / "policies.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    monkeypatch.setattr(found, "PEERS", ("naive",))
+    monkeypatch.setattr(found, "BLOCK_NS", 100000)
+    return found
+
+
+def test_each_engine_is_measured_and_ours_compared_with_the_fastest(
+    policies, tmp_path, monkeypatch
+):
+    table = [
+        {**one, "limit": 1e9 if ", 10 rules" in one.get("row", "") else 0}
+        for one in targets.table()
+    ]
+    monkeypatch.setattr(targets, "table", lambda: table)
+    found = list(policies.rows(Bench(str(tmp_path), 2), sys.executable, 2, (10, 100)))
+    assert all(tuple(row) == KEYS and row["suite"] == "peers" and row["n"] == 2 for row in found)
+    cases = [row["case"] for row in found if "cython" not in row["case"]]
+    assert cases == [
+        "decide, 10 rules, clawlite",
+        "decide, 10 rules, naive",
+        "clawlite over the fastest peer, 10 rules",
+        "decide, 100 rules, clawlite",
+        "decide, 100 rules, naive",
+        "clawlite over the fastest peer, 100 rules",
+    ]
+    compared = [row for row in found if row["case"].startswith("clawlite over")]
+    assert [row["met"] for row in compared] == [True, False]
+
+
+@pytest.mark.parametrize("limit, code", [(0, 1), (1e9, 0)])
+def test_a_missed_target_is_told_and_ends_with_1(policies, monkeypatch, capfd, limit, code):
+    monkeypatch.setattr(policies, "rows", functools.partial(policies.rows, sizes=(10,)))
+    table = [{**one, "limit": limit} for one in targets.table()]
+    monkeypatch.setattr(targets, "table", lambda: table)
+    assert policies.main([sys.executable, "--rounds", "2"]) == code
+    (said,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("P3-10 ")]
+    assert ("MISSED: docs/adr/" in said) == bool(code) and said.endswith("reached") == (not code)
+
+
+@pytest.mark.parametrize("name", ["clawlite", "naive"])
+def test_a_wrong_answer_ends_the_run(policies, tmp_path, name):
+    (path,) = policies.cases(str(tmp_path), [10])
+    case = json.loads(Path(path).read_text())
+    case["requests"][3][3] = "deny" if case["requests"][3][3] == "allow" else "allow"
+    Path(path).write_text(json.dumps(case))
+    done = subprocess.run(
+        [sys.executable, PEERS / "engines.py", name, path],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT), "CLAWLITE_NO_EXT": "1"},
+    )
+    assert done.returncode == 1 and f"{name}: {path}: request 3: " in done.stderr
+
+
+def test_an_engine_that_is_not_there_is_told(policies, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(policies, "PEERS", ("cel",))
+    assert policies.main([sys.executable, "--rounds", "1"]) == 1
+    told = capfd.readouterr().err
+    assert "cel did not begin" in told and "requirements.txt" in told

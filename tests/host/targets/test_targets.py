@@ -1,0 +1,86 @@
+"""The table of targets is whole, and says what became of each."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from clawlite.host.bench import bench, run
+from clawlite.host.fit import stack
+from clawlite.host.targets import targets
+
+ROOT = Path(__file__).resolve().parents[3]
+KEYS = {"id", "what", "suite", "row", "core", "limit", "unit", "needs", "unmeasured", "adr"}
+UNITS = {"ms", "us", "ns", "MiB", "KiB", "B", "ratio", "%", "count"}
+HOT = "P1 P2 P3 P4 D1 D2 D3 S1 S2 M1 T1 T3 T4 C1 Q1 J1 A1".split()
+
+
+def test_ids_are_unique_and_the_hot_paths_are_all_there():
+    ids = [one["id"] for one in targets.table()]
+    assert len(ids) == len(set(ids))
+    assert [name for name in HOT if not any(one.split("-")[0] == name for one in ids)] == []
+
+
+@pytest.mark.parametrize("target", targets.table(), ids=lambda target: target["id"])
+def test_a_row_of_the_table_is_well_formed(target):
+    assert set(target) <= KEYS and {"id", "what", "suite", "limit", "unit"} <= set(target)
+    assert ("row" in target) != ("unmeasured" in target)
+    assert target["suite"] in (*bench.SUITES, *bench.ELSEWHERE) and target["unit"] in UNITS
+    assert type(target["limit"]) in (int, float) and target["limit"] >= 0
+    assert target.get("core", "pure") in ("pure", "cython")
+    assert len(target["id"]) < 18 and len(target["what"]) < 64
+    if "adr" in target:
+        text = (ROOT / "docs/adr" / target["adr"]).read_text()
+        assert target["id"].partition("-")[0] in text, target["adr"]
+
+
+def test_no_row_is_held_to_two_targets():
+    for one in targets.table():
+        if "row" not in one:
+            continue
+        case = one["row"].replace("*", "x")
+        held = [
+            other["id"]
+            for other in targets.table()
+            if targets._holds(other, one["suite"], case, one.get("core", "pure"))
+        ]
+        assert held == [one["id"]]
+
+
+def test_the_stack_of_a_board_is_that_of_a_pico():
+    (limit,) = (one["limit"] for one in targets.table() if one["id"] == "board-stack")
+    assert limit == stack.scaled(stack.PICO)
+
+
+def test_a_row_knows_its_target_by_its_names(tmp_path):
+    made = run.Bench(str(tmp_path), 2)
+    assert made.row("decision", "10,000 rules over 10 rules", "ratio", [1])["met"] is True
+    assert made.row("decision", "10,000 rules over 10 rules", "ratio", [2])["met"] is False
+    assert made.row("decision", "another", "ratio", [2])["target"] is None
+    path = ("decision", "a path made clean", "ns", [100])
+    assert made.row(*path)["met"] is True and made.row(*path, core="cython")["met"] is False
+
+
+def test_verdicts(tmp_path):
+    made = run.Bench(str(tmp_path), 2)
+    rows = [
+        made.row("ready", "with tools.py, VmHWM above bare", "MiB", [1]),
+        made.row("ready", "without tools.py, VmHWM above bare", "MiB", [10_000]),
+        made.row("ready", "with tools.py, above bare", "ms", [0.5]),
+    ]
+    found = {one["target"]["id"]: one for one in targets.verdicts(rows, ["ready"])}
+    assert {one["target"]["suite"] for one in found.values()} == {"ready"}
+    worst, reached, missing = found["S1-memory"], found["ready-time"], found["S1-opens"]
+    assert (worst["verdict"], worst["value"]) == (targets.MISSED, 10_000)
+    assert (reached["verdict"], reached["value"]) == (targets.REACHED, 0.5)
+    assert missing["verdict"] == targets.NOT_MEASURED and "strace" in missing["why"]
+    said = targets.lines(list(found.values()))
+    assert len(said) == 1 + len(found) and said[0].startswith("id ")
+    assert [line for line in said if line.startswith("S1-memory ") and "MISSED" in line]
+    assert [line for line in said if line.startswith("S1-opens ") and "needs strace" in line]
+
+
+def test_the_benchmarks_name_no_limit_themselves():
+    assert "target" not in inspect.signature(run.Bench.row).parameters
+    sources = [*(ROOT / "clawlite/host/bench").glob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+    assert not [path.name for path in sources if "target of the project" in path.read_text()]
