@@ -8,6 +8,9 @@ from clawlite.core.base.errors import CBORError
 from clawlite.core.formats import cbor
 from clawlite.core.formats.encoder import encode
 
+# it encodes what nests deeper than a board can follow
+WHOLE_STACK = ("test_depth_one_below_at_and_above",)
+
 # (hex, value): mostly RFC 8949, appendix A
 GOOD = (
     ("00", 0),

@@ -187,6 +187,19 @@ def test_paths_are_normalised():
         assert normalise(path) == expected, path
 
 
+def test_each_path_is_what_its_parts_say():
+    parts = ("", ".", "..", "a", ".b", "b.")
+    for number in range(6**4):
+        chosen = [parts[number // 6**at % 6] for at in range(4)]
+        kept = []
+        for part in chosen:
+            if part == "..":
+                kept = kept[:-1]
+            elif part not in ("", "."):
+                kept.append(part)
+        assert normalise("/" + "/".join(chosen)) == "/" + "/".join(kept), chosen
+
+
 def test_what_is_no_path_has_no_meaning():
     for value in ("", "/a\0b", 5, None, True, ["/a"], {}, "/" + "a" * 4096):
         assert normalise(value) is None

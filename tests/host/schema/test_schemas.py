@@ -8,35 +8,16 @@ import cbor2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from schema_program import Pool, violation
 
 from clawlite.core.formats import cbor
 from clawlite.core.formats.encoder import encode
 from clawlite.core.formats.schema import check
-from clawlite.host.schema.automata import compile_pattern
 from clawlite.host.schema.compile import compile_schema
 from clawlite.host.schema.values import SchemaError, height
 
 jsonschema = pytest.importorskip("jsonschema")
 CORE = Path(__file__).parents[2] / "core"
-
-
-class Pool:
-    def __init__(self, patterns=()):
-        self.patterns = list(patterns)
-        self.tables = [compile_pattern(pattern) for pattern in self.patterns]
-
-    def add(self, pattern):
-        table = compile_pattern(pattern)
-        if pattern not in self.patterns:
-            self.patterns.append(pattern)
-            self.tables.append(table)
-        return self.patterns.index(pattern)
-
-
-def violation(schema, value):
-    pool = Pool()
-    program = cbor.decode(encode(compile_schema(schema, pool)))
-    return check(program, value, pool.tables.__getitem__)
 
 
 def refusal(schema):
