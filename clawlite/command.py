@@ -115,6 +115,11 @@ def _main(args: list) -> int:
             return plain(args)
         except ImportError as e:
             return _missing(e)
+    if not args[0].startswith("-"):
+        from clawlite.linux.admin.usage import commands
+
+        if args[0] not in commands():
+            return _unknown(args[0], commands())
     try:
         from clawlite.host.cli.cli import main as host
     except ImportError as e:
@@ -208,11 +213,23 @@ def _device(verb: str, args: list) -> int:
 
     try:
         image, facts = build_facts(command.name, at_use)
-        image_cache.keep(command.name, at_use, image, facts)
+        if facts is not None:
+            image_cache.keep(command.name, at_use, image, facts)
     except ClawError as e:
         return failed(e, False)
     start = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
     os.execv(sys.executable, [sys.executable, start] + command.with_image(image))
+
+
+def _unknown(name: str, known: list) -> int:
+    from clawlite.host.base.problems import did_you_mean, shown
+
+    hint = did_you_mean(name, known)
+    sys.stderr.write(
+        "clawlite: there is no command %s%s All commands: clawlite --help\n"
+        % (shown(name), " - " + hint if hint else ".")
+    )
+    return 2
 
 
 def _missing(e: ImportError) -> int:

@@ -91,7 +91,23 @@ def build(manifest, output, board, key_file, refresh, allowed, as_json):
     """Compile a manifest to an image.  Shows sizes, dead and shadowed rules."""
     from clawlite.host.build.build import build as run
 
-    ui.built(run(manifest, output, key_file, board, refresh, allowed), as_json)
+    with ui.Elapsed("Building"):
+        built = run(manifest, output, key_file, board, refresh, allowed)
+    ui.built(built, as_json)
+
+
+@cli.command()
+@click.argument("manifest", default=".")
+@click.option(
+    "--service", "names", metavar="NAME", multiple=True, help="this one of clawlite.toml alone"
+)
+@click.option("--dry-run", "is_dry", is_flag=True, help="show what differs, and write nothing")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
+def discover(manifest, names, is_dry, as_json):
+    """Ask MCP servers of services for their tools, and write them to .claw-tools.json."""
+    from clawlite.host.build.discover import discover as run
+
+    ui.discovered(run(manifest, names, is_dry), is_dry, as_json)
 
 
 class _Boards(click.Group):

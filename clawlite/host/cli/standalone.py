@@ -68,7 +68,7 @@ def _tools() -> _Parser:
         from clawlite.host.build import tool_table
         from clawlite.host.cli import ui
 
-        ui.tools(tool_table.rows(found.manifest), found.as_json)
+        ui.tools(tool_table.rows(found.manifest or tool_table.here()), found.as_json)
 
     parser = _Parser(
         "tools",
@@ -79,8 +79,7 @@ def _tools() -> _Parser:
         "manifest",
         metavar="MANIFEST",
         nargs="?",
-        default=".",
-        help="claw.yaml here by default; may be an image",
+        help="claw.yaml here by default, or claw.cbor where there is none; may be an image",
     )
     _json(parser)
     parser.set_defaults(run=run)
@@ -219,5 +218,10 @@ def _measure(found) -> int:
         def measure(took):
             bench.run(suites, found.rounds, took, found.is_long)
 
-    missed = bench.show(measure, found.as_json, found.output)
+    whole = (
+        ()
+        if found.here or found.ssh is not None or found.port is not None
+        else (*bench.SUITES, *bench.ELSEWHERE)
+    )
+    missed = bench.show(measure, found.as_json, found.output, suites or whole)
     return 1 if missed and not found.no_fail else 0

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
@@ -85,6 +86,21 @@ def built(found: dict, as_json: bool) -> None:
     if not found["board"]:
         say("\n".join("  " + line for line in board_text.fits(found["fits"], found["why_not"])))
     _found(found)
+
+
+def discovered(found: list, is_dry: bool, as_json: bool) -> None:
+    if as_json:
+        document(found)
+        return
+    for one in found:
+        parts = [
+            f"{kind}: {', '.join(one[kind])}"
+            for kind in ("added", "removed", "changed")
+            if one[kind]
+        ]
+        written = "nothing is written" if is_dry else "written"
+        said = "; ".join(parts) + f" - {written}" if parts else "as it was"
+        say(f"{one['service']}: {one['file']}: {said}")
 
 
 def _found(found: dict) -> None:
@@ -306,6 +322,37 @@ class Progress:
         if sys.stderr.isatty() and more:
             end = "\n" if self._done == total else ""
             sys.stderr.write(f"\r{self._done * 100 // total:3} % of {total} bytes{end}")
+            sys.stderr.flush()
+
+
+class Elapsed:
+    """While it is open, a line on a terminal tells each second how long *what* has taken; in the
+    first second, and elsewhere, nothing.  The line is gone at the end.
+    """
+
+    def __init__(self, what: str):
+        self._what = what
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+
+    def __enter__(self):
+        if sys.stderr.isatty():
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        if self._thread.ident:
+            self._thread.join()
+
+    def _tell(self) -> None:
+        seconds = 0
+        while not self._over.wait(1):
+            seconds += 1
+            sys.stderr.write(f"\r{self._what}: {seconds} s")
+            sys.stderr.flush()
+        if seconds:
+            sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
 

@@ -134,6 +134,7 @@ def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
         layout.MCP: image_section.section(manifest),
         layout.SWARM: swarms.section(manifest),
         layout.SERVICES: services.section(manifest),
+        layout.STOPPED_WITH: _stopped_with(manifest),
     }
     sections[layout.AUTOMATA] = table(pool.tables)
     manifest.raise_problems()
@@ -188,6 +189,8 @@ def requires(manifest) -> list[str]:
         needed = needed - {"http", "https"} | (
             {"gateway", "lan"} if manifest.settings.gateway.wire == "tcp" else {"gateway"}
         )
+        if manifest.settings.gateway.obeys_stop_of:
+            needed.add("stop-of-swarm")
     if manifest.tools:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
@@ -211,6 +214,12 @@ def requires(manifest) -> list[str]:
     ):
         needed.add("log")
     return sorted(needed | scan_config.abilities(manifest) | channels.abilities(manifest))
+
+
+def _stopped_with(manifest):
+    """Return the name of the swarm whose stop holds for this device too, or None."""
+    gateway = manifest.settings.gateway
+    return gateway.obeys_stop_of if gateway else None
 
 
 def _is_builtin(tool) -> bool:

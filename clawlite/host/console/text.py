@@ -8,7 +8,8 @@ No I/O.
    board waits for a line. Other short lines without their end are held back until more comes, or
    ``flush``: they may be prompts that nobody knows.
 4. A prompt that gives way (it is followed by LF alone) is no line: the board writes it anew after a
-   record.
+   record. That may cross with a line on its way to the board: the prompt behind the record is the
+   old one then, and answers nothing.
 """
 
 from codecs import utf_8_decode
@@ -35,6 +36,7 @@ class BoardText:
         self._record = None  # what has come of a record
         self._told = None  # the open line, once it was told to be a prompt
         self._skips = False  # the next prompt is dropped
+        self._gives_way = False  # nothing has come behind the prompt that a line was sent to
 
     def feed(self, data: bytes):
         """Take bytes from the board, in any portion."""
@@ -43,6 +45,12 @@ class BoardText:
     def next_event(self):
         """Return (kind, bytes) of what comes next, or None: text, a prompt, or a record's JSON."""
         while self._data:
+            if self._gives_way:
+                if self._data == b"\n":
+                    return None
+                self._gives_way = False
+                if self._data.startswith(b"\n\x1e"):
+                    self._data, self._skips = self._data[1:], True
             if self._record is None and self._data[0] == _MARK and not self._begun:
                 self._record, self._data = b"", self._data[1:]
             if self._skips and self._record is None and not self._begun and self._drops():
@@ -74,6 +82,9 @@ class BoardText:
             and any(prompt.startswith(self._data) for prompt in self._prompts)
         ):
             return None
+        if self._gives_way:
+            self._gives_way = False
+            return self.next_event()
         if is_prompt and not self._begun:
             self._told = self._data
             return PROMPT, self._data
@@ -90,7 +101,7 @@ class BoardText:
         """A line was sent: what the board writes from now on begins a line."""
         if self._data == self._told:
             self._data = b""
-        self._begun, self._told = False, None
+        self._begun, self._told, self._gives_way = False, None, True
 
     def skip(self):
         """The next prompt waits for nobody: a line was sent before it came."""
@@ -100,7 +111,7 @@ class BoardText:
         """Take the prompt away that the open line begins with; return whether there is one."""
         first = next((prompt for prompt in self._prompts if self._data.startswith(prompt)), None)
         if first:
-            self._data, self._skips = self._data[len(first) :], False
+            self._data, self._skips, self._gives_way = self._data[len(first) :], False, True
         return first is not None
 
     def _take_record(self) -> bytes:

@@ -42,6 +42,7 @@ SECTION_NAMES = {
     layout.MCP: "MCP servers",
     layout.SWARM: "swarm",
     layout.SERVICES: "services",
+    layout.STOPPED_WITH: "swarm whose stop holds",
 }
 
 

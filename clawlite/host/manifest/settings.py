@@ -30,6 +30,7 @@ from clawlite.host.memory.memory_settings import Memory
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
+from clawlite.host.providers.remotes import endpoint_problem
 from clawlite.host.providers.trust import TLS, Gateway, authorities
 from clawlite.host.services.grants import ServiceSettings
 from clawlite.host.swarm.swarm_settings import SwarmSettings
@@ -60,6 +61,7 @@ _OWN_HEADERS = (
     "transfer-encoding",
     "user-agent",
 )
+_SECURE = re.compile(r"https://|http://(127(\.[0-9]+){3}|\[::1\]|localhost)([:/]|\Z)")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(
     r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])"
@@ -186,14 +188,37 @@ Registry = Annotated[
 ]
 
 
+class MCPOAuth2(OAuth2, kw_only=True):
+    """Where the tokens for an MCP server come from, by client credentials; *credential* is the
+    name of the client's secret.
+    """
+
+    credential: Text
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        name, endpoint = value.get("credential"), value.get("endpoint")
+        if isinstance(name, str) and name and not _VARIABLE.fullmatch(name):
+            report(("credential",), "", "the name of a secret", quoted(name))
+        if isinstance(endpoint, str) and endpoint:
+            wrong = endpoint_problem(endpoint)
+            if wrong:
+                report(("endpoint",), wrong)
+            elif not _SECURE.match(endpoint):
+                report(("endpoint",), "", "https://, or http:// to this machine", quoted(endpoint))
+
+
 class MCPServer(Strict):
     """What an MCP server has beside its URI: arguments and the names of variables of the agent
-    that it gets, or, at a URL, headers of each request.
+    that it gets, or, at a URL, headers of each request and where its tokens come from; and whether
+    what it says of its tools is taken at each start, in place of what was pinned.
     """
 
     args: list[str] | None = None
     environment: list[Text] | None = None
     headers: dict[str, Text] | None = None
+    oauth2: MCPOAuth2 | None = None
+    trust: Literal["lock", "start"] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
@@ -201,6 +226,14 @@ class MCPServer(Strict):
         for index, text in enumerate(names if isinstance(names, list) else ()):
             if isinstance(text, str) and text and not _VARIABLE.fullmatch(text):
                 report(("environment", index), "", "the name of a variable", quoted(text))
+        for field in ("args", "environment"):
+            if "oauth2" in value and field in value:
+                report(
+                    (field,),
+                    "a program gets it, and oauth2 is for a server at a URL",
+                    hint=f"remove {field}, or oauth2",
+                    key=True,
+                )
         headers = value.get("headers")
         for name, text in headers.items() if isinstance(headers, dict) else ():
             path = ("headers", name)

@@ -2,7 +2,7 @@
 
 Imports: base, schema.
 Used by: bench, boards, channels, documents, manifest, memory, policy, providers, services,
-tools.
+telemetry, tools.
 """
 
 from clawlite.host.base import kinds

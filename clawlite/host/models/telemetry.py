@@ -4,10 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from clawlite.core.image.features import EXPORTERS
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Count, Ratio, Strict, Text
 
-NEEDED = {"otlp": "endpoint", "webhook": "endpoint", "file": "path", "sqlite": "path"}
+TYPES = {kind.name: kind for kind in EXPORTERS}
 
 
 class ExporterAuth(Strict):
@@ -20,7 +21,7 @@ class Batch(Strict):
 
 
 class Exporter(Strict):
-    type: Literal["otlp", "file", "sqlite", "webhook", "console"]
+    type: Literal[tuple(TYPES)]  # type: ignore[valid-type]
     endpoint: str | None = None
     path: str | None = None
     auth: ExporterAuth | None = None
@@ -28,10 +29,10 @@ class Exporter(Strict):
 
     @staticmethod
     def more(value: dict, report) -> None:
-        kind = value.get("type")
-        needed = NEEDED.get(kind) if isinstance(kind, str) else None
-        if needed and needed not in value:
-            report((), f'{quoted(needed)} is missing; an exporter of type "{kind}" needs it')
+        name = value.get("type")
+        kind = TYPES.get(name) if isinstance(name, str) else None
+        if kind and kind.needs and kind.needs not in value:
+            report((), f'{quoted(kind.needs)} is missing; an exporter of type "{name}" needs it')
 
 
 class Events(Strict):

@@ -54,20 +54,24 @@ def _struct(value, info, path, report, extra):
         report(path, "", "a mapping", shown(value), _bare_hint(value))
         return value
     fields = _fields(info.cls)
-    clean, meant = value, set()
+    strict = info.forbid_unknown_fields
+    hints = {key: _hint(key, fields, value, strict) for key in value if key not in fields}
+    meant = set(hints.values())
+    clean = value
     for key, item in value.items():
         if key in fields:
-            walked = _walk(item, fields[key].type, path + (key,), report)
+            found = _but_for(report, path + (key,), meant) if meant else report
+            walked = _walk(item, fields[key].type, path + (key,), found)
             if walked is not item:  # most are as they were: of thousands of rules no second copy
                 clean = dict(clean) if clean is value else clean
                 clean[key] = walked
-        else:
-            meant.add(_unknown(key, fields, value, info.forbid_unknown_fields, path, report))
+        elif strict or hints[key]:
+            report(path + (key,), "unknown field", hint=hints[key], key=True)
     for name, field in fields.items():
         # misspelt, or a field of it is one level too high: which has been said
         near = (f'did you mean "{name}"', f'did you mean "{name}.')
         if field.required and name not in value and not any(h.startswith(near) for h in meant):
-            report(path, f"the field {quoted(name)} is missing")
+            report(path, f"the field {quoted(name)} is missing", hint=_choice(field.type))
     more = getattr(info.cls, "more", None)
     # of a field that is misspelt it would say that it is absent
     if more and not any(hint.startswith("did you mean") for hint in meant):
@@ -75,9 +79,9 @@ def _struct(value, info, path, report, extra):
     return clean
 
 
-def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, report) -> str:
-    """An unknown field is an error where the schema is closed; elsewhere only a near miss of an
-    absent field is.  Return the hint.
+def _hint(key: str, fields: dict, value: dict, strict: bool) -> str:
+    """Return what an unknown field may mean, "" for nothing.  It is an error where the schema is
+    closed; elsewhere only a near miss of an absent field is.
     """
     hint = did_you_mean(
         key, [name for name in fields if name not in value] if not strict else fields
@@ -91,9 +95,21 @@ def _unknown(key: str, fields: dict, value: dict, strict: bool, path: tuple, rep
             hint = f'did you mean "{places[0]}.{key}"?'
     if strict and not hint:
         hint = "known here: " + ", ".join(fields)
-    if strict or hint:
-        report(path + (key,), "unknown field", hint=hint, key=True)
     return hint
+
+
+def _but_for(report, path: tuple, meant: set):
+    """Return *report* without the fields that are missing at *path* because they are one level too
+    high: the hints *meant* name them.
+    """
+    start = f'did you mean "{path[-1]}.'
+    high = tuple(f'"{h[len(start) : -2]}" is missing' for h in meant if h.startswith(start))
+
+    def only(at, message, *args, **named):
+        if at != path or not message.removeprefix("the field ").startswith(high):
+            report(at, message, *args, **named)
+
+    return only if high else report
 
 
 def _below(info) -> dict:
@@ -103,6 +119,13 @@ def _below(info) -> dict:
     if isinstance(info, inspect.UnionType):
         info = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)][0]
     return _fields(info.cls) if isinstance(info, inspect.StructType) else {}
+
+
+def _choice(info) -> str:
+    """Return what to give a field that is missing: "" unless it has one of a few values."""
+    if isinstance(info, inspect.Metadata):
+        info = info.type
+    return "give it " + one_of(info.values) if isinstance(info, inspect.LiteralType) else ""
 
 
 def _literal(value, info, path, report, extra):

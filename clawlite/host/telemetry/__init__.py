@@ -1,5 +1,5 @@
 """The Telemetry of a manifest (CKP 5.10).
 
-Imports: providers, swarm, tools.
+Imports: models, providers, swarm, tools.
 Used by: compiler, manifest.
 """

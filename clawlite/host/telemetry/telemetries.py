@@ -2,11 +2,12 @@
 linux/telemetry/telemetry.py reads.
 """
 
+from clawlite.core.image.features import EXPORTERS
+from clawlite.host.models.telemetry import TYPES
 from clawlite.host.providers import remotes
 from clawlite.host.swarm import swarms
 from clawlite.host.tools import world_models
 
-TYPES = ("console", "file", "sqlite", "webhook", "otlp")
 CATEGORIES = (
     "tool_calls",
     "memory_ops",
@@ -55,7 +56,7 @@ def refuse(manifest) -> None:
             key=True,
         )
     for index, exporter in enumerate(telemetry.spec.exporters):
-        if exporter.type in ("otlp", "webhook"):
+        if TYPES[exporter.type].is_remote:
             wrong = remotes.endpoint_problem(exporter.endpoint)
             if wrong:
                 manifest.problem(telemetry, ("exporters", index, "endpoint"), wrong)
@@ -81,9 +82,10 @@ def section(manifest) -> list | None:
 
 
 def _exporter(one) -> list:
-    batch, away = one.batch, one.type in ("otlp", "webhook")
+    batch, kind = one.batch, TYPES[one.type]
+    away = kind.is_remote
     return [
-        TYPES.index(one.type),
+        EXPORTERS.index(kind),
         one.endpoint if away else one.path or "",
         one.auth.secret_ref or "" if one.auth else "",
         batch and batch.max_size or BATCH,

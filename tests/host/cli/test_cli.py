@@ -10,7 +10,9 @@ import pytest
 from agents import Agent, clawlite, eventually, linux, without_root_rights
 from providers.project import nobody
 
+from clawlite.command import DEVICE_VERBS
 from clawlite.core.image.image import Image
+from clawlite.linux.admin import usage
 
 FILES = [
     "claw.yaml",
@@ -45,6 +47,13 @@ def project(tmp_path_factory):
     assert clawlite("new", "g", "--offline", cwd=folder).returncode == 0
     assert clawlite("build", cwd=folder / "g").returncode == 0
     return folder / "g"
+
+
+def test_help_lists_every_command():
+    from clawlite.host.cli.cli import cli
+
+    # what it does not list is told to be no command
+    assert {*cli.commands, *DEVICE_VERBS} <= set(usage.commands())
 
 
 def test_the_newcomers_script(tmp_path):
@@ -306,8 +315,11 @@ ERRORS = [
     ("ask hi --aprove", ["unknown option --aprove", "usage: clawlite ask"]),
     ("serve", ["expected --stdio"]),
     ("serve missing.cbor --stdio", ["missing.cbor", "No such file"]),
-    ("swarm dance", ["expected one of up, run, status, trace, dead, acl, got dance"]),
-    ("buid", ["No such command", "buid"]),
+    (
+        "swarm dance",
+        ["expected one of up, run, status, trace, dead, stop, resume, watch, acl, got dance"],
+    ),
+    ("buid", ["there is no command", 'did you mean "build"?']),
 ]
 
 

@@ -23,6 +23,7 @@ from clawlite.host.sim.sim import Sim
 
 ECHO = """\
 import sys
+import time
 sys.stdout.write("> ")
 while True:
     line = sys.stdin.readline().rstrip()
@@ -47,6 +48,9 @@ while True:
         continue
     elif line == "silent":
         continue
+    elif line == "cross":  # a record that was on its way when the line came; then it thinks
+        sys.stdout.write('\\n\\x1e{"jsonrpc":"2.0","id":2}\\n> ')
+        time.sleep_ms(200)
     sys.stdout.write("You said: %s\\n> " % line if line[:1] > "\\x1b" else line + "\\n> ")
 """
 
@@ -165,6 +169,40 @@ def test_a_prompt_that_waits_for_nobody_is_dropped(data, expected):
 
 
 @pytest.mark.parametrize(
+    "data, expected",
+    [
+        (b"\n\x1e{}\n> done\n> ", [(RECORD, b"{}"), (TEXT, b"done\n")]),
+        (b"\n\x1e1\n> \n\x1e2\n> ok\n> ", [(RECORD, b"1"), (RECORD, b"2"), (TEXT, b"ok\n")]),
+        (b"\nnext\n> ", [(TEXT, b"\nnext\n")]),
+        (b"\x1e{}\n> ", [(RECORD, b"{}")]),
+    ],
+)
+def test_a_prompt_behind_a_record_that_crossed_with_a_line_answers_nothing(data, expected):
+    for size in (1, len(data)):
+        found, text = events(b"> ")
+        text.entered()
+        for at in range(0, len(data), size):
+            text.feed(data[at : at + size])
+            while event := text.next_event():
+                if event[0] == TEXT and found[-1][0] == TEXT:
+                    event = (TEXT, found.pop()[1] + event[1])
+                found.append(event)
+        assert found == [(PROMPT, b"> "), *expected, (PROMPT, b"> ")], size
+    text = BoardText()
+    text.skip()  # the line was sent before the first prompt came
+    text.feed(b"> \n\x1e{}\n> done\n> ")
+    assert [text.next_event() for _ in range(3)] == [
+        (RECORD, b"{}"),
+        (TEXT, b"done\n"),
+        (PROMPT, b"> "),
+    ]
+    text.entered()
+    text.feed(b"\n")
+    assert text.next_event() is None and text.is_holding
+    assert text.flush(False) == (TEXT, b"\n") and not text.is_holding
+
+
+@pytest.mark.parametrize(
     "size, kept", [(MAX_RECORD - 1, True), (MAX_RECORD, True), (MAX_RECORD + 1, False)]
 )
 def test_a_record_has_a_bound(size, kept):
@@ -190,6 +228,12 @@ def test_a_scripts_lines_wait_for_the_prompt(tmp_path, echo):
     done = script(tmp_path, b"one\nask\nyes\ntwo", "--port", echo.path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "You said: one\nSure?\nYou said: asked, yes\nYou said: two\n"
+
+
+@needs_micropython
+def test_an_answer_is_waited_for_though_a_record_crosses_with_the_line(tmp_path, echo):
+    done = script(tmp_path, b"cross\ntwo\n", "--port", echo.path)
+    assert (done.returncode, done.stdout) == (0, "You said: cross\nYou said: two\n")
 
 
 @needs_micropython

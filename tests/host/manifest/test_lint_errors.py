@@ -118,6 +118,11 @@ def test_relaxed_limits_are_not_among_the_defaults(tmp_path):
             ["no host matches it", 'write "api.example.com"'],
         ),
         ('"api.example.com"', '"api.example.com:443"', ['write "api.example.com"']),
+        (
+            '"/var/data", permissions: ro',
+            '"/var/data"',
+            ['the field "permissions" is missing - give it "ro" or "rw"'],
+        ),
         ('"api.example.com"', '"api.example.com/v1"', ['write "api.example.com"']),
         ('"api.example.com"', '" api.example.com"', ['write "api.example.com"']),
         ('"api.example.com"', '"api example com"', ["one name for each entry"]),
@@ -329,6 +334,19 @@ def test_a_quotation_mark_that_is_not_closed_is_told_by_its_line(tmp_path, old, 
             'rule[0].call: unknown tool "lok" - did you mean "look"?',
         ),
         ('[[rule]]\nwhen = "so {a:itn}"\nsay = "Hi."\n', 'found "{a:itn}"'),
+        (
+            '[[rule]]\nwhen = "so {bed:int}"\nsay = "Bed {bde}."\n',
+            'rule[0].say: no pattern of this rule has the slot {bde} - did you mean "bed"?',
+        ),
+        (
+            '[[rule]]\nwhen = "so"\ncall = "look"\nsay = "{result}"\n',
+            "the slot {result} - slots here: none; what a call answers is known in its "
+            "[[rule.then]]",
+        ),
+        (
+            '[[rule]]\nwhen = "so {bed:int}"\ncall = "look"\narguments = { where = "{b}" }\n',
+            "rule[0].arguments.where: no pattern of this rule has the slot {b}",
+        ),
     ],
 )
 def test_a_mistake_in_a_file_that_clawlite_alone_reads_is_no_valid_manifest(tmp_path, reflex, said):
@@ -348,3 +366,12 @@ def test_a_mistake_in_clawlite_toml_that_only_a_build_sees(tmp_path):
         ManifestErrors, match='clawlite.toml:3: memory.power_safe.0.: there is no store "fcats"'
     ):
         check.check(str(tmp_path))
+
+
+def test_the_first_hundred_names_of_no_tool_get_a_hint(tmp_path):
+    from clawlite.host.bench import agent
+    from clawlite.host.manifest import lint_warnings, manifest
+
+    found = lint_warnings.find(manifest.load(agent.write(str(tmp_path), count=300)))["warnings"]
+    said = ["did you mean" in one["message"] for one in found if "no tool" in one["message"]]
+    assert len(said) > 150 and said == [True] * 100 + [False] * (len(said) - 100)

@@ -54,6 +54,7 @@ def test_a_misspelt_key_is_one_problem(greenhouse, tmp_path, name):
     [
         ('trigger: { schedule: "0 7 * * *" }', 'schedule: "0 7 * * *"', "trigger.schedule"),
         (', auth: { secret_ref: "NONE" }', ', secret_ref: "NONE"', "auth.secret_ref"),
+        (', auth: { secret_ref: "NONE" }', ', auth: {}, secret_ref: "NONE"', "auth.secret_ref"),
         ("processing: { max_message_length: 9 }", "max_message_length: 9", "processing.max_mess"),
     ],
 )
@@ -74,3 +75,16 @@ def test_a_field_one_level_too_high_is_one_problem_and_its_place_is_named(
         check.check(str(tmp_path / "g"))
     (problem,) = caught.value.problems
     assert "unknown field - did you mean" in problem.text() and hint in problem.text()
+
+
+def test_what_the_kind_of_a_provider_needs_is_missing_once(greenhouse, tmp_path):
+    shutil.copytree(greenhouse, tmp_path / "g")
+    text = (greenhouse / "claw.yaml").read_text()
+    old = 'auth: { type: "none" }'
+    new = 'auth: { type: "bearer" }\n        secret_ref: "KEY"'
+    assert old in text
+    (tmp_path / "g/claw.yaml").write_text(text.replace(old, new, 1))
+    with pytest.raises(ManifestErrors) as caught:
+        check.check(str(tmp_path / "g"))
+    (problem,) = caught.value.problems
+    assert 'did you mean "auth.secret_ref"?' in problem.text()

@@ -133,7 +133,8 @@ def test_defaults_without_a_file(tmp_path):
         ),
         (
             '[gateway]\nurl = "x"',
-            "clawlite.toml:2: gateway.url: unknown field - known here: wire, address, tls",
+            "clawlite.toml:2: gateway.url: unknown field - known here: wire, address, tls, "
+            "obeys_stop_of",
         ),
         (
             '[sandbox]\nrelaxed = ["memory"]',
