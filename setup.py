@@ -20,8 +20,12 @@ DATA = ("boards", "firmware-host", "benchmarks")
 # Benchmarks of a checkout: they need its tests, or servers and brokers.
 ELSEWHERE = (
     "results",
+    "peers",
     "README.md",
     "images.py",
+    "gate.py",
+    "gate.json",
+    "counted.py",
     "promises.py",
     "llm.py",
     "stores.py",

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -96,6 +97,47 @@ def test_wheel_is_pure_and_holds_what_is_not_python(wheel):
     # The package, its metadata, and nothing else at the top of site-packages.
     assert {n.partition("/")[0].partition("-")[0] for n in names} == {"clawlite"}
     assert [n for n in names if "__pycache__" in n or n.endswith((".so", ".c", ".mpy"))] == []
+
+
+def _compiled(source, tmp, **env) -> tuple:
+    """Return (name of the wheel that ``pip install .`` builds of *source*, the modules that are
+    compiled in it, names of its files).
+    """
+    tree = tmp / "tree"
+    shutil.copytree(source, tree)
+    _run(sys.executable, "-c", BUILD, "wheel", tmp, cwd=tree, **env)
+    (found,) = tmp.glob("*.whl")
+    names = zipfile.ZipFile(found).namelist()
+    return found.name, {n.partition(".")[0] for n in names if n.endswith(".so")}, names
+
+
+def test_a_wheel_is_compiled_where_a_compiler_is(source, tmp_path):
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler")
+    name, compiled, _ = _compiled(source, tmp_path)
+    wanted = {
+        str(path.relative_to(source).with_suffix(""))
+        for path in source.glob("clawlite/core/*/*.pxd")
+    }
+    assert (
+        compiled == wanted
+        and len(wanted) > 4
+        and sysconfig.get_platform().replace("-", "_") in name
+    )
+
+
+def test_a_wheel_is_built_where_no_compiler_works(source, tmp_path):
+    name, compiled, names = _compiled(source, tmp_path, CC="false")
+    assert compiled == set() and "clawlite/core/policy/policy.py" in names
+
+
+def test_a_build_asks_for_cython():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        settings = tomllib.load(file)
+    assert [need for need in settings["build-system"]["requires"] if need.startswith("cython")]
+    # each version that the project runs on has its compiled wheels
+    oldest = settings["project"]["requires-python"].removeprefix(">=3.")
+    assert settings["tool"]["cibuildwheel"]["build"][0].startswith(f"cp3{oldest}-")
 
 
 def test_wheel_has_no_base_dependency(wheel):
@@ -207,6 +249,7 @@ def device(installed, tmp_path):
         ("run", "bench 1.0.0 is ready."),
         ("ask hello", "Done."),
         ("serve --stdio", ""),
+        ("tools", "digital-write"),
         ("tools claw.cbor", "digital-write"),
         ("tools claw.cbor --json", '"name": "board-info"'),
         ("inspect claw.cbor", "bench 1.0.0 - "),
@@ -230,6 +273,28 @@ def test_what_needs_packages_says_which(device, words):
         and "pip install 'clawlite[host]'" in done.stderr
     )
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("inspct", '"inspct" - did you mean "inspect"? '),
+        ("frobnicate", '"frobnicate". '),
+        ("new\x1b", '"new\\x1b" - did you mean "new"? '),
+    ],
+)
+def test_a_command_that_there_is_not_needs_no_package(device, name, told):
+    done = device(name)
+    assert done.returncode == 2 and done.stdout == "" and "pip" not in done.stderr
+    assert done.stderr.startswith("clawlite: there is no command " + told), done.stderr
+
+
+def test_suites_that_need_packages_say_which_and_are_no_traceback(device):
+    done = device("bench", "ready", "load", "--rounds", "2")
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    for suite in ("ready", "load"):
+        assert "the suite %s needs the host packages (" % suite in done.stderr
+    assert "clawlite bench --here" in done.stderr or "stand above" in done.stderr, done.stderr
 
 
 def test_the_help_names_every_command():
