@@ -8,12 +8,12 @@ batch that fails is tried once more, with the next one; then it is dropped.
 import _thread
 import os
 
+from clawlite.core.image.features import EXPORTERS
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.worker import Worker
 from clawlite.linux.telemetry.event import shown
 
 WAITING = 4096  # events in one queue
-CONSOLE, FILE, SQLITE, WEBHOOK, OTLP = range(5)  # host/telemetry/telemetries.py, TYPES
 
 
 class Exporter:
@@ -95,12 +95,14 @@ def exporter(record: list, about) -> Exporter:
     ``image.AgentInfo``.
     """
     kind, target, secret, most, flush_ms = record
-    if kind == WEBHOOK or kind == OTLP:
-        from clawlite.linux.telemetry.otlp import otlp, webhook
+    name = EXPORTERS[kind].name
+    if EXPORTERS[kind].is_remote:
+        from clawlite.linux.telemetry.otlp import otlp
+        from clawlite.linux.telemetry.webhook import webhook
 
-        sink = (webhook if kind == WEBHOOK else otlp)(target, secret, about)
+        sink = {"otlp": otlp, "webhook": webhook}[name](target, secret, about)
     else:
-        sink = {CONSOLE: _console, FILE: _file(target), SQLITE: _sqlite(target)}[kind]
+        sink = {"console": _console, "file": _file(target), "sqlite": _sqlite(target)}[name]
     return Exporter(sink, most, flush_ms)
 
 

@@ -1,4 +1,4 @@
-"""Telemetry over HTTP: to a webhook, and as OpenTelemetry (OTLP 1.x over HTTP, JSON encoding).
+"""Telemetry as OpenTelemetry (OTLP 1.x over HTTP, JSON encoding).
 
 Tool calls are spans, other events log records, metrics are metrics: an endpoint of a collector ends
 in /v1/traces, /v1/logs or /v1/metrics, and each kind goes to its own beside it.
@@ -6,28 +6,12 @@ in /v1/traces, /v1/logs or /v1/metrics, and each kind goes to its own beside it.
 
 import os
 
-from clawlite.core.base.errors import ClawError
-from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.telemetry.event import BOUNDS_MS, shown
+from clawlite.linux.telemetry.event import BOUNDS_MS
+from clawlite.linux.telemetry.webhook import post
 
-TIMEOUT_MS = 10000
 _SIGNALS = ("/v1/traces", "/v1/logs", "/v1/metrics")
 _CUMULATIVE = 2  # AggregationTemporality
 _UNITS = {"input_tokens": "{token}", "output_tokens": "{token}", "cost_nano_usd": "nUSD"}
-
-
-def webhook(endpoint: str, secret: str, about):
-    """Return a sink that posts {"agent": name, "events": [...]} to *endpoint*."""
-
-    def sink(events: list):
-        _post(
-            endpoint,
-            secret,
-            about,
-            {"agent": about.name, "events": [shown(event) for event in events]},
-        )
-
-    return sink
 
 
 def otlp(endpoint: str, secret: str, about):
@@ -60,7 +44,7 @@ def otlp(endpoint: str, secret: str, about):
             (_SIGNALS[2], "resourceMetrics", "scopeMetrics", {"metrics": metrics}),
         ):
             if any(items.values()):
-                _post(
+                post(
                     base + signal,
                     secret,
                     about,
@@ -159,16 +143,3 @@ def _attributes(values: dict) -> list:
         }
         for key, value in values.items()
     ]
-
-
-def _post(url: str, secret: str, about, body: dict):
-    from clawlite.linux.net.http_post import post
-
-    headers = [("Content-Type", "application/json")]
-    if secret:
-        from clawlite.linux.secrets.secrets import resolve, stores
-
-        headers.append(("Authorization", "Bearer " + resolve(secret, stores(about.name))))
-    status = post(url, headers, dumps(body).encode(), TIMEOUT_MS)
-    if not 200 <= status < 300:
-        raise ClawError("%s answered %d" % (url, status))
