@@ -29,6 +29,12 @@ DEADLINE_S = 120  # for what takes milliseconds: a busy machine must not fail a 
 UUID = "00000000-0000-4000-8000-%012d"
 
 
+def libraries(process) -> str:
+    """Return what a running *process* has mapped (proc(5))."""
+    with open("/proc/%d/maps" % process.pid, encoding="utf-8") as file:
+        return file.read()
+
+
 def environment(home: Path, **more) -> dict:
     """Return the environment of a process whose whole world lies in *home*."""
     home.mkdir(parents=True, exist_ok=True)
@@ -78,8 +84,9 @@ def board(*args, options=(), stand_ins=(), start: str = BOOT, signalled: bool = 
     options    of the command, before all others
     stand_ins  folders of modules that come before a board's own; they are compiled, never linked
     start      what is run
-    signalled  whether SIGINT or SIGPIPE will come, which what makes the stack short cannot take
-               (host/fit/stack.py): then it is the unix port's
+    signalled  whether SIGINT comes while something is imported, or nobody reads its output any
+               more; what makes the stack short takes neither (host/fit/stack.py): then the stack
+               is the unix port's
     """
     folders = [*map(pico_stack.compiled, stand_ins), pico_stack.linked(), ".frozen"]
     interpreter = command("micropython") if signalled else pico_stack.micropython()

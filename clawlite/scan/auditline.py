@@ -9,8 +9,9 @@ board, whoever verifies them.
              agent's name
 """
 
-import hashlib
 from binascii import hexlify
+
+from clawlite.core.base.dialect import sha256
 
 
 class Head:
@@ -50,7 +51,7 @@ def head_of(data: bytes):
 
 def digest(data: bytes) -> str:
     """Return the hash of a line without its end."""
-    return str(hexlify(hashlib.sha256(data).digest()), "utf-8")
+    return str(hexlify(sha256(data).digest()), "utf-8")
 
 
 def line(head: Head, text: str) -> bytes:

@@ -62,6 +62,8 @@ def aws(data: bytes, found: list):
     """An access key id, 20 letters and digits, and the secret that stands beside it as in AWS's
     own CSV files.
     """
+    if b"IA" not in data and b"ACCA" not in data:  # two searches in the place of four
+        return
     for anchor in _AWS:
         for pos in each(data, anchor):
             end = run(data, pos, UPPER + DIGITS)
@@ -208,7 +210,8 @@ def _is_password(value: bytes, least: int) -> bool:
 
 def authorization(data: bytes, lower: bytes, found: list):
     """``Bearer TOKEN`` anywhere, ``Authorization: Basic ...``, ``Authorization: Token ...``."""
-    for scheme in (b"bearer", b"basic", b"token"):
+    has_header = b"authorization" in lower
+    for scheme in (b"bearer", b"basic", b"token") if has_header else (b"bearer",):
         for pos in each(lower, scheme):
             is_header = b"authorization" in lower[pos - 24 if pos > 24 else 0 : pos]
             if in_word(data, pos) or scheme != b"bearer" and not is_header:
@@ -237,7 +240,8 @@ def azure(data: bytes, lower: bytes, found: list):
     """AccountKey=... and SharedAccessKey=... of a connection string, an account's key behind any
     name with "key", the signature of a SAS.
     """
-    for label in (b"accountkey=", b"accesskey=", b"sig="):
+    labels = (b"accountkey=", b"accesskey=", b"sig=") if b"key=" in lower else (b"sig=",)
+    for label in labels:
         for pos in each(lower, label):
             start = pos + len(label)
             end = run(data, start, BASE64 + b"=%")

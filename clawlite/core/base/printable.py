@@ -3,16 +3,16 @@
 What a model says must not move a cursor, forge a record of the operator's (U+001E, RFC 7464) or
 disguise a question."""
 
-# DEL, and the first bytes of all that escapes.py writes out.
+# DEL, and the first UTF-8 byte of every character that escapes.py replaces, as by ``\u200b``.
 _LEADS = b"\x7f\xc2\xcd\xd8\xdb\xdc\xe0\xe1\xe2\xe3\xef\xf0\xf3"
 
 
 def printable(data: bytes) -> bytes:
-    """Return the UTF-8 text *data* with what cannot be seen written out: ``\\x1b``, ``\\u202e``,
-    ``\\U000e0041``.
+    """Return the UTF-8 text *data*, each character that cannot be seen replaced by its escape:
+    ``\\x1b``, ``\\u202e``, ``\\U000e0041``.
 
-    That is control characters but line feed and tab, marks of direction, and characters without
-    ink.
+    Replaced are control characters (except line feed and tab), direction marks, and invisible
+    characters.
 
     Two invisible characters stay where they shape the emoji before them: U+200D and U+FE0F.
     Cost    one step per byte; bytes, because MicroPython interns every character that a loop over

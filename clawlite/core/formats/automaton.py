@@ -14,13 +14,12 @@ n <= 256, else 2):
     ROWS + 257    1      format: 0xA1 one byte a cell, 0xA2 two
     ROWS + 258    2      n, 1 .. 2048
     ROWS + 260    2      start state
-    ROWS + 262    2      first accepting state: a text matches when it ends in this state or a later
-                  one, so n means never
+    ROWS + 262    2      first accepting state: this one and all later ones accept; n: none does
 
-Rules: 1. The rows come first so that the loop adds no offset.  2. A search that has matched stays
-in an accepting state, so the state after the last byte is the answer.  3. ``validate`` once where a
-table enters the device; ``search`` checks lengths only, and a table that it was not told about
-gives ImageError or a wrong answer, never IndexError."""
+Rules: 1. The rows are at offset 0, so that the loop needs no addition.  2. A search that has
+matched stays in an accepting state, so the state after the last byte is the answer.  3. Call
+``validate`` once where a table enters the device; ``search`` checks lengths only.  A table that was
+never validated gives ImageError or a wrong answer, never IndexError."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import ImageError

@@ -1,8 +1,10 @@
 """What an image may ask of the machine that runs it, as the compiler and the Linux shell must agree
-on it: abilities, and the kinds of channels (CKP 0.2.0, 5.3).
+on it: abilities, provider APIs (CKP 0.2.0, 5.2), and the kinds of channels (5.3) and exporters
+(5.10).
 
-A new kind of channel is one row here, one module in host/channels, which compiles it, and one in
-linux/channels, which speaks it.  No board has channels, so none loads this.
+Each is one row here, and the tables of both sides are made from the rows.  CONTRIBUTING.md says
+what else a new one takes.  No board loads this: the loader of its firmware and the core have
+numbers and names of their own, and tests hold them to these.
 """
 
 
@@ -29,13 +31,89 @@ KINDS = (  # images have the numbers: a new one goes to the end
 )
 CLI = 0  # the console, which has no source of its own
 
-# what Linux has, sorted; a board's loader.py says what a board has
-LINUX = tuple(
-    sorted(
-        "audit buses encryption files gateway guard guard-model http https lan log mcp mediated "
-        "memory messages pins process reflex replay services shell swarm telemetry tools tools.py "
-        "web".split()
-        + [kind.ability for kind in KINDS]
-    )
+
+class Api:
+    """One HTTP API of remote models.
+
+    protocol  what a Provider's ``protocol`` says
+    number    what stands for it in images and in core/providers/provider.py, which loads its codec
+    codec     the module of core/providers; a board's slot has it only where it is used
+    """
+
+    def __init__(self, protocol: str, number: int, codec: str):
+        self.protocol, self.number, self.codec = protocol, number, codec
+
+
+APIS = (
+    Api("openai-compatible", 2, "openai"),
+    Api("anthropic-native", 3, "anthropic"),
 )
-ON_BOARDS_ALONE = ("mediated-line",)
+# what a Provider's ``protocol`` may say: custom is for those without a network
+PROTOCOLS = tuple([api.protocol for api in APIS]) + ("custom",)
+
+
+class ExporterType:
+    """One kind of telemetry exporter (5.10).
+
+    needs      the field that a manifest must give one of it: "path", "endpoint" or ""
+    is_remote  bool, what it tells leaves this machine
+    """
+
+    def __init__(self, name: str, needs: str = ""):
+        self.name, self.needs, self.is_remote = name, needs, needs == "endpoint"
+
+
+EXPORTERS = (  # images have the position: a new one goes to the end
+    ExporterType("console"),
+    ExporterType("file", "path"),
+    ExporterType("sqlite", "path"),
+    ExporterType("webhook", "endpoint"),
+    ExporterType("otlp", "endpoint"),
+)
+
+
+class Ability:
+    """Something that an image may require of a machine.
+
+    linux, board  bool, who has it; a board's profile may leave one out
+    tools         categories of the built-in tools that need it (host/documents/registry)
+    """
+
+    def __init__(self, name: str, linux: bool = True, board: bool = False, tools: str = ""):
+        self.name, self.linux, self.board, self.tools = name, linux, board, tuple(tools.split())
+
+
+ABILITIES = (
+    Ability("audit", board=True),
+    Ability("buses", tools="bus"),
+    Ability("encryption"),
+    Ability("files", tools="filesystem memory"),
+    Ability("gateway", board=True),
+    Ability("guard", board=True),
+    Ability("guard-model"),
+    Ability("http", board=True),
+    Ability("https", board=True),
+    Ability("lan", board=True),
+    Ability("log", board=True),
+    Ability("mcp"),
+    Ability("mediated", board=True),
+    Ability("mediated-line", linux=False, board=True),
+    Ability("memory", board=True),
+    Ability("messages", tools="messaging"),
+    Ability("pins", board=True),
+    Ability("process"),
+    Ability("reflex", board=True),
+    Ability("replay", board=True),
+    Ability("services"),
+    Ability("shell", tools="shell"),
+    Ability("swarm", tools="swarm"),
+    Ability("stop-of-swarm", linux=False, board=True),
+    Ability("telemetry"),
+    Ability("tools", board=True),
+    Ability("tools.py", board=True),
+    Ability("web", tools="network"),
+) + tuple([Ability(kind.ability) for kind in KINDS])
+
+# sorted names, each
+LINUX = tuple(sorted([ability.name for ability in ABILITIES if ability.linux]))
+BOARDS = tuple(sorted([ability.name for ability in ABILITIES if ability.board]))  # as loader.py has

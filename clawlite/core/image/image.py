@@ -45,7 +45,7 @@ from clawlite.core.base.text import decode_utf8
     GUARD,
 ) = range(1, 14)
 MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS, NETWORK, MCP = range(14, 23)
-SWARM, SERVICES = 23, 24
+SWARM, SERVICES, STOPPED_WITH = 23, 24, 25
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2  # the levels of an agent's autonomy
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = (
     1,
@@ -181,6 +181,8 @@ class Image:
         self.agent = AgentInfo(self.section(AGENT))
         self.guard = None  # scan/guard.py, by a shell whose image has the section
         self.worlds = None  # linux/tools/world_model.py, likewise; boards have none
+        # function(tool), a generator of effects that raises while the swarm is stopped
+        self.stop = None
         # of the tools: twenty take 400 bytes, not 3 KB
         self._index, self._rows = index(self.part(TOOLS, 0, self.size_of(TOOLS)))
         self.has_tools = len(self._index) > 1

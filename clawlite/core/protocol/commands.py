@@ -157,7 +157,7 @@ def _memory(agent, history) -> list:
     if not agent.keep_bytes:
         return said + ["Its providers answer each message by itself: no earlier turn is kept."]
     turns = size = 0
-    for message in history.context(0)[len(history.preface) :] if history else ():
+    for message in history.context()[len(history.preface) :] if history else ():
         turns += message.role == "user"
         size += len(message.text.encode())
         for _, called, raw in message.calls:

@@ -15,13 +15,10 @@ from clawlite.core.turns.turn import turn
 
 MAX_WAITING = 32  # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
-# a skill of such a name: /skill NAME
+# a skill that has the name of one of these is begun with /skill NAME
 _COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/quit")
-# the
-_DENIED_FROM, _DENIED_TO = (
-    -32013,
-    -32010,
-)  # codes of ``Denied``: its class is not in a board's memory
+# codes of ``Denied``, the first and the last: its class is not in a board's memory
+_DENIED_FROM, _DENIED_TO = -32013, -32010
 _BEGINNING = 0  # a turn's number before it has one; tasks count from 1
 
 

@@ -1,7 +1,7 @@
 """The one pipeline: the only way to run a tool.
 
     known? -> arguments fit? -> again? -> autonomy -> policy -> links resolved? -> approval? ->
-    handler -> output bound -> log
+    stopped? -> handler -> output bound -> log
 
 1. ``call`` is a generator of effects; whoever drives it carries them out.
 2. A gate that cannot decide denies.
@@ -111,10 +111,11 @@ def known(image, name):
     if tool is None:
         from clawlite.core.base.render import canonical
 
+        # a stranger's words, and perhaps a secret that a model was talked into; before canonical
+        # doubles a backslash
+        if image.guard is not None and isinstance(name, str):
+            name = image.guard.text(name)
         said = canonical(name)
-        # a stranger's words, and perhaps a secret that a model was talked into
-        if image.guard is not None:
-            said = image.guard.text(said)
         raise InvalidParams(
             "unknown tool %s" % (said[:40] + "..." if len(said) > 40 else said),
             "this agent has: %s" % (", ".join(image.names) or "none"),
@@ -196,6 +197,9 @@ def _gated(image, tool, arguments, override, event, once, within):
             APPROVE,
             Approval(tool, arguments, rule if action == policy.APPROVE else None, seen),
         )
+    # gate stop
+    if image.stop is not None and tool.flags & HAS_SIDE_EFFECTS:
+        yield from image.stop(tool)  # after the approval: a person may take long to give it
     # gate record
     if once is not None and once.is_kept(tool):
         first = yield from once.begin()
@@ -216,7 +220,7 @@ def _gated(image, tool, arguments, override, event, once, within):
     else:
         from clawlite.core.turns.retry import attempts
 
-        outcome = yield from attempts(_run, tool, arguments, event)
+        outcome = yield from attempts(_run, image, tool, arguments, event)
     result = result_of(tool, outcome, image, event)
     # gate guard
     if image.guard is not None and image.guard.asks:
@@ -224,7 +228,9 @@ def _gated(image, tool, arguments, override, event, once, within):
     return result
 
 
-def _run(tool, arguments):
+def _run(image, tool, arguments):
+    if image.stop is not None and tool.flags & HAS_SIDE_EFFECTS:
+        yield from image.stop(tool)  # it may have come between two attempts
     return (yield from _asked((yield (RUN, tool, arguments))))
 
 

@@ -94,6 +94,18 @@ def test_a_secret_in_the_name_of_a_tool_that_is_none_is_not_said():
         == 'unknown tool "' + "x" * 30 + "[REDACTED..."
     )
     assert _raised(tools.known, Looking, "lok").message == 'unknown tool "lok"'
+    value = "correct horse battery"
+    Looking.guard.learn(value)
+    for form in (
+        value,
+        "".join(["\\x%02x" % ord(c) for c in value]),
+        "\xad".join(value),
+        "\u200b".join(value),
+        "MNXXE4TFMN2CA2DPOJZWKIDCMF2HIZLSPE======",
+    ):
+        said = _raised(tools.known, Looking, form).message
+        assert said.startswith('unknown tool "[REDACTED: known]'), (form, said)
+    assert _raised(tools.known, Looking, 7).message == "unknown tool 7"
 
 
 def test_known_secrets_are_asked_for_once_and_at_the_first_look():
