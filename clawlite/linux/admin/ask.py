@@ -45,6 +45,7 @@ def ask(shell, text: str, approve: bool) -> int:
     ask_person, agent.on_wait = agent.on_wait, wait
     try:
         agent.start(now_ms())
+        shell.heed_stop()
         gc.enable()
         console.once = True
         console.line(text, now_ms())

@@ -12,7 +12,7 @@ USAGE = {
     "run": "usage: clawlite run [MANIFEST | IMAGE] [--record FILE]",
     "ask": "usage: clawlite ask TEXT [MANIFEST | IMAGE] [--approve] [--record FILE]",
     "serve": "usage: clawlite serve [MANIFEST | IMAGE] --stdio",
-    MCP: "usage: clawlite mcp serve [MANIFEST | IMAGE]",
+    MCP: "usage: clawlite mcp serve [MANIFEST | IMAGE] [--http [ADDRESS:]PORT]",
 }
 HELP = {
     "run": "Talk to an agent on this terminal. /help there lists its commands.\nWith --port PORT "
@@ -27,11 +27,21 @@ HELP = {
     "inline primitives only.",
     MCP: "The agent's tools for an MCP client, which starts this command and talks on its stdin "
     "and stdout.\nEach call goes through policy, approval, sandbox and audit.\n"
+    "With --http over Streamable HTTP at http://ADDRESS:PORT/mcp, on this machine alone "
+    "(127.0.0.1);\nclients send the agent's secret MCP_TOKEN as Bearer: clawlite secrets set "
+    "MCP_TOKEN.\n"
     "With --port PORT the tools of the agent that runs on a board.",
 }
 IMAGE = "claw.cbor"
 MANIFESTS = ("claw.yaml", "claw.yml", "claw.json")
-FLAGS = {"run": ("--record",), "ask": ("--approve", "--record"), "serve": ("--stdio",), MCP: ()}
+FLAGS = {
+    "run": ("--record",),
+    "ask": ("--approve", "--record"),
+    "serve": ("--stdio",),
+    MCP: ("--http",),
+}
+VALUES = {"--record": "a file", "--http": "a port, or an address and a port (127.0.0.1:8000)"}
+TOKEN = "MCP_TOKEN"  # the secret of clients of ``mcp serve --http``
 
 
 class Command:
@@ -41,14 +51,16 @@ class Command:
     name        the image or the manifest
     flags       list of options
     record      file that turns are appended to, or None
+    http        (address, port) where an MCP server listens, or None
     """
 
-    def __init__(self, verb: str, text, name: str, flags: list, record=None):
+    def __init__(self, verb: str, text, name: str, flags: list, record=None, http=None):
         self.verb = verb
         self.text = text
         self.name = name
         self.flags = flags
         self.record = record
+        self.http = http
 
     @property
     def is_image(self) -> bool:
@@ -74,6 +86,7 @@ class Command:
             + [image]
             + self.flags
             + (["--record", self.record] if self.record else [])
+            + (["--http", "%s:%d" % self.http] if self.http else [])
         )
 
 
@@ -82,13 +95,22 @@ def parse(verb: str, args: list):
     if "--help" in args or "-h" in args:
         print(USAGE[verb] + "\n\n" + HELP[verb])
         return 0
-    record = None
-    if "--record" in args and "--record" in FLAGS[verb]:
-        at = args.index("--record")
-        record = "".join(args[at + 1 : at + 2])
-        if not record or record.startswith("--"):
-            return failed("--record: expected a file\n%s" % USAGE[verb])
-        args = args[:at] + args[at + 2 :]
+    values = {}
+    for flag, what in VALUES.items():
+        if flag in args and flag in FLAGS[verb]:
+            at = args.index(flag)
+            values[flag] = "".join(args[at + 1 : at + 2])
+            if not values[flag] or values[flag].startswith("--"):
+                return failed("%s: expected %s\n%s" % (flag, what, USAGE[verb]))
+            args = args[:at] + args[at + 2 :]
+    http = None
+    if "--http" in values:
+        http = _address(values["--http"])
+        if http is None:
+            return failed(
+                "--http %s: expected %s; only this machine may reach it, so the address is "
+                "127.0.0.1 or ::1\n%s" % (values["--http"], VALUES["--http"], USAGE[verb])
+            )
     flags = [arg for arg in args if arg.startswith("--")]
     names = [arg for arg in args if not arg.startswith("--")]
     unknown = [flag for flag in flags if flag not in FLAGS[verb]]
@@ -104,7 +126,15 @@ def parse(verb: str, args: list):
     name = names[0] if names else "."
     if not names and files.is_image(IMAGE) and not any(os.path.lexists(one) for one in MANIFESTS):
         name = IMAGE
-    return Command(verb, text, name, flags, record)
+    return Command(verb, text, name, flags, values.get("--record"), http)
+
+
+def _address(text: str):
+    """Return (address, port) of this machine that *text* names, or None."""
+    host, _, port = text.rpartition(":")
+    host = {"": "127.0.0.1", "localhost": "127.0.0.1"}.get(host, host.strip("[]"))
+    is_port = port.isascii() and port.isdigit() and int(port[:6]) < 65536
+    return (host, int(port)) if host in ("127.0.0.1", "::1") and is_port else None
 
 
 def run(command: Command) -> int:
@@ -123,12 +153,14 @@ def run(command: Command) -> int:
                 os.path.dirname(os.path.abspath(command.name)),
                 command.verb in ("serve", MCP),
                 wake,
-                session=_session(command.verb),
+                session=_session(command),
             )
             if command.record:
                 from clawlite.linux.runtime.recording import Recording
 
                 shell.console.on_turn = Recording(command.record, shell.console.tell).turn
+            if command.http:
+                _listen(shell, command.http)
             if command.verb == "ask":
                 from clawlite.linux.admin.ask import ask
 
@@ -146,13 +178,31 @@ def run(command: Command) -> int:
         return failed(e.message + (" - " + e.hint if e.hint else ""))
 
 
-def _session(verb: str):
+def _session(command: Command):
     """Return what takes the records of the line in the place of an operator's session, or None."""
-    if verb != MCP:
+    if command.verb != MCP:
         return None
+    if command.http:
+        from clawlite.linux.mcp.http_offer import HTTPSession
+
+        return HTTPSession
     from clawlite.linux.mcp.offer import StdioSession
 
     return StdioSession
+
+
+def _listen(shell, address: tuple):
+    """Let MCP clients come over HTTP.  Raises ``ClawError``."""
+    from clawlite.linux.secrets.secrets import resolve, stores
+
+    token = resolve(TOKEN, stores(shell.agent.image.agent.name))
+    if shell.agent.image.guard is not None:
+        shell.agent.image.guard.learn(token)
+    url = shell.session.listen(*address, token, shell.audit and shell.startup.heard)
+    shell.add_member(shell.session)
+    shell.outlasts_input = True
+    sys.stderr.write("clawlite: the tools of %s are at %s\n" % (shell.agent.image.agent.name, url))
+    sys.stderr.flush()
 
 
 def run_bootstrap() -> int:

@@ -34,6 +34,25 @@ def python(here, version: tuple = None) -> list:
     return [("python", OK, what, "")]
 
 
+def core(here) -> list:
+    """Which modules of the core run as compiled extensions.  The importer is asked: it takes an
+    extension before the source beside it, but with CLAWLITE_NO_EXT=1 it takes none.
+    """
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    compiled = sorted(
+        path.stem
+        for path in Path(__file__).parents[2].joinpath("core").glob("*/*.py")
+        if not find_spec("clawlite.core.%s.%s" % (path.parent.name, path.stem)).origin.endswith(
+            ".py"
+        )
+    )
+    if compiled:
+        return [("core", OK, "compiled with Cython: %s" % ", ".join(compiled), "")]
+    return [("core", OK, "pure Python, nothing is compiled", "")]
+
+
 def parts(here, package: str = None, find=None) -> list:
     """What compiling, flashing and the gateway need; a device needs none of it.
 
@@ -178,4 +197,4 @@ def sandbox(here, engine=None) -> list:
     return [("sandbox", OK, what, "", found)]
 
 
-CHECKS = (python, parts, clock, buses, pins, sandbox)
+CHECKS = (python, core, parts, clock, buses, pins, sandbox)

@@ -20,10 +20,10 @@ was told is taken is not lost.
    before it is written anew.
 """
 
-import hashlib
 import os
 from collections import deque
 
+from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import (
     append_whole,
@@ -264,4 +264,4 @@ def sync_names(folder: str):
 
 def digest_of(topic: str, payload: bytes) -> str:
     """Return what tells one message from another of the same packet id."""
-    return hashlib.sha256(topic.encode("utf-8", "surrogatepass") + b"\0" + payload).hexdigest()[:16]
+    return sha256(topic.encode("utf-8", "surrogatepass") + b"\0" + payload).hexdigest()[:16]

@@ -11,6 +11,7 @@
 """
 
 from clawlite.core.base.errors import ImageError
+from clawlite.core.image.features import PROTOCOLS
 from clawlite.linux.io.jsontext import dumps
 
 _TOP = ("claw", "kind", "metadata", "spec")
@@ -36,7 +37,6 @@ _IS = {
     ),
 }
 _AUTONOMY = ("observer", "supervised", "autonomous")
-_PROTOCOLS = ("openai-compatible", "anthropic-native", "custom")
 _AUTH_TYPES = ("bearer", "api-key-header", "oauth2", "none")
 # What the schema of a Claw says of its inline primitives: field, whether it must be there, and what
 # is expected: a key of _IS, or the words of an enumeration.  It admits other fields.
@@ -50,7 +50,7 @@ _INLINE = {
     ),
     "providers": (
         ("name", False, _TEXT),
-        ("protocol", True, _PROTOCOLS),
+        ("protocol", True, PROTOCOLS),
         ("endpoint", True, _FILLED),
         ("model", True, _FILLED),
         ("auth", True, _OBJECT),

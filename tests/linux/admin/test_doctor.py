@@ -4,9 +4,11 @@ is none, none is told.
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
+import sysconfig
 import types
 from pathlib import Path
 
@@ -54,6 +56,45 @@ def only(rows, state: str) -> tuple:
 
 
 # -- the machine
+
+
+def test_whether_the_core_is_compiled(tmp_path):
+    """A real extension in a copy of the package: the row names what that copy imports."""
+    include = sysconfig.get_path("include")
+    if shutil.which("cc") is None or not os.path.exists(os.path.join(include, "Python.h")):
+        pytest.skip("no C compiler or no Python.h")
+    sources = shutil.ignore_patterns("__pycache__", "*.so", "*.pxd")
+    shutil.copytree(Path(ROOT) / "clawlite", tmp_path / "clawlite", ignore=sources)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "automaton.pxd"):
+        folder = "clawlite/core/formats" if name.endswith(".pxd") else "."
+        shutil.copy(Path(ROOT) / folder / name, tmp_path / folder)
+
+    clean = {name: text for name, text in os.environ.items() if name != "CLAWLITE_NO_EXT"}
+
+    def row(**more):
+        code = (
+            "from clawlite.core.formats import automaton as a; from clawlite.linux.admin import "
+            "doctor_machine as d; print(a.__file__.endswith('.py'), d.core(None)[0][2])"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={**clean, "PYTHONPATH": str(tmp_path), **more},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    assert row() == "True pure Python, nothing is compiled"
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=tmp_path,
+        env={**clean, "CLAWLITE_REQUIRE_EXT": "1"},
+        check=True,
+        capture_output=True,
+    )
+    assert row() == "False compiled with Cython: automaton"
+    assert row(CLAWLITE_NO_EXT="1") == "True pure Python, nothing is compiled"
 
 
 def test_an_old_python(here):
@@ -193,7 +234,8 @@ def test_a_kernel_that_gives_too_little(here, tried, mend):
 
 
 def test_a_machine_without_a_table_of_system_calls_wants_another_python(monkeypatch):
-    from clawlite.linux.sandbox import probe, syscalls
+    from clawlite.linux.confinement import syscalls
+    from clawlite.linux.sandbox import probe
 
     monkeypatch.setattr(syscalls, "MACHINE", None)
     why = probe.filters()

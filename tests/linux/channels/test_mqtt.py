@@ -4,19 +4,25 @@ speak, and what fails is said.
 
 import base64
 import hashlib
+import json
 import os
+import signal
 import socket
 import ssl
 import types
 
 import pytest
-from agents import Agent, eventually, linux
+from agents import Agent, clawlite, eventually, linux
 from brokers import Broker, Peer
 from channel_world import World, project
+from llm_server import Server, calls, say
+from providers.project import World as RemoteWorld
+from providers.project import provider
 
 from clawlite.core.base.errors import PolicyDenied
 from clawlite.host.compiler import compiler
 from clawlite.linux.channels.dead_letters import DeadLetters
+from clawlite.linux.channels.inbox import MOST_TRIES
 
 OPEN = {"mode": "open"}
 JOBS = {
@@ -664,6 +670,95 @@ def test_a_real_agent_that_is_killed_again_and_again_loses_nothing(tmp_path):
     finally:
         peer.close()
         broker.stop()
+
+
+def test_restarts_of_a_real_agent_while_a_model_thinks_lose_nothing(tmp_path):
+    """More of them in order than the tries of a message: its sender has one answer, with its
+    correlation, and no dead letter is left.
+    """
+    broker = Broker(tmp_path / "broker")
+    peer = Peer(broker.port, "t/said")
+    thinks = {"stall": "head"}
+    world = RemoteWorld(tmp_path)
+    with Server([thinks] * (MOST_TRIES + 2) + [say("It is dry.")]) as server:
+        world.build(
+            provider(server, streaming=False),
+            settings=REPLIES % (broker.port, "t/said"),
+            more={"channels": [{"inline": dict(JOBS, name="jobs", auth={"secret_ref": "NOBODY"})}]},
+        )
+        try:
+            for times in range(MOST_TRIES + 2):
+                with world.start("run") as agent:
+                    agent.end()
+                    if not times:
+                        eventually(lambda: "channel.connected" in log(tmp_path))
+                        peer.tell("t/jobs", "how is the soil", b"id-9")
+                    eventually(lambda: len(server.requests) == times + 1)
+                    agent.signal(signal.SIGTERM)
+                    assert agent.wait() == 143
+            with world.start("run") as agent:
+                agent.end()
+                peer.waits(1)
+                agent.signal_at_rest(signal.SIGTERM)
+                assert agent.wait() == 143
+        finally:
+            peer.close()
+            broker.stop()
+    assert peer.heard == [("t/said", "It is dry.", b"id-9")]
+    dead = clawlite("channels", "dead", "--json", cwd=tmp_path / "project", **world_state(tmp_path))
+    assert json.loads(dead.stdout) == [], dead
+
+
+@pytest.mark.parametrize("step", [{"stall": "head"}, calls(("hang", {}))])
+def test_what_a_real_agent_gave_up_is_shown_and_runs_again(tmp_path, step):
+    """A model or a tool under way at each of three kills: the sender is told, a person is shown the
+    message and lets it run again.
+    """
+    broker = Broker(tmp_path / "broker")
+    peer = Peer(broker.port, "t/said")
+    world = RemoteWorld(tmp_path)
+    with Server([step] * MOST_TRIES + [say("Done after all.")]) as server:
+        world.build(
+            provider(server, streaming=False),
+            settings=REPLIES % (broker.port, "t/said"),
+            more={"channels": [{"inline": dict(JOBS, name="jobs", auth={"secret_ref": "NOBODY"})}]},
+        )
+        try:
+            for times in range(MOST_TRIES):
+                with world.start("run") as agent:
+                    agent.end()
+                    if not times:
+                        eventually(lambda: "channel.connected" in log(tmp_path))
+                        peer.tell("t/jobs", "water it", b"id-9")
+                    eventually(
+                        lambda: (
+                            len(server.requests if "stall" in step else world.ran("hang"))
+                            == times + 1
+                        )
+                    )
+                    agent.signal(signal.SIGKILL)
+                    agent.wait()
+            with world.start("run") as agent:
+                agent.end()
+                peer.waits(1)
+                assert peer.heard[0][1].startswith("This message was given up: ")
+                assert peer.heard[0][2] == b"id-9" and len(server.requests) == MOST_TRIES
+                there = dict(cwd=tmp_path / "project", **world_state(tmp_path))
+                (letter,) = json.loads(clawlite("channels", "dead", "--json", **there).stdout)
+                assert letter["text"] == "water it" and letter["reason"] == "it was begun 3 times"
+                assert clawlite("channels", "dead", "retry", "1", **there).returncode == 0
+                peer.waits(2)
+                assert peer.heard[1] == ("t/said", "Done after all.", b"id-9")
+                assert json.loads(clawlite("channels", "dead", "--json", **there).stdout) == []
+                agent.signal_at_rest(signal.SIGTERM)
+                assert agent.wait() == 143
+        finally:
+            peer.close()
+            broker.stop()
+
+
+def world_state(folder) -> dict:
+    return {"CLAWLITE_STATE": folder / "home/state"}
 
 
 def log(folder) -> str:

@@ -5,15 +5,14 @@ Then the store is opened again, there is room, and it goes on: what was acknowle
 order, nothing is there in part.
 """
 
-import os
 import subprocess
 
 import disk_stores as stores
 import pytest
+from small_disk import fill, small_disk
 
 from clawlite.core.base.errors import ClawError
 
-PAGE = 4096
 CAUSES = ("no space left", "disk is full")
 
 
@@ -22,18 +21,8 @@ def disk(tmp_path):
     """A tmpfs of 512 KB; skips where it cannot be mounted."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
-    if os.getuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this user may not mount a tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def fill(ballast, pages: int):
-    """Leave room for so many pages."""
-    free = os.statvfs(ballast.parent).f_bavail
-    with open(ballast, "wb") as file:
-        file.write(b"x" * (max(0, free - pages) * PAGE))
+    with small_disk(folder):
+        yield folder
 
 
 def attempt(act) -> tuple:
