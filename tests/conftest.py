@@ -34,6 +34,17 @@ import time_limit
 ROOT = Path(__file__).resolve().parents[1]
 REQUIRE_ALL = os.environ.get("CLAWLITE_REQUIRE_ALL") == "1"
 GRACE_S = 30.0  # for a child that has been told to end and is just ending, on a busy machine
+# What takes longest begins first, so that at the end no process is left alone with it.
+LONGEST = (
+    "redteam/test_redteam.py",
+    "device/test_power.py",
+    "host/bench/test_bench.py",
+    "device/test_out_of_memory.py",
+    "linux/files/test_disk_faults.py",
+    "linux/tools/test_fetch.py",
+    "linux/net/test_proxy.py",
+    "host/schema/test_schemas.py",
+)
 _MARK = "CLAWLITE_TEST_RUN=%d.%d" % (os.getpid(), time.time_ns())
 _before = {}
 # boards of every test get the same, linked once
@@ -232,6 +243,11 @@ def pytest_testnodedown(node, error):
         if hasattr(node, "workeroutput")
         else ["a process of the run ended: %s" % error]
     )
+
+
+def pytest_collection_modifyitems(items):
+    order = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
 # -- time

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ADR_WORDS = 1000
+COLUMNS = 100  # ruff holds the Python files to it
 # Written in pieces, so that this file does not find itself.
 FORBIDDEN = {
     "a host of a package registry": re.compile(
@@ -80,6 +81,46 @@ def test_no_tracked_file_holds(what):
 def test_patterns_bite(what, bad, good):
     assert _findings(bad, FORBIDDEN[what]) == [1]
     assert _findings(good, FORBIDDEN[what]) == []
+
+
+def _long_lines(name: str, text: str) -> list:
+    """The numbers of the lines over COLUMNS, of those that can be broken.
+
+    In Markdown a heading, a row of a table and a line of a fenced block cannot, and in a Makefile
+    we hold comments alone.
+    """
+    found, fenced = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        start = line.lstrip()
+        if name.endswith(".md"):
+            if start.startswith("```"):
+                fenced = not fenced
+            if fenced or start.startswith(("#", "|")):
+                continue
+        elif name == "Makefile" and not line.startswith("#"):
+            continue
+        if len(line) > COLUMNS and " " in start:  # one long address has nowhere to be broken
+            found.append(number)
+    return found
+
+
+def test_lines_of_prose_are_short():
+    found = [
+        f"{name}:{number}: over {COLUMNS} columns; break the line, the rendered page stays the same"
+        for name in _tracked()
+        if name.endswith(".md") or name == "Makefile" or name.startswith("boards/")
+        for number in _long_lines(name, (ROOT / name).read_text())
+    ]
+    assert found == []
+
+
+def test_long_lines_are_found():
+    words = "word " * 30
+    assert _long_lines("a.md", f"short\n{words}\n- {words}\n    {words}") == [2, 3, 4]
+    assert _long_lines("a.md", f"# {words}\n| {words} |\nhttps://{'a' * 100}") == []
+    assert _long_lines("a.md", f"```sh\n{words}\n```\n{words}") == [4]
+    assert _long_lines("Makefile", f"\t{words}\n# {words}") == [2]
+    assert _long_lines("boards/mine.toml", f"sources = ['{words}']") == [1]
 
 
 # ``module.Class`` in a comment or a docstring

@@ -54,7 +54,9 @@ def collected():
         text=True,
         stdin=subprocess.DEVNULL,
         timeout=300,
-        env={key: value for key, value in os.environ.items() if key != "CLAWLITE_RESULTS"},
+        env={
+            key: os.environ[key] for key in set(os.environ) - {"CLAWLITE_RESULTS", "PYTEST_ADDOPTS"}
+        },
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     names = [line for line in done.stdout.splitlines() if "::" in line]
