@@ -17,7 +17,7 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint types format test-core test-main ip words32 stubs apis \
+.PHONY: help venv run test test-quick lint types format test-core test-main run-main ip words32 stubs apis \
 	board-profile sshd mosquitto redis nats bubblewrap schemas strace mcp runner test-ext compiler \
 	accel report soak kernels bench bench-peers bench-gate clean
 
@@ -70,10 +70,23 @@ test-core: $(STAMP)     ## only the core's tests, on all three runtimes
 	@rm -rf $(RESULTS); rc=0; $(MAKE) -s test-ext || rc=1; \
 	$(MAKE) -s test-main TESTS="tests/core tests/device/test_core_on_micropython.py" || rc=1; $(MAKE) -s report; exit $$rc
 
-test-main: TESTS ?= tests
+# So many failed tests, and no more, run once more alone. Those that pass then are listed as
+# unsteady, and the run is green: each is a defect, of the product or of the test.
+MOST_AGAIN := 3
+test-main run-main: TESTS ?= tests
 test-main: words32 mcp runner stubs sshd ip mosquitto redis nats bubblewrap schemas strace
-	@echo "== CPython, pure Python, and all that starts from it"; mkdir -p $(RESULTS)
-	@CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS)
+	@echo "== CPython, pure Python, and all that starts from it"
+	@$(MAKE) -s run-main TESTS="$(TESTS)"
+
+run-main:
+	@mkdir -p $(RESULTS)
+	@rc=0; CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS) || rc=$$?; \
+	failed=$(RESULTS)/main.failed; n=$$(cat $$failed 2>/dev/null | wc -l); \
+	if [ $$rc = 1 ] && [ $$n -ge 1 ] && [ $$n -le $(MOST_AGAIN) ]; then \
+		echo "== Once more alone: $$n that failed beside other tests"; \
+		if CLAWLITE_NO_EXT=1 $(PYTEST) @$$failed; then \
+			rc=0; sed -i "s/^failed .*/failed 0/" $(RESULTS)/main; \
+			{ echo "passed $$n"; sed "s/^/unsteady /" $$failed; } >$(RESULTS)/again; fi; fi; exit $$rc
 
 # The system's own authorities: node brings a list of its own, which knows nothing of them.
 CA_FILE := /etc/ssl/certs/ca-certificates.crt
@@ -216,6 +229,7 @@ accel: $(STAMP)         ## build the package with its Cython extensions, in buil
 report:
 	@for run in ext main; do [ -s $(RESULTS)/$$run ] || echo "failed 1" >$(RESULTS)/$$run; done; \
 	sed -n 's/^skipped \([0-9]* .*\)/  skipped \1/p' $(RESULTS)/*; \
+	sed -n 's/^unsteady /  failed beside others, passed alone: /p' $(RESULTS)/*; \
 	awk '{ n[$$1] += $$2 } END { printf "%d passed, %d failed, %d skipped\n", n["passed"], n["failed"], n["skipped"] }' $(RESULTS)/*
 
 soak: $(STAMP) strace   ## the long campaigns; repeat one with SEED=N

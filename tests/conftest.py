@@ -10,7 +10,8 @@
 5. A run may be shared by several processes (pytest-xdist): each looks after its own tests.
 6. CLAWLITE_RESULTS=FILE gets lines ``passed N``, ``failed N`` and ``skipped N REASON``; the
    Makefile adds them up. clauses.json beside it gets what the run showed of each clause of the
-   protocol (clause_results.py), when it ran tests/ckp.
+   protocol (clause_results.py), when it ran tests/ckp; FILE.failed gets the ids of the tests that
+   failed, one a line, unless something else failed, too.
 7. Every test has a time limit that ends it with its name (time_limit.py), and what the machine
    lacks is told first (machine.py).
 8. What the processes of the tests import is compiled once, before the first test, also where
@@ -330,6 +331,10 @@ def pytest_terminal_summary(terminalreporter):
     ]
     results = Path(os.environ["CLAWLITE_RESULTS"])
     results.write_text("\n".join(lines) + "\n")
+    failed = [report for kind in ("failed", "error") for report in stats.get(kind, ())]
+    are_tests = all("::" in getattr(report, "nodeid", "") for report in failed)
+    ids = {report.nodeid for report in failed} if are_tests and not _before["problems"] else ()
+    results.with_name(results.name + ".failed").write_text("".join(f"{i}\n" for i in sorted(ids)))
     outcomes = {
         report.nodeid: "failed" if kind == "error" else kind
         for kind in ("passed", "xfailed", "skipped", "failed", "error")

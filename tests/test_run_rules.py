@@ -20,14 +20,22 @@ def test_orphan():
 """
 
 
-def _run(tmp_path: Path, source: str, options=(), **env) -> tuple:
-    """Return (exit code, output, the lines for the Makefile) of a run over *source*."""
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _lay_out(tmp_path: Path, source: str) -> None:
+    """Put the rules and *source*, as test_sample.py, into the folder."""
     for name in ("conftest.py", "machine.py", "time_limit.py"):
         shutil.copy(Path(__file__).with_name(name), tmp_path)
     rules = tmp_path / "conftest.py"
     rules.write_text(re.sub(r"(?m)^GRACE_S = [0-9.]+", "GRACE_S = 1.0", rules.read_text()))
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    board: x\n")
     (tmp_path / "test_sample.py").write_text(source)
+
+
+def _run(tmp_path: Path, source: str, options=(), **env) -> tuple:
+    """Return (exit code, output, the lines for the Makefile) of a run over *source*."""
+    _lay_out(tmp_path, source)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CLAWLITE_", "PYTEST_"))}
     done = subprocess.run(
         [
@@ -63,9 +71,8 @@ def _run(tmp_path: Path, source: str, options=(), **env) -> tuple:
 
 def test_what_processes_import_is_compiled_already():
     """A start takes a third of the time then."""
-    root = Path(__file__).resolve().parents[1]
     for name in ("clawlite/__main__.py", "clawlite/host/cli/cli.py", "tests/redteam/fixtures.py"):
-        assert Path(importlib.util.cache_from_source(str(root / name))).exists(), name
+        assert Path(importlib.util.cache_from_source(str(ROOT / name))).exists(), name
 
 
 def test_a_clean_run_passes(tmp_path):
@@ -187,3 +194,67 @@ def test_what_processes_that_share_a_run_leave_is_told(tmp_path, source, words):
         tmp_path, source, ["-p", "xdist.plugin", "--numprocesses", "2", "--dist", "loadfile"]
     )
     assert code == 1 and words in output and results[1] != "failed 0", output
+
+
+@pytest.mark.parametrize(
+    "failing, code, told",
+    [
+        (
+            1,
+            0,
+            "failed beside others, passed alone: test_sample.py::test_it[0]\n5 passed, 0 failed",
+        ),
+        (4, 2, "1 passed, 4 failed"),  # so many are no accident
+    ],
+)
+def test_what_fails_beside_others_runs_once_more_alone(tmp_path, failing, code, told):
+    _lay_out(
+        tmp_path,
+        "import pathlib, pytest\n"
+        "@pytest.mark.parametrize('number', range(5))\n"
+        "def test_it(number):\n"
+        f"    assert number >= {failing} or pathlib.Path('seen').exists()\n"
+        "@pytest.fixture(scope='session', autouse=True)\n"
+        "def seen():\n"
+        "    yield\n"
+        "    pathlib.Path('seen').touch()\n",
+    )
+    done, output = _make(tmp_path, "run-main")
+    assert (done > 0) == (code > 0), output
+    (tmp_path / "results" / "ext").write_text("passed 0\n")
+    output += _make(tmp_path, "report")[1]
+    assert told in output.replace("  failed", "failed"), output
+
+
+def test_what_fails_alone_too_fails_the_run(tmp_path):
+    _lay_out(tmp_path, "def test_it():\n    assert 0\n")
+    code, output = _make(tmp_path, "run-main")
+    assert code and output.count("1 failed") == 2, output
+
+
+def _make(folder: Path, target: str) -> tuple:
+    """Return (exit code, output) of the Makefile's *target* for the tests in *folder*."""
+    done = subprocess.run(
+        [
+            "make",
+            "-s",
+            f"--file={ROOT / 'Makefile'}",
+            target,
+            f"BIN={Path(sys.executable).parent}",
+            "JOBS=2",
+            "TESTS=test_sample.py",
+            "RESULTS=results",
+            "PYTEST_ADDOPTS=",
+        ],
+        cwd=folder,
+        env={
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("CLAWLITE_", "PYTEST_", "MAKE"))
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return done.returncode, done.stdout
