@@ -109,6 +109,7 @@ ABILITIES = (
     Ability("swarm", tools="swarm"),
     Ability("stop-of-swarm", linux=False, board=True),
     Ability("telemetry"),
+    Ability("tool-providers"),
     Ability("tools", board=True),
     Ability("tools.py", board=True),
     Ability("web", tools="network"),

@@ -15,7 +15,6 @@ from clawlite.core.image import profile as P
 from clawlite.core.image.defaults import sentence, undeclared
 from clawlite.core.image.image import (
     HANDLER_KIND,
-    HANDLER_NAME,
     OBSERVER,
     RULE_ACTION,
     RULE_ID,
@@ -95,7 +94,7 @@ def _row(image, tool, profile, schemas: dict) -> dict:
             "refuses": _refuses(tool, profile),
             **_limits(image, profile),
         },
-        "handler": inspection.HANDLERS[tool.handler[HANDLER_KIND]] + tool.handler[HANDLER_NAME],
+        "handler": inspection.handler(tool),
         "timeout_ms": tool.timeout_ms or None,
         "max_output_bytes": tool.max_output,
         "decision": decision,

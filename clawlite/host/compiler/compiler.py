@@ -14,6 +14,7 @@ from clawlite import __version__
 from clawlite.core.image import image as layout
 from clawlite.core.image.pins import KINDS as PIN_KINDS
 from clawlite.core.image.pins import PULL_DOWN, PULL_UP
+from clawlite.core.mcp.tool_provider import is_provided
 from clawlite.core.net.service_call import MAX_RESULT, TIMEOUT_MS
 from clawlite.core.turns.builtin import HANDLERS
 from clawlite.host.channels import channels
@@ -195,6 +196,8 @@ def requires(manifest) -> list[str]:
         needed.add("tools")
     if any(tool.function for tool in manifest.tools):
         needed.add("tools.py")
+    if any(tool.function and is_provided(tool.function.function) for tool in manifest.tools):
+        needed.add("tool-providers")
     if manifest.settings.pins:
         needed.add("pins")
     if manifest.memory or memories.context(manifest):

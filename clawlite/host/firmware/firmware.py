@@ -65,6 +65,7 @@ NOT_ON_BOARDS = (
     "swarm",
     "swarm_methods",
     "tool_definitions",
+    "tool_provider",
 )
 
 

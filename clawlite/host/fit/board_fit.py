@@ -251,7 +251,7 @@ def _where(manifest, ability: str) -> tuple:
         if ability == channels.ability(channel):
             return channel.place, ("type",)
     for tool in manifest.tools:
-        if ability == "tools" or ability == "tools.py" and tool.function:
+        if ability == "tools" or ability in ("tools.py", "tool-providers") and tool.function:
             return tool.told, ()
     for policy in manifest.policies:
         for index, rule in enumerate(policy.spec.rules):

@@ -6,6 +6,7 @@ from clawlite.core.image import image as layout
 from clawlite.core.image.image import (
     HANDLER_KIND,
     HANDLER_NAME,
+    MAKER,
     RULE_ACTION,
     RULE_ALLOWS,
     RULE_ID,
@@ -32,6 +33,14 @@ HANDLERS = (
     "MCP server: ",
     "service: ",
 )
+
+
+def handler(tool) -> str:
+    """Return what answers *tool* (``image.Tool``), for a person."""
+    kind, name = tool.handler[HANDLER_KIND], tool.handler[HANDLER_NAME]
+    if kind == MAKER:  # without the pin of a tool provider's
+        name = "/".join(name.split("/")[:2])
+    return HANDLERS[kind] + name
 
 
 def is_image(path: str) -> bool:
@@ -159,7 +168,7 @@ def _tool(image, name: str) -> dict:
         "read_only": bool(tool.flags & layout.READ_ONLY),
         "timeout_ms": tool.timeout_ms or None,
         "max_attempts": tool.retry[0] if tool.retry else 1,
-        "handler": HANDLERS[tool.handler[HANDLER_KIND]] + tool.handler[HANDLER_NAME],
+        "handler": handler(tool),
         "record_bytes": image.row(name)[2],
         "policy": preview(image, tool),
     }

@@ -29,7 +29,7 @@ from clawlite.host.models.claw import ClawSpec, Envelope
 from clawlite.host.models.common import Metadata
 from clawlite.host.models.walk import convert
 from clawlite.host.services import grants as services
-from clawlite.host.tools import handlers, pin_uses, signature
+from clawlite.host.tools import handlers, pin_uses, signature, tool_providers
 
 NAMES = ("claw.yaml", "claw.yml", "claw.json")  # looked for in a folder, in this order
 HEARTBEAT_MS = 30_000  # CKP 9.3.1
@@ -49,6 +49,7 @@ class Manifest:
                             of their own, and those of services
     memory, sandbox, swarm, telemetry   Primitive or None
     services                [``services.grants.Service``] that the agent may reach
+    lacks_providers         clawlite.lock does not have what the tool providers of tools.py list
     settings                ``settings.Settings`` of clawlite.toml, defaults when there is none
     functions               [``signature.Function``] of tools.py, in file order
     sources                 [(name relative to the folder, bytes)] of every file read, sorted
@@ -76,6 +77,7 @@ class Manifest:
     telemetry: Primitive
     world_models: list
     services: list
+    lacks_providers: bool
     settings: settings.Settings
     functions: list
     sources: list
@@ -165,16 +167,16 @@ def pin(path, refresh: bool = False, allowed=()) -> list[str]:
 
 def load_pinned(path, refresh: bool = False, allowed=()) -> tuple[Manifest, list[str]]:
     """Return (the Manifest at *path*, the URIs of what was pinned now), after all that it needs of
-    others has been pinned: documents of other registries are fetched, MCP servers are started and
-    asked for their tools.
+    others has been pinned: documents of other registries are fetched, and tool providers of
+    tools.py and MCP servers are started and asked for their tools.
 
     refresh  fetch and ask again, and refuse what has changed
     Raises ManifestErrors, ``ClawError``.
     """
     documents = pin(path, refresh, allowed)
     loaded = load(path, allowed)
-    servers = pinned.pin(loaded, allowed, refresh)
-    return load(path, allowed) if servers else loaded, documents + servers
+    asked = tool_providers.pin(loaded, allowed, refresh) + pinned.pin(loaded, allowed, refresh)
+    return load(path, allowed) if asked else loaded, documents + asked
 
 
 def load(path, allowed=()) -> Manifest:
@@ -232,6 +234,7 @@ class _Loader:
         self.raws = DeclaredNames(self.problems)
         self.readable = False  # tools.py is Python
         self.services = []
+        self.lacks_providers = False  # the lock has not what tool providers list
 
     def load(self) -> Manifest:
         root = Place(self._root())
@@ -322,6 +325,10 @@ class _Loader:
                 [tool for tool in tools if tool.name not in broken], functions, self.problems
             )
         own = handlers.own_tools(functions, self.raws.names["Tool"], file, version)
+        offered, self.lacks_providers = tool_providers.bind(self.sources, version, self.problems)
+        if self.lacks_providers:
+            self.raws.broken.add("Tool")
+        own += offered
         for tool in own:
             self.raws.versions["Tool", tool.name] = version
         found += own
@@ -411,6 +418,7 @@ class _Loader:
             one("Telemetry"),
             of("WorldModel"),
             self.services,
+            self.lacks_providers,
             extra,
             functions,
             sorted(self.sources.files.items()),

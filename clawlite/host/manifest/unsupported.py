@@ -17,7 +17,7 @@ from clawlite.host.providers.provider_order import BUILTIN_ENDPOINTS
 from clawlite.host.services import image_section as service_section
 from clawlite.host.swarm import swarms
 from clawlite.host.telemetry import telemetries
-from clawlite.host.tools import sandboxes, world_models
+from clawlite.host.tools import sandboxes, tool_providers, world_models
 
 LATER = "not supported by this version of clawlite"
 
@@ -45,6 +45,7 @@ def refuse(manifest, at_use: bool = False) -> None:
         _sandbox(manifest, manifest.sandbox)
     memories.refuse(manifest)
     image_section.refuse(manifest)
+    tool_providers.refuse(manifest)
     service_section.refuse(manifest)
     world_models.refuse(manifest)
     if manifest.swarm and not at_use:

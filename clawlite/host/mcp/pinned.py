@@ -156,7 +156,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
         old = lock.read(sources)
     except Refused as e:
         raise ClawError(*e.args) from None
-    entries = {uri: entry for uri, entry in old.items() if uri.startswith("claw://")}
+    entries = {uri: entry for uri, entry in old.items() if not _is_server(uri)}
     asked = []
     for uri, server in servers.items():
         entry = old.get(uri)
@@ -181,6 +181,11 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
                 f"{sources.shown(lock.FILE)}: {e.strerror}", "make its folder writable"
             ) from None
     return asked
+
+
+def _is_server(uri: str) -> bool:
+    """Return whether the key *uri* of the lock is an MCP server's; others have entries there."""
+    return uri.startswith((SCHEME, "https://", "http://"))
 
 
 def _listed(server: Server, settings) -> lock.Entry:

@@ -53,7 +53,9 @@ class Startup:
         tools.py.
         """
         if self.source and self._functions is not None:
-            self._functions.update(user_tools.functions(*self.source))
+            space = user_tools.functions(*self.source)
+            self._functions.update(space)
+            self._functions.update(user_tools.provided(space, self._shell.agent.image))
             self.source = None
         if self._demands_log:
             self._shell.log.check()

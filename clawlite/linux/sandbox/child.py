@@ -275,7 +275,13 @@ def _value(talk, job: dict):
         return getattr(sys.modules[job["module"]], job["name"])(**job["arguments"])
     space = {"__name__": "tools", "__file__": job["path"]}
     exec(job["code"], space)
-    value = space[job["name"]](**job["arguments"])
+    name = job["name"]
+    if "/" in name:  # a tool provider's; its module was brought (supervisor.bring)
+        from clawlite.core.mcp.tool_provider import function_of
+
+        value = function_of(space, name)(**job["arguments"])
+    else:
+        value = space[name](**job["arguments"])
     return _stepped(talk, value) if job["generator"] else value
 
 

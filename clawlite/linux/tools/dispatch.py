@@ -320,7 +320,6 @@ class Dispatcher:
         if self._engine is None:
             from clawlite.linux.files.workspace import NOBODY, hand_over
             from clawlite.linux.sandbox.engine import Engine
-            from clawlite.linux.sandbox.jobs import modules_of
 
             proxy = None
             if self._profile.network != DENY:
@@ -335,11 +334,20 @@ class Dispatcher:
                 self._hidden,
                 proxy,
                 relaxed=frozenset(self._relaxed),
-                modules=modules_of(self._source[1]) if self._source else (),
+                modules=self._modules(),
                 bubblewrap=self._namespaces == "bubblewrap",
             )
             self.descriptors.append(self._engine.fileno())
         return self._engine
+
+    def _modules(self) -> list:
+        """Return the modules that children find loaded."""
+        from clawlite.linux.sandbox.jobs import modules_of
+
+        found = modules_of(self._source[1]) if self._source else []
+        if "tool-providers" in self._image.requires:
+            found.append("clawlite.core.mcp.tool_provider")
+        return found
 
     def _mcp(self):
         if self._servers is None:

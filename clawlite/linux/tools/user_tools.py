@@ -7,6 +7,7 @@ import os
 
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ImageMismatch
+from clawlite.core.image.image import MAKER
 from clawlite.linux.io import signals
 
 
@@ -56,3 +57,16 @@ def functions(path: str, source: bytes) -> dict:
             "%s cannot be loaded: %s" % (path, said), "mend it and build again"
         ) from None
     return space
+
+
+def provided(space: dict, image) -> dict:
+    """Return {name of a handler: function} of the tools that the providers in *space* have in
+    *image* (core/mcp/tool_provider.py).
+    """
+    if "tool-providers" not in image.requires:
+        return {}
+    from clawlite.core.mcp.tool_provider import function_of, is_provided
+
+    handlers = [image.tool(name).handler for name in image.names]
+    names = [name for kind, name in handlers if kind == MAKER and is_provided(name)]
+    return {name: function_of(space, name) for name in names}

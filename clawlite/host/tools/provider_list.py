@@ -1,0 +1,38 @@
+"""What the tool providers of a tools.py list, asked in a process of its own: ``main`` is what
+tool_providers.py starts.
+
+JSON on stdout: {"listed": [[namespace, definitions], ...]}, or {"error": [message, hint]}.  What
+tools.py prints goes to stderr.
+"""
+
+import json
+import os
+import sys
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.mcp.tool_provider import listed
+
+
+def main() -> None:
+    """Run the file that the command line names."""
+    path = sys.argv[1]
+    out = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+        space = {"__name__": "tools", "__file__": path}
+        exec(compile(source, path, "exec"), space)
+        found: dict = {"listed": listed(space)}
+        text = json.dumps(found, ensure_ascii=False).encode()
+    except ClawError as e:
+        text = json.dumps({"error": [e.message, e.hint]}).encode()
+    except BaseException as e:  # the file may raise anything
+        said = f"{type(e).__name__}: {e}"
+        text = json.dumps({"error": [said, "mend it: a build asks it for its tools"]}).encode()
+    with os.fdopen(out, "wb") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    main()
