@@ -184,6 +184,16 @@ def _mcp(args: list) -> int:
 
 
 def _device(verb: str, args: list) -> int:
+    from clawlite.linux.files import code_file
+
+    code_file.use()
+    try:
+        return _agent(verb, args)
+    finally:
+        code_file.keep()
+
+
+def _agent(verb: str, args: list) -> int:
     from clawlite.linux.admin import commands
     from clawlite.linux.io import stdio
 

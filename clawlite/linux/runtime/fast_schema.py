@@ -9,8 +9,6 @@ called most.
    is a match ("^[^\\x00]*$"): one pass in C.
 """
 
-from math import nextafter
-
 from clawlite.core.base.errors import ImageError
 from clawlite.core.formats.operations import (
     ABOVE,
@@ -106,6 +104,8 @@ def _row(node, automata):
             if node[at] > MAXIMUM:
                 if abs(bound) > _EXACT:
                     return None
+                from math import nextafter  # an extension that few agents need
+
                 bound = nextafter(bound, _ENDS[1 - end])
             bounds[end] = min(bound, bounds[1]) if end else max(bound, bounds[0])
         elif node[at] == MATCH and node[0] == 1 and clean is None:

@@ -8,6 +8,7 @@ import os
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ImageMismatch
 from clawlite.core.image.image import MAKER
+from clawlite.linux.files import code_file
 from clawlite.linux.io import signals
 
 
@@ -48,7 +49,7 @@ def functions(path: str, source: bytes) -> dict:
     space = {"__name__": "tools", "__file__": path}
     try:
         with signals.interruptible():
-            exec(compile(source, path, "exec"), space)
+            exec(code_file.compiled(source, path, sha256(source).digest()), space)
     except BaseException as e:  # a file may raise anything at its top, also SystemExit
         if signals.interrupts() or signals.terminated():
             raise KeyboardInterrupt from None
