@@ -110,10 +110,12 @@ class Startup:
         )
         return False
 
-    def heard(self, message: dict) -> dict:
-        """Return *message*; the result of a call only once its record is written, else an error
-        in its place.
+    def heard(self, message):
+        """Return *message*, or the answers of a batch; the result of a call only once its record
+        is written, else an error in its place.
         """
+        if isinstance(message, list):
+            return [self.heard(one) for one in message]
         result, audit = message.get("result"), self._shell.audit
         if not isinstance(result, dict) or "isError" not in result or audit.flush():
             return message

@@ -583,6 +583,18 @@ def test_a_signal_leaves_a_record_of_the_end_of_what_had_begun(tmp_path, number,
     assert _audit(folder, tmp_path, "verify").returncode == 0
 
 
+def test_the_calls_of_a_batch_are_answered_once_they_are_on_record(tmp_path):
+    folder = _project(tmp_path / "p", "destination: file")
+    with _agent(folder, tmp_path) as agent:
+        agent.line(json.dumps([{"jsonrpc": "2.0", "id": 1, "method": "claw.initialize"}]))
+        assert agent.message()[0]["error"]["code"] == -32602
+        agent.initialize()
+        agent.line(json.dumps([tool_call("change", number=n) for n in (2, 3)]))
+        for answer in agent.message():
+            assert answer["result"]["isError"] is False, answer
+    assert "change" in _audit(folder, tmp_path).stdout
+
+
 @pytest.mark.parametrize("destination", ["file", "sqlite"])
 def test_an_agent_says_that_its_audit_is_full_and_goes_on(tmp_path, destination):
     folder = _project(tmp_path / "p", "destination: " + destination)
