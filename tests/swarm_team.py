@@ -123,6 +123,8 @@ def project(
     if provider is RULED:
         (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + toml)
         (folder / "reflex.toml").write_text(RULES + rules)
+    elif toml:
+        (folder / "clawlite.toml").write_text(toml)
     (folder / "tools.py").write_text(code)
     return build_beside(str(folder))
 

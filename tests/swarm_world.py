@@ -25,7 +25,8 @@ IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
 KINDS = ["sqlite-wal", *SERVERS]
 ALONE = "in-process"  # one process with one end, which is every member
 ENGINES = list(SERVERS)
-MEMBERS = [["lead", "u", "leader", 1], ["hand", "u", "worker", 2], ["other", "u", "worker", 1]]
+MEMBERS = [["lead", "u", "leader", 1], ["hand", "u", "worker", 2]]
+MEMBERS += [[name, "u", "worker", 1] for name in ("other", "ada", "bob", "eve")]
 _RECORD = ["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False, None, None, None, None]
 
 
@@ -126,7 +127,9 @@ class World:
         return bus.take(*values) is None
 
     def process(self, *does: str) -> "Killable":
-        """Start another process that is "hand" and takes a task; it ``begins`` when told so."""
+        """Start another process that is "hand" and takes a task; it
+        ``holds`` and ``begins`` when told so.
+        """
         return Killable(self.kind, self.place, self.keep, does)
 
     def close(self):
@@ -165,6 +168,8 @@ def _other_process(kind: str, place, keep: str, does: list):
     world.place = tuple(place) if isinstance(place, list) else place
     bus = world.bus("hand")
     taken = world.take(bus)
+    if "holds" in does:  # a request that may use so many tokens
+        assert world.done(bus.hold(taken.id, [60, 0], [100, None]))
     if "begins" in does:
         assert world.done(bus.begins(taken.id))
     print(taken.id, flush=True)

@@ -22,15 +22,16 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
 from clawlite.linux.files.files import tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.swarm import reserve
 
 FILE, _FIFO = "swarm.db", ".fifo"
 BUSY_S = 10  # that another process may hold the file
 MOST_MESSAGES = 1000  # broadcasts that are kept
 MOST_TASKS = 10000  # that are kept: older ones that have ended make room
-VERSION = 1  # of the tables
+VERSION = 2  # of the tables: 2 has what is reserved
 # the events of no task are those of the whole swarm; the last one says whether it is stopped
 _WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
-_SCHEMA = """
+SCHEMA = """
 create table if not exists peers (process text primary key, identity text, at_once int);
 create table if not exists tasks (
     id text primary key, description text, input text, sender text, recipient text, state text,
@@ -47,12 +48,15 @@ create index if not exists tasks_by_parent on tasks (parent);
 create index if not exists events_by_task on events (task);
 create index if not exists reports_by_task on reports (task);
 create index if not exists reports_by_agent on reports (who, at_ms);
+%s
 pragma user_version = %d;
-"""
+""" % (reserve.SCHEMA, VERSION)
 _TAKABLE = (
     "from tasks where state = ? and (recipient = ? or recipient = '' and ?) and "
     "(? is null or (parent != '') = ?) order by created_ms, rowid limit 1"
 )
+
+_AT_IT = "from tasks where id = ? and state = ? and process = ?"
 
 
 class Bus:
@@ -87,12 +91,12 @@ class Bus:
             db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None)
             db.execute("pragma journal_mode = wal")
             version = db.execute("pragma user_version").fetchone()[0]
-            if version not in (0, VERSION):
+            if version > VERSION:
                 raise sqlite3.DatabaseError(
                     "version %d of clawlite's tables, and this is %d" % (version, VERSION)
                 )
-            if not version:
-                db.executescript(_SCHEMA % VERSION)
+            if version < VERSION:
+                db.executescript(SCHEMA)
             self._status = os.stat(place) if folder else None
         except (OSError, sqlite3.Error) as e:
             if db is not None:
@@ -229,7 +233,12 @@ class Bus:
         gone = "select id from tasks where rowid <= ? and state not in (?, ?, ?)"
         values = (old, WAITING, RUNNING, DEAD)
         if old > 0 and db.execute(gone, values).fetchone():
-            for table, column in (("events", "task"), ("reports", "task"), ("used", "root")):
+            for table, column in (
+                ("events", "task"),
+                ("reports", "task"),
+                ("used", "root"),
+                ("reserved", "root"),
+            ):
                 db.execute("delete from %s where %s in (%s)" % (table, column, gone), values)
             db.execute("delete from tasks where id in (%s)" % gone, values)
 
@@ -257,6 +266,7 @@ class Bus:
                     "update tasks set state = ?, report = ? where id = ?",
                     (status, number, task_id),
                 )
+                reserve.give_back(db, task_id)
         return True
 
     def broadcast(self, sender: str, message: dict):
@@ -318,7 +328,8 @@ class Bus:
             if breaker and self._pause_ms(db, identity, breaker):
                 return None
             row = db.execute(
-                "select id, description, input, sender, parent, root, created_ms " + _TAKABLE,
+                "select id, description, input, sender, parent, root, created_ms, "
+                "(select created_ms from tasks as whole where whole.id = tasks.root) " + _TAKABLE,
                 (WAITING, identity, any_of, part, part),
             ).fetchone()
             if row is None:
@@ -358,14 +369,35 @@ class Bus:
 
     # -- what a task may use
 
-    def use(self, root: str, tokens: int, nano: int):
-        """Count *tokens* and *nano* dollars of a task or of one of its parts."""
+    def allot(self, task_id: str, parts: list, decides: bool, limits: list):
+        """Share what a task may use among *parts*: ``reserve.allot``."""
+        with _Change(self, wakes=False, lasts=False) as db:
+            reserve.allot(db, task_id, self.process, parts, decides, limits)
+
+    def budget(self, task_id: str) -> list:
+        """Return what a task that is done here may use: ``reserve.budget``."""
+        self._sure()
+        try:
+            return reserve.budget(self._db, task_id, self.process)
+        except sqlite3.Error as e:
+            raise _unusable(self._folder, e) from None
+
+    def hold(self, task_id: str, amounts: list, limits: list) -> bool:
+        """Reserve [tokens, nano-dollars] for a request that is about to be sent for a task; return
+        False when *limits* do not admit it, or this process is not at the task any more.
+        """
+        with _Change(self, wakes=False, lasts=False) as db:
+            row = (task_id, RUNNING, self.process)
+            if not db.execute("select 1 " + _AT_IT, row).fetchone():
+                return False
+            return reserve.hold(db, task_id, self.process, amounts, limits)
+
+    def use(self, task_id: str, tokens: int, nano: int):
+        """Count *tokens* and *nano* dollars of a task or of one of its parts: what its request had
+        reserved is not any more.
+        """
         with _Change(self, wakes=False) as db:
-            db.execute("insert or ignore into used values (?, 0, 0)", (root,))
-            db.execute(
-                "update used set tokens = tokens + ?, nano = nano + ? where root = ?",
-                (tokens, nano, root),
-            )
+            reserve.use(db, task_id, self.process, tokens, nano)
 
     def used(self, root: str) -> tuple:
         """Return (tokens, nano-dollars) that a task has used, with all its parts."""
@@ -454,6 +486,7 @@ class Bus:
                 "update tasks set state = ? where id = ? and state = ?", (FAILED, task_id, WAITING)
             ).rowcount
             if changed:
+                reserve.give_back(db, task_id)
                 self._event(task_id, "withdrawn", "its sender")
 
     def again(self, task_id: str):
@@ -472,8 +505,8 @@ class Bus:
 
     def drop(self, task_id: str):
         """Let go of a task that was given up: it has failed."""
-        with _Change(self):
-            self._db.execute("update tasks set state = ? where id = ?", (FAILED, task_id))
+        with _Change(self) as db:
+            db.execute("update tasks set state = ? where id = ?", (FAILED, task_id))
             self._event(task_id, "dropped", "a person")
 
     def stop(self, who: str):
@@ -516,14 +549,7 @@ class Bus:
 
     def holds(self, task_id: str) -> bool:
         """Return whether this process is at a task."""
-        return bool(
-            self._rows(
-                "select 1 from tasks where id = ? and state = ? and process = ?",
-                task_id,
-                RUNNING,
-                self.process,
-            )
-        )
+        return bool(self._rows("select 1 " + _AT_IT, task_id, RUNNING, self.process))
 
     def waits(self, identity: str, any_of: bool, part=None) -> bool:
         """Return whether a task waits that ``take`` with these values may give."""
@@ -629,6 +655,7 @@ class Bus:
             "update tasks set state = ?, process = '', divided = 0, report = ? where id = ?",
             (state, number, task_id),
         )
+        reserve.give_back(self._db, task_id)
         self._event(task_id, state, why)
 
     def _event(self, task_id: str, what: str, who: str):
@@ -666,6 +693,8 @@ class Bus:
                 os.write(fd, data)
         except BlockingIOError:  # it is full: that process will wake anyway
             pass
+        except BrokenPipeError:  # it has ended meanwhile
+            return False
         finally:
             os.close(fd)
         return True
@@ -690,13 +719,16 @@ class Taken:
     id, description, data, sender   as in ``swarm.Task``; parent: the id of the task whose part it
                                     is, or ""
     root        id of the task that somebody gave to the swarm, of which this is a part of a part
-    created_ms  when it was delegated, ms since 1970
+    created_ms  when it was delegated, ms since 1970;  root_ms: when root was
     """
 
-    def __init__(self, id: str, description: str, text: str, sender: str, parent, root, created_ms):
+    def __init__(
+        self, id: str, description: str, text: str, sender: str, parent, root, created_ms, root_ms
+    ):
         self.id, self.description, self.sender = id, description, sender
         self.data = loads(text.encode())
         self.parent, self.root, self.created_ms = parent, root, created_ms
+        self.root_ms = created_ms if root_ms is None else root_ms
 
 
 class _Change:

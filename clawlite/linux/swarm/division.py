@@ -7,7 +7,9 @@ was killed finds the same parts, and those that have ended are not done again.
 import uuid
 
 from clawlite.core.swarm.aggregation import Part
-from clawlite.core.swarm.swarm import CHAIN, RUNNING, WAITING, Task
+from clawlite.core.swarm.swarm import BEST_OF_N, CHAIN, LEADER_DECIDES, RUNNING, WAITING, Task
+
+DECIDED = (LEADER_DECIDES, BEST_OF_N)  # strategies whose result a turn may have to decide
 
 
 class Division:
@@ -37,6 +39,9 @@ class Division:
             if number == self._put:
                 if late or is_chain and number and not parts[number - 1].is_answer:
                     break
+                if is_chain or not number:
+                    last = number + 1 if is_chain else len(parts)
+                    self._allot(bus, range(number, last))
                 bus.put(self._task(number, parts[:number]))
                 self._put += 1
             outcome = bus.outcome(self._id(number))
@@ -51,6 +56,13 @@ class Division:
         for number in range(self._put):
             bus.withdraw(self._id(number))
         return parts
+
+    def _allot(self, bus, numbers):
+        """Share what the task may use among the parts that are put now."""
+        limits = [self._swarm.most_tokens, self._swarm.most_nano]
+        if limits != [None, None]:
+            parts = [self._id(number) for number in numbers]
+            bus.allot(self.taken.id, parts, self._swarm.strategy in DECIDED, limits)
 
     def tokens(self, bus):
         """Return the tokens that all parts have used, None where no report has any."""

@@ -274,12 +274,12 @@ class Member:
             end(reached, self._result(into, error), meter, at_ms - began_ms)
 
         try:
-            order, meter = metered(agent.chain(), self._bus, taken.root, self.swarm)
+            order, meter = metered(agent.chain(), self._bus, taken.id, self.swarm)
             said, history = self._turn_of(taken, description, data)
             work = turn(agent.image, said, order, history, calling(caller))
             budget_ms = agent.image.agent.turn_ms
             if self.swarm.timeout_ms:
-                budget_ms = min(budget_ms, self.swarm.timeout_ms)
+                budget_ms = min(budget_ms, self._left_ms(taken))
             number = agent.begin(
                 heard(work, caller, into, follow, self.sees), ended, began_ms, budget_ms
             )
@@ -288,6 +288,14 @@ class Member:
             return
         if taken.id in self._runs:
             self._runs[taken.id] = number
+
+    def _left_ms(self, taken) -> int:
+        """Return how long the turn of a task may take: what is left of the whole task's time.  Who
+        decides what the parts have come to has as long again: that time may be what they have used.
+        """
+        if taken.id in self._divided:
+            return self.swarm.timeout_ms
+        return max(1, taken.root_ms + self.swarm.timeout_ms - self._bus.wall_ms())
 
     def _begins(self, task_id: str):
         """A generator of effects: wait until it is on record that a tool with side effects begins.

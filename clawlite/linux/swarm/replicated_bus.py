@@ -27,7 +27,7 @@ from clawlite.core.swarm.swarm import WAITING, Task
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
-from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.bus import SCHEMA, Bus
 from clawlite.linux.swarm.engine import (
     DOWN,
     ENTRY,
@@ -60,6 +60,8 @@ _CHANGES = {
     "broadcast": 2,
     "take": 5,
     "divide": 1,
+    "allot": 4,
+    "hold": 3,
     "use": 3,
     "begins": 1,
     "release": 1,
@@ -118,6 +120,7 @@ class _Replica(Bus):
 
     def load(self, data: bytes):
         self._db.deserialize(data)
+        self._db.executescript(SCHEMA)  # it may be of a version before this one
 
     def _is_there(self, process: str) -> bool:
         return bool(self._rows("select 1 from peers where process = ?", process))
@@ -382,8 +385,15 @@ class ReplicatedBus:
     def divide(self, task_id: str):
         self._append("divide", task_id)
 
-    def use(self, root: str, tokens: int, nano: int):
-        self._append("use", root, tokens, nano)
+    def allot(self, task_id: str, parts: list, decides: bool, limits: list):
+        self._append("allot", task_id, parts, decides, limits)
+
+    def hold(self, task_id: str, amounts: list, limits: list) -> Later:
+        self._check()
+        return self._append("hold", task_id, amounts, limits, ms=ACK_MS)
+
+    def use(self, task_id: str, tokens: int, nano: int):
+        self._append("use", task_id, tokens, nano)
 
     def begins(self, task_id: str) -> Later:
         self._check()
@@ -452,12 +462,15 @@ class ReplicatedBus:
 
     # -- reading
 
-    def used(self, root: str) -> tuple:
-        tokens, nano = self._replica.used(root)
+    def budget(self, task_id: str) -> list:
+        found = self._replica.budget(task_id)
         for _, name, values, *_ in self._waiting.values():
-            if name == "use" and values[0] == root:
-                tokens, nano = tokens + values[1], nano + values[2]
-        return tokens, nano
+            if name == "use" and values[0] == task_id:
+                found = [
+                    (used + amount, reserved - min(own, amount), max(0, own - amount))
+                    for amount, (used, reserved, own) in zip(values[1:], found, strict=True)
+                ]
+        return found
 
     def messages(self) -> list:
         return self._replica.messages()
@@ -482,6 +495,7 @@ class ReplicatedBus:
         """What is only read is read in memory."""
         if name in (
             "holds",
+            "used",
             "state",
             "outcome",
             "history",

@@ -1,16 +1,25 @@
 """What a task of a swarm may use, with all its parts, in all processes (CKP 5.9
 ``resource_limits``): one more limit beside those of the agent that does it.
 
-1. A request that would exceed it is refused before it is sent (-32021), and an answer gets no more
-   tokens than are left.
-2. What was used is on the bus before the next request.  Parts that run at the same time do not know
-   of each other's answers under way: each may use what was left when it asked.
+1. A request reserves what it may use before it is sent (``reserve``): one that a limit does not
+   admit is refused (-32021), and an answer gets no more tokens than were reserved for it.  So parts
+   that run at the same time never use more than the limit.
+2. What an answer used takes the place of what was reserved for it.
+3. Where the bus is on an engine, a request waits until its reservation has come back.
 """
 
-from clawlite.core.base.errors import QuotaExceeded
+from typing import Any
+
+from clawlite.core.base.effect import SLEEP
+from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
+from clawlite.core.protocol.group_session import Later
 from clawlite.core.providers.provider_order import ProviderOrder
+from clawlite.linux.swarm.reserve import left
 
 _NANO = 1000000000
+_NAMES = ("max_total_tokens", "max_total_cost_usd")
+_UNITS = (1, _NANO)  # of what people read
+_LOOK_MS = 1  # between looks whether a reservation has come back
 
 
 class TaskMeter:
@@ -18,39 +27,59 @@ class TaskMeter:
 
     meter   of the agent
     bus     ``bus.Bus``
-    root    id of the task that counts: the one of which this one is a part
+    task    id of the task, which this process is at
     swarm   ``swarm.Swarm``: ``most_tokens`` and ``most_nano`` dollars, None without a limit
     tokens  what was read and written for this task by this process
     """
 
-    def __init__(self, meter, bus, root: str, swarm):
-        self._meter, self._bus, self._root, self._swarm = meter, bus, root, swarm
+    def __init__(self, meter, bus, task: str, swarm):
+        self._meter, self._bus, self._task = meter, bus, task
+        self._limits = [swarm.most_tokens, swarm.most_nano]
+        self._is_limited = self._limits != [None, None]
+        self._held: Any = None  # a ``Later``: a reservation under way
+        self._needs = [0, 0]  # the least of its request
         self.tokens = 0
 
     def __getattr__(self, name: str):
         return getattr(self._meter, name)
 
     def allowed(self, provider, asked: int, most=None) -> int:
-        """As ``Meter.allowed``."""
-        allowed, least = self._meter.allowed(provider, asked, most), most or 1
-        swarm = self._swarm
-        if swarm.most_tokens is None and swarm.most_nano is None:
-            return allowed
-        tokens, nano = self._bus.used(self._root)
-        if swarm.most_tokens is not None:
-            left = swarm.most_tokens - tokens - asked
-            if left < least:
-                raise _exceeded("max_total_tokens", swarm.most_tokens, tokens, asked + least)
-            allowed = min(allowed, left)
-        if swarm.most_nano is not None:
-            read, written = provider.prices
-            left, price = swarm.most_nano - nano, asked * read + least * written
-            if price and left < price:
-                limits = [amount / _NANO for amount in (swarm.most_nano, nano, price)]
-                raise _exceeded("max_total_cost_usd", *limits)
-            if written:
-                allowed = min(allowed, (left - asked * read) // written)
-        return allowed
+        """As ``Meter.allowed``; what it returns is reserved, or will be after ``wait``."""
+        most_allowed, least = self._meter.allowed(provider, asked, most), most or 1
+        if not self._is_limited:
+            return most_allowed
+        read, written = provider.prices or (0, 0)
+        needs = [asked + least, asked * read + least * written]
+        while True:
+            now = self._bus.budget(self._task)
+            self._check(now, needs)
+            allowed = most_allowed
+            for at, price in enumerate((1, written)):
+                if self._limits[at] is not None and price:
+                    spare = left(self._limits[at], now[at], needs[at]) - needs[at]
+                    allowed = min(allowed, least + spare // price)
+            amounts = [asked + allowed, asked * read + allowed * written]
+            held = self._bus.hold(self._task, amounts, self._limits)
+            if isinstance(held, Later):
+                self._held, self._needs = held, needs
+                return allowed
+            if held:
+                return allowed
+            self._still_at_it()  # another process was faster: there is less now
+
+    def wait(self):
+        """A generator of effects: wait until what ``allowed`` returned is reserved.  Raises
+        ``QuotaExceeded``: others were faster.
+        """
+        held, self._held = self._held, None
+        if held is None:
+            return
+        while not held.is_done:
+            yield (SLEEP, _LOOK_MS)
+        if not held.value():
+            self._still_at_it()
+            self._check(self._bus.budget(self._task), self._needs)
+            raise QuotaExceeded("other parts of the task have reserved what was left", "try again")
 
     def spend(self, provider, read: int, written: int) -> list:
         """As ``Meter.spend``."""
@@ -64,10 +93,32 @@ class TaskMeter:
 
     def _count(self, provider, read: int, written: int):
         self.tokens += read + written
-        if self._swarm.most_tokens is not None or self._swarm.most_nano is not None:
+        if self._is_limited:
             prices = provider.prices or (0, 0)
             nano = read * prices[0] + written * prices[1]
-            self._bus.use(self._root, read + written, nano)
+            self._bus.use(self._task, read + written, nano)
+
+    def _still_at_it(self):
+        if not self._bus.holds(self._task):
+            raise InvalidRequest("the task was canceled, or given to another process")
+
+    def _check(self, now: list, needs: list):
+        """Raise ``QuotaExceeded`` where *now* (``reserve.budget``) does not admit *needs*."""
+        for limit, (used, reserved, own), asks, name, unit in zip(
+            self._limits, now, needs, _NAMES, _UNITS, strict=True
+        ):
+            if limit is None or not asks or left(limit, (used, reserved, own), asks) >= asks:
+                continue
+            if unit > 1:
+                limit, used, reserved, own, asks = (
+                    each / unit for each in (limit, used, reserved, own, asks)
+                )
+            raise QuotaExceeded(
+                "the swarm's %s is %s, and this request of some %s would exceed it: %s are used, "
+                "and %s are reserved for others" % (name, limit, asks, used, reserved - own),
+                "give the swarm a smaller task, or raise resource_limits",
+                {"limit": name, "max": limit, "used": used, "reserved": reserved - own + asks},
+            )
 
 
 class MeteredProviders(ProviderOrder):
@@ -76,18 +127,36 @@ class MeteredProviders(ProviderOrder):
     def __init__(self, order: ProviderOrder, meter: TaskMeter):
         self.__dict__.update(order.__dict__, _meter=meter)
 
+    def ask(self, history):
+        return _reserving(super().ask(history), self._meter)
 
-def metered(order: ProviderOrder, bus, root: str, swarm) -> tuple:
+    def text(self, prompt: str, most):
+        return _reserving(super().text(prompt, most), self._meter)
+
+
+def _reserving(work, meter: TaskMeter):
+    """Carry on *work*, a generator of effects, but nothing is sent before what it may use is
+    reserved.
+    """
+    resume, given = work.send, None
+    while True:
+        try:
+            effect = resume(given)
+        except StopIteration as end:
+            return end.value
+        try:
+            yield from meter.wait()
+            resume, given = work.send, (yield effect)
+        except GeneratorExit:
+            work.close()
+            raise
+        except BaseException as e:
+            resume, given = work.throw, e
+
+
+def metered(order: ProviderOrder, bus, task: str, swarm) -> tuple:
     """Return (what a turn asks, its ``TaskMeter``); (*order*, None) where nothing is counted."""
     if order._meter is None:
         return order, None
-    meter = TaskMeter(order._meter, bus, root, swarm)
+    meter = TaskMeter(order._meter, bus, task, swarm)
     return MeteredProviders(order, meter), meter
-
-
-def _exceeded(name: str, most, used, reserved) -> QuotaExceeded:
-    return QuotaExceeded(
-        "the swarm's %s is %s, and this request would exceed it (%s are used)" % (name, most, used),
-        "give the swarm a smaller task, or raise resource_limits",
-        {"limit": name, "max": most, "used": used, "reserved": reserved},
-    )

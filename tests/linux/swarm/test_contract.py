@@ -10,7 +10,7 @@ import pytest
 from swarm_world import ALONE, ENGINES, IDS, KINDS, World, end_of, task, wall_ms
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
+from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING, Task
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.swarm import replicated_bus
 from clawlite.linux.swarm.replicated_bus import MAX_ENTRY, VERSION
@@ -190,9 +190,107 @@ def test_what_is_used_is_known_at_once_to_who_used_it_and_then_to_all(any_world)
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
     hand.use(IDS[0], 7, 100)
-    assert hand.used(IDS[0]) == (7, 100)
+    assert hand.budget(IDS[0]) == [(7, 0, 0), (100, 0, 0)]
     hand.use(IDS[0], 3, 1)
     world.until(lambda: lead.used(IDS[0]) == (10, 101))
+
+
+# -- what a task may use: 100 tokens, and no limit of money
+
+LIMITS = [100, None]
+
+
+def budget(bus, number: int) -> tuple:
+    """Return (used, reserved, own) tokens of a task."""
+    return bus.budget(IDS[number])[0]
+
+
+def divided(world, limits=LIMITS, decides=False) -> tuple:
+    """Return (who divides task 0 into the parts 1 and 2, who does them): both are taken."""
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    world.take(lead, "lead")
+    lead.divide(IDS[0])
+    lead.allot(IDS[0], IDS[1:3], decides, limits)
+    for number in (1, 2):
+        world.done(lead.put(Task(IDS[number], "Look.", None, "lead", "", IDS[0])))
+    taken = [world.take(hand) for _ in range(2)]
+    assert [one.id for one in taken] == IDS[1:3]
+    assert {one.root_ms for one in taken} == {lead.tasks(-1)[-1][-1]}, "when the whole was given"
+    return lead, hand
+
+
+def test_parts_share_a_limit_and_never_use_more_together(any_world):
+    world = any_world
+    lead, hand = divided(world)
+    assert budget(hand, 1) == budget(hand, 2) == (0, 100, 50)
+    assert not world.done(hand.hold(IDS[1], [51, 0], LIMITS)), "that is the share of another part"
+    assert world.done(hand.hold(IDS[1], [50, 9], LIMITS))
+    hand.use(IDS[1], 30, 9)
+    assert budget(hand, 1) == (30, 70, 20)
+    hand.report(IDS[1], "completed", 1, None, 1, "hand", True)
+    world.until(lambda: budget(hand, 2) == (30, 50, 50))  # what it left is nobody's
+    assert world.done(hand.hold(IDS[2], [70, 0], LIMITS)), "a part may take it"
+    assert not world.done(hand.hold(IDS[2], [71, 0], LIMITS))
+    hand.use(IDS[2], 60, 0)
+    hand.report(IDS[2], "completed", 1, None, 1, "hand", True)
+    world.until(lambda: budget(lead, 0) == (90, 0, 0))
+
+
+def test_who_decides_keeps_a_share_and_money_is_shared_too(any_world):
+    lead, hand = divided(any_world, [99, 900], True)
+    any_world.until(lambda: lead.budget(IDS[0]) == [(0, 99, 33), (0, 900, 300)])
+    assert hand.budget(IDS[2]) == [(0, 99, 33), (0, 900, 300)]
+    assert not any_world.done(hand.hold(IDS[2], [33, 301], [99, 900]))
+
+
+def test_parts_of_a_part_share_what_it_has_and_give_it_back(any_world):
+    world = any_world
+    lead, hand = divided(world)
+    for bus in (hand, lead):  # the second one goes on after the first: it finds the same
+        bus.allot(IDS[1], IDS[3:5], False, LIMITS)
+    for number in (3, 4):
+        world.done(hand.put(Task(IDS[number], "Look.", None, "hand", "", IDS[1])))
+        assert world.take(hand).id == IDS[number]
+    assert budget(hand, 3) == budget(hand, 4) == (0, 100, 25)
+    assert world.done(hand.hold(IDS[3], [25, 0], LIMITS))
+    hand.use(IDS[3], 10, 0)
+    for number in (3, 4):
+        hand.report(IDS[number], "completed", 1, None, 1, "hand", True)
+    world.until(lambda: budget(hand, 1) == (10, 90, 40))
+
+
+def test_a_request_is_refused_of_who_is_not_at_the_task(any_world):
+    lead, hand = divided(any_world)
+    hand.release(IDS[1])
+    assert not any_world.done(hand.hold(IDS[1], [1, 0], LIMITS))
+
+
+def test_what_a_killed_process_had_reserved_is_kept_until_its_task_ends(world):
+    lead, hand = world.bus("lead", 0), world.bus("hand")
+    world.done(lead.put(task()))
+    other = world.process("holds")
+    assert other.took() == IDS[0]
+    world.until(lambda: budget(hand, 0) == (0, 60, 0))
+    other.kill()
+    world.until(lambda: lead.reclaim(2, True))
+    assert world.take(hand).id == IDS[0]
+    assert not world.done(hand.hold(IDS[0], [41, 0], LIMITS)), "the other may have used 60"
+    assert world.done(hand.hold(IDS[0], [40, 0], LIMITS))
+    hand.use(IDS[0], 5, 0)
+    hand.report(IDS[0], "completed", 1, None, 1, "hand", True)
+    world.until(lambda: budget(lead, 0) == (5, 0, 0))
+
+
+def test_what_a_killed_process_had_reserved_is_given_back_with_a_dead_letter(world):
+    lead = world.bus("lead", 0)
+    world.done(lead.put(task()))
+    other = world.process("holds", "begins")
+    assert other.took() == IDS[0]
+    world.until(lambda: budget(lead, 0) == (0, 60, 0))
+    other.kill()
+    world.until(lambda: lead.reclaim(2, True))
+    world.until(lambda: budget(lead, 0) == (0, 0, 0))
 
 
 # -- an engine that is away

@@ -1,12 +1,20 @@
 """What a task may use with all its parts, in all processes (CKP 5.9 ``resource_limits``)."""
 
-import pytest
-from llm_server import MODEL, Server, say
-from swarm_team import delegate, ended, look_on, project, start
+import os
+import threading
 
-from clawlite.core.base.errors import QuotaExceeded
+import pytest
+from agents import DEADLINE_S, eventually
+from llm_server import MODEL, Server, say
+from swarm_team import SWARM, UUID, delegate, ended, look_on, project, start
+from swarm_world import IDS, KINDS, World, task, wall_ms
+
+from clawlite.core.base.effect import SLEEP
+from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
+from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import Swarm
-from clawlite.linux.swarm.task_meter import TaskMeter
+from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.task_meter import TaskMeter, _reserving
 
 ROLES = [
     {"identity_ref": "lead", "role": "leader"},
@@ -35,66 +43,133 @@ class Meter:
         self.spent.append((read, written))
 
 
-class Used:
-    """The bus of tasks whose use is known."""
-
-    def __init__(self, tokens=0, nano=0):
-        self.tokens, self.nano = tokens, nano
-
-    def used(self, root):
-        return self.tokens, self.nano
-
-    def use(self, root, tokens, nano):
-        self.tokens += tokens
-        self.nano += nano
+ROOT = IDS[0]
 
 
-def meter(bus, tokens=None, nano=None) -> TaskMeter:
+class Late:
+    """A bus on an engine: its answers come later."""
+
+    def __init__(self, bus):
+        self._bus, self.asked = bus, []
+
+    def __getattr__(self, name: str):
+        return getattr(self._bus, name)
+
+    def hold(self, *values):
+        self.asked.append((Later(), values))
+        return self.asked[-1][0]
+
+    def answer(self):
+        later, values = self.asked.pop()
+        later.give(self._bus.hold(*values))
+
+
+@pytest.fixture
+def bus():
+    """A bus that is at one task."""
+    one = Bus(None, wall_ms, os.urandom)
+    one.join("lead", 1)
+    one.put(task())
+    one.take("lead", True, None)
+    yield one
+    one.leave()
+
+
+def meter(bus, tokens=None, nano=None, of=ROOT) -> TaskMeter:
     members = [["lead", "claw://local/identity/lead", "leader", 1]]
     row = ["team", 0, 0, members, True, None, 1, None, 2, True, 0, False, None, tokens, nano, None]
-    return TaskMeter(Meter(), bus, "root", Swarm(row))
+    return TaskMeter(Meter(), bus, of, Swarm(row))
 
 
-def test_without_limits_nothing_is_counted_on_the_bus():
-    bus = Used()
+def test_without_limits_nothing_is_counted_on_the_bus(bus):
     one = meter(bus)
     assert one.allowed(Provider, 10) == 4096 and one.spend(Provider, 3, 4) == ["an entry"]
-    assert (one.tokens, bus.tokens, one.spent) == (7, 0, [(3, 4)])
+    assert (one.tokens, bus.used(ROOT), one.spent) == (7, (0, 0), [(3, 4)])
 
 
-def test_an_answer_gets_what_is_left():
-    one = meter(Used(100), tokens=150)
+def test_an_answer_gets_what_is_left(bus):
+    one = meter(bus, tokens=150)
+    bus.use(ROOT, 100, 0)
     assert one.allowed(Provider, 20) == 30
+    assert bus._rows("select tokens, nano from reserved") == [(50, 20 * 2 + 30 * 5)]
     assert one.allowed(Provider, 20, 30) == 30 and one.allowed(Provider, 49) == 1
     for asked, most in ((50, None), (20, 31)):
         with pytest.raises(QuotaExceeded, match="max_total_tokens is 150") as caught:
             one.allowed(Provider, asked, most)
-        assert caught.value.data["used"] == 100 and caught.value.code == -32021
+        assert caught.value.code == -32021
+        assert caught.value.data == {
+            "limit": "max_total_tokens",
+            "max": 150,
+            "used": 100,
+            "reserved": 51,
+        }
 
 
-def test_money_is_counted_by_prices():
-    bus = Used(0, 900)
+def test_money_is_counted_by_prices(bus):
+    bus.use(ROOT, 0, 900)
     one = meter(bus, nano=1000)
     assert one.allowed(Provider, 10) == (100 - 20) // 5
-    with pytest.raises(QuotaExceeded, match="max_total_cost_usd"):
+    with pytest.raises(QuotaExceeded, match="max_total_cost_usd") as caught:
         one.allowed(Provider, 48)
+    assert caught.value.data["used"] == 900 / 1e9
     one.spend(Provider, 10, 4)
     one.owe(Provider, 1, 0)
-    assert (bus.tokens, bus.nano) == (15, 900 + 20 + 20 + 2)
+    assert bus.used(ROOT) == (15, 900 + 20 + 20 + 2)
+
+
+def test_a_request_that_others_leave_no_room_is_refused_with_what_they_reserved(bus):
+    bus.allot(ROOT, IDS[1:3], False, [100, None])
+    with pytest.raises(QuotaExceeded, match="0 are used, and 100 are reserved for others") as e:
+        meter(bus, tokens=100).allowed(Provider, 20)
+    assert e.value.data == {"limit": "max_total_tokens", "max": 100, "used": 0, "reserved": 121}
+
+
+def test_nothing_is_reserved_for_a_task_that_another_process_is_at(bus):
+    bus.release(ROOT)
+    with pytest.raises(InvalidRequest, match="given to another process"):
+        meter(bus, tokens=150).allowed(Provider, 20)
+
+
+@pytest.mark.parametrize("others", [0, 140])
+def test_on_an_engine_nothing_is_sent_before_it_is_reserved(bus, others):
+    late = Late(bus)
+    one, sent = meter(late, tokens=150), []
+
+    def work():
+        sent.append(one.allowed(Provider, 20))
+        sent.append((yield ("OPEN",)))
+
+    asks = _reserving(work(), one)
+    assert next(asks)[0] == next(asks)[0] == SLEEP and sent == [130]
+    bus.use(ROOT, others, 0)  # another process was faster
+    late.answer()
+    if others:
+        with pytest.raises(QuotaExceeded, match="140 are used"):
+            next(asks)
+        assert sent == [130]
+    else:
+        assert next(asks) == ("OPEN",)
+        with pytest.raises(StopIteration):
+            asks.send("opened")
+        assert sent == [130, "opened"]
+
+
+def remote(server) -> dict:
+    return {
+        "protocol": "openai-compatible",
+        "endpoint": server.endpoint,
+        "model": MODEL,
+        "auth": {"type": "none"},
+    }
 
 
 def test_a_part_that_would_use_more_than_is_left_asks_nobody(tmp_path):
     """Of a chain of two processes the first uses nearly all: the second never sends a request."""
     with Server(lambda _: say("Dry.", read=250, written=100)) as server:
-        remote = {
-            "protocol": "openai-compatible",
-            "endpoint": server.endpoint,
-            "model": MODEL,
-            "auth": {"type": "none"},
-        }
         changes = dict(CHAIN, resource_limits={"max_total_tokens": 400})
         images = [
-            project(tmp_path, agent["identity_ref"], provider=remote, **changes) for agent in ROLES
+            project(tmp_path, agent["identity_ref"], provider=remote(server), **changes)
+            for agent in ROLES
         ]
         with start(tmp_path, images[0]) as lead, start(tmp_path, images[1]):
             with start(tmp_path, images[2]):
@@ -109,3 +184,106 @@ def test_a_part_that_would_use_more_than_is_left_asks_nobody(tmp_path):
         assert "max_total_tokens is 400" in result["error"]
         assert len(server.requests) == 1 and tokens == 350
         assert server.requests[0].body["max_tokens"] < 400
+
+
+MOST = 3000  # tokens
+WORKERS = ("ada", "bob", "eve")
+BESIDE = {
+    "agents": [
+        {"identity_ref": "lead", "role": "leader"},
+        *({"identity_ref": name, "role": "worker"} for name in WORKERS),
+    ],
+    "aggregation": {"strategy": "merge"},
+    "resource_limits": {"max_total_tokens": MOST},
+}
+
+
+class Greedy:
+    """A model that uses all that a request allows, and answers when all workers have asked."""
+
+    def __init__(self):
+        self.used = []  # tokens of each request, whether its answer comes or not
+        self._all = threading.Barrier(len(WORKERS))
+
+    def __call__(self, request) -> dict:
+        # the end of a request is not in the estimate of what it reads
+        read, written = (len(request.raw) - 32) // 4, request.body["max_tokens"]
+        self.used.append(read + written)
+        if len(self.used) <= len(WORKERS):
+            self._all.wait(DEADLINE_S)
+        return say("Dry.", read=read, written=written)
+
+
+def team(tmp_path, server, world) -> list:
+    more = {"coordination": dict(SWARM["coordination"], message_passing="event-bus")}
+    more["coordination"]["backend"] = world.kind
+    if world.server:
+        address = "%s://127.0.0.1:%d" % (world.kind, world.server.port)
+        more["toml"] = '[swarm]\naddress = "%s"\n' % address
+    names = ("lead", *WORKERS)
+    return [project(tmp_path, name, provider=remote(server), **BESIDE, **more) for name in names]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_that_run_at_the_same_time_never_use_more_than_the_limit(tmp_path, kind):
+    world, model = World(kind, tmp_path), Greedy()
+    agents = []
+    try:
+        with Server(model) as server:
+            images = team(tmp_path, server, world)
+            if not world.server:
+                world.place = str(tmp_path / "state/swarms/team")
+            agents = [start(tmp_path, image) for image in images]
+            # until it has reached its engine
+            eventually(lambda: "result" in delegate(agents[0], "Look."))
+            bus = world.bus()
+            world.until(lambda: bus.state(UUID % 1) not in (None, "waiting", "running"))
+            assert bus.outcome(UUID % 1)[1] == "completed"
+        assert len(model.used) == 3 and min(model.used) > MOST / 3 - 100
+        assert sum(model.used) <= MOST and bus.used(UUID % 1)[0] == sum(model.used)
+        assert bus.budget(UUID % 1)[0] == (sum(model.used), 0, 0)
+    finally:
+        for agent in agents:
+            agent.__exit__()
+        world.close()
+
+
+def test_a_worker_that_is_killed_may_have_used_what_its_request_reserved(tmp_path):
+    """Its part begins again, and asks for what nobody else may use."""
+    asked, used, go, stalled = [], [], threading.Event(), threading.Event()
+
+    def model(request) -> dict:
+        read, written = (len(request.raw) - 32) // 4, request.body["max_tokens"]
+        asked.append(read + written)
+        used.append(read + 10)
+        if len(asked) == 1:
+            stalled.set()
+            go.wait(DEADLINE_S)
+        return say("Dry.", read=read, written=10)
+
+    world = World("sqlite-wal", tmp_path)
+    world.place = str(tmp_path / "state/swarms/team")
+    with Server(model) as server:
+        images = team(tmp_path, server, world)
+        agents = [start(tmp_path, image) for image in images[:2]]  # the leader and one worker
+        try:
+            delegate(agents[0], "Look.")
+            assert stalled.wait(DEADLINE_S)
+            agents.pop().__exit__()  # kill -9 in the middle of its request
+            bus = look_on(tmp_path)
+            part = bus._rows("select task from reserved where process != ''")[0][0]
+            eventually(lambda: bus.state(part) == "waiting")
+            assert len(asked) == 1 and bus.budget(UUID % 1)[0] == (0, MOST, 0)
+            agents += [start(tmp_path, image) for image in images[2:]]
+            eventually(lambda: bus.count(("completed",)) == 2)  # the two others
+            agents.append(start(tmp_path, images[1]))
+            state, status, result = ended(bus)
+            assert status == "completed", result
+            go.set()
+        finally:
+            for agent in agents:
+                agent.__exit__()
+        # the second request for the part had what the others gave back, not what the first has
+        assert len(asked) == 4 and asked[0] + used[1] + used[2] + asked[3] <= MOST
+        assert asked[3] > MOST / 3 and bus.budget(UUID % 1)[0] == (sum(used[1:]), 0, 0)
+        bus.leave()
