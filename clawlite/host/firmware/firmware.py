@@ -17,6 +17,7 @@ from clawlite.host.firmware.outline import RareError, split
 from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
 from clawlite.host.firmware.string_table import take_out
+from clawlite.host.firmware.trees import uncollected, walk
 
 GROUPS = pathlib.Path(__file__).parent / "groups.json"
 _GROUPS = json.loads(GROUPS.read_text(encoding="utf-8"))
@@ -108,7 +109,8 @@ def _linked(more: tuple) -> tuple[dict[str, str], bytes, dict]:
     key = cache.key({**sources(), **more}, "linked", *more)
     found = cache.fetch(key)
     if found is None:
-        texts, sentences, asked, known = _link(more)
+        with uncollected():
+            texts, sentences, asked, known = _link(more)
         functions.keep(functions.build_of(texts), known)
         found = {
             "sentences": sentences,
@@ -189,7 +191,7 @@ def _load_first(trees: dict) -> None:
     }
     for name, tree in trees.items():
         is_there = {name, *needs[name]}
-        for node in ast.walk(tree):
+        for node in walk(tree):
             for field in (
                 ("body", "orelse", "finalbody") if not isinstance(node, ast.Module) else ()
             ):
@@ -227,7 +229,7 @@ def _enter(base, name: str, groups) -> None:
     """
     if not any(
         isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        for node in ast.walk(base)
+        for node in walk(base)
     ):
         raise RareError(f"base: nobody reads {name}")
     _add(base, name, groups, " ")

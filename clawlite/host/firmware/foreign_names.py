@@ -22,6 +22,7 @@ import json
 import pathlib
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.firmware.trees import walk
 
 _TYPES = (
     str,
@@ -141,7 +142,7 @@ def _ours(trees: dict) -> set:
     """
     names = set()
     for tree in trees.values():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -201,7 +202,7 @@ class _Finder(ast.NodeVisitor):
         self._classes = _classes()
         self._optional = {
             argument.value
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id in BY_STRING
@@ -218,7 +219,7 @@ class _Finder(ast.NodeVisitor):
         if not isinstance(scope, ast.Module):
             found = {
                 argument.arg: {None}
-                for argument in ast.walk(scope.args)
+                for argument in walk(scope.args)
                 if isinstance(argument, ast.arg)
             }
         self._scopes.append(known := dict.fromkeys(found))
@@ -294,7 +295,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Assign(self, node):
         for target in node.targets:
-            for part in ast.walk(target):
+            for part in walk(target):
                 if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
                     meaning = self._meaning(node.value) if part is target else None
                     self.assigned.setdefault(part.attr, set()).add(meaning)
@@ -342,14 +343,14 @@ def _names(node) -> list:
         return [node.name]
     return [
         part.id
-        for part in ast.walk(node)
+        for part in walk(node)
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
     ]
 
 
 def _caught(handler: ast.ExceptHandler) -> list:
     return (
-        [node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)]
+        [node.id for node in walk(handler.type) if isinstance(node, ast.Name)]
         if handler.type
         else list(_CATCH)
     )

@@ -18,11 +18,11 @@ rather than link wrongly."""
 
 import ast
 import builtins
-import copy
 import pathlib
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.shorten import Shortener, passed_by_name
+from clawlite.host.firmware.trees import copied, walk
 
 # bytes: such a text is a name for MicroPython (mpy-cross); one without any is to be filled in later
 _SHORT = 10
@@ -118,9 +118,9 @@ class Linker:
         while True:
             hidden = len(self.hidden)
             self._name()
-            linked = self._linked()
+            trees = self._trees()
             if len(self.hidden) == hidden:
-                return linked
+                return self._texts(trees)
 
     def place(self, module: str, name: str) -> tuple:
         """Return (unit or module, class or None, function) of *name*, "function" or
@@ -133,7 +133,7 @@ class Linker:
             method if owner else self.new_names.get((module, name), name),
         )
 
-    def _linked(self) -> dict[str, str]:
+    def _trees(self) -> dict[str, list]:
         trees = {
             unit: [node for name in names for node in self._rewritten(name, unit)]
             for unit, names in self.units.items()
@@ -141,6 +141,9 @@ class Linker:
         trees.update(
             (name, self._rewritten(name, None)) for name in self.modules if name not in self.unit_of
         )
+        return trees
+
+    def _texts(self, trees: dict) -> dict[str, str]:
         shortener = Shortener(passed_by_name(module.tree for module in self.modules.values()))
         linked = {}
         for name, body in trees.items():
@@ -154,7 +157,7 @@ class Linker:
         module = self.modules[name]
         rewriter = _Rewriter(self, module, unit)
         body = []
-        for node in copy.deepcopy(module.tree.body):
+        for node in copied(module.tree.body):
             if isinstance(node, ast.Assign) and _all_in(node, module.numbers):
                 continue
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -250,13 +253,11 @@ class _Rewriter(ast.NodeTransformer):
         body = node.body if isinstance(node.body, list) else [node.body]
         for part in body:
             inside |= {
-                n.id
-                for n in ast.walk(part)
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+                n.id for n in walk(part) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
             }
             inside |= {
                 n.name
-                for n in ast.walk(part)
+                for n in walk(part)
                 if isinstance(n, (ast.FunctionDef, ast.ExceptHandler)) and n.name
             }
         if isinstance(node, ast.FunctionDef):

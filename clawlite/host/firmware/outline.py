@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware.rename import FOREIGN
+from clawlite.host.firmware.trees import walk
 
 
 class Function(NamedTuple):
@@ -78,7 +79,7 @@ def split(trees: dict, groups: dict, plain: tuple = ()) -> None:
     asked = {
         (node.module, alias.name)
         for tree in trees.values()
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
@@ -118,8 +119,8 @@ def _used(trees: dict) -> tuple:
     """
     count, otherwise = {}, set()
     for tree in trees.values():
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        for node in ast.walk(tree):
+        called = {id(node.func) for node in walk(tree) if isinstance(node, ast.Call)}
+        for node in walk(tree):
             if isinstance(node, ast.FunctionDef):
                 count[node.name] = count.get(node.name, 0) + 1
             elif isinstance(node, ast.Attribute) and id(node) not in called:
@@ -129,7 +130,7 @@ def _used(trees: dict) -> tuple:
                     name.id
                     for part in node.body
                     if isinstance(part, ast.Assign)
-                    for name in ast.walk(part)
+                    for name in walk(part)
                     if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
                 }
     return count, otherwise
@@ -141,7 +142,7 @@ def _only_called(trees: dict, classes: set) -> set:
     """
     found = set(classes)
     for name, tree in trees.items():
-        nodes = list(ast.walk(tree))
+        nodes = list(walk(tree))
         names, modules = _names_of(name, nodes, found)
         called = {
             id(part)
@@ -215,7 +216,7 @@ def _bound(node) -> set:
     the module.
     """
     names = set()
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.arg):
             names.add(part.arg)
         elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
@@ -250,7 +251,7 @@ def _top(tree) -> dict:
         else:
             found.update(
                 (name.id, None)
-                for name in ast.walk(node)
+                for name in walk(node)
                 if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
             )
     return found
@@ -281,7 +282,7 @@ class _Caller(ast.NodeTransformer):
                         self._names[alias.asname or alias.name] = moved[key], alias.name
         self._modules = {
             alias.asname or alias.name: alias.name
-            for node in ast.walk(trees[module])
+            for node in walk(trees[module])
             if isinstance(node, ast.Import)
             for alias in node.names
         }
@@ -297,7 +298,7 @@ class _Caller(ast.NodeTransformer):
         return {
             alias.asname or alias.name: (node.module, alias.name)
             for part in body
-            for node in ast.walk(part)
+            for node in walk(part)
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
             if (node.module, alias.name) in self._made
@@ -405,7 +406,7 @@ def _bring(home: dict, module: str, node, own: dict, brought: dict) -> None:
     """
     bound = _bound(node)
     for name in [
-        part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id not in bound
+        part for part in walk(node) if isinstance(part, ast.Name) and part.id not in bound
     ]:
         if name.id not in home:
             if name.id not in own and not hasattr(builtins, name.id):
@@ -434,8 +435,8 @@ def _tidy(tree, asked: set) -> None:
     """Take ``pass`` out where something else stands, and imports at the top that nobody uses any
     more; *asked*: by other modules.
     """
-    used = asked | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    for node in ast.walk(tree):
+    used = asked | {node.id for node in walk(tree) if isinstance(node, ast.Name)}
+    for node in walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and len(body) > 1:
             node.body = [part for part in body if not isinstance(part, ast.Pass)] or [ast.Pass()]

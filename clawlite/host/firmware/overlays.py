@@ -8,6 +8,8 @@ Generators and objects of a stage that live on keep their code; whoever asks ane
 
 import ast
 
+from clawlite.host.firmware.trees import walk
+
 HOME = "base"
 
 
@@ -18,7 +20,7 @@ def part(trees: dict, stages: tuple) -> None:
     for name, tree in trees.items():
         found = [
             node
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id == "__import__"

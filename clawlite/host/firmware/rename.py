@@ -22,6 +22,7 @@ import itertools
 from clawlite.core.base.errors import ClawError
 from clawlite.host.firmware import foreign_names
 from clawlite.host.firmware.foreign_names import BY_STRING
+from clawlite.host.firmware.trees import walk
 
 FOREIGN = frozenset(foreign_names.attributes())
 # Of the names that an .mpy file refers to by number (py/makeqstrdata.py, static_qstr_list) those
@@ -45,7 +46,7 @@ def rename(trees: dict, plain: tuple = (), open: tuple = ()) -> None:
     Raises ``ClawError`` for a source that has names like ``_1`` of its own.
     """
     for module, tree in trees.items():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             name = (
                 getattr(node, "id", None)
                 or getattr(node, "arg", None)
@@ -71,7 +72,7 @@ def _row(avoid: set, names: list = IN_FIRMWARE):
 def _numbered(tree) -> dict:
     """Return {top-level name: its new name}; no local name of the module hides a new one."""
     used = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Name):
             used.add(node.id)
         elif isinstance(node, ast.arg):
@@ -122,12 +123,12 @@ def _attributes(trees: dict, open: tuple) -> dict:
     for module, tree in trees.items():
         foreign = {
             alias.asname or alias.name
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Import)
             for alias in node.names
             if alias.name not in trees
         }
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if (
                 isinstance(node, ast.Attribute)
                 and isinstance(node.value, ast.Name)
@@ -153,7 +154,7 @@ def _attributes(trees: dict, open: tuple) -> dict:
     }
     uses, outside = {}, set()
     for tree in trees.values():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Attribute):
                 uses[node.attr] = uses.get(node.attr, 0) + 1
                 if isinstance(node.ctx, ast.Store) and not _of_self(node):
@@ -163,7 +164,7 @@ def _attributes(trees: dict, open: tuple) -> dict:
     used = {
         node.attr
         for tree in trees.values()
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Attribute)
     } | everything
     # there an attribute hides a builtin
@@ -192,7 +193,7 @@ def _in_class_bodies(tree) -> set:
     them.
     """
     names = set()
-    for owner in ast.walk(tree):
+    for owner in walk(tree):
         for part in owner.body if isinstance(owner, ast.ClassDef) else ():
             parts = (
                 part.decorator_list + part.args.defaults
@@ -202,7 +203,7 @@ def _in_class_bodies(tree) -> set:
             names |= {
                 node.id
                 for one in parts
-                for node in ast.walk(one)
+                for node in walk(one)
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
             }
     return names
@@ -214,11 +215,11 @@ def _families(trees: dict) -> list:
     for module, tree in trees.items():
         imported = {
             alias.asname or alias.name: (node.module, alias.name)
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.ClassDef):
                 own = family.setdefault((module, node.name), [])
                 own.append((module, _own(node)))
@@ -250,7 +251,7 @@ def _set_in(node: ast.FunctionDef) -> set:
     """Return the attributes of ``self`` that a method sets."""
     return {
         inner.attr
-        for inner in ast.walk(node)
+        for inner in walk(node)
         if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and _of_self(inner)
     }
 
@@ -282,7 +283,7 @@ class _Renamer(ast.NodeTransformer):
         self._own = names[module]
         self._attributes = attributes
         self._modules = {}  # local name -> module of ours
-        for node in ast.walk(trees[module]):
+        for node in walk(trees[module]):
             if isinstance(node, ast.Import):
                 self._modules.update(
                     (alias.asname or alias.name, alias.name)
@@ -352,7 +353,7 @@ class _Renamer(ast.NodeTransformer):
             {
                 name.id
                 for part in node.generators
-                for name in ast.walk(part.target)
+                for name in walk(part.target)
                 if isinstance(name, ast.Name)
             }
         )
@@ -379,7 +380,7 @@ class _Renamer(ast.NodeTransformer):
             else:
                 self._scopes = scopes + [own]
                 self.visit(part)
-                for target in ast.walk(part):
+                for target in walk(part):
                     if isinstance(target, ast.Name) and target.id in own:
                         target.id = self._attributes.get(target.id, target.id)
         self._scopes = scopes

@@ -7,6 +7,8 @@ be shortened at all."""
 
 import ast
 
+from clawlite.host.firmware.trees import walk
+
 _LETTERS = "pqrst"  # by depth: an inner function sees the outer one's parameters
 
 
@@ -16,7 +18,7 @@ def passed_by_name(trees) -> set[str]:
     for tree in trees:
         names |= {
             keyword.arg
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Call)
             for keyword in node.keywords
             if keyword.arg
@@ -46,7 +48,7 @@ class Shortener(ast.NodeTransformer):
                 argument.arg = names[argument.arg]
         if names:
             for part in node.body:
-                for inner in ast.walk(part):
+                for inner in walk(part):
                     if isinstance(inner, ast.Name):
                         inner.id = names.get(inner.id, inner.id)
                     elif isinstance(inner, ast.ExceptHandler) and inner.name:
@@ -58,13 +60,13 @@ def _bound_inside(function, name: str) -> bool:
     """Return whether a function within has a parameter *name* of its own, or says ``nonlocal``
     of it.
     """
-    for node in ast.walk(function):
+    for node in walk(function):
         if node is not function and isinstance(node, (ast.FunctionDef, ast.Lambda)):
             if name in [argument.arg for argument in node.args.args]:
                 return True
             if isinstance(node, ast.FunctionDef) and any(
                 isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-                for n in ast.walk(node)
+                for n in walk(node)
             ):
                 return True
         if isinstance(node, ast.Nonlocal) and name in node.names:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from clawlite.core.image.features import APIS
 from clawlite.host.base.data import firmware_dir
 from clawlite.host.firmware import firmware, foreign_names
+from clawlite.host.firmware.trees import walk
 
 
 class Part(NamedTuple):
@@ -130,8 +131,8 @@ def imported(tree) -> set:
     found = set()
     # a call that is a statement is there for the import behind it, which tells whether it comes
     # along (firmware.py)
-    statements = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
-    for node in ast.walk(tree):
+    statements = [node.value for node in walk(tree) if isinstance(node, ast.Expr)]
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom):
             found.add(node.module)
         elif isinstance(node, ast.Import):

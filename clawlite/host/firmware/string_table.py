@@ -8,6 +8,8 @@ stay: what a protocol or a log writes is read all the time."""
 
 import ast
 
+from clawlite.host.firmware.trees import walk
+
 HOME = "sentence"  # the module that reads the file
 _ROOT = "ClawError"
 _SAYS = "_say"
@@ -35,7 +37,7 @@ def take_out(trees: dict, kept: tuple) -> bytes:
 def _family(trees: dict) -> set:
     """Return the names of all classes that come from ``ClawError``, wherever they are."""
     classes = [
-        node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+        node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.ClassDef)
     ]
     names, before = {_ROOT}, 0
     while len(names) > before:
