@@ -28,6 +28,7 @@ MAX_BODY = 1048576  # bytes of an answer that an executor needs to keep; of more
 MAX_TARGET = 8192  # bytes of path and query together
 CLAW_ID = "claw_id"
 NATIVE, MEDIATED = 0, 1  # who calls: the device, or its gateway
+SERVED = "mcp"  # the scheme of a row that stands for an MCP server, which section MCP describes
 QUERY, JSON, FORM = 0, 1, 2  # where the arguments go that no placeholder takes
 BEARER, HEADER = 0, 1  # how a credential is sent
 _EXCERPT = 512  # bytes of the body of an error
@@ -42,7 +43,8 @@ class Service:
 
     name      str
     mode      NATIVE or MEDIATED
-    scheme, host, port, base   where it is: "http" or "https", and the path before every other
+    scheme, host, port, base   where it is: "http" or "https", and the path before every other;
+              SERVED: section MCP says where
     auth      [BEARER, "Authorization", secret's name], [HEADER, header, secret's name], or None
     devices   names of the devices that a gateway calls for; [] is all that run the image
     tools     {name: [name, method, path, QUERY | JSON | FORM, whether claw_id is an argument too]}

@@ -203,7 +203,7 @@ def requires(manifest) -> list[str]:
     if manifest.memory or memories.context(manifest):
         needed.add("memory")
     needed.update(registry.ability(tool.name) for tool in manifest.tools if _is_builtin(tool))
-    if any(tool.served for tool in manifest.tools):
+    if any(tool.served and not tool.served.server.is_mediated for tool in manifest.tools):
         needed.add("mcp")
     needed |= services.abilities(manifest)
     if swarms.is_built(manifest):
@@ -266,6 +266,7 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
     budget = manifest.settings.budget
     handler = skills.handler(manifest, tool)
+    is_mediated = tool.service or tool.served and tool.served.server.is_mediated
     record = [
         skills.called(tool),
         _flags(tool, handler)
@@ -280,7 +281,7 @@ def _tool(manifest, tool, rules, pool, prose) -> tuple[bytes, object]:
         _timeout_ms(manifest, tool),
         min(
             limits and limits.max_output_bytes or MAX_OUTPUT,
-            budget.max_tool_result_bytes or (MAX_RESULT if tool.service else MAX_OUTPUT),
+            budget.max_tool_result_bytes or (MAX_RESULT if is_mediated else MAX_OUTPUT),
             MAX_OUTPUT,
         ),
         handler or _handler(tool),
@@ -387,7 +388,10 @@ def _flags(tool, handler) -> int:
 
 def _handler(tool) -> list:
     if tool.served is not None:
-        return [layout.SERVED, f"{tool.served.server.name}/{tool.served.tool}"]
+        server = tool.served.server
+        if server.is_mediated:
+            return [layout.SERVICE, f"{server.name}.{tool.served.tool}"]
+        return [layout.SERVED, f"{server.name}/{tool.served.tool}"]
     if tool.service is not None:
         return [layout.SERVICE, tool.name]
     return (

@@ -25,7 +25,10 @@ from clawlite.host.providers import provider_order, trust
 from clawlite.host.tools import world_models
 
 _SHOWN_BOARDS = 6
-_INSTEAD = {"guard-model": "detection: pattern, which looks without a model"}
+_INSTEAD = {
+    "guard-model": "detection: pattern, which looks without a model",
+    "mcp": 'let a gateway call it: mode = "mediated" under [mcp.NAME], and [gateway]',
+}
 _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
 
 
@@ -234,6 +237,11 @@ def _where(manifest, ability: str) -> tuple:
             return primitive.place, path
     if ability == "telemetry":
         return manifest.telemetry.place, ()
+    for tool in manifest.tools:
+        if ability == "mcp" and tool.served and not tool.served.server.is_mediated:
+            return tool.told, ("mcp_source",)
+        if ability in ("mediated", "mediated-line") and tool.served and not tool.service:
+            return tool.told, ("mcp_source",)
     for service in manifest.services:
         if ability in ("services", "mediated", "mediated-line"):
             return service.place, ("mode",)

@@ -307,6 +307,7 @@ class Device:
             self.name,
             messages[0].text if messages and size <= MAX_ASKED else "",
             self._gateway.codecs,
+            self._gateway.servers,
             lambda name: self._gateway.secret(agent, name),
             self._called,
         )

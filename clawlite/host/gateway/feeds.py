@@ -39,7 +39,7 @@ class Feeds:
 
     async def _fetch(self, feed) -> None:
         result = await called(
-            self._image, feed.name, self._device, "{}", self._codecs, self._secret
+            self._image, feed.name, self._device, "{}", self._codecs, None, self._secret
         )
         feed.took(result, _now_s(), self._image.guard)
 

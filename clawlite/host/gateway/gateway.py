@@ -18,6 +18,7 @@ from clawlite.host.gateway.device import Device
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.lan import Listener, Tokens
+from clawlite.host.gateway.mcp_servers import Servers
 from clawlite.host.gateway.runner_tools import RunnerTools
 from clawlite.host.gateway.serial import SerialPort
 from clawlite.host.gateway.stops import Stops
@@ -116,6 +117,7 @@ class Gateway:
     def __init__(self, images: Images, store: Store, secret, note):
         self.images, self.store, self.secret, self.note = images, store, secret, note
         self.codecs = (loads, lambda value: dumped(value).decode())
+        self.servers = Servers(self.codecs)
         self._devices = {}
         self._ports = []
         self._listener = self._proxy = self._a2a = None
@@ -163,7 +165,7 @@ class Gateway:
         """Return what the proxy runs and fetches for *runner*."""
         agent = runner.image.agent.name
         secret = lambda name: self.secret(agent, name)
-        mine = RunnerTools(runner, self.codecs, secret, self.store)
+        mine = RunnerTools(runner, self.codecs, self.servers, secret, self.store)
         feeds = Feeds(runner.image, runner.name, self.codecs, secret)
         return Managed(mine.tools, mine.call, mine.budget, feeds.text if feeds else None)
 
@@ -196,6 +198,7 @@ class Gateway:
             self._listener.close()
         for device in self._devices.values():
             device.close()
+        await self.servers.close()
         await self.store.close()
 
     # -- what devices tell

@@ -23,14 +23,15 @@ from clawlite.scan.guard import Guard
 class RunnerTools:
     """The tools of one runner.
 
-    runner  ``proxy.Runner``;  codecs: (loads, dumps)
+    runner  ``proxy.Runner``;  codecs: (loads, dumps);  servers: ``mcp_servers.Servers``
     secret  function(name) -> value; may block; raises ``ClawError``
     store   ``store.Store``
     Public, to be read: ``tools`` (list of ``dialect.Tool``), ``budget``.
     """
 
-    def __init__(self, runner, codecs: tuple, secret, store):
+    def __init__(self, runner, codecs: tuple, servers, secret, store):
         self._runner, self._codecs, self._secret, self._store = runner, codecs, secret, store
+        self._servers = servers
         image = runner.image
         if image.guard is None and image.size_of(GUARD):
             image.guard = Guard(image)
@@ -95,9 +96,9 @@ class RunnerTools:
                 raise AssertionError(f"a tool of a service has no effect {effect[E.KIND]}")
 
     async def _called(self, tool: Tool, arguments: dict):
-        text = self._codecs[1](arguments)
+        text, who = self._codecs[1](arguments), self._runner
         return await called(
-            self._runner.image, tool.name, self._runner.name, text, self._codecs, self._secret
+            who.image, tool.name, who.name, text, self._codecs, self._servers, self._secret
         )
 
     async def _counted(self, entries: list) -> tuple:

@@ -8,6 +8,7 @@
 """
 
 import asyncio
+import functools
 import re
 import time
 
@@ -21,6 +22,7 @@ from clawlite.core.net.netrules import authority
 from clawlite.core.net.service_call import (
     MAX_BODY,
     MEDIATED,
+    SERVED,
     TIMEOUT_MS,
     BadArgument,
     Service,
@@ -41,20 +43,21 @@ _ODD = re.compile("[^A-Za-z0-9_.-]")  # what such a name cannot hold
 class ToolJob(Answer):
     """One call.  ``began_s``: the loop's time.  The others as in ``Answer``."""
 
-    def start(self, image, device: str, text: str, codecs: tuple, secret, ended) -> None:
+    def start(self, image, device: str, text: str, codecs: tuple, servers, secret, ended) -> None:
         """Begin; *ended(job)* is called once at the end, unless it is cancelled.
 
         image   ``image.Image`` that the device runs;  device: its name
         text    the arguments, JSON
         codecs  (loads, dumps)
+        servers ``mcp_servers.Servers``
         secret  function(name) -> value; raises ``ClawError``; may block
         """
         self.asked, self.began_s = text, time.monotonic()
-        self._begin(self._run(image, device, text, codecs, secret), ended)
+        self._begin(self._run(image, device, text, codecs, servers, secret), ended)
 
-    async def _run(self, image, device: str, text: str, codecs: tuple, secret) -> None:
+    async def _run(self, image, device: str, text: str, codecs: tuple, servers, secret) -> None:
         try:
-            result = await called(image, self.provider, device, text, codecs, secret)
+            result = await called(image, self.provider, device, text, codecs, servers, secret)
         except Exception as e:  # a bug: the device is told, the gateway goes on
             self._error(unexpected(e))
             return
@@ -64,7 +67,7 @@ class ToolJob(Answer):
         self._keep({"jsonrpc": "2.0", "id": self.id, "result": {"ok": result["ok"]}})
 
 
-async def called(image, name: str, device: str, text: str, codecs: tuple, secret):
+async def called(image, name: str, device: str, text: str, codecs: tuple, servers, secret):
     """Return the ``ServiceResult`` of a call of the tool *name*, or of a fetch of the feed; see
     ``ToolJob.start``.
     """
@@ -93,6 +96,10 @@ async def called(image, name: str, device: str, text: str, codecs: tuple, secret
         wrong = None if is_feed else check(tool.schema, arguments, image.automaton)
     if wrong:
         return failure("bad_argument", wrong, most)
+    if service.scheme == SERVED:
+        find = functools.partial(_secret, service, device, secret)
+        ms = tool.timeout_ms or TIMEOUT_MS
+        return await servers.called(image, of, verb, arguments, device, find, ms, most)
     try:
         value = await _credential(service, device, secret)
         row = tool.row if isinstance(tool, Feed) else service.tools[verb]
@@ -106,9 +113,12 @@ async def called(image, name: str, device: str, text: str, codecs: tuple, secret
 
 async def _credential(service: Service, device: str, secret):
     """Return what the service is shown, None where it wants nothing.  Raises ``ClawError``."""
-    if service.auth is None:
-        return None
-    loop, name = asyncio.get_running_loop(), service.auth[2]
+    return None if service.auth is None else await _secret(service, device, secret, service.auth[2])
+
+
+async def _secret(service: Service, device: str, secret, name: str):
+    """Return the value of the credential *name* that *device* has for *service*."""
+    loop = asyncio.get_running_loop()
     own = f"{name}.{_ODD.sub('-', device)}"[:MAX_NAME]
     try:
         return await loop.run_in_executor(None, secret, own)

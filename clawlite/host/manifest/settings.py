@@ -211,7 +211,8 @@ class MCPOAuth2(OAuth2, kw_only=True):
 class MCPServer(Strict):
     """What an MCP server has beside its URI: arguments and the names of variables of the agent
     that it gets, or, at a URL, headers of each request and where its tokens come from; and whether
-    what it says of its tools is taken at each start, in place of what was pinned.
+    what it says of its tools is taken at each start, in place of what was pinned; and who calls it:
+    this device (native), or its gateway (mediated), for the named devices alone if there are any.
     """
 
     args: list[str] | None = None
@@ -219,9 +220,21 @@ class MCPServer(Strict):
     headers: dict[str, Text] | None = None
     oauth2: MCPOAuth2 | None = None
     trust: Literal["lock", "start"] | None = None
+    mode: Literal["native", "mediated"] = "native"
+    devices: list[Text] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
+        is_mediated = value.get("mode") == "mediated"
+        if "devices" in value and not is_mediated:
+            report(("devices",), "a gateway alone asks which device calls", key=True)
+        if "oauth2" in value and is_mediated:
+            report(
+                ("oauth2",),
+                "a gateway gets no tokens for an MCP server",
+                hint="name a credential of its host under [[credentials]]",
+                key=True,
+            )
         names = value.get("environment")
         for index, text in enumerate(names if isinstance(names, list) else ()):
             if isinstance(text, str) and text and not _VARIABLE.fullmatch(text):

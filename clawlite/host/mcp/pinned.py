@@ -36,7 +36,8 @@ class Server:
     """A server: its name, the URI that is its key in the lock, what starts it, or its URL; the
     variables of the agent that it gets, or the headers of requests to it; whether its tools are
     what it says at each start (``trust = "start"``), in place of what was pinned; where its tokens
-    come from (``settings.MCPOAuth2``, or None).
+    come from (``settings.MCPOAuth2``, or None); whether a gateway calls it, and for which devices
+    alone.
     """
 
     name: str
@@ -46,6 +47,8 @@ class Server:
     headers: list
     is_trusted: bool = False
     oauth2: object = None
+    is_mediated: bool = False
+    devices: list = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -71,7 +74,9 @@ def server_of(uri: str, settings) -> Server:
         url = uri.partition("#")[0]
         headers = sorted((own.headers or {}).items()) if own else []
         oauth2 = own.oauth2 if own else None
-        return Server(name, f"{url}#{name}", [url], [], headers, _is_trusted(own), oauth2)
+        return Server(
+            name, f"{url}#{name}", [url], [], headers, _is_trusted(own), oauth2, *_caller(own)
+        )
     path = unquote(parts.path)
     name = unquote(parts.fragment) or path.rsplit("/", 1)[-1]
     own = settings.mcp.get(name)
@@ -82,7 +87,14 @@ def server_of(uri: str, settings) -> Server:
         own.environment or [] if own else [],
         [],
         _is_trusted(own),
+        None,
+        *_caller(own),
     )
+
+
+def _caller(own) -> tuple[bool, list]:
+    """Return whether a gateway calls the server with these settings, and for which devices."""
+    return own is not None and own.mode == "mediated", own and own.devices or []
 
 
 def _is_trusted(own) -> bool:

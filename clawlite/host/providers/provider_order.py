@@ -92,11 +92,12 @@ def check(manifest) -> None:
         and not settings.gateway.obeys_stop_of
         and all(is_builtin(provider) for provider in providers(manifest))
         and not any(service.mode == MEDIATED for service in manifest.services)
+        and not any(one.mode == "mediated" for one in settings.mcp.values())
     ):
         manifest.problems.add(
             settings.place,
             ("gateway",),
-            "no provider here is a remote one, and no service is mediated",
+            "no provider here is a remote one, and no service or MCP server is mediated",
             hint="remove it",
             key=True,
         )

@@ -302,14 +302,18 @@ def _tool(name: str, own, described, index: int, version: str) -> Primitive:
         "service",
         described.place.below("tools", index),
         service=Tool(name, row, described.is_listed, confirms),
-        served=_served(name, own.url, tool) if described.is_listed else None,
+        served=_served(name, own, tool) if described.is_listed else None,
     )
 
 
-def _served(name: str, url: str, tool) -> Served:
-    """Return what calls *tool* of the MCP server at *url*; what its file says is its pin."""
+def _served(name: str, own, tool) -> Served:
+    """Return what calls *tool* of the MCP server with the settings *own*; what its file says is its
+    pin.
+    """
     definition = {"description": tool.description, "inputSchema": tool.inputSchema}
-    server = Server(name, f"{url}#{name}", [url], [], [])
+    uri = f"{own.url}#{name}"
+    server = Server(name, uri, [own.url], [], [])
+    server.is_mediated, server.devices = own.mode == "mediated", own.devices or []
     return Served(server, tool.name, definition, False, [])
 
 

@@ -7,10 +7,11 @@ from collections import namedtuple
 from clawlite.core.base.render import canonical
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.core.net.netrules import allowed
-from clawlite.core.net.service_call import BEARER, HEADER, MEDIATED, NATIVE
+from clawlite.core.net.service_call import BEARER, HEADER, MEDIATED, NATIVE, SERVED
 from clawlite.host.base.problems import quoted
 from clawlite.host.mcp.orders import gives_orders
-from clawlite.host.services.descriptor import SERVER_WANTED, SNAPSHOT, is_server
+from clawlite.host.services.descriptor import SERVER_WANTED, is_server
+from clawlite.host.services.grants import NAME
 from clawlite.host.tools import sandboxes
 
 MAX_ALIAS = 64  # characters of a name before a provider
@@ -40,12 +41,22 @@ def section(manifest) -> list | None:
                     [[feed.name, feed.path, feed.ttl] for feed in service.feeds],
                 ]
             )
+    for server in mediated_servers(manifest):  # the section MCP says the rest of it
+        devices = sorted(server.devices)
+        rows.append([server.name, MEDIATED, SERVED, "", 0, "", None, devices, [], []])
     return rows or None
+
+
+def mediated_servers(manifest) -> list:
+    """Return the MCP servers that a gateway calls (``host.mcp.pinned.Server``), each once."""
+    servers = [tool.served.server for tool in manifest.tools if tool.served]
+    return list({one.name: one for one in servers if one.is_mediated}.values())
 
 
 def abilities(manifest) -> set:
     """Return what a device must have to execute the granted tools and to fetch the feeds."""
     modes = {service.mode for service in manifest.services if service.feeds or _called(service)}
+    modes |= {MEDIATED} if mediated_servers(manifest) else set()
     found = {"services"} if NATIVE in modes else set()
     gateway = manifest.settings.gateway
     if MEDIATED in modes and gateway:
@@ -57,14 +68,6 @@ def abilities(manifest) -> set:
 def _called(service) -> list:
     """Return the tools of *service* that are HTTP requests: the others are an MCP server's."""
     return [tool for tool in service.tools if tool.served is None]
-
-
-def is_mediated(manifest) -> bool:
-    """Return whether a gateway executes anything for this agent."""
-    return any(
-        service.mode == MEDIATED and (service.tools or service.feeds)
-        for service in manifest.services
-    )
 
 
 def _auth(service) -> list | None:
@@ -88,6 +91,10 @@ def refuse(manifest) -> None:
             _server(manifest, service)
         for tool in service.tools:
             _tool(manifest, tool)
+    names = [service.name for service in manifest.services]
+    for tool in manifest.tools:
+        if tool.served and tool.served.server.is_mediated and not tool.service:
+            _mediated(manifest, tool, names)
 
 
 def _problem(manifest, service, field: str, message: str, hint: str = "") -> None:
@@ -132,14 +139,6 @@ def _reach(manifest, service, scheme: str, host: str) -> None:
 def _server(manifest, service) -> None:
     """Check the MCP server whose list of tools is the descriptor of *service*."""
     own = manifest.settings.services[service.name]
-    if service.mode == MEDIATED:
-        _problem(
-            manifest,
-            service,
-            "mode",
-            f"{SNAPSHOT} is an MCP server's, which a gateway does not call",
-            'set mode = "native"',
-        )
     if not is_server(own.url):
         _problem(manifest, service, "url", f"{SERVER_WANTED}, found {quoted(own.url)}")
     for other in manifest.tools:
@@ -148,6 +147,25 @@ def _server(manifest, service) -> None:
             message = f"{service.name} is the name of another MCP server already"
             _problem(manifest, service, "url", message, "give the service another name")
             return
+
+
+def _mediated(manifest, tool, services: list) -> None:
+    """Add a problem for *tool* of an MCP server that no gateway could call for this agent."""
+    name = tool.served.server.name
+    path: tuple = ("mcp_source", "uri")
+    if manifest.settings.gateway is None:
+        what = f'nobody could call it: [mcp.{name}] says mode = "mediated", and there is no gateway'
+        mend = 'add [gateway] to clawlite.toml, or set mode = "native"'
+    elif not NAME.match(name) or name in services:
+        used = "a service has this name" if name in services else "a gateway knows it by its name"
+        what = f"{quoted(name)} cannot be the name of a server that a gateway calls: {used}"
+        mend = "give it one of letters, digits and hyphens: stdio:///PATH#NAME, https://HOST#NAME"
+    elif tool.spec.output_schema:
+        what = 'a gateway hands on {"ok", "data"}, which is not what this schema describes'
+        mend, path = "leave output_schema out", ("output_schema",)
+    else:
+        return
+    manifest.problem(tool, path, what, hint=mend)
 
 
 def _tool(manifest, tool) -> None:

@@ -39,6 +39,9 @@ ELSEWHERE = {
     "name it under [[credentials]], with the server's host": (
         "needs a server: tests/linux/mcp/test_remote.py builds with one"
     ),
+    "name a credential of its host under [[credentials]]": (
+        "needs a server: tests/host/gateway/test_gateway_mcp.py builds with one"
+    ),
     "add a Swarm": "tests/host/swarm/test_swarms.py builds such agents",
     'name the certificate of the gateway, or its authority: [tls] ca = ["gateway.pem"]': (
         "needs a certificate: tests/host/boards/test_board_network.py builds with one"

@@ -99,7 +99,6 @@ TOOL = {"name": "echo", "description": "Give it back.", "inputSchema": {"type": 
     "url, more, tools, words",
     [
         ("http://10.0.0.2/mcp", "", [TOOL], "expected the URL of an MCP server, https:// or http"),
-        ("https://m.example/mcp", 'mode = "mediated"\n[gateway]\n', [TOOL], "does not call"),
         ("https://m.example/mcp", "", [TOOL, TOOL], "tools[0] has the name"),
         (
             "https://m.example/mcp",

@@ -1,0 +1,484 @@
+"""MCP servers that a gateway asks for its devices: each device has its own, started by the first
+call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a device's own).
+
+1. The image that the device runs names the server and pins its tools; one that differs from its pin
+   is refused.  The device says nothing but the name of a granted tool and its arguments.
+2. A server on stdio runs here as the gateway's user, in an empty folder, and nothing contains it.
+3. A server that ends, breaks the protocol or does not answer twice in a row is ended, and begun
+   again by the next call, not before a pause that doubles with each failure.  No call is sent
+   twice: of one that was sent to a server that then failed, nobody knows what it did.
+4. A server that no call needed for ``IDLE_S`` is ended.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from clawlite import __version__
+from clawlite.core.base.errors import ClawError
+from clawlite.core.base.render import canonical
+from clawlite.core.image.image import LOCAL, MCP
+from clawlite.core.mcp.mcp_client import PROBE_MS, READY, Broken, MCPClient
+from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
+from clawlite.core.mcp.mcp_pin import changed, pin_of
+from clawlite.core.net import http1
+from clawlite.core.net.netrules import authority, parse_url
+from clawlite.core.net.service_call import ServiceResult, failure, result_of, timed_out
+from clawlite.host.gateway.http import Connection
+
+START_S = 20  # from the start of a server to its list of tools
+CONNECT_MS = 10000
+SILENT_MS = 86400000  # of a stream that is listened to
+IDLE_S = 600
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
+MAX_UNSENT = 8388608  # bytes that a server has not read
+GRACE_S = 0.5  # between the end of its stdin, SIGTERM and SIGKILL
+_SAID = 2000  # characters of stderr that are kept
+_PIECE = 65536
+_NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS = range(6)  # of a row of the section MCP
+_UNKNOWN = "what the call did is not known: look before it is made again"
+
+
+class _Call:
+    """One call under way; *future* gets its outcome, as ``MCPClient.feed`` gives it."""
+
+    def __init__(self, tool: str, arguments: dict):
+        self.tool, self.arguments = tool, arguments
+        self.future = asyncio.get_running_loop().create_future()
+        self.is_sent = self.is_again = False
+
+
+class _NotMade(ClawError):
+    """A call that no server got.  *code*: of the result that says so."""
+
+    def __init__(self, code: str, message: str):
+        super().__init__(message)
+        self.result_code = code
+
+
+class Servers:
+    """All servers of a gateway.  codecs: (loads, dumps)."""
+
+    def __init__(self, codecs: tuple):
+        self._codecs = codecs
+        self._servers: dict = {}  # (device, name of a server) -> _Server
+        self._ending: set = set()  # tasks that end a server
+
+    async def called(
+        self, image, name: str, tool: str, arguments: dict, device: str, find, ms: int, most: int
+    ):
+        """Return the ``ServiceResult`` of a call of *tool* of the server *name* of *image*.
+
+        find  coroutine function(name of a credential) -> value; raises ``ClawError``
+        ms    the time that the call has;  most: bytes of the result
+        """
+        row = next(row for row in image.section(MCP) if row[_NAME] == name)
+        try:
+            credentials = await _credentials(image, row, find)
+        except ClawError as e:
+            return failure("no_credential", e.message, most)
+        server = self._server(device, row)
+        try:
+            async with asyncio.timeout(ms / 1000):
+                done, value = await server.call(tool, arguments, credentials)
+        except TimeoutError:
+            return timed_out(ms, most)
+        except _NotMade as e:
+            return failure(e.result_code, e.message, most)
+        if not done:
+            hint = " - " + value.hint if value.hint else ""
+            return failure("failed", value.message + hint, most)
+        found = ServiceResult(ok=True, data=value)
+        if len(canonical(found).encode()) <= most:
+            return found
+        text = value if isinstance(value, str) else canonical(value)
+        return result_of(200, text.encode("utf-8", "replace"), self._codecs[0], most)
+
+    def _server(self, device: str, row: list):
+        key = device, row[_NAME]
+        server = self._servers.get(key)
+        if server is not None and server.row != row:  # the device runs another image
+            server.end("its agent was built anew")
+            server = None
+        if server is None:
+            kind = _Program if row[_ARGV][0].startswith("/") else _Remote
+            server = self._servers[key] = kind(row, self._codecs, self._later)
+        return server
+
+    def _later(self, work) -> None:
+        """Carry out the coroutine *work*; ``close`` waits for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def close(self) -> None:
+        """End all of them."""
+        for server in self._servers.values():
+            server.end("the gateway ends")
+        while self._ending:
+            await asyncio.gather(*self._ending, return_exceptions=True)
+
+
+async def _credentials(image, row: list, find) -> list:
+    """Return [(header, value)] that clawlite.toml's credentials give requests to the server of
+    *row*.
+    """
+    host, local, found = urlsplit(row[_ARGV][0]).hostname, image.section(LOCAL), []
+    for name, _, hosts, header, form in local[4] if local and host else ():
+        if host in hosts:
+            found.append((header, form.replace("{}", await find(name))))
+    return found
+
+
+class _Server:
+    """One server of one device, begun when it is first called; *later* as ``Servers._later``."""
+
+    def __init__(self, row: list, codecs: tuple, later):
+        self.row, self.name, self.pins = row, row[_NAME], dict(row[_PINS])
+        self._codecs, self._later = codecs, later
+        self._client: Any = None  # MCPClient
+        self._credentials: list = []
+        self._calls: dict = {}  # number -> _Call
+        self._count = self._failures = self._late = 0
+        self._resume_s, self._why = 0.0, ""
+        self._timers: dict = {}  # what for -> TimerHandle
+
+    async def call(self, tool: str, arguments: dict, credentials: list) -> tuple:
+        """Return the outcome of a call.  Raises ``_NotMade``."""
+        self._credentials = credentials
+        if self._client is None:
+            left = self._resume_s - time.monotonic()
+            if left > 0:
+                raise _NotMade(
+                    "unreachable",
+                    f"the MCP server {self.name} has failed {self._failures} times in a row: "
+                    f"{self._why}; nothing was called, try again in {int(left) + 1} s",
+                )
+            self._begin()
+        self._count += 1
+        number, call = self._count, _Call(tool, arguments)
+        self._calls[number] = call
+        self._stop("idle")
+        self._go_on()
+        try:
+            return await call.future
+        except asyncio.CancelledError:  # nobody waits for it, or its time is over
+            self._gave_up(number, call)
+            raise
+        finally:
+            self._calls.pop(number, None)
+            if not self._calls and self._client is not None:
+                self._after("idle", IDLE_S, lambda: self.end("nobody needs it"))
+
+    def _gave_up(self, number: int, call: _Call) -> None:
+        self._calls.pop(number, None)
+        if self._client is None or not call.is_sent:
+            return
+        self._late += 1
+        if self._late > 1:
+            self._fail("two calls in a row were not answered in time")
+            return
+        self._client.cancel(number)
+        self._go_on()
+
+    # -- what a transport does
+
+    def _open(self) -> MCPClient:
+        raise NotImplementedError
+
+    def _flush(self) -> None:
+        """Send what the client has to say.  Raises ``ClawError``."""
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        raise NotImplementedError
+
+    def _said(self) -> str:
+        return ""
+
+    # -- one conversation
+
+    def _begin(self) -> None:
+        self._late = 0
+        self._client = self._open()
+        self._after("ready", START_S, lambda: self._fail("it did not list its tools in time"))
+        self._after("probe", PROBE_MS / 1000, self._tick)
+
+    def _tick(self) -> None:
+        if self._client is not None:
+            self._client.tick(_now_ms())
+            self._go_on()
+
+    def _after(self, what: str, seconds: float, work) -> None:
+        self._stop(what)
+        self._timers[what] = asyncio.get_running_loop().call_later(seconds, work)
+
+    def _stop(self, what: str) -> None:
+        timer = self._timers.pop(what, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _go_on(self) -> None:
+        """Send what can be sent."""
+        client = self._client
+        if client is None:
+            return
+        try:
+            if client.is_stale and client.state == READY:
+                client.ask_for_tools()
+            if client.state == READY:
+                self._stop("ready")
+                for number, call in list(self._calls.items()):
+                    if not call.is_sent and not call.future.done():
+                        self._make(client, number, call)
+            self._flush()
+        except ClawError as e:
+            self._broken(e)
+
+    def _make(self, client: MCPClient, number: int, call: _Call) -> None:
+        definition, why = client.tools.get(call.tool), ""
+        if definition is None:
+            why = f"has no tool {call.tool} any more"
+        elif pin := self.pins[call.tool]:  # none: trust = "start"
+            parts = changed(pin, pin_of(definition))
+            why = f"has changed the {parts} of its tool {call.tool}" if parts else ""
+        if why:
+            message = f"the MCP server {self.name} {why} since the agent was built"
+            call.future.set_exception(_NotMade("changed", message))
+            return
+        try:
+            client.call(number, call.tool, call.arguments)
+            call.is_sent = True
+        except ClawError as e:
+            call.future.set_exception(_NotMade("bad_argument", e.message))
+
+    def _took(self, done: list) -> None:
+        """Take what a client makes of what has come."""
+        self._late = 0
+        for number, outcome in done:
+            call = self._calls.get(number)
+            if call is not None and not call.future.done():
+                self._failures = 0
+                call.future.set_result(outcome)
+        self._go_on()
+
+    def _broken(self, e: ClawError) -> None:
+        if isinstance(e, SessionEnded):
+            self._anew(e.key)
+        else:
+            self._fail(e.message)
+
+    def _anew(self, key) -> None:
+        """A session has ended: a call that it refused, or never got, is made in another one."""
+        call = self._calls.get(key)
+        if call is not None and not call.is_again:
+            call.is_sent, call.is_again = False, True
+        self._settle("ended its session during the call")
+        self._close()
+        self._begin()
+        self._go_on()
+
+    def _settle(self, why: str) -> None:
+        """Fail the calls that were sent."""
+        for call in self._calls.values():
+            if call.is_sent and not call.future.done():
+                error = ClawError(f"the MCP server {self.name} {why}", _UNKNOWN)
+                call.future.set_result((False, error))
+
+    def _fail(self, why: str) -> None:
+        said = self._said().strip()
+        self._why = why + (f", and said: {said}" if said else "")
+        pause_s = min(FIRST_PAUSE_S << min(self._failures, 16), LONGEST_PAUSE_S)
+        self._failures, self._resume_s = self._failures + 1, time.monotonic() + pause_s
+        self.end(self._why)
+
+    def end(self, why: str) -> None:
+        """End it, and the calls that it has."""
+        if self._client is None:
+            return
+        self._settle(f"failed during the call: {why}")
+        for call in self._calls.values():
+            if not call.future.done():
+                message = f"the MCP server {self.name} failed: {why}; nothing was called"
+                call.future.set_exception(_NotMade("unreachable", message))
+        for what in list(self._timers):
+            self._stop(what)
+        self._close()
+        self._client = None
+
+
+class _Program(_Server):
+    """A server on stdio."""
+
+    _process: Any = None
+    _run = None  # the task that reads
+    _errors = b""
+
+    def _open(self) -> MCPClient:
+        self._errors = b""
+        self._run = asyncio.get_running_loop().create_task(self._live())
+        return MCPClient(self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE])
+
+    async def _live(self) -> None:
+        """Start it, and read what it says."""
+        home = tempfile.mkdtemp()
+        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8", "HOME": home}
+        env |= {name: os.environ[name] for name in self.row[_ENV] if name in os.environ}
+        client = self._client
+        process: Any = None
+        reader = None
+        try:
+            process = self._process = await asyncio.create_subprocess_exec(
+                *self.row[_ARGV],
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=home,
+                env=env,
+                start_new_session=True,
+            )
+            reader = asyncio.get_running_loop().create_task(self._listen(process.stderr))
+            self._go_on()
+            while client is self._client and (data := await process.stdout.read(_PIECE)):
+                self._took(client.feed(data))
+            if client is self._client:
+                await asyncio.wait([reader], timeout=GRACE_S)  # what it said last
+                self._fail("it ended")
+        except OSError as e:
+            self._fail(f"{self.row[_ARGV][0]}: {e.strerror}")
+        except Broken as e:
+            self._fail(e.message)
+        finally:
+            self._later(_gone(process, reader, home))
+
+    async def _listen(self, stream) -> None:
+        while data := await stream.read(_PIECE):
+            self._errors = (self._errors + data)[-4 * _SAID :]
+
+    def _said(self) -> str:
+        return self._errors.decode("utf-8", "replace")[-_SAID:]
+
+    def _flush(self) -> None:
+        if self._process is None or self._process.stdin.is_closing():
+            return
+        out = self._client.out
+        self._process.stdin.write(bytes(out))
+        out.clear()
+        if self._process.stdin.transport.get_write_buffer_size() > MAX_UNSENT:
+            raise Broken(f"it has not read {MAX_UNSENT} bytes that it was sent")
+
+    def _close(self) -> None:
+        self._process = None
+        run, self._run = self._run, None
+        if run is not None and run is not asyncio.current_task():
+            run.cancel()
+            self._later(_quiet(run))
+
+
+async def _quiet(task) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def _gone(process, reader, home: str) -> None:
+    """End *process* and all that it started."""
+    if process is not None:
+        process.stdin.close()
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                _signal(process, number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), GRACE_S if number else 2 * GRACE_S)
+                break
+        _signal(process, signal.SIGKILL)  # what it started and left
+        process._transport.close()  # its pipes may be held by others
+    if reader is not None:
+        reader.cancel()
+        await _quiet(reader)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _signal(process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+class _Remote(_Server):
+    """A server at a URL."""
+
+    def _open(self) -> HTTPClient:
+        self._exchanges: dict = {}  # key -> task
+        url = parse_url(self.row[_ARGV][0])
+        return HTTPClient(url, self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE])
+
+    def _flush(self) -> None:
+        client = self._client
+        for wanted in client.requests(_now_ms()):
+            self._exchanges[wanted[0]] = asyncio.get_running_loop().create_task(
+                self._exchange(client, *wanted)
+            )
+        for key in client.closed:
+            task = self._exchanges.pop(key, None)
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+        client.closed.clear()
+        due = client.due_ms()
+        if due is not None:
+            self._after("due", max(due - _now_ms(), 0) / 1000, self._go_on)
+
+    async def _exchange(self, client, key, verb: str, target: str, headers: list, body) -> None:
+        connection = self._connection(client.url, verb, target, headers, body)
+        try:
+            while client is self._client and key in self._exchanges:
+                done, data = await connection.receive(SILENT_MS)
+                kind = ("data" if data else "end") if done else "error"
+                took = client.take(key, kind, data if done else data.message, _now_ms())
+                self._took(took)
+                if kind != "data":
+                    break
+        except ClawError as e:
+            if client is self._client:
+                self._broken(e)
+        finally:
+            connection.close()
+
+    def _connection(self, url: tuple, verb: str, target: str, headers: list, body) -> Connection:
+        scheme, host, port, _ = url
+        own = [tuple(header) for header in self.row[_HEADERS]]
+        size = None if body is None else len(body)
+        try:
+            place = authority(scheme, host, port)
+            head = http1.request(verb, target, place, own + self._credentials + headers, size)
+        except ValueError as e:
+            raise Broken(f"its request cannot be sent: {e}") from None
+        return Connection(scheme, host, port, [head, body or b""], CONNECT_MS)
+
+    def _close(self) -> None:
+        client, exchanges = self._client, self._exchanges
+        self._exchanges = {}
+        for task in exchanges.values():
+            if task is not asyncio.current_task():
+                task.cancel()
+                self._later(_quiet(task))
+        last = client.goodbye() if client is not None else None
+        if last is not None:
+            self._later(self._goodbye(client.url, *last[1:]))
+
+    async def _goodbye(self, url: tuple, verb: str, target: str, headers: list, body) -> None:
+        """End the session; the server does that by itself, too."""
+        with contextlib.suppress(ClawError):
+            connection = self._connection(url, verb, target, headers, body)
+            try:
+                await connection.receive(1000)
+            finally:
+                connection.close()
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)
