@@ -18,6 +18,10 @@ from clawlite.host.bench.serve import Peer, launched, memory_of
 
 JOURNAL_BYTES = 100_000_000
 STARTS = 3  # with that journal
+STORED = 200  # entries of one sample
+_MEMORY = """  memory:
+    inline: { name: "notebook", stores: [ { name: "notes", type: "semantic" } ] }
+"""
 RECORDS = (200, 2000)  # calls of a short audit and a long one
 _LAST = """
 import sys
@@ -94,6 +98,64 @@ def memory(bench):
     for key, case in QUERIES:
         times = sorted(ns / 1e6 for ns in found[key])
         yield bench.row("memory", case, "ms", times, quantile(times, 0.99), "value is p99")
+
+
+def threads(bench):
+    """Yield rows: processor time of an entry that an operator has stored, of the agent's first
+    thread and of all its threads.
+    """
+    from clawlite.host.build.build import build_beside
+
+    folder = agent.write(bench.make("remembering"))
+    with open(os.path.join(folder, "claw.yaml"), "a", encoding="utf-8") as file:
+        file.write(_MEMORY)
+    image, environment = build_beside(folder), bench.environment()
+    # the run's own folder may lie in memory
+    with tempfile.TemporaryDirectory(dir=os.getcwd(), prefix="clawlite-bench-") as state:
+        environment["CLAWLITE_STATE"] = state
+        peer = Peer(launched(bench, image), environment, bench.folder)
+        found: tuple = ([], [])
+        try:
+            peer.ask(agent.opening(), 2)
+            for round in range(bench.rounds + 1):
+                lines = [_store(round * STORED + number) for number in range(STORED)]
+                before = _ran(peer.process.pid)
+                if before is None:
+                    return
+                for line in lines:
+                    said = peer.ask(line, 1)
+                    if b'"stored":1' not in said:
+                        raise ClawError("an entry was not stored: %r" % said[:300])
+                for at, ns in enumerate(_ran(peer.process.pid)):
+                    found[at].append((ns - before[at]) / STORED / 1e3)
+        finally:
+            peer.end()
+    for case, spent in zip(("first thread", "all threads"), found, strict=True):
+        note = f"processor time, from the line to its answer; the mean of {STORED} one by one"
+        yield bench.row("memory", f"store over a pipe, {case}", "us", spent[1:], note=note)
+
+
+def _store(number: int) -> bytes:
+    context = {"request_id": agent.UUID % number}
+    params = {"store": "notes", "entries": [{"content": agent.TEXT}], "context": context}
+    return agent.line("claw.memory.store", params, 7)
+
+
+def _ran(pid: int):
+    """Return the nanoseconds that (the first thread, all threads) of a process have run, or None:
+    the kernel does not tell.
+    """
+    first = total = 0
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as file:
+                ns = int(file.read().split()[0])
+            total += ns
+            if int(task) == pid:
+                first = ns
+    except OSError:
+        return None
+    return first, total
 
 
 def journal(bench):

@@ -26,6 +26,10 @@ PAIRS = 5
 MEASURED = 10
 SILENCE_MS = 30000
 STREAMS = 200  # of the proxy
+_MEMORY = """
+  memory:
+    inline: { name: "notebook", stores: [ { name: "talk", type: "conversation" } ] }
+"""
 # Neither line fits a reflex rule of the template, which would answer before the model.
 TURNS = (("text", b"howdy\n", 1), ("one tool call", b"How is bed 2 today?\n", 2))
 
@@ -66,8 +70,9 @@ class _Server:
 class _Agent:
     """One ``clawlite run`` on pipes."""
 
-    def __init__(self, bench, image: str):
-        self.peer = Peer(_command(bench, "run", image), _environment(bench), bench.folder)
+    def __init__(self, bench, image: str, **more: str):
+        environment = dict(_environment(bench), **more)
+        self.peer = Peer(_command(bench, "run", image), environment, bench.folder)
         self._poll = select.poll()
         self._poll.register(self.peer.process.stdout, select.POLLIN)
         self._take(b"commands.\n")
@@ -115,6 +120,7 @@ def provider(bench):
             % (TOOLS, len(request.partition(b"\r\n\r\n")[0]) + 4),
         )
         yield from _turns(bench, server, image)
+        yield _remembering(bench, server)
         yield _long(bench, server, folder)
 
 
@@ -210,6 +216,34 @@ def _turns(bench, server, image: str):
             "half of them with a tool call; python -I -S that reads stdin: %.2f MiB"
             % statistics.median(found[kind] / 1048576 for found in idle[1:]),
         )
+
+
+def _remembering(bench, server):
+    """Return the row of memory after ten turns of a conversation that is kept in a store."""
+    from clawlite.host.build.build import build_beside
+    from clawlite.host.projects import new
+
+    folder = os.path.join(bench.make("remembering"), "greenhouse")
+    new.new(folder, endpoint="http://127.0.0.1:%d/v1" % server.port)
+    with open(os.path.join(folder, "claw.yaml"), "a", encoding="utf-8") as file:
+        file.write(_MEMORY)
+    image, found = build_beside(folder), []
+    for _ in range(bench.rounds):
+        state = bench.make("remembered")
+        agent = _Agent(bench, image, CLAWLITE_STATE=state)
+        try:
+            for _ in range(PAIRS):
+                for _, line, _ in TURNS:
+                    agent.turn(line)
+            found.append(_settled(agent.peer.process.pid)[0] / 1048576)
+        finally:
+            agent.peer.end()
+        if not any("memory.db" in names for _, _, names in os.walk(state)):
+            raise ClawError("the conversation was not kept: %s has no memory.db" % state)
+    case = f"VmRSS after {PAIRS * 2} turns, memory in use"
+    return bench.row(
+        "provider", case, "MiB", found, note="the conversation lies in a store, SQLite's"
+    )
 
 
 def _long(bench, server, folder: str):

@@ -25,6 +25,7 @@ for line in sys.stdin.buffer:
     out.flush()
 """  # noqa: E501
 _READ = 65536
+BATCH = 100  # calls of some 340 bytes
 
 
 class Peer:
@@ -284,6 +285,31 @@ def call(bench):
         )
 
 
+def batches(bench):
+    """Yield rows: what the kernel is asked for while a batch of calls is read, run and answered."""
+    peer = Peer(launched(bench, bench.agent()), bench.environment(), bench.folder)
+    found: tuple = ([], [])
+    try:
+        peer.ask(agent.opening(), 2)
+        for round in range(bench.rounds + 1):
+            lines = [agent.call_line(7, round * BATCH + number) for number in range(1, BATCH + 1)]
+            before = _asked(peer.process.pid)
+            if before is None:
+                return
+            said = peer.ask(b"".join(lines), BATCH)  # fits a pipe: one write
+            if said.count(b'"isError":false') != BATCH:
+                raise ClawError("a batch of calls failed: %r" % said[:300])
+            for at, count in enumerate(_asked(peer.process.pid)):
+                found[at].append(count - before[at])
+    finally:
+        peer.end()
+    for case, counts in zip(("reads", "writes"), found, strict=True):
+        note = f"{BATCH} calls that come at once" + (
+            "; the log's is one" if case == "writes" else ""
+        )
+        yield bench.row("call", f"{case} of a batch", "count", counts[1:], note=note)
+
+
 def launched(bench, image: str) -> list:
     """Return the command that serves *image* with this package, by the launcher."""
     return [
@@ -339,6 +365,16 @@ def _read(pid: int):
             return int(file.readline().split()[1])
     except OSError:
         return None
+
+
+def _asked(pid: int):
+    """Return (reads, writes) that a process has asked the kernel for, or None: it does not tell."""
+    try:
+        with open(f"/proc/{pid}/io", encoding="ascii") as file:
+            fields = dict(line.split(": ") for line in file)
+    except OSError:
+        return None
+    return int(fields["syscr"]), int(fields["syscw"])
 
 
 def _opens(bench, command: list):
