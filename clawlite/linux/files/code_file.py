@@ -11,7 +11,8 @@ of this package's modules from one file, which ``keep`` writes when an agent end
 3. The file is taken only when root or this user owns it and its folder, and nobody else may write
    there.  A part with a wrong checksum is not taken.
 4. It has no extensions.  Tracebacks read the sources, as ever.
-5. The code of a tools.py is in it, too, by the SHA-256 of its source.
+5. The code of a tools.py is in it, too, by the SHA-256 of its source: but not in root's file, which
+   every user may read, while a tools.py may lie in a folder that is closed to them.
 
 The file: length and checksum of the index, 4 bytes each; the index; the parts, one for each code.
 Index, by marshal: [KEY, folder of the package, {folder: time}, {module: (kind, size of the source,
@@ -73,7 +74,7 @@ def compiled(source: bytes, path: str, digest: bytes):
         except _DAMAGE:
             pass
     code = compile(source, path, "exec")
-    if finder:
+    if finder and os.geteuid():
         finder.new_tools[path] = (digest, code)
     return code
 
@@ -276,7 +277,7 @@ def _write(finder: Finder, missing: list) -> None:
                 file.write(number.to_bytes(4, "little"))
             file.write(index)
             file.writelines(parts.found)
-            os.fchmod(fd, 0o644)  # as Python writes what it compiled
+            os.fchmod(fd, 0o600 if os.geteuid() else 0o644)  # root's is for all users
         os.replace(new, finder.path)
     except BaseException:
         os.unlink(new)

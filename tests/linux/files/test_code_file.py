@@ -17,7 +17,11 @@ from clawlite.host.bench.agent import opening
 
 # What one process sees: where the code came from, and what it says of an error in it.
 PROBE = """
-import json, sys, traceback
+import json, os, sys, traceback
+if sys.argv[3] == "root":
+    os.geteuid = lambda: 0
+elif not os.geteuid():
+    os.geteuid = lambda: 1000  # what root has written is taken by all
 sys.path[:0] = [sys.argv[1]]
 from clawlite.linux.files import code_file
 code_file.use()
@@ -55,8 +59,8 @@ def package(tmp_path) -> Path:
     return top / "clawlite"
 
 
-def probe(package: Path, digest: str = "d", *options: str) -> list:
-    command = [sys.executable, "-I", "-S", *options, "-c", PROBE, str(package.parent), digest]
+def probe(package: Path, digest: str = "d", *options: str, user: str = "") -> list:
+    command = [sys.executable, "-I", "-S", *options, "-c", PROBE, str(package.parent), digest, user]
     # no umask of a test's machine that lets a group write
     done = subprocess.run(command, capture_output=True, text=True, umask=0o022)
     assert not done.returncode, done.stderr
@@ -79,7 +83,16 @@ def test_the_second_process_takes_what_the_first_has_kept(package):
     source = str(package / "core/base/clock.py")
     assert second[1] == source and second[2] == str(code_file(package))
     assert second[3] == first[3] and 'clock.py", line ' in second[3], "file and line as ever"
-    assert code_file(package).stat().st_mode & 0o777 == 0o644
+    assert code_file(package).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the files of another user are not taken as root's")
+def test_what_root_keeps_is_for_all_and_has_no_tools_py(package):
+    for _ in range(2):
+        assert probe(package, user="root")[5] == []
+        assert code_file(package).stat().st_mode & 0o777 == 0o644
+        assert b"tools.py" not in code_file(package).read_bytes()
+    assert probe(package)[0] == FROM_FILE
 
 
 def test_a_changed_source_is_compiled(package):
@@ -99,7 +112,7 @@ def test_an_extension_beside_a_source_comes_first(package):
     probe(package)
     extension = package / ("linux/files/quota" + EXTENSION_SUFFIXES[0])
     extension.write_bytes(b"no library")
-    command = [sys.executable, "-I", "-S", "-c", PROBE, str(package.parent), "d"]
+    command = [sys.executable, "-I", "-S", "-c", PROBE, str(package.parent), "d", ""]
     done = subprocess.run(command, capture_output=True, text=True)
     assert "quota" in done.stderr and "ImportError" in done.stderr, "Python tried to load it"
     extension.unlink()
@@ -139,7 +152,7 @@ def test_what_others_could_have_written_is_not_taken(package):
         path.chmod(mode)
         assert probe(package)[0][:2] == ORDINARY, (path, oct(mode))
         if path == file:  # it was replaced
-            assert file.stat().st_mode & 0o777 == 0o644
+            assert file.stat().st_mode & 0o777 == 0o600
         path.chmod(before)
     link = file.rename(file.with_name("elsewhere"))
     file.symlink_to(link)
