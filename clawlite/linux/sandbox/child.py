@@ -90,7 +90,8 @@ def steady(version: int):
 
 
 def _enter(plan: dict, env: dict):
-    """Go where the tool begins.  Raises ``ClawError`` that names the folder which is closed to it.
+    """Go where the tool begins.  Raises ``SandboxDenied`` that names the folder which is closed to
+    it, ``ClawError`` for one that is not there.
 
     Where the whole file system is shown, the workspace of root may lie below a folder that the
     tools' user may not enter, like root's home.  In profile N it has another name, which *env*
@@ -113,13 +114,20 @@ def _enter(plan: dict, env: dict):
         above = cwd.split("/")
         tops = ["/".join(above[:count]) for count in range(2, len(above) + 1)]
         closed = next((top for top in tops if not os.access(top, os.X_OK)), cwd)
-        raise ClawError(
-            "%s: %s: uid %d of the tools may not enter %s" % (cwd, e.strerror, os.getuid(), closed)
-            if isinstance(e, PermissionError)
-            else "%s: %s" % (cwd, e.strerror),
-            "run the agent as another user than root, or mount a folder that uid %d may enter"
-            % os.getuid(),
-        ) from None
+        said = "%s: %s" % (cwd, e.strerror)
+        hint = "run the agent as another user than root, or mount a folder that uid %d may enter"
+        if not isinstance(e, PermissionError):
+            raise ClawError(said, hint % os.getuid()) from None
+        said += ": uid %d of the tools may not enter %s" % (os.getuid(), closed)
+        raise _not_let_in(plan, "closed folder", said, hint % os.getuid()) from None
+
+
+def _not_let_in(plan: dict, reason: str, message: str, hint: str) -> SandboxDenied:
+    """Return the error of a call whose tool cannot begin: *plan* asks for what this machine does
+    not let the tools' user do.
+    """
+    data = {"sandbox": plan["name"], "reason": reason, "required": "process"}
+    return SandboxDenied(message, hint, dict(data, missing=[], available=[], ran=False))
 
 
 def _close_all_but(keep: int):
@@ -217,17 +225,12 @@ def _check_writable(plan: dict):
     for source, target, writable in plan["mounts"] if plan["uid"] is not None else ():
         path = target if plan["profile"] == "N" else source
         if writable and os.path.lexists(path) and not os.access(path, os.W_OK):
-            raise SandboxDenied(
+            raise _not_let_in(
+                plan,
+                "not writable",
                 "%s is mounted to be written, and uid %d of the tools may not"
-                % (target, plan["uid"]),
+                % (source, plan["uid"]),
                 "give the folder to that user, mount it read-only, or run the agent as its owner",
-                {
-                    "sandbox": plan["name"],
-                    "reason": "not writable",
-                    "required": "process",
-                    "missing": [],
-                    "available": [],
-                },
             )
 
 

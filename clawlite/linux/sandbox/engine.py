@@ -197,6 +197,9 @@ class Engine:
                 timeout_ms,
                 now_ms,
             )
+        except SandboxDenied as e:
+            e.data = dict(e.data or {}, ran=False)
+            return False, e
         except ClawError as e:
             return False, e
         except ValueError as e:
@@ -490,6 +493,7 @@ class Engine:
             "required": "process",
             "missing": found.get("missing", []) if missing is None else missing,
             "available": found.get("available", []),
+            "ran": False,
         }
         return SandboxDenied("sandbox %s: %s" % (profile.name or "(default)", reason), hint, data)
 
@@ -557,10 +561,12 @@ def _not_run(message: str, hint: str):
 
 def _error(value: dict, is_maker: bool) -> ClawError:
     """Return the error that the child tells of, cut to what a person reads; what a maker's code
-    adds to it is left out.
+    adds to it is left out, but for whether it ran.
     """
     cls = _ERRORS.get(value["code"], ClawError)
     data = value["data"]
+    if is_maker and isinstance(data, dict) and data.get("ran") is False:
+        data, is_maker = {"ran": False}, False
     return cls(
         str(value["message"])[:MAX_MESSAGE_TEXT],
         str(value["hint"])[:MAX_MESSAGE_TEXT],

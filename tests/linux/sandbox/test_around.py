@@ -135,3 +135,7 @@ def test_where_tools_cannot_get_into_the_workspace_the_folder_is_named():
             ws.parent,
         )
         assert value[3].startswith("run the agent as another user than root")
+        assert value[0] == "SandboxDenied" and value[4]["ran"] is False
+        source = "def f():\n    return 1\n"
+        good, value = place.run(["function", "tools.py", source, "f", {}], files=P.FULL, mounts=[])
+        assert not good and value[1] == -32010 and value[4] == {"ran": False}
