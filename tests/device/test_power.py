@@ -3,10 +3,11 @@ leaves behind.
 
 All writes and erases of a conversation, and of two flashes, are recorded; then the disk is made as
 it was after N of them, with the next one half done (torn) or not done (dropped), and the real agent
-boots from it and is asked.  Of all moments some 32 are taken, evenly, the same each time; also
-those around each acknowledgement of a turn (its prompt had come) or of a request, and at both ends
-of a flash: 79 boots of a conversation, 104 of one with requests to its store in between, 57 and 27
-of flashes, 90 where bugs are planted."""
+boots from it and is asked.  Of all moments some 16 are taken, evenly, the same each time; also
+those around every third acknowledgement of a turn (its prompt had come) or of a request, the last
+among them, and at both ends of a flash.  ``make soak`` takes some 32, and those around each
+acknowledgement: 79 boots of a conversation, 104 of one with requests to its store in between, 57
+and 27 of flashes, 90 where bugs are planted."""
 
 import base64
 import concurrent.futures
@@ -49,7 +50,6 @@ TEXTS = [
     )
 ]
 KEPT = 8  # messages: the log is written anew in the middle
-TAKEN = 32
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +85,33 @@ def after(disk: bytes, log: list, is_torn: bool = False) -> bytes:
 
 
 class Power:
-    """Boards in *folder*."""
+    """Boards in *folder*.
 
-    def __init__(self, micropython, folder: Path):
+    taken  how many moments are looked at, evenly
+    every  around every so many of the acknowledgements they are looked at, too
+    """
+
+    def __init__(self, micropython, folder: Path, taken: int, every: int):
         self.micropython, self.folder, self._numbers = micropython, folder, itertools.count()
+        self._taken, self._every = taken, every
+
+    def around(self, made: list, by=(-1, 0, 1)) -> list:
+        """Return moments around acknowledgements, the last among them.  made: how many changes had
+        been made at each; by: how far around it.
+        """
+        return [at + step for at in made[:: -self._every] for step in by]
+
+    def moments(self, count: int, more: list) -> list:
+        """Return those moments, of 0 .. *count* changes made, that are looked at: (changes made,
+        whether another one is torn).  more: those that are looked at in any case.
+        """
+        taken = {*range(0, count, max(1, count // (self._taken // 2))), *more}
+        return [
+            (at, is_torn)
+            for at in sorted(taken)
+            for is_torn in (False, True)
+            if 0 <= at <= count - is_torn
+        ]
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}-{next(self._numbers)}"
@@ -214,9 +237,14 @@ ASKED = record("claw.initialize", INITIALIZE, 1) + b"".join(
 )
 
 
-@pytest.fixture
-def power(micropython, tmp_path):
-    return Power(micropython, tmp_path)
+@pytest.fixture(
+    params=[
+        pytest.param((16, 3), id="some moments"),
+        pytest.param((32, 1), id="more moments", marks=pytest.mark.soak),
+    ]
+)
+def power(micropython, tmp_path, request):
+    return Power(micropython, tmp_path, *request.param)
 
 
 @pytest.fixture(scope="module")
@@ -275,17 +303,6 @@ def newest(texts: list) -> list:
     return seen
 
 
-def moments(count: int, more: list) -> list:
-    """Return those moments, of 0 .. *count* changes made, that are looked at: (changes made,
-    whether another one is torn).
-    """
-    step = max(1, count // (TAKEN // 2))
-    taken = {at for at in range(0, count, step)} | {at for at in more if 0 <= at <= count}
-    return sorted(
-        (at, is_torn) for at in taken for is_torn in (False, True) if at < count or not is_torn
-    )
-
-
 def each(work, items: list) -> list:
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         return list(pool.map(work, items))
@@ -305,8 +322,7 @@ def held(power, server, disk: bytes, log: list, acknowledged: list, name: str) -
         may = [newest(TEXTS[:turn]), newest(TEXTS[: turn + 1])]
         return [] if seen in may else [(count, is_torn, seen, turn)]
 
-    near = [made + by for made in acknowledged for by in (-1, 0, 1)]
-    return sum(each(at, moments(len(log), near)), [])
+    return sum(each(at, power.moments(len(log), power.around(acknowledged))), [])
 
 
 def test_every_acknowledged_turn_is_there_and_none_half(power, first, server):
@@ -411,8 +427,7 @@ def agreed(power, server, disk: bytes, played: tuple, name: str) -> list:
         right = found in had[max(0, step) : step + 2] and seen == seen_of(found[0])
         return [] if right else [(count, is_torn, found, seen, step)]
 
-    near = [made + by for made in acknowledged for by in (-1, 0, 1)]
-    return sum(each(at, moments(len(log), near)), [])
+    return sum(each(at, power.moments(len(log), power.around(acknowledged))), [])
 
 
 def test_turns_and_requests_of_one_log(power, mixed, server):
@@ -503,7 +518,6 @@ def test_every_call_of_an_acknowledged_turn_is_on_record_and_the_chain_is_whole(
     disk = power.write(b"", Model().flash(want))[1]
     texts = ["look at bed %d" % number for number in range(3)]
     log, acknowledged = power.talk(disk, texts)
-    near = [made + by for made in acknowledged for by in (-1, 0)]
 
     def at(moment) -> list:
         count, is_torn = moment
@@ -528,7 +542,7 @@ def test_every_call_of_an_acknowledged_turn_is_on_record_and_the_chain_is_whole(
             else [(count, is_torn, turn, found)]
         )
 
-    assert sum(each(at, moments(len(log), near)), []) == []
+    assert sum(each(at, power.moments(len(log), power.around(acknowledged, (-1, 0)))), []) == []
 
 
 def flashed(power, server, disk: bytes, steps: list, versions: tuple, name: str) -> list:
@@ -555,10 +569,8 @@ def flashed(power, server, disk: bytes, steps: list, versions: tuple, name: str)
         )
         return [] if right and seen == newest(TEXTS[:2]) else [(count, is_torn, said, seen)]
 
-    return sum(
-        each(at, moments(len(log), [by for by in (*range(6), *range(len(log) - 6, len(log) + 1))])),
-        [],
-    )
+    ends = [*range(6), *range(len(log) - 6, len(log) + 1)]
+    return sum(each(at, power.moments(len(log), ends)), [])
 
 
 def test_a_flash_leaves_the_old_agent_or_the_new_one_and_its_conversation(power, contents, server):
@@ -711,8 +723,8 @@ def test_no_call_runs_twice_and_what_was_answered_is_answered_again(power, water
             and (count >= made[number + 1] or count >= began[number] and again != -32014)
         ]
 
-    near = [at + by for at in made[1::3] + began[::3] for by in (-1, 0, 1)]
-    assert sum(each(wrong, moments(len(log), near)), []) == []
+    near = power.around(sorted(made[1:] + began))
+    assert sum(each(wrong, power.moments(len(log), near)), []) == []
 
 
 def test_what_a_call_costs_the_flash(power, watering):
