@@ -129,7 +129,7 @@ def path_text(path: tuple) -> str:
 
 def quoted(text: str) -> str:
     """Return *text* in double quotes on one line, cut to 60 characters."""
-    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'
 
 

@@ -172,7 +172,7 @@ def changed(old: lock.Entry, new: lock.Entry, hint: str) -> ClawError:
         unified_diff(old.text.splitlines(), new.text.splitlines(), "pinned", "fetched", lineterm="")
     )
     shown = [
-        "".join(c if c.isprintable() else "\\x%02x" % ord(c) for c in line)
+        "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
         for line in lines[:_SHOWN]
     ]
     return ClawError(

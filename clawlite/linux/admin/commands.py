@@ -221,5 +221,9 @@ def run_bootstrap() -> int:
 
 def failed(message: str) -> int:
     """Say what is wrong on stderr; return 2: bad usage, manifest or image."""
-    sys.stderr.write("clawlite: %s\n" % message)
+    from clawlite.core.base.printable import printable
+
+    # a name of a file, or a word of a command, may hold what would drive the terminal
+    said = printable(("clawlite: %s\n" % message).encode("utf-8", "replace"))
+    sys.stderr.write(said.decode())
     return 2

@@ -237,7 +237,9 @@ def read_only(path: str):
 
 def shown(path: str) -> str:
     """Return *path* for a message: control characters written out, at most 200 characters."""
-    text = "".join([c if c.isprintable() else "\\x%02x" % ord(c) for c in path[:200]])
+    text = "".join(
+        [c if c.isprintable() else c.encode("unicode_escape").decode() for c in path[:200]]
+    )
     return text + "..." if len(path) > 200 else text
 
 

@@ -294,7 +294,10 @@ def _entry(name: str, folder: int) -> str:
         else "|"
     )
     text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join([c if c.isprintable() else "\\x%02x" % ord(c) for c in text]) + mark
+    return (
+        "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])
+        + mark
+    )
 
 
 def _missing(path: str) -> ClawError:

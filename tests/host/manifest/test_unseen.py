@@ -4,9 +4,11 @@ Python's own, and what ``check`` prints.
 
 import unicodedata
 
+import pytest
 from agents import clawlite
 
 from clawlite.core.base.escapes import escaped
+from clawlite.host.base.problems import quoted
 from clawlite.host.projects.new import new
 
 
@@ -38,3 +40,16 @@ def test_a_rule_id_drives_no_terminal(tmp_path):
         done = clawlite(verb, "p", cwd=tmp_path)
         assert done.returncode == 0
         assert "rule late\\x1b[2J\\u202e\\u200b\\U000e0041 never decides" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "verb", ["check", "inspect", "run", "ask", "trace", "audit", "boards", "logs"]
+)
+def test_a_word_of_the_command_drives_no_terminal(tmp_path, verb):
+    done = clawlite(verb, *["hello"] * (verb == "ask"), "no\x1b[31m\u202e", cwd=tmp_path)
+    assert done.returncode and "\\x1b[31m\\u202e" in done.stderr
+    assert "\x1b" not in done.stderr and "\u202e" not in done.stderr
+
+
+def test_what_was_found_is_written_out_as_python_would():
+    assert quoted("a\x1b\u202e\U000e0041b") == '"a\\x1b\\u202e\\U000e0041b"'
