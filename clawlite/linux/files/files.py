@@ -125,6 +125,17 @@ def mend(e: OSError) -> str:
     return _MENDS.get(e.errno, "make room for it, or make its folder writable")
 
 
+def own_file(path: str) -> None:
+    """Make the file *path* for the agent's user alone, where it is not there: what SQLite makes by
+    itself others may read.  Where that fails, SQLite says why.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        os.close(os.open(path, flags, 0o600))
+    except OSError:
+        pass
+
+
 def aside(path: str) -> str:
     """Return the name under which the damaged file *path* is kept: one that no other has.
 

@@ -25,7 +25,7 @@ import os
 from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
 
 from clawlite.core.base.errors import QueryFailed, StoreError
-from clawlite.linux.files.files import FAULTY, mend, state_folder, tell_replaced
+from clawlite.linux.files.files import FAULTY, mend, own_file, state_folder, tell_replaced
 
 FILE = "memory.db"
 BUSY_MS = 2000  # another process of this agent may be writing
@@ -190,6 +190,7 @@ class Database:
         make_folder(self.folder)
         self.opened += 1
         self._syncs = self.read_only = False
+        own_file(self.path)
         try:
             self._try(connect, "rwc")
         except OSError:  # the file is gone again

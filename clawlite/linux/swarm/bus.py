@@ -20,7 +20,7 @@ import sqlite3
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
-from clawlite.linux.files.files import tell_replaced
+from clawlite.linux.files.files import own_file, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm import reserve
 
@@ -88,6 +88,8 @@ class Bus:
                 turn = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 fcntl.flock(turn, fcntl.LOCK_EX)
             place = os.path.join(folder, FILE) if folder else ":memory:"
+            if folder:
+                own_file(place)
             db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None)
             db.execute("pragma journal_mode = wal")
             version = db.execute("pragma user_version").fetchone()[0]

@@ -9,6 +9,7 @@ import _thread
 import os
 
 from clawlite.core.image.features import EXPORTERS
+from clawlite.linux.files.files import own_file
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.worker import Worker
 from clawlite.linux.telemetry.event import shown
@@ -136,6 +137,7 @@ def _sqlite(path: str):
     def sink(events: list):
         import sqlite3
 
+        own_file(path)
         database = sqlite3.connect(path, timeout=5)
         try:
             with database:

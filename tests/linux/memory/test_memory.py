@@ -87,6 +87,8 @@ def test_what_is_stored_is_there_after_a_restart(image, home):
         assert one.opened["result"]["capabilities"] == {"memory": {}}
         assert one.put("talk", "hello", 1)["result"] == {"stored": 1, "ids": ["entry-1-1"]}
         assert one.put("notes", {"pump": 3}, 2)["result"]["stored"] == 1
+        files = list((home / "state" / "a" / "memory").iterdir())
+        assert files and all(file.stat().st_mode & 0o077 == 0 for file in files)
         one.end()
         assert one.process.wait() == 0
     assert not list((home / "state" / "a" / "memory").glob("*-wal")), (

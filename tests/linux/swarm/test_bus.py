@@ -104,6 +104,15 @@ def killed(place, *words) -> str:
     return taken
 
 
+def test_only_its_user_may_read_the_file_of_a_swarm(tmp_path):
+    (tmp_path / "open").mkdir(mode=0o755)
+    place = Place(tmp_path / "open")
+    place.bus("lead")
+    assert not any(file.stat().st_mode & 0o077 for file in place.folder.iterdir())
+    for one in place.ends:
+        one.leave()
+
+
 def test_a_task_is_taken_once_and_in_its_turn(place):
     lead, one, two = place.bus("lead", 0), place.bus("hand"), place.bus("hand")
     for number in (1, 0):

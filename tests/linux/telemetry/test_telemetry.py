@@ -415,6 +415,7 @@ def test_an_agent_tells_a_file_a_database_and_stderr(tmp_path):
         events[-1]["category"] == "metrics"
         and os.stat(tmp_path / "t.jsonl").st_mode & 0o777 == 0o600
     )
+    assert os.stat(tmp_path / "t.db").st_mode & 0o777 == 0o600
     with sqlite3.connect(tmp_path / "t.db") as database:
         rows = database.execute("SELECT body FROM events ORDER BY rowid").fetchall()
     database.close()
