@@ -47,7 +47,8 @@ def serve(path: str, port: str) -> int:
         data = file.read()
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1024)
     entry = ports.choose(port)
-    return _Server(image, SerialLine(entry), is_uart(entry)).run()
+    is_shared = entry["id"].startswith("gateway:")
+    return _Server(image, SerialLine(entry), is_uart(entry), is_shared).run()
 
 
 class _Silent(Plain):
@@ -72,9 +73,11 @@ class _Waiting:
 class _Server(SerialConsole):
     """The loop of a console, with a client in the place of a person; and the offer of its
     ``MCPServer``.
+
+    is_shared  a gateway holds the board's line, and hands on records
     """
 
-    def __init__(self, image, line: SerialLine, is_noisy: bool):
+    def __init__(self, image, line: SerialLine, is_noisy: bool, is_shared: bool):
         super().__init__(line, _Silent(), False, AGENT_S, [], ConsoleLog(None), is_noisy)
         self._image = image
         self._definitions = definitions(image, json.JSONDecoder().raw_decode)
@@ -85,12 +88,15 @@ class _Server(SerialConsole):
         self._sent = {}  # id of a request to the board -> (what, _Waiting or None)
         self._last = 0
         self._queue = []  # _Waiting that wait for the session
-        self._is_at_prompt = self._is_open = self._is_asked = False
+        self._is_open = self._is_asked = False
+        # a gateway knows an agent from a REPL, and a prompt is not shown again for an empty line
+        self._is_shared = self._is_at_prompt = is_shared
         self._heard_so_far = b""
         self._due = time.monotonic() + AGENT_S
 
     def run(self) -> int:
-        self._line.send(b"\n")  # the prompt that comes back tells an agent from a REPL
+        if not self._is_shared:
+            self._line.send(b"\n")  # the prompt that comes back tells an agent from a REPL
         return super().run()
 
     # -- the offer
