@@ -15,7 +15,8 @@
 7. Every test has a time limit that ends it with its name (time_limit.py), and what the machine
    lacks is told first (machine.py).
 8. What the processes of the tests import is compiled once, before the first test, also where
-   PYTHONDONTWRITEBYTECODE forbids each of them to keep what it compiled.
+   PYTHONDONTWRITEBYTECODE forbids each of them to keep what it compiled. So are the tests, whose
+   assertions pytest rewrites: it takes longer than all else before the first test.
 """
 
 import compileall
@@ -244,6 +245,15 @@ def pytest_testnodedown(node, error):
         if hasattr(node, "workeroutput")
         else ["a process of the run ended: %s" % error]
     )
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection():
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    try:
+        return (yield)
+    finally:
+        sys.dont_write_bytecode = kept
 
 
 def pytest_collection_modifyitems(items):
