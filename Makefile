@@ -244,15 +244,19 @@ bench: $(STAMP)         ## measure this machine: rows, then each target reached 
 	@$(BIN)/clawlite bench -o build/bench.jsonl
 
 PEERS := build/peers
-bench-peers: $(STAMP) accel     ## a decision beside those of other policy engines
-	@cmp -s benchmarks/peers/requirements.txt $(PEERS)/made-from || { \
-		echo "Installing other policy engines into $(PEERS)"; \
-		rm -rf $(PEERS); $(PYTHON) -m venv $(PEERS) && \
-		$(PEERS)/bin/pip install --quiet --disable-pip-version-check \
-			-r benchmarks/peers/requirements.txt && \
-		cp benchmarks/peers/requirements.txt $(PEERS)/made-from; }
-	@PYTHONPATH="$(CURDIR)" $(BIN)/python benchmarks/peers/policies.py $(PEERS)/bin/python \
-		$(if $(OUT),-o $(OUT))
+bench-peers: $(STAMP) accel     ## a decision beside other policy engines, a turn beside other agents
+	@for needs in requirements agents.requirements; do \
+		cmp -s benchmarks/peers/$$needs.txt $(PEERS)/$$needs/made-from || { \
+		echo "Installing what benchmarks/peers/$$needs.txt names into $(PEERS)/$$needs"; \
+		rm -rf $(PEERS)/$$needs; $(PYTHON) -m venv $(PEERS)/$$needs && \
+		$(PEERS)/$$needs/bin/pip install --quiet --disable-pip-version-check \
+			-r benchmarks/peers/$$needs.txt && \
+		cp benchmarks/peers/$$needs.txt $(PEERS)/$$needs/made-from; } || exit 1; done
+	@rc=0; export PYTHONPATH="$(CURDIR)"; \
+	$(BIN)/python benchmarks/peers/policies.py $(PEERS)/requirements/bin/python \
+		$(if $(OUT),-o $(OUT)) || rc=1; \
+	$(BIN)/python benchmarks/peers/agents.py $(PEERS)/agents.requirements/bin/python \
+		$(if $(OUT),-o $(OUT)) || rc=1; exit $$rc
 
 # Counts, no times: the same wherever the same interpreters run (benchmarks/gate.json).
 bench-gate: $(STAMP)    ## heap bytes and instructions that grew by more than 3 % fail

@@ -4,8 +4,9 @@ sockets, one connection at a time.
     python -I -S benchmarks/llm.py          # says its port on stdout, ends when its stdin does
 
 1. POST is answered with an event stream in one write: a text, or a call of TOOL when the
-   conversation's last message is a person's with the word "bed".  The connection closes then.  2.
-   GET /N gives back the N-th last POST, byte for byte, 1 or 2: who sends it again asks the same and
+   conversation's last message is a person's with the word "bed".  Who does not ask for a stream
+   gets the text as one object.  The connection closes then.
+2. GET /N gives back the N-th last POST, byte for byte, 1 or 2: who sends it again asks the same and
    gets the same.
 """
 
@@ -47,6 +48,11 @@ TEXT = stream(
     (b'{"content":"%s"}' % _REST, b"null"),
     (b"{}", b'"stop"'),
 )
+WHOLE = _HEAD % (b"application/json", b"") + (
+    b'{"id":"c1","object":"chat.completion","created":1,"model":"llama3.2","choices":[{"index":0,'
+    b'"message":{"role":"assistant","content":"%s"},"finish_reason":"stop"}],'
+    b'"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}' % SAYS.encode()
+)
 CALL = stream(
     (b'{"role":"assistant","content":null}', b"null"), (_CALL, b"null"), (b"{}", b'"tool_calls"')
 )
@@ -60,10 +66,11 @@ def receive(connection) -> bytes:
         if not more:
             return b""
         data += more
-    head = data.partition(b"\r\n\r\n")[0]
-    rest = head.lower().partition(b"content-length:")[2]
+    head = data.partition(b"\r\n\r\n")[0].lower()
+    rest = head.partition(b"content-length:")[2]
     size = len(head) + 4 + (int(rest.split(b"\r\n")[0]) if rest else 0)
-    while len(data) < size:
+    is_chunked = b"transfer-encoding: chunked" in head  # its last chunk is empty
+    while len(data) < size or is_chunked and not data.endswith(b"\r\n0\r\n\r\n"):
         more = connection.recv(65536)
         if not more:
             return b""
@@ -77,6 +84,8 @@ def answer(request: bytes, kept: list) -> bytes:
         return _HEAD % (b"application/octet-stream", b"") + kept[-int(request[5:6])]
     kept.append(request)
     del kept[:-_KEEP]
+    if b'"stream":true' not in request and b'"stream": true' not in request:
+        return WHOLE
     last = request[request.rfind(b'{"role":"') :]
     return CALL if last.startswith(b'{"role":"user"') and b"bed" in last else TEXT
 

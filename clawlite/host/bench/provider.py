@@ -34,7 +34,7 @@ _MEMORY = """
 TURNS = (("text", b"howdy\n", 1), ("one tool call", b"How is bed 2 today?\n", 2))
 
 
-class _Server:
+class Server:
     """benchmarks/llm.py, as a context manager."""
 
     def __init__(self, bench):
@@ -102,7 +102,7 @@ def provider(bench):
     from clawlite.host.build.build import build_beside
     from clawlite.host.projects import new
 
-    with _Server(bench) as server:
+    with Server(bench) as server:
         folder = os.path.join(bench.make("provider"), "greenhouse")
         new.new(folder, endpoint="http://127.0.0.1:%d/v1" % server.port)
         image = build_beside(folder)

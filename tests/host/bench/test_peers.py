@@ -81,3 +81,48 @@ def test_an_engine_that_is_not_there_is_told(policies, tmp_path, monkeypatch, ca
     assert policies.main([sys.executable, "--rounds", "1"]) == 1
     told = capfd.readouterr().err
     assert "cel did not begin" in told and "requirements.txt" in told
+
+
+@pytest.fixture
+def agents(monkeypatch):
+    spec = importlib.util.spec_from_file_location("agents", PEERS / "agents.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    monkeypatch.setattr(found, "PEERS", ("naive",))
+    return found
+
+
+def test_each_agent_takes_a_turn_at_the_same_server(agents, tmp_path):
+    found = {row["case"]: row for row in agents.rows(Bench(str(tmp_path), 2), sys.executable, 2)}
+    assert all(tuple(row) == KEYS and row["suite"] == "peers" for row in found.values())
+    for name in ("clawlite", "naive"):
+        for what in ("", "memory, ", "request, "):
+            assert found[f"one turn, {what}{name}"]["p50"] > 0
+    assert "the fastest is naive" in found["one turn over the fastest agent"]["note"]
+    # no memory of whoever started it
+    assert found["one turn, memory, clawlite"]["p50"] < 24
+
+
+def test_an_agent_that_does_not_print_the_answer_is_an_error(agents, monkeypatch, capfd):
+    monkeypatch.setattr(agents, "command", lambda *_: ([sys.executable, "-c", "print('Hm.')"], b""))
+    assert agents.main([sys.executable, "--rounds", "1"]) == 1
+    said = capfd.readouterr()
+    assert "did not print the answer: Hm." in said.err and said.out == ""
+
+
+def test_the_server_takes_what_clients_send():
+    """A body of chunks, whose end comes later; who asks for no stream gets one object."""
+    spec = importlib.util.spec_from_file_location("llm", ROOT / "benchmarks/llm.py")
+    llm = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(llm)
+
+    class Connection:
+        parts = [b"POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\n{}", b"\r\n0\r\n\r\n"]
+
+        def recv(self, _):
+            return self.parts.pop(0)
+
+    request = llm.receive(Connection())
+    assert request.endswith(b"2\r\n{}\r\n0\r\n\r\n")
+    assert llm.answer(request, []) == llm.WHOLE and json.loads(llm.WHOLE.partition(b"\r\n\r\n")[2])
+    assert llm.answer(b'{"stream": true}', []) == llm.TEXT
