@@ -15,6 +15,7 @@ import hmac
 import json
 import os
 import re
+import socket
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
@@ -26,6 +27,7 @@ MAX_BESIDE = 128  # of those, of one address
 _BACKLOG = 512  # connections that the kernel holds until they are accepted
 MAX_RECORD = 65536
 _AUTH_S = 10
+_ALIVE_S = 60  # of silence, until TCP asks whether somebody is there; or without acknowledgement
 _FULL = 262144  # bytes that wait for a device that does not read: it is let go
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 
@@ -145,6 +147,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport) -> None:
         self._transport = transport
+        _watch(transport.get_extra_info("socket"))
         strangers, address = self._listener.strangers, transport.get_extra_info("peername")[0]
         beside = [peer for peer in strangers if strangers[peer] == address]
         if len(beside) >= MAX_BESIDE or len(strangers) >= MAX_STRANGERS:
@@ -212,3 +215,18 @@ class Peer(asyncio.Protocol):
         self._device = self._listener.device(name)
         self._device.down()
         self._device.up(self)
+
+
+def _watch(connection) -> None:
+    """Let TCP find out that whoever was at the other end of *connection* has gone without a word,
+    as far as this system can: the swarm of a board wants to know.
+    """
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _ALIVE_S),
+        ("TCP_KEEPINTVL", _ALIVE_S // 3),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", _ALIVE_S * 1000),
+    ):
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
