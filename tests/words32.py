@@ -162,6 +162,15 @@ _SKILL = (
     '  skills: [{ inline: { name: greet, description: "Greet", tools_required: [look], '
     'instruction: "Greet." } }]\n'
 )
+SWARM = """  swarm:
+    inline:
+      name: team
+      topology: leader-worker
+      agents: [{ identity_ref: lead, role: leader }, { identity_ref: %s, role: worker }]
+      coordination:
+        { message_passing: queue, backend: sqlite-wal, concurrency: { max_parallel: 4 } }
+      aggregation: { strategy: leader-decides }
+"""
 _BOARD_INFO = '  tools: ["claw://registry/clawlite/board-info@1.0.0"]\n'
 
 
@@ -226,6 +235,11 @@ def references(folder: Path) -> dict:
                 "swarmstop",
                 remote("openai-compatible"),
                 dict(clawlite_toml='[gateway]\nobeys_stop_of = "team"\n'),
+            ),
+            (
+                "swarmmember",
+                remote("openai-compatible") + SWARM % "sample",
+                dict(clawlite_toml="[gateway]\n"),
             ),
             (
                 "lan",

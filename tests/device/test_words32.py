@@ -412,6 +412,7 @@ def test_every_part_of_the_code_has_its_sizes():
         "remote",
         "replay",
         "skills",
+        "swarmmember",
         "swarmstop",
         "tools",
         "wifi",
@@ -480,6 +481,24 @@ def test_the_stop_of_a_swarm(board, tmp_path, bits, most):
     for name, more in (("without", ""), ("with", 'obeys_stop_of = "team"\n')):
         folder = tmp_path / name
         gateways.project(folder, "http://127.0.0.1:9/v1", gateway=more)
+        (folder / "reflex.toml").write_text(RULE % (1, 1))
+        build_beside(str(folder))
+        found.append(words32.measure(board, folder, bits))
+    more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
+    assert max(more.values()) <= most, (more, found)
+
+
+@pytest.mark.parametrize("bits, most", [(32, 4096), (64, 9216)])
+def test_a_member_of_a_swarm(board, tmp_path, bits, most):
+    """What a Swarm costs a board behind a gateway, beside the same agent without it."""
+    if bits == 32 and words32.missing():
+        pytest.skip(words32.missing())
+    found = []
+    for name, more in (("without", ""), ("with", words32.SWARM % "garden")):
+        folder = tmp_path / name
+        gateways.project(folder, "http://127.0.0.1:9/v1")
+        claw = (folder / "claw.yaml").read_text()
+        (folder / "claw.yaml").write_text(claw + more)
         (folder / "reflex.toml").write_text(RULE % (1, 1))
         build_beside(str(folder))
         found.append(words32.measure(board, folder, bits))

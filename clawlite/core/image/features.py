@@ -86,6 +86,7 @@ class Ability:
 ABILITIES = (
     Ability("audit", board=True),
     Ability("buses", tools="bus"),
+    Ability("delegate", tools="swarm"),
     Ability("encryption"),
     Ability("files", tools="filesystem memory"),
     Ability("gateway", board=True),
@@ -106,7 +107,7 @@ ABILITIES = (
     Ability("replay", board=True),
     Ability("services"),
     Ability("shell", tools="shell"),
-    Ability("swarm", tools="swarm"),
+    Ability("swarm", board=True),
     Ability("stop-of-swarm", linux=False, board=True),
     Ability("telemetry"),
     Ability("tool-providers"),

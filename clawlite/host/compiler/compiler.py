@@ -373,7 +373,7 @@ def _flags(tool, handler) -> int:
     if tool.function is None:
         stepped = inspect.isgeneratorfunction(HANDLERS.get(tool.name)) or registry.ability(
             tool.name
-        ) in ("buses", "swarm")
+        ) in ("buses", "delegate")
         return (
             flags
             | (layout.HAS_BOARD if registry.ability(tool.name) == "pins" else 0)

@@ -50,6 +50,7 @@ PARTS = {
     "gateway": Part("distant"),
     "mediated": Part("mediated"),
     "swarmstop": Part("swarmstop"),
+    "swarmmember": Part("swarmmember"),
     "remote": Part("remote request incoming spending broken", "http"),
     **{api.codec: Part(api.codec, "http") for api in APIS},
     "oauth2": Part("oauth2", "https"),
@@ -98,7 +99,9 @@ def parts(image) -> list[str]:
     # uplink.py loads these, not assemble.py
     wanted = image.requires
     is_mediated = "mediated" in wanted or "mediated-line" in wanted
-    return names + ["mediated"] * is_mediated + ["swarmstop"] * ("stop-of-swarm" in wanted)
+    is_member = "swarm" in wanted
+    names += ["mediated"] * is_mediated + ["swarmmember"] * is_member
+    return names + ["swarmstop"] * (is_member or "stop-of-swarm" in wanted)
 
 
 def of_board(profile=None) -> list[str]:

@@ -22,6 +22,7 @@ from clawlite.host.fit import audit, pins, stores
 from clawlite.host.fit import heap as board_heap
 from clawlite.host.policy import scan_config
 from clawlite.host.providers import provider_order, trust
+from clawlite.host.swarm import swarms
 from clawlite.host.tools import world_models
 
 _SHOWN_BOARDS = 6
@@ -141,6 +142,7 @@ def wants(manifest, board: Profile, known: list = ()) -> list[Problem]:
     _sandbox(manifest, board, known, problems)
     _messages(manifest, board, problems)
     _stores(manifest, board, known, problems)
+    _swarm(manifest, board, problems)
     pins.wants(manifest, board, lambda can, otherwise: _other(known, can, otherwise), problems)
     return problems.found
 
@@ -266,6 +268,18 @@ def _where(manifest, ability: str) -> tuple:
             if ability == "log" and rule.action == "audit-only":
                 return policy.place, ("rules", index, "action")
     return LinePlace(manifest.file, 1), ()
+
+
+def _swarm(manifest, board: Profile, problems: Problems) -> None:
+    """A board is a member of a swarm through its gateway, which speaks to the engine."""
+    if board.runtime != "micropython" or not swarms.is_built(manifest):
+        return
+    if not manifest.settings.gateway:
+        message = f"{board.name} is in a swarm through its gateway alone"
+        problems.add(manifest.swarm.place, (), message, hint="add [gateway] to clawlite.toml")
+    elif manifest.swarm.spec.coordination.backend == "in-process":
+        path, message = ("coordination", "backend"), "no gateway can speak for one process alone"
+        problems.add(manifest.swarm.place, path, message, '"sqlite-wal"', '"in-process"')
 
 
 def _tls(manifest, board: Profile, known: list, problems: Problems) -> None:

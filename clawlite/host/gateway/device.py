@@ -15,11 +15,12 @@ import json
 import time
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ProviderError
-from clawlite.core.image.image import STOPPED_WITH
+from clawlite.core.image.image import STOPPED_WITH, SWARM
 from clawlite.core.policy.ledger import add
 from clawlite.core.policy.meter import Meter
 from clawlite.core.providers.provider import Provider
 from clawlite.core.providers.repetition import Repetition
+from clawlite.core.swarm.swarm import Swarm
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
 from clawlite.host.console.line import the_time
@@ -38,6 +39,7 @@ MAX_ASKED = 1 << 20  # bytes of a request's conversation
 _KEEP = 65536
 _RECORD = (1024, 1 << 20)  # how long a record it may take
 _PREFIX = "claw.gateway."
+_OF_MEMBERS = [_PREFIX + name for name in ("member", "begins", "report")]
 
 
 class _Result:
@@ -94,6 +96,7 @@ class Device:
         """The link is gone; what is under way goes on."""
         self._link = None
         self._sent, self._asked = {}, {}
+        self._gateway.members.away(self.name)
 
     def close(self) -> None:
         """End all that is under way."""
@@ -140,6 +143,8 @@ class Device:
             self._message(params)
         elif method == _PREFIX + "cancel" and _is_id(params.get("id")):
             self._forget(params["id"])
+        elif method in _OF_MEMBERS:
+            self._of_member(method, params)
         elif message.get("id") is not None:
             self._link.send(
                 dumped(
@@ -176,6 +181,7 @@ class Device:
         self._record = _between(told.get("record"), _RECORD)
         if boot != self._boot:
             self._anew()
+            self._gateway.members.gone(self.name)
         self._boot, self._digest, self._calls_itself = boot, digest[:64], str(told.get("agent"))
         self._identify()
         self._gateway.greeted(self, self._digest, None if self._image else self._refusal())
@@ -194,6 +200,9 @@ class Device:
         self._image = image
         self.agent = image.agent.name if image else ""
         self._stop_of = image.section(STOPPED_WITH) if image else None
+        if image and image.size_of(SWARM):
+            swarm = Swarm(image.section(SWARM))
+            self._stop_of = swarm.name if swarm.is_shared else None
         if self._stop_of:
             self.tell_stop(self._stop_of)
 
@@ -201,10 +210,31 @@ class Device:
         """Tell the device whether *swarm* is stopped, when its image names that one."""
         if swarm == self._stop_of and self._link and self._is_greeted:
             why, hint = self._gateway.stops.told(swarm)
-            params = {"text": why, "hint": hint}
-            self._link.send(
-                dumped({"jsonrpc": "2.0", "method": _PREFIX + "stop", "params": params})
-            )
+            self.deliver("stop", {"text": why, "hint": hint})
+
+    def deliver(self, name: str, params: dict) -> str:
+        """Send a record of a swarm to the device, where it is there; return why it cannot take it,
+        or "".
+        """
+        record = dumped({"jsonrpc": "2.0", "method": _PREFIX + name, "params": params})
+        if len(record) > self._record:
+            return f"the task takes {len(record)} bytes, and the device takes {self._record}"
+        if self._link and self._is_greeted:
+            self._link.send(record)
+        return ""
+
+    def _of_member(self, method: str, params: dict) -> None:
+        """Take what the device says as a member of its swarm."""
+        members, id = self._gateway.members, params.get("id")
+        if self._image is None or not self._image.size_of(SWARM):
+            return
+        if method == _PREFIX + "member":
+            members.there(self.name, self._digest)
+        elif isinstance(id, str) and method == _PREFIX + "begins":
+            members.begins(self.name, id)
+        elif isinstance(id, str):
+            said = [params.get(field) for field in ("status", "text", "error")]
+            members.report(self.name, id, *said)
 
     def _refusal(self) -> ProviderError:
         if not self._digest:

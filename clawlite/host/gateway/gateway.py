@@ -21,8 +21,9 @@ from clawlite.host.gateway.lan import Listener, Tokens
 from clawlite.host.gateway.mcp_servers import Servers
 from clawlite.host.gateway.runner_tools import RunnerTools
 from clawlite.host.gateway.serial import SerialPort
-from clawlite.host.gateway.stops import Stops
 from clawlite.host.gateway.store import Store
+from clawlite.host.gateway_swarm.members import Members
+from clawlite.host.gateway_swarm.stops import Stops
 from clawlite.host.proxy.mediation import Managed
 from clawlite.host.proxy.proxy import Proxy
 from clawlite.host.serial import ports
@@ -122,6 +123,7 @@ class Gateway:
         self._ports = []
         self._listener = self._proxy = self._a2a = None
         self.stops = Stops(images, self._tell_stop, note)
+        self.members = Members(images, self._deliver, self._logged, note)
 
     def device(self, name: str) -> Device:
         """Return the device *name*, made when it comes for the first time."""
@@ -186,7 +188,20 @@ class Gateway:
         for device in self._devices.values():
             device.tell_stop(swarm)
 
+    def _deliver(self, name: str, method: str, params: dict) -> None:
+        """Hand the device *name* what its swarm has for it."""
+        refusal = self.device(name).deliver(method, params)
+        if refusal:
+            self.members.report(name, params["id"], "failed", "", refusal)
+
+    def _logged(self, name: str, event: dict) -> None:
+        """Keep an *event* of the member that the device *name* is."""
+        self.store.event(name, **event)
+        if "reason" in event:
+            self.note(f"{name}: {event['event']}: {event['reason']}")
+
     async def close(self) -> None:
+        await self.members.close()
         await self.stops.close()
         if self._a2a:
             await self._a2a.close()

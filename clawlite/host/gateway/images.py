@@ -67,6 +67,10 @@ class Images:
                 self._try(path, self._remembered)
         return self._found.get(digest)
 
+    def path(self, digest: str) -> str:
+        """Return the file of the image with this digest, which ``ran`` has kept."""
+        return os.path.join(self._seen or "", digest)
+
     def ran(self, digest: str) -> None:
         """Keep the image with this digest, which ``find`` has found: a device runs it."""
         path = os.path.join(self._seen or "", digest)

@@ -46,7 +46,8 @@ def level(manifest) -> int:
     from clawlite.host.swarm import swarms
 
     declared = {primitive.kind for primitive in manifest.primitives()}
-    if not swarms.is_built(manifest):
+    # behind a gateway, that speaks to the swarm: the agent has none of its methods
+    if not swarms.is_built(manifest) or manifest.settings.gateway:
         declared.discard("Swarm")
     return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
 

@@ -90,6 +90,7 @@ def check(manifest) -> None:
     if (
         settings.gateway
         and not settings.gateway.obeys_stop_of
+        and not manifest.swarm
         and all(is_builtin(provider) for provider in providers(manifest))
         and not any(service.mode == MEDIATED for service in manifest.services)
         and not any(one.mode == "mediated" for one in settings.mcp.values())

@@ -37,6 +37,10 @@ def refuse(manifest) -> None:
     backend = manifest.swarm.spec.coordination.backend
     for path, message, *more in swarm_settings.problems(settings.swarm, backend):
         manifest.problems.add(settings.place, ("swarm", *path), message, *more)
+    if settings.gateway and settings.gateway.obeys_stop_of:
+        message = "a member of a swarm obeys the stop of that one"
+        path = ("gateway", "obeys_stop_of")
+        manifest.problems.add(settings.place, path, message, key=True, hint="remove it")
 
 
 def problems(manifest) -> list:

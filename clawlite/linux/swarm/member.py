@@ -316,7 +316,7 @@ class Member:
 
     def _turn_of(self, taken, description: str, data) -> tuple:
         """Return (what the turn of a task begins with, its ``History``)."""
-        return _asked(description, data), History(self._agent.keep_bytes)
+        return asked(description, data), History(self._agent.keep_bytes)
 
     def _seen(self, task_id: str, effect: tuple):
         """A turn has come to *effect*, one of ``sees``."""
@@ -365,7 +365,7 @@ def member_of(agent) -> Member:
     return member
 
 
-def _asked(description: str, data) -> str:
+def asked(description: str, data) -> str:
     """Return what the turn of a task begins with."""
     if data is None:
         return description

@@ -24,7 +24,8 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
        clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
-       clawlite swarm acl redis | nats [MANIFEST | IMAGE]"""
+       clawlite swarm acl redis | nats [MANIFEST | IMAGE]
+       clawlite swarm stand-in"""
 HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
         for each, started again when it ends; Ctrl-C ends all
 run     give the swarm a task, and wait for its report; exit code 1 when it was not completed
@@ -34,9 +35,11 @@ dead    tasks that were given up; retry lets one begin again, drop lets go of it
 stop    no agent of the swarm begins a tool with side effects, from now on
 resume  they may again
 watch   whether it is stopped, a line of JSON at each change, until Ctrl-C or the end of its input
+stand-in
+        be the members that are boards; clawlite gateway starts it, and speaks to it by JSON
 acl     what the engine is to be told of the swarm's logins; write passwords where PASSWORD stands
 MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
-VERBS = ("up", "run", "status", "trace", "dead", "stop", "resume", "watch", "acl")
+VERBS = ("up", "run", "status", "trace", "dead", "stop", "resume", "watch", "acl", "stand-in")
 _MORE = "clawlite swarm --help says more"
 SHOWN = 20  # tasks of a status
 _NAMED = 5  # agents in an error
@@ -73,6 +76,10 @@ def main(args: list) -> int:
             from clawlite.linux.swarm_commands.up import up
 
             return up(words)
+        if verb == "stand-in":
+            from clawlite.linux.swarm_commands.stand_in import StandIn
+
+            return failed("stand-in: expected nothing more") if words else StandIn().run()
         if verb == "acl":
             from clawlite.linux.swarm_commands.acl import acl
 

@@ -1,8 +1,9 @@
 """The stop of a swarm on a board (docs/gateway.md): while a person has stopped the swarm that the
 image names, no tool with side effects begins here.
 
-1. Loaded for images that require ``stop-of-swarm``.  The gateway sends ``claw.gateway.stop`` after
-   each hello, and at each change: with why, or with "" when the swarm goes on.
+1. Loaded for images that require ``stop-of-swarm`` or ``swarm``.  The gateway sends
+   ``claw.gateway.stop`` after each hello, and at each change: with why, or with "" when the swarm
+   goes on.
 2. What was heard last holds while no gateway is there.  A restart forgets it, and the next hello
    brings it again.
 """
@@ -32,9 +33,12 @@ class SwarmStop:
                 {"tool": tool.name, "action": "deny"},
             )
 
-    def hear(self, params):
-        """Take what the gateway tells; another shape says nothing."""
-        if isinstance(params, dict):
-            why, hint = params.get("text"), params.get("hint")
-            if isinstance(why, str) and isinstance(hint, str):
-                self._why, self._hint = why, hint
+    def hear(self, method: str, params: dict) -> bool:
+        """Take what the gateway tells, *params* with a text; return False when it is of something
+        else.  Another shape says nothing.
+        """
+        if method != "claw.gateway.stop":
+            return False
+        if isinstance(params.get("hint"), str):
+            self._why, self._hint = params["text"], params["hint"]
+        return True

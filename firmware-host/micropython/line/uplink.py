@@ -36,8 +36,8 @@ def attach(device):
 
 
 def mediate(device, ability: str):
-    """Let the gateway stop tools where the image requires that, and call services where it requires
-    *ability*.  Raises ``ImageMismatch``.
+    """Let the gateway stop tools and speak for a member of a swarm where the image requires that,
+    and call services where it requires *ability*.  Raises ``ImageMismatch``.
     """
     # here, and no part of parts.py: an agent without a gateway has not even these names in memory
     wanted = device.agent.image.requires
@@ -47,6 +47,11 @@ def mediate(device, ability: str):
             from swarmstop import SwarmStop
 
             SwarmStop(device)
+        name = "swarmmember"
+        if "swarm" in wanted:
+            from swarmmember import SwarmMember
+
+            SwarmMember(device)
         name = "mediated"
         if ability in wanted:
             from mediated import Mediated
@@ -76,7 +81,7 @@ class Uplink:
     stdio   ``stdio.Stdio``
     now_ms  function -> monotonic ms
     outer   what stands before it (mediated.py) and hears first of records and breaks, or None
-    stop    ``swarmstop.SwarmStop``, or None
+    stop    ``swarmstop.SwarmStop``, which hears of swarms, or None
     """
 
     outer = stop = None
@@ -205,12 +210,11 @@ class Uplink:
             return self._answered(message)
         if method == "claw.gateway.hello":
             self._greeted(message.get("id"))
-        elif method == "claw.gateway.stop":
-            if self.stop:
-                self.stop.hear(params)
         elif isinstance(params, dict) and isinstance(params.get("text"), str):
             text = params["text"]
-            if method == "claw.gateway.text":
+            if self.stop and self.stop.hear(method, params):
+                pass
+            elif method == "claw.gateway.text":
                 self._hand_in(params.get("id"), text)
             elif method == "claw.gateway.notice":
                 self._hand_in(params.get("id"), [text])

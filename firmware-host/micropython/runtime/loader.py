@@ -16,8 +16,8 @@ _BEGINS = ("def ", "class ", "@")
 _LEAST = 512
 # one string: of a tuple, MicroPython would keep each short name in memory for good
 ABILITIES = (
-    "audit gateway guard http https lan log mediated mediated-line "
-    "memory pins reflex replay stop-of-swarm tools tools.py"
+    " audit gateway guard http https lan log mediated mediated-line "
+    "memory pins reflex replay stop-of-swarm swarm tools tools.py "
 )
 
 
@@ -35,7 +35,8 @@ def load(read, size: int, folder: str, seal: bool, key) -> tuple:
         from clawlite.core.image.image_signature import check
 
         check(read, size, image.seal_at, key)
-    image.require(ABILITIES.split(), "this board")
+    had = [name for name in image.requires if " %s " % name in ABILITIES]
+    image.require(had, "this board")
     compare(image, folder)
     _check_network(image)
     functions = {}

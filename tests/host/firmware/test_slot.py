@@ -51,6 +51,8 @@ DOORS = {
     ("request", "oauth2"): "auth of the provider",
     ("distant", "mediated"): "requires mediated or mediated-line",
     ("distant", "swarmstop"): "requires stop-of-swarm",
+    ("distant", "swarmmember"): "requires swarm",
+    ("swarmmember", "swarmstop"): "the same brings it",
     ("taking", "distant"): "is_behind: GATEWAY",
     ("taking", "reflex"): "its number",
     ("taking", "remote"): "a number of 2 or more, not behind a gateway",
@@ -74,7 +76,7 @@ def test_every_door_to_what_a_slot_may_lack_is_known():
 def test_parts_that_are_declared_are_those_of_boards():
     """The numbers of provider APIs in images are those of their parts, which parts.py adds."""
     names = slot._firmware().NAMES.split()
-    by_uplink = {"mediated", "swarmstop"}
+    by_uplink = {"mediated", "swarmstop", "swarmmember"}
     assert {name for name, part in slot.PARTS.items() if not part.of_board} <= {*names} | by_uplink
     assert {api.codec: api.number for api in features.APIS}.items() <= {
         name: number for number, name in enumerate(names)

@@ -361,11 +361,30 @@ def test_no_member_has_the_name_of_persons_at_an_engine(tmp_path):
     assert compiled(tmp_path, named).members[1].identity == "operator"
 
 
-def test_a_board_is_in_no_swarm(tmp_path):
+def test_a_board_is_in_a_swarm_through_a_gateway_alone(tmp_path):
+    def refused(more: str, backend: str = "sqlite-wal", tools=()) -> str:
+        built(tmp_path, team(coordination__backend=backend))
+        if tools:
+            document = json.loads((tmp_path / "claw.json").read_text())
+            document["spec"].update(tools=list(tools))
+            (tmp_path / "claw.json").write_text(json.dumps(document))
+        (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + more)
+        with pytest.raises(ManifestErrors) as caught:
+            build.build(str(tmp_path), board="pico")
+        return "\n".join(problem.text() for problem in caught.value.problems)
+
+    assert "pico is in a swarm through its gateway alone" in refused("")
+    assert "add [gateway] to clawlite.toml" in refused("")
+    told = refused("[gateway]\n", "in-process")
+    assert "coordination.backend" in told and "no gateway can speak for one process alone" in told
+    told = refused('[gateway]\nobeys_stop_of = "team"\n')
+    assert "obeys_stop_of: a member of a swarm obeys the stop of that one - remove it" in told
+    told = refused("[gateway]\n", tools=["claw://registry/clawlite/delegate@1.0.0"])
+    assert "this needs delegate, which pico does not have" in told
     built(tmp_path, TEAM)
-    with pytest.raises(ManifestErrors, match="this needs swarm, which pico does not have"):
-        build.build(str(tmp_path), board="pico")
     assert "pico" not in build.build(str(tmp_path))["fits"]
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n')
+    assert "pico" in build.build(str(tmp_path))["fits"]
 
 
 def engine(folder, swarm: dict, said: str):

@@ -18,7 +18,7 @@ from clawlite.core.swarm.swarm import Swarm
 AGAIN_S = 1  # until the process is started again
 GRACE_S = 5  # from the end of its input to SIGKILL
 _SAID = 300  # characters of what it said last
-_START = os.path.join(
+START = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
 )
 _RESUME = "a person lets it go on with: clawlite swarm resume"
@@ -80,7 +80,7 @@ class Stops:
 
     async def _watch(self, name: str, path: str) -> str:
         """Follow what the process says until it ends; return why it did."""
-        words = [sys.executable, _START, "swarm", "watch", path]
+        words = [sys.executable, START, "swarm", "watch", path]
         try:
             process: Any = await asyncio.create_subprocess_exec(
                 *words,

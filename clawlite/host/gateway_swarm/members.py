@@ -1,0 +1,155 @@
+"""Boards as members of swarms: the gateway joins the swarm's engine in the name of each device
+whose image declares one, and hands it the tasks that come for it (docs/adr/0133).
+
+1. A process of its own, ``clawlite swarm stand-in``, is every such member: this loop never waits
+   for an engine, whichever it is.
+2. A device that is away for GONE_S, or was reset, has gone: to the swarm its process was killed.
+3. A task goes to the device again with each greeting, with its id: the device does it once.
+"""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from clawlite.host.gateway_swarm.stops import AGAIN_S, GRACE_S, START
+
+GONE_S = 3  # as long as members of an engine wait for one that was cut off
+_LIMIT = 1 << 22  # bytes of a line from the process
+
+
+class Members:
+    """What the gateway does for devices that are members.
+
+    images   ``images.Images``
+    deliver  function(device's name, name of a record, its params), to the device where it is there
+    event    function(device's name, event of the log)
+    note     function(text) for who runs the gateway
+    """
+
+    def __init__(self, images, deliver, event, note):
+        self._images, self._deliver, self._event, self._note = images, deliver, event, note
+        self._joined: dict = {}  # name of a device -> path of its image
+        self._tasks: dict = {}  # name of a device -> params of the task that it is to do
+        self._timers: dict = {}  # name of a device -> until it has gone
+        self._process: Any = None
+        self._runs = None  # what starts the process, again and again
+
+    def there(self, device: str, digest: str) -> None:
+        """*device* says that it is a member, with the image of this digest."""
+        timer = self._timers.pop(device, None)
+        if timer:
+            timer.cancel()
+        if device not in self._joined:
+            self._joined[device] = self._images.path(digest)
+            if self._runs is None:
+                self._runs = asyncio.create_task(self._run())
+            self._send({"device": device, "join": self._joined[device]})
+        elif device in self._tasks:
+            self._deliver(device, "task", self._tasks[device])
+
+    def away(self, device: str) -> None:
+        """The link to *device* is over; it may come back."""
+        if device in self._joined and device not in self._timers:
+            loop = asyncio.get_running_loop()
+            self._timers[device] = loop.call_later(GONE_S, self.gone, device)
+
+    def gone(self, device: str) -> None:
+        """*device* does not do what it was given: it is away for long, or was reset."""
+        timer = self._timers.pop(device, None)
+        if timer:
+            timer.cancel()
+        if self._joined.pop(device, None):
+            self._tasks.pop(device, None)
+            self._send({"device": device, "gone": True})
+
+    def begins(self, device: str, turn: str) -> None:
+        """The device asks whether a tool with side effects may begin in *turn*."""
+        self._send({"device": device, "begins": turn})
+
+    def report(self, device: str, turn: str, status, text, error) -> None:
+        """The device reports *turn*; a report of another shape is dropped."""
+        if not isinstance(status, str) or not isinstance(text, str):
+            return
+        if self._tasks.get(device, {}).get("id") == turn:
+            del self._tasks[device]
+        told = {"device": device, "report": turn, "status": status, "text": text}
+        self._send(dict(told, error=error) if isinstance(error, str) else told)
+
+    async def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._runs:
+            self._runs.cancel()
+            await asyncio.gather(self._runs, return_exceptions=True)
+
+    # -- the process
+
+    def _send(self, message: dict) -> None:
+        if self._process:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    async def _run(self) -> None:
+        while True:
+            why = await self._serve()
+            self._tasks.clear()  # they are the swarm's again
+            self._note(f"who speaks for the boards in their swarms has ended: {why}")
+            await asyncio.sleep(AGAIN_S)
+
+    async def _serve(self) -> str:
+        """Start the process and take what it says until it ends; return why it did."""
+        try:
+            process: Any = await asyncio.create_subprocess_exec(
+                *[sys.executable, START, "swarm", "stand-in"],
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the gateway, which ends it
+                limit=_LIMIT,
+            )
+        except OSError as e:
+            return e.strerror or str(e)
+        self._process = process
+        said: Any = asyncio.create_task(self._noted(process.stderr))
+        for device, path in self._joined.items():
+            self._send({"device": device, "join": path})
+        try:
+            while line := await process.stdout.readline():
+                self._told(json.loads(line))
+            return await said or "it says nothing"
+        finally:
+            self._process = None
+            said.cancel()
+            process.stdin.close()  # it leaves in order
+            try:
+                await asyncio.wait_for(process.wait(), GRACE_S)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+    async def _noted(self, stream) -> str:
+        """Note what the process says on *stream*; return the last line."""
+        last = ""
+        while line := await stream.readline():
+            last = line.decode("utf-8", "replace").strip()
+            self._note(last)
+        return last
+
+    def _told(self, told: dict) -> None:
+        device = told["device"]
+        if "event" in told:
+            self._event(device, told["event"])
+        elif "refused" in told:
+            self._joined.pop(device, None)  # it tries again with its next greeting
+            self._note(f"{device}: is in no swarm: {told['refused']} - {told['hint']}")
+        elif "task" in told:
+            params = {"id": told["task"], "text": told["text"], "caller": told["caller"]}
+            if told["ms"] is not None:
+                params["ms"] = told["ms"]
+            self._tasks[device] = params
+            self._deliver(device, "task", params)
+        else:
+            name = "begun" if "begun" in told else "withdrawn"
+            if name == "withdrawn":
+                self._tasks.pop(device, None)
+            self._deliver(device, name, {"id": told[name], "text": told["text"]})

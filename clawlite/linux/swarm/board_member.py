@@ -1,0 +1,136 @@
+"""A board as a member of its swarm, whose gateway speaks for it (docs/adr/0133): all that a member
+does is done here, but the turns, which are the board's.
+
+1. To the others it is a process like any: its bus says that it is there, and what it holds when it
+   has gone is taken back by the rules that they have for a process that was killed.
+2. The id of a turn is that of its task and when that was delegated: a task that comes again is the
+   same turn, and one that a person let begin once more is another.
+"""
+
+import os
+from typing import Any
+
+from clawlite.core.base.effect import EVENT
+from clawlite.core.base.errors import ClawError, InvalidRequest
+from clawlite.core.image.image import SWARM
+from clawlite.core.protocol.group_session import Later
+from clawlite.core.swarm.swarm import COMPLETED, FAILED, PARTIAL, Swarm
+from clawlite.linux.files.files import open_image, swarm_folder
+from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.member import Member, asked
+
+GONE = "the task was canceled, or given to another process"
+
+
+class BoardMember(Member):
+    """One board.
+
+    path  of its image
+    tell  function(dict): what the gateway is to hear.  {"task": id, "text", "caller", "ms"}: a turn
+          for the board, ms None where its own limit counts; {"begun": id, "text"}: a tool with side
+          effects may begin, or why it must not; {"withdrawn": id, "text"}; {"event"}, of the log
+    Raises ``ClawError``: it is in no swarm, or its bus cannot be used.
+    """
+
+    def __init__(self, path: str, tell):
+        image = open_image(path)
+        if not image.size_of(SWARM):
+            raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
+        record: Any = image.section(SWARM)
+        swarm, bus = Swarm(record), None
+        swarm.at_once = 1  # a board has room for one
+        if swarm.engine:
+            from clawlite.linux.swarm.replicated_bus import bus_of
+
+            bus = bus_of(swarm, image, wall_ms, now_ms, os.urandom)
+        self._turns = {}  # id of a turn -> (id of its task, when it began, what its end is told to)
+        self._begin_asked = {}  # id of a turn -> ``Later``
+        self._say = tell
+        folder = swarm_folder(swarm.name) if swarm.is_shared else None
+        agent = _Agent(image, self._canceled, tell)
+        super().__init__(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
+        if bus:
+            bus.refused = lambda reason: self._log("refused", reason=reason)
+
+    def poll(self):
+        super().poll()
+        for turn, later in list(self._begin_asked.items()):
+            if later.is_done:
+                del self._begin_asked[turn]
+                self._answer(turn, later)
+
+    def gone(self):
+        """The board has gone in the middle: to the others, this process was killed."""
+        self._bus.leave()
+
+    # -- from the board
+
+    def begins(self, turn: str):
+        """The board asks whether a tool with side effects may begin in *turn*."""
+        if turn not in self._turns:
+            self._say({"begun": turn, "text": GONE})
+            return
+        try:
+            begins = self._bus.begins(self._turns[turn][0])
+        except ClawError as e:
+            self._say({"begun": turn, "text": e.message})
+            return
+        if isinstance(begins, Later) and not begins.is_done:
+            self._begin_asked[turn] = begins
+        else:
+            self._answer(turn, begins)
+
+    def _answer(self, turn: str, begins):
+        try:
+            may = begins.value() if isinstance(begins, Later) else begins
+            text = "" if may else GONE
+        except ClawError as e:
+            text = e.message
+        self._say({"begun": turn, "text": text})
+
+    def ended(self, turn: str, status: str, text: str, error):
+        """The board reports *turn*; one that is not its own any more is dropped."""
+        if turn not in self._turns or status not in (COMPLETED, PARTIAL, FAILED):
+            return
+        result = {"text": text}
+        if error is not None:
+            result["error"] = error
+        self._close_turn(turn, status, result)
+
+    def _close_turn(self, turn: str, status: str, result: dict):
+        task_id, began_ms, end = self._turns.pop(turn)
+        del self._runs[task_id]
+        end(status, result, None, now_ms() - began_ms)
+
+    def _canceled(self, turn: str, error):
+        self._say({"withdrawn": turn, "text": error.message})
+        self._close_turn(turn, FAILED, {"text": "", "error": error.message})
+
+    def _work(self, taken, description: str, data, end):
+        turn = "%s-%d" % (taken.id, taken.created_ms)
+        self._runs[taken.id] = turn
+        self._turns[turn] = taken.id, now_ms(), end
+        caller = "%s/%s" % (self.swarm.name, taken.sender)
+        text = asked(description, data)
+        most_ms = self._left_ms(taken) if self.swarm.timeout_ms else None
+        self._say({"task": turn, "text": text, "caller": caller, "ms": most_ms})
+
+
+class _Agent:
+    """What ``Member`` asks of an agent, for one whose turns are on a board.
+
+    cancel  function(id of a turn, error);  tell: see ``BoardMember``
+    """
+
+    is_ready = True
+
+    def __init__(self, image, cancel, tell):
+        self.image, self._cancel, self._tell = image, cancel, tell
+        self.effects = self  # what is logged is told at once
+
+    def append(self, effect: tuple):
+        self._tell({"event": effect[EVENT]})
+
+    def cancel(self, turn: str, error: InvalidRequest, _now_ms: int):
+        self._cancel(turn, error)

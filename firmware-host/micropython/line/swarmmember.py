@@ -1,0 +1,141 @@
+"""A board as a member of its swarm (docs/swarm.md): its gateway speaks to the engine in its name,
+and hands it one task after the other.
+
+1. Loaded for images that require ``swarm``.  Whenever the gateway has said whether the swarm is
+   stopped, the board answers ``claw.gateway.member``: only then is it there for the others.
+2. A task is a turn of its own, beside the console's.  Its id is the key: a task that comes again
+   is not begun again; its report goes up again.  The last report stays in memory for that.
+3. Before the first tool with side effects of a task, the board waits until the gateway has it on
+   record that it begins: ``claw.gateway.begins``, and ``begun`` with "" or why it must not.
+4. A new task ends the one before: that one belongs to somebody else by now.
+"""
+
+from clawlite.core.base.effect import PROMPT, SLEEP, TELL
+from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
+from clawlite.core.image.image import HAS_SIDE_EFFECTS
+from swarmstop import SwarmStop
+
+_LOOK_MS = 20  # between looks whether the gateway has answered
+_MOST = 4096  # characters of what a task said that go up
+
+
+class SwarmMember(SwarmStop):
+    """The tasks of *device*, one at a time."""
+
+    def __init__(self, device):
+        super().__init__(device)
+        self._device, self._uplink = device, device.net
+        self._id = self._number = self._report = self._may = None
+        self._asks = self._is_partial = False
+
+    def hear(self, method: str, params: dict) -> bool:
+        if super().hear(method, params):
+            self._tell("member", {})
+            return True
+        id = params.get("id")
+        if not isinstance(id, str) or not method.startswith("claw.gateway."):
+            return False
+        if method == "claw.gateway.task":
+            if id != self._id:
+                self._end("it was given to another process")
+                self._begin(id, params)
+            elif self._report:
+                self._tell("report", self._report)
+            elif self._asks:
+                self._tell("begins", {"id": id})
+        elif method == "claw.gateway.begun":
+            if id == self._id:
+                self._may, self._asks = params["text"], False
+        elif method == "claw.gateway.withdrawn":
+            if id == self._id:
+                self._end(params["text"])
+        else:
+            return False
+        return True
+
+    def _tell(self, name: str, params: dict):
+        if self._uplink.is_up:
+            self._uplink.tell(
+                {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
+            )
+
+    def _end(self, why: str):
+        """End the task that is under way, if there is one."""
+        number, self._number = self._number, None
+        if number is not None:
+            self._device.agent.cancel(number, InvalidRequest(why), self._device.now_ms())
+
+    def _begin(self, id: str, params: dict):
+        from clawlite.core.turns.history import History
+        from clawlite.core.turns.turn import turn
+
+        agent, now = self._device.agent, self._device.now_ms()
+        self._id, self._report, self._may = id, None, None
+        self._asks = self._is_partial = False
+        caller, most = params.get("caller"), params.get("ms")
+        text = params["text"]
+        self._caller = caller if isinstance(caller, str) else "swarm"
+        if self._device.console:
+            agent.effects.append((TELL, "Task of %s: %s" % (self._caller, text)))
+        history = History(agent.keep_bytes)
+
+        def ended(_, error, now_ms: int):
+            if id == self._id:
+                self._number = None
+                self._ended(history.turn, error)
+
+        budget = agent.image.agent.turn_ms
+        if isinstance(most, int) and (budget is None or most < budget):
+            budget = most
+        try:
+            if agent.prepare:
+                agent.prepare()
+            work = turn(agent.image, text, agent.chain(), history, self._call)
+            self._number = agent.begin(work, ended, now, budget)
+        except Exception as e:
+            self._ended([], e)
+
+    def _ended(self, messages: list, error):
+        """Report what came of the task; its ``turn.Message`` are *messages*."""
+        said = [each.text for each in messages if each.role == "assistant" and each.text]
+        text = "\n".join(said).strip()
+        report = {"id": self._id, "status": "partial" if self._is_partial else "completed"}
+        if error:
+            report["status"] = "failed"
+            report["error"] = (error if isinstance(error, ClawError) else unexpected(error)).message
+        guard = self._device.agent.image.guard
+        for name, value in (("text", text), ("error", report.get("error"))):
+            if value is not None:
+                report[name] = _cut(guard.text(value) if guard else value)
+        self._report = report
+        self._tell("report", report)
+        console, agent = self._device.console, self._device.agent
+        if console and not console.is_busy and not agent.waiting:
+            agent.effects.append((PROMPT, agent.image.agent.prompt))
+
+    def _call(self, image, name, arguments, _, *more):
+        """Run one call of the task's turn, as ``tools.call`` does."""
+        from clawlite.core.turns.tools import call
+
+        try:
+            tool = image.tool(name) if isinstance(name, str) else None
+            if tool and self._may is None and tool.flags & HAS_SIDE_EFFECTS:
+                self._asks = True
+                self._tell("begins", {"id": self._id})
+                while self._asks:
+                    yield (SLEEP, _LOOK_MS)
+            if self._may:
+                raise InvalidRequest(self._may)
+            result = yield from call(image, name, arguments, self._caller, *more)
+        except ClawError:
+            self._is_partial = True
+            raise
+        if result.is_error:
+            self._is_partial = True
+        return result
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MOST:
+        return text
+    return "%s\n[truncated: true, original_bytes: %d]" % (text[:_MOST], len(text.encode()))
