@@ -2,6 +2,7 @@
 
 import json
 
+from clawlite.core.base.effect import ASKING
 from clawlite.core.base.errors import InvalidParams, ParseError
 from clawlite.core.mcp import mcp_client
 from clawlite.core.mcp.mcp_client import (
@@ -27,8 +28,8 @@ def loads(data):
         raise ParseError("no JSON")
 
 
-def client(now_ms=0, is_handshake=False):
-    return MCPClient((loads, json.dumps), "1", now_ms, is_handshake)
+def client(now_ms=0, is_handshake=False, asks=False):
+    return MCPClient((loads, json.dumps), "1", now_ms, is_handshake, asks)
 
 
 def sent(one) -> list:
@@ -47,9 +48,9 @@ def line(number, result=None, error=None) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-def ready(tools=(ECHO,)):
+def ready(tools=(ECHO,), asks=False):
     """Return a client of the newer era that knows *tools*."""
-    one = client()
+    one = client(asks=asks)
     one.feed(line(0, {"supportedVersions": [STATELESS]}))
     one.feed(line(1, {"tools": list(tools)}))
     assert one.state == READY
@@ -250,6 +251,68 @@ def test_a_call_that_fails_after_a_question_says_what_was_asked():
     assert one.is_stale and one.state == READY
     one.ask_for_tools()
     assert one.state == LIST and not one.is_stale
+
+
+def test_a_person_that_can_be_asked_is_offered_to_both_eras():
+    for asks in (False, True):
+        one = client(asks=asks)
+        (meta,) = [message["params"]["_meta"] for message in sent(one)]
+        offered = {"elicitation": {"form": {}}} if asks else {}
+        assert meta["io.modelcontextprotocol/clientCapabilities"] == offered
+        (message,) = sent(client(is_handshake=True, asks=asks))
+        assert message["params"]["capabilities"] == offered
+
+
+def test_a_question_during_a_call_is_answered():
+    one = ready(asks=True)
+    params = {"message": "Which city?", "requestedSchema": {"type": "object", "properties": {}}}
+    request = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params}
+    asks = json.dumps(request).encode() + b"\n"
+    assert one.feed(asks) == [], "there is no call"
+    assert sent(one)[0]["error"]["code"] == -32601
+    one.call("a", "echo", {})
+    one.call("b", "echo", {})
+    sent(one)
+    assert one.feed(asks) == [("a", (ASKING, ("q", None, {"": params})))], "the oldest call's"
+    one.answer("q", {"action": "decline"})
+    one.answer("r", None, {"code": -32602, "message": "no"})
+    yes, no = sent(one)
+    assert yes == {"jsonrpc": "2.0", "id": "q", "result": {"action": "decline"}}
+    assert no["error"]["code"] == -32602
+    one.cancel("a")
+    assert one.feed(asks)[0][0] == "b"
+
+
+def test_a_result_that_wants_input_is_retried():
+    one = ready(asks=True)
+    params = {"message": "Which city?"}
+    question = {"method": "elicitation/create", "params": params}
+
+    def wanted(**more):
+        one.call("a", "echo", {"x": 1})
+        (asked,) = sent(one)
+        result = dict({"resultType": "input_required"}, **more)
+        ((key, outcome),) = one.feed(line(asked["id"], result))
+        assert key == "a"
+        return outcome
+
+    kind, value = wanted(inputRequests={"city": question}, requestState="s")
+    assert kind == ASKING and value == (None, "s", {"city": params})
+    one.again("a", "echo", {"x": 1}, {"city": {"action": "accept", "content": {}}}, "s")
+    (again,) = sent(one)
+    assert again["method"] == "tools/call" and again["params"]["requestState"] == "s"
+    assert again["params"]["inputResponses"] == {"city": {"action": "accept", "content": {}}}
+    assert one.feed(line(again["id"], {"content": []})) == [("a", (True, ""))]
+    assert wanted(requestState="s") == (ASKING, (None, "s", {})), "to be sent again, no more"
+    for requests in (
+        {"city": question, "other": {"method": "sampling/createMessage", "params": {}}},
+        {"city": {"method": "elicitation/create"}},
+        {"city": 5},
+        [question],
+        None,
+    ):
+        done, error = wanted(inputRequests=requests)
+        assert done is False and "wants more input" in error.message
 
 
 def test_whoever_breaks_the_protocol_is_told_of():

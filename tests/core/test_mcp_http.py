@@ -2,10 +2,11 @@
 
 import json
 
+from clawlite.core.base.effect import ASKING
 from clawlite.core.base.errors import ClawError, ParseError
 from clawlite.core.mcp.mcp_client import READY, STATELESS, Broken
 from clawlite.core.mcp.mcp_headers import of_arguments
-from clawlite.core.mcp.mcp_http import MAX_AT_ONCE, HTTPClient, SessionEnded
+from clawlite.core.mcp.mcp_http import HOLD_MS, MAX_AT_ONCE, HTTPClient, SessionEnded
 
 URL = ("https", "mcp.example.com", 443, "/mcp")
 ECHO = {"name": "echo", "description": "Give it back.", "inputSchema": {"type": "object"}}
@@ -19,8 +20,8 @@ def loads(data):
         raise ParseError("no JSON")
 
 
-def client(is_handshake=False):
-    return HTTPClient(URL, (loads, json.dumps), "1", 0, is_handshake)
+def client(is_handshake=False, asks=False):
+    return HTTPClient(URL, (loads, json.dumps), "1", 0, is_handshake, asks)
 
 
 def asked(one, now_ms=0) -> tuple:
@@ -47,8 +48,8 @@ def begin_stream(one, key):
     one.event(key, ("head", 200, {"content-type": "text/event-stream"}), 0)
 
 
-def ready(session=None, capabilities=None, is_stateless=False):
-    one = client(not is_stateless)
+def ready(session=None, capabilities=None, is_stateless=False, asks=False):
+    one = client(not is_stateless, asks)
     key, message, _ = asked(one)
     if is_stateless:
         found = {"supportedVersions": [STATELESS], "capabilities": capabilities or {}}
@@ -165,6 +166,37 @@ def test_a_list_that_changes_is_heard_of():
         assert message["method"] == "tools/list", "what listens is in nobody's way"
         say(one, key, answer(message, {"tools": []}))
         assert one.state == READY and one.tools == {}
+
+
+def test_a_call_waits_until_its_questions_can_be_heard():
+    question = {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": {}}
+    one = ready(asks=True)
+    one.call("a", "echo", {})
+    ((listening, verb, _, _, _),) = one.requests(0)
+    assert verb == "GET" and one.requests(0) == [] and one.due_ms() == HOLD_MS
+    begin_stream(one, listening)
+    key, message, _ = asked(one)
+    assert message["method"] == "tools/call"
+    begin_stream(one, key)
+    for at in (listening, key):  # it may come on either
+        event = b"event: message\ndata: %s\n\n" % json.dumps(question).encode()
+        ((whose, (kind, value)),) = one.event(at, ("data", event), 0)
+        assert (whose, kind, value) == ("a", ASKING, (7, None, {"": {}}))
+    for number in range(MAX_AT_ONCE):
+        one.call(number, "echo", {})
+    one.requests(0)
+    one.answer(7, {"action": "decline"})
+    key, message, _ = asked(one)
+    assert message == {"jsonrpc": "2.0", "id": 7, "result": {"action": "decline"}}
+    assert say(one, key, None, [], 202) == []
+    slow = ready(asks=True)
+    slow.call("a", "echo", {})
+    assert len(slow.requests(0)) == 1 and len(slow.requests(HOLD_MS)) == 1, "it says nothing"
+    none = ready(asks=True)
+    none.call("a", "echo", {})
+    ((listening, _, _, _, _),) = none.requests(0)
+    say(none, listening, None, [], 405)
+    assert asked(none)[1]["method"] == "tools/call"
 
 
 def test_who_offers_no_stream_is_not_asked_for_one_again():

@@ -8,11 +8,13 @@ out.
 2. What a server sends is not trusted.  The length of a line, the number of tools and the number of
    messages that answer nothing are bounded, and an answer to a request that was never sent ends the
    conversation.
-3. A server that asks for something gets an error: this client offers no sampling, no elicitation
-   and no roots, and says so from the start.  Whoever made a call that fails after that is told what
-   the server asked for.
+3. A server may ask a person by a form (elicitation), where whoever made the client can ask one:
+   ``feed`` says so, and the call goes on with ``answer`` or ``again``.  A server that asks for
+   anything else gets an error: this client offers no sampling and no roots, and says so from the
+   start.  Whoever made a call that fails after that is told what the server asked for.
 """
 
+from clawlite.core.base.effect import ASKING
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.base.jsonvalue import show
 
@@ -24,6 +26,7 @@ MAX_PAGES = 100
 MAX_UNASKED = 10000  # messages in a row that answer nothing
 MAX_SAID = 2000  # characters of a server's error that are shown
 MAX_INPUTS = 4  # questions of a server that are shown
+ELICIT = "elicitation/create"
 PROBE_MS = 3000
 DISCOVER, INITIALIZE, LIST, READY = range(4)  # states
 # in the message, for a model sees no hints
@@ -40,6 +43,7 @@ class MCPClient:
     codecs        (function(bytes) -> value, raising ``ClawError``; function(value) -> str)
     version       str, of this program
     is_handshake  bool, the server is known to speak the older era alone
+    asks          bool, a person can be asked
     Public:
     out       bytearray that waits to be sent; the caller takes what it has sent from its start
     state     DISCOVER .. READY
@@ -50,7 +54,9 @@ class MCPClient:
     may_change    bool, the server says that it tells when its tools change
     """
 
-    def __init__(self, codecs: tuple, version: str, now_ms: int, is_handshake: bool = False):
+    def __init__(self, codecs: tuple, version: str, now_ms: int, is_handshake=False, asks=False):
+        self.asks = asks
+        self._during = None  # number of the request in whose answer a message came, if it is known
         self.out = bytearray()
         self.tools = {}
         self.is_stale = False
@@ -91,6 +97,17 @@ class MCPClient:
         """Send a call of *tool*; its answer comes from ``feed`` as (key, outcome)."""
         self._request("tools/call", {"name": tool, "arguments": arguments}, key)
 
+    def answer(self, number, result, error=None):
+        """Answer the server's request *number*."""
+        self._send({"id": number, "error": error} if error else {"id": number, "result": result})
+
+    def again(self, key, tool: str, arguments: dict, answers: dict, state):
+        """Send the call *key* once more, with what a person said to the server's questions."""
+        params = {"name": tool, "arguments": arguments, "inputResponses": answers}
+        if state is not None:
+            params["requestState"] = state
+        self._request("tools/call", params, key)
+
     def cancel(self, key):
         """Tell the server that nobody waits for the call *key* any more."""
         for number, one in list(self._waiting.items()):
@@ -106,7 +123,9 @@ class MCPClient:
     def feed(self, data: bytes) -> list:
         """Take *data* from the server; return [(key, outcome), ...] of the calls that it answers.
 
-        outcome  (True, text or JSON value) or (False, ``ClawError``)
+        outcome  (True, text or JSON value), (False, ``ClawError``), or (ASKING, (number, state,
+                 {name: params of a question})): the server asks a person, and the call goes on
+                 with ``answer`` where there is a number, else with ``again``
         Raises ``Broken``.
         """
         done = []
@@ -138,7 +157,7 @@ class MCPClient:
 
     def _taken(self, message: dict, done: list):
         if "method" in message:
-            self._asked(message)
+            self._asked(message, done)
             return
         number = message.get("id")
         # it could not read a request, or its id: of those that wait the oldest is meant
@@ -159,9 +178,9 @@ class MCPClient:
             self._prepare(message)
         else:
             wanted = self._wanted if number < self._wanted_before else ""
-            done.append((key, _outcome(message, wanted)))
+            done.append((key, _outcome(message, wanted, self.asks)))
 
-    def _asked(self, message: dict):
+    def _asked(self, message: dict, done: list):
         self._count()
         method = message["method"]
         if "id" not in message:
@@ -169,10 +188,21 @@ class MCPClient:
                 self.is_stale = True
         elif method == "ping":
             self._send({"id": message["id"], "result": {}})
+        elif method == ELICIT and self.asks and self._call_of() is not None:
+            asked = (message["id"], None, {"": message.get("params")})
+            done.append((self._call_of(), (ASKING, asked)))
         else:
             self._wanted, self._wanted_before = show(method), self._next
             error = {"code": -32601, "message": "this client does not offer %s" % self._wanted}
             self._send({"id": message["id"], "error": error})
+
+    def _call_of(self):
+        """Return the call in which a message came: on one stream for all, the oldest."""
+        number = self._during
+        if number is None:
+            numbers = [one for one in self._waiting if self._waiting[one] is not None]
+            number = min(numbers) if numbers else None
+        return self._waiting.get(number)
 
     def _count(self):
         self._unasked += 1
@@ -237,8 +267,15 @@ class MCPClient:
         self.is_stateless, self.state = False, INITIALIZE
         self._request(
             "initialize",
-            {"protocolVersion": HANDSHAKE[0], "capabilities": {}, "clientInfo": self._info},
+            {
+                "protocolVersion": HANDSHAKE[0],
+                "capabilities": self._offered(),
+                "clientInfo": self._info,
+            },
         )
+
+    def _offered(self) -> dict:
+        return {"elicitation": {"form": {}}} if self.asks else {}
 
     def _request(self, method: str, params: dict, key=None):
         number, self._next = self._next, self._next + 1
@@ -255,7 +292,7 @@ class MCPClient:
         params["_meta"] = {
             "io.modelcontextprotocol/protocolVersion": STATELESS,
             "io.modelcontextprotocol/clientInfo": self._info,
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientCapabilities": self._offered(),
         }
         return params
 
@@ -285,10 +322,11 @@ def _said(error) -> str:
     return message[:MAX_SAID] if isinstance(message, str) else show(message)
 
 
-def _outcome(message: dict, wanted: str) -> tuple:
+def _outcome(message: dict, wanted: str, asks: bool) -> tuple:
     """Return the outcome of a call out of its answer.
 
     wanted  what the server asked for while the call was under way, and did not get, or ""
+    asks    a person can be asked
     """
     if "error" in message:
         error = message["error"]
@@ -302,9 +340,14 @@ def _outcome(message: dict, wanted: str) -> tuple:
     if not isinstance(result, dict):
         return False, ClawError("the MCP server sent an answer without a result")
     if result.get("resultType", "complete") != "complete":
-        asked = _inputs(result.get("inputRequests"))
-        what = "the MCP server wants more input for this call%s; %s"
-        return False, ClawError(what % (": " + asked if asked else "", _UNANSWERED))
+        requests, state = result.get("inputRequests"), result.get("requestState")
+        if asks and _are_forms(requests, state):
+            return ASKING, (
+                None,
+                state,
+                {name: requests[name]["params"] for name in requests or ()},
+            )
+        return False, unanswered(requests)
     content = result.get("content", [])
     text = "\n".join([_block(block) for block in content]) if isinstance(content, list) else ""
     if result.get("isError") is True:
@@ -317,6 +360,26 @@ def _failure(cls, message: str, wanted: str):
     if not wanted:
         return cls(message)
     return cls("%s - during the call it asked for %s; %s" % (message, wanted, _UNANSWERED))
+
+
+def unanswered(requests):
+    """Return the error of a call for which the server wants more input, and gets none."""
+    asked = _inputs(requests)
+    what = "the MCP server wants more input for this call%s; %s"
+    return ClawError(what % (": " + asked if asked else "", _UNANSWERED))
+
+
+def _are_forms(requests, state) -> bool:
+    """Return whether all that the server wants is put to a person; nothing is, where it wants the
+    call alone once more.
+    """
+    if not requests:
+        return isinstance(state, str)
+    for one in requests.values() if isinstance(requests, dict) else (None,):
+        is_form = isinstance(one, dict) and one.get("method") == ELICIT
+        if not is_form or not isinstance(one.get("params"), dict):
+            return False
+    return True
 
 
 def _required(error) -> str:

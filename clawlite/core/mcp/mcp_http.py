@@ -7,7 +7,8 @@ goes out as requests, and what comes back goes in by the events of ``http1.Respo
    not know any more is ``SessionEnded``.  A stream that ends before its answer is asked for again
    by GET with Last-Event-ID, where its events had ids; the request itself is never sent again.
 3. A server that may change its list of tools is listened to: by a GET in the handshake era, by
-   ``subscriptions/listen`` in the stateless one.
+   ``subscriptions/listen`` in the stateless one.  The GET is for its questions, too, where a person
+   can be asked: calls wait for its answer then, ``HOLD_MS`` at most.
 4. A redirect is followed to the same scheme, host and port alone (307, 308), ``MAX_MOVES`` times.
 """
 
@@ -29,6 +30,7 @@ MAX_MOVES = 3
 MAX_REFUSAL = 65536  # bytes of an answer that is no success
 MAX_SESSION = 1024  # characters of a session's id, and of an event's
 MAX_RESUMES = 10  # of one request, without an event in between
+HOLD_MS = 1000
 RETRY_MS, MOST_RETRY_MS = 1000, 60000
 UNKNOWN = "what the call did is not known: look before it is made again"
 _LISTEN = "listen"  # what the client calls its own subscription
@@ -103,7 +105,9 @@ class HTTPClient(MCPClient):
     is_token_refused  bool, that has happened; the caller sets it back
     """
 
-    def __init__(self, url: tuple, codecs: tuple, version: str, now_ms: int, is_handshake=False):
+    def __init__(
+        self, url: tuple, codecs: tuple, version: str, now_ms: int, is_handshake=False, asks=False
+    ):
         self.url = url
         self.closed = []
         self.renews = self.is_token_refused = False
@@ -117,7 +121,8 @@ class HTTPClient(MCPClient):
         self._is_settled = False  # the tools were known once
         self._listens = True  # as far as is known
         self._listen_ms, self._pause_ms = 0, RETRY_MS
-        super().__init__(codecs, version, now_ms, is_handshake)
+        self._hold_ms = 0  # until then no call is sent
+        super().__init__(codecs, version, now_ms, is_handshake, asks)
 
     # -- what goes out
 
@@ -137,11 +142,15 @@ class HTTPClient(MCPClient):
         for one in self._open.values():
             if one.message is not None and self._waiting.get(one.number) != _LISTEN:
                 under_way += 1
-        while self._queue and under_way < most:
-            message = self._queue.pop(0)
-            under_way += 1
-            number = message["id"] if "method" in message and "id" in message else None
-            starting.append(_Exchange(number, message))
+        for message in list(self._queue):
+            is_answer = "method" not in message  # without which a call that is under way waits
+            if message.get("method") == "tools/call" and now_ms < self._hold_ms:
+                continue
+            if under_way < most or is_answer:
+                self._queue.remove(message)
+                under_way += not is_answer
+                number = message["id"] if "id" in message and not is_answer else None
+                starting.append(_Exchange(number, message))
         found = []
         for one in starting:
             self._last_key += 1
@@ -158,6 +167,8 @@ class HTTPClient(MCPClient):
         None.
         """
         times = [due[0] for due in self._later]
+        if self._hold_ms > 0 and self._queue:
+            times.append(self._hold_ms)
         if self._wants_to_listen():
             times.append(self._listen_ms)
         return min(times) if times else None
@@ -216,7 +227,9 @@ class HTTPClient(MCPClient):
         return headers
 
     def _wants_to_listen(self) -> bool:
-        if not (self._listens and self.state == READY and self.may_change):
+        if not (self._listens and self.state == READY):
+            return False
+        if not self.may_change and (self.is_stateless or not self.asks):
             return False
         if self.is_stateless:
             return _LISTEN not in self._waiting.values()
@@ -234,6 +247,8 @@ class HTTPClient(MCPClient):
             starting.append(_Exchange(message["id"], message))
         else:
             starting.append(_Exchange(None, None, self._listen_from))
+            if self.asks and self._listen_from is None and not self._hold_ms:
+                self._hold_ms = now_ms + HOLD_MS
 
     _listen_from = None  # id of the last event of the listening stream
 
@@ -287,6 +302,8 @@ class HTTPClient(MCPClient):
             return done
         if event[0] == "head":
             _, one.status, one.headers = event
+            if one.message is None and one.number is None:
+                self._hold_ms = -1  # it listens, or never will
             self._begin(one)
         elif event[0] == "data" and one.events is not None:
             self._read(key, one, event[1], done)
@@ -349,6 +366,7 @@ class HTTPClient(MCPClient):
                     "it answered a request that was never sent on this connection, id %s"
                     % show(number)
                 )
+        self._during = one.number
         self._taken(message, done)
         for at, (key, _) in enumerate(done):
             if key == _LISTEN:
@@ -371,7 +389,12 @@ class HTTPClient(MCPClient):
                 self._fail(one, "HTTP %d, and no answer to %s" % (status, method), done)
             elif one.message is None:  # a GET gives events, or nothing
                 self._listens = False
-        elif status == 401 and self.renews and method and one.number not in self._renewed:
+        elif (
+            status == 401
+            and self.renews
+            and one.message is not None
+            and one.number not in self._renewed
+        ):
             self._renewed.add(one.number)
             self.is_token_refused = True
             self._queue.insert(0, one.message)
@@ -436,6 +459,7 @@ class HTTPClient(MCPClient):
             self.is_stale = True  # what it said meanwhile is lost
         elif one.number is None:
             if one.message is None:
+                self._hold_ms = -1
                 self._pause(one, now_ms)
                 self.is_stale = self.is_stale or last is None
             elif not one.status:

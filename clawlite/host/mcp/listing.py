@@ -52,7 +52,8 @@ def _listed(argv: list[str], env: dict[str, str], is_handshake: bool):
             ) from None
         finally:
             theirs.close()
-        client = MCPClient((read_json, json.dumps), __version__, now_ms(), is_handshake)
+        # some servers list more for who can ask a person, as the agent perhaps can
+        client = MCPClient((read_json, json.dumps), __version__, now_ms(), is_handshake, asks=True)
         try:
             _talk(client, ours)
             return client.tools, not client.is_stateless

@@ -31,7 +31,8 @@ def tools_at(url: str, headers: list[tuple[str, str]], authorities: list) -> tup
     authorities  certificates (DER) in place of the machine's list; none: that list
     Raises ``ClawError``.
     """
-    client = HTTPClient(parse_url(url), (read_json, json.dumps), __version__, now_ms())
+    # some servers list more for who can ask a person, as the agent perhaps can
+    client = HTTPClient(parse_url(url), (read_json, json.dumps), __version__, now_ms(), asks=True)
     context = ssl.create_default_context(cadata=b"".join(authorities) or None)
     handlers = [request.HTTPSHandler(context=context), _Still()]
     if url.startswith("http://"):  # this machine: no proxy reaches it
