@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import mcp_agents
-from agents import Agent, linux, tool_call
+from agents import INITIALIZE, Agent, linux, tool_call
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.build.build import build_beside
@@ -31,11 +31,17 @@ def main(url: str) -> int:
     folder = Path.cwd()
     agent = mcp_agents.remote(folder, url, sorted(tools), ("127.0.0.1", "localhost"))
     command = linux("serve", build_beside(str(agent)), "--stdio")
-    with Agent(command, folder).initialize() as one:
+    with Agent(command, folder) as one:
+        capabilities = {"tools": {"asks": {}}}
+        one.call("claw.initialize", dict(INITIALIZE, capabilities=capabilities))
         for number, name in enumerate(sorted(tools)):
             given = arguments(tools[name]["inputSchema"])
             one.line(json.dumps(tool_call(name.replace("_", "-"), given, number)))
             answer = one.message()
+            while answer.get("method") == "claw.tool.asks":  # the defaults do
+                asked = {"request_id": answer["params"]["request_id"]}
+                assert one.call("claw.tool.approve", asked, "a")["result"]["acknowledged"]
+                answer = one.message()
             print(json.dumps(answer))
             if "error" in answer or answer["result"].get("isError"):
                 return 1

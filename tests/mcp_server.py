@@ -16,6 +16,8 @@ idle         it ends after a call      child     it starts a process that outliv
 pages        its list has three pages    notify    it says after each call that its list has changed
 none         it lists no tool          many      it lists 500
 noisy        it writes 50 MB to stderr in each call
+asks         FOLDER/asks is a list of params of elicitation/create: each is asked in a call, which
+             gives the answers
 hungry       a call takes all memory that there is, once
 forks        a call starts processes until it gets no more, at most 100, and says how many
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
@@ -90,6 +92,9 @@ def called(name: str, arguments: dict) -> dict:
             eaten.append(bytearray(1 << 20))
     if "forks" in WHAT:
         text = str(forked())
+    if "asks" in WHAT:
+        with open(os.path.join(FOLDER, "asks")) as file:
+            text = json.dumps([asked(at, each) for at, each in enumerate(json.load(file))])
     if "flood" in WHAT:
         while True:
             say({"method": "notifications/message", "params": {"data": "x"}})
@@ -108,6 +113,15 @@ def called(name: str, arguments: dict) -> dict:
         gone.register(0, 0)  # the end of its input alone: who asked may be killed meanwhile
         gone.poll(600000)
     return {"content": [{"type": "text", "text": text}]}
+
+
+def asked(number: int, params: dict):
+    say({"id": "q%d" % number, "method": "elicitation/create", "params": params})
+    for line in sys.stdin:
+        message = json.loads(line)
+        note("methods", message.get("method", "answer"))
+        if message.get("id") == "q%d" % number:
+            return message.get("result", message.get("error"))
 
 
 def forked() -> int:

@@ -63,6 +63,8 @@ def record(event: dict, wants: list, image) -> "list | None":
         )
     if wants[AUDIT_INPUTS] and "arguments" in event:
         pairs.append(("arguments", canonical(event["arguments"], MOST_TEXT)))
+    if wants[AUDIT_INPUTS] and "given" in event:
+        pairs.append(("given", canonical(event["given"], MOST_TEXT)))
     if wants[AUDIT_OUTPUTS] and "output" in event:
         pairs.append(("output", cut(event["output"])))
     return pairs

@@ -172,7 +172,13 @@ class Agent:
                 child, task.child = task.child, None
                 self.cancel(child, outcome[VALUE], now_ms)
                 outcome = outcome + (None,)
+            is_asked = task.approval is not None
+            if is_asked:  # likewise a person
+                self._forget(task, now_ms)
+                outcome = outcome + (None,)
             self._advance(task, outcome, None, now_ms)
+            if is_asked:
+                self._ask(now_ms)
 
     def received(self, number: int, outcome: tuple, now_ms: int):
         """Hand in what the connection of a task received; dropped when the task does not wait
@@ -346,7 +352,8 @@ class Agent:
 
         approval = task.approval
         self._forget(task, now_ms)
-        task.answer = how
+        if approval.form is None:
+            task.answer = how
         event, error = ending.ended(approval, how, reason)
         self.effects.append((LOG, event))
         self._advance(task, how, error, now_ms)

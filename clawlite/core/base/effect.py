@@ -34,7 +34,8 @@
 
     -> done    answered by ``Agent.done(task, outcome, now_ms)``
     outcome    (True, value) or (False, exception), or of a handler (ASKING, (prompt, most)): it has
-               not ended, and goes on (RESUME) with what ``ASK`` gives for these
+               not ended, and goes on (RESUME) with what ``ASK`` gives for these; or (ASKING, what
+               a person is asked, linux/mcp/question.py)
                of RESOLVE, the value is a normalised absolute path; of STORE, whether limits admit
                the entries, and when there are none, what is used today (``Ledger.today``)
     due_ms     monotonic time at which the handler's work is ended, or None

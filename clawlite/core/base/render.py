@@ -48,7 +48,7 @@ def _each(arguments: dict) -> list:
     """Return ``key=value`` of each argument, with what cannot be seen written out: runs of
     blanks and ends of lines, too.
     """
-    return [_visible("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)]
+    return [visible("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)]
 
 
 def _key(key: str) -> str:
@@ -58,7 +58,8 @@ def _key(key: str) -> str:
     return key
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
+    """Return *text* with what cannot be seen written out."""
     data = text.encode("utf-8", "replace")
     for b in data:
         if b > 126 or b < 32 or b == 32 and b"    " in data:

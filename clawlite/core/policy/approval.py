@@ -28,6 +28,8 @@ class Approval:
 
     asker = ""  # who asks, by a channel that is not the console
     seen = None
+    form = None  # what is asked in its place (linux/mcp/question.py)
+    prompt = "[y/N] "
 
     def __init__(self, tool, arguments: dict, rule, seen=None):
         self.tool = tool
@@ -48,6 +50,8 @@ def wait(agent, task, approval, now_ms: int):
     approval.due_ms = now_ms + approval.timeout_s * 1000
     task.approval = approval
     agent.waiting.append(task)
+    if approval.form:  # its call runs already
+        return
     if task.once:
         task.once.waits = True
     agent.effects.append(
@@ -64,7 +68,7 @@ def forget(agent, task, now_ms: int):
     if task.due_ms is not None:
         task.due_ms += now_ms - approval.since_ms
     task.approval = None
-    if not task.once:
+    if not task.once and not approval.form:
         agent.effects.append((KEEP, 0, GONE, _key(task), None))
 
 
@@ -100,6 +104,8 @@ def restarted(agent, records, says: bool):
 def ended(approval, how: str, reason: str) -> tuple:
     """Return (the log event, the error of a call that does not run or None)."""
     error = None
+    if approval.form:
+        return approval.form.event(event(approval, how)), None
     if how == "denied":
         error = denied(approval, reason)
     elif how == "expired" and not approval.allow:
@@ -150,6 +156,8 @@ def question(approval, now_ms: int, by: str = "/show") -> str:
 
     by  the command that shows all of a call that is longer than a screen
     """
+    if approval.form:
+        return approval.form.text(left_s(approval, now_ms), by)
     from clawlite.core.base.render import call_text
 
     rule = approval.rule

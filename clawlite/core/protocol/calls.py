@@ -144,6 +144,9 @@ class Calls:
             reply(rpc.result(id, {"acknowledged": False}))
             return
 
+        if approved and task.approval.form:
+            task.approval.form.fill(params.get("content", {}))
+
         def tell(*_):  # after it is on record, before the call's own answer
             if known.told:
                 known.told = None

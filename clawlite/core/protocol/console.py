@@ -140,7 +140,7 @@ class Console:
         self._put = asking
         if asking or not (self.once or self._closing):
             self.agent.effects.append(
-                (PROMPT, "[y/N] " if asking else self.agent.image.agent.prompt)
+                (PROMPT, asking.approval.prompt if asking else self.agent.image.agent.prompt)
             )
 
     def _asking(self):
@@ -258,7 +258,16 @@ class Console:
 
     def _answer(self, task, line, now_ms: int):
         said = "" if line is None else line.strip().lower()
-        if line is None or said in _ANSWERS[2:]:
+        form = task.approval.form
+        if form and (not said or said.split()[0] not in _COMMANDS[:-1]):
+            tells, decided = form.heard(line)
+            if tells:
+                self._say(tells)
+            if decided is None:
+                self._prompt()
+            else:
+                self.agent.answer(task, decided, "", now_ms)
+        elif line is None or said in _ANSWERS[2:]:
             self.agent.answer(
                 task,
                 False,

@@ -51,6 +51,25 @@ class GroupSession(Session):
     """
 
     groups = ()
+    _takes_forms = False  # the operator answers what tools ask a person
+
+    def can_ask(self, task) -> bool:
+        """Return whether the operator can be asked by a form during the call *task*; None: during
+        any.
+        """
+        if not self._takes_forms or not self._is_heard:
+            return False
+        return task is None or task in self.agent.tasks and bool(self.agent.tasks[task].once)
+
+    def _ask(self, task, now_ms: int):
+        """Tell the operator of each form that waits for it."""
+        for one in self.agent.waiting:
+            form, once = one.approval.form, one.once
+            if form and once and not form.is_told:
+                form.is_told = True
+                params = {"request_id": once.id, "timeout_ms": one.approval.due_ms - now_ms}
+                params.update(form.to_json())
+                self._send(rpc.notification("claw.tool.asks", params))
 
     def _one(self, message, reply, now_ms: int, opens: bool = False) -> bool:
         if super()._one(message, reply, now_ms, opens):
@@ -83,6 +102,9 @@ class GroupSession(Session):
         value = super()._initialize(params, now_ms)
         if value is not None:
             asked = params["capabilities"]
+            if "asks" in asked.get("tools", ()):
+                self._takes_forms, self.agent.on_wait = True, self._ask
+                value["capabilities"]["tools"]["asks"] = {}
             for group in self.groups:
                 if group.capability and (not asked or group.capability in asked):
                     value["capabilities"][group.capability] = {}

@@ -216,7 +216,7 @@ def _gated(image, tool, arguments, override, event, once, within):
     elif tool.retry is None:
         outcome = yield (RUN, tool, arguments)
         if outcome[IS_OK] == ASKING:
-            outcome = yield from _asked(outcome)
+            outcome = yield from _asked(tool, arguments, outcome)
     else:
         from clawlite.core.turns.retry import attempts
 
@@ -231,13 +231,19 @@ def _gated(image, tool, arguments, override, event, once, within):
 def _run(image, tool, arguments):
     if image.stop is not None and tool.flags & HAS_SIDE_EFFECTS:
         yield from image.stop(tool)  # it may have come between two attempts
-    return (yield from _asked((yield (RUN, tool, arguments))))
+    return (yield from _asked(tool, arguments, (yield (RUN, tool, arguments))))
 
 
-def _asked(outcome):
-    """Return the outcome of a handler that asks the agent's provider before it goes on."""
+def _asked(tool, arguments, outcome):
+    """Return the outcome of a handler that asks the agent's provider, or a person, before it goes
+    on.
+    """
     while outcome[IS_OK] == ASKING:
-        said = yield (ASK,) + outcome[VALUE]
+        what = outcome[VALUE]
+        if isinstance(what, tuple):
+            said = yield (ASK,) + what
+        else:  # linux/mcp/question.py
+            said = yield from what.put(tool, arguments)
         if len(said) > 2:  # there is nobody to go on with: its time was over first
             return said[:2]
         outcome = yield (RESUME, said)

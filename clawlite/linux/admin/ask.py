@@ -33,9 +33,10 @@ def ask(shell, text: str, approve: bool) -> int:
         shell.wire.at_end = True  # stdin is not ours to read: `ask` has its text already
 
     def wait(task, at_ms):
-        if task is None or shell.terminal and not approve:
+        is_form = task is not None and task.approval.form is not None
+        if task is None or shell.terminal and (is_form or not approve):
             ask_person(task, at_ms)
-        elif approve:
+        elif approve and not is_form:
             agent.answer(task, True, "", at_ms)
         else:
             agent.answer(

@@ -159,7 +159,7 @@ class Channel:
         """
         if len(actor) > MAX_ACTOR:
             return None, "stranger"
-        if text.startswith(_ANSWERS) and self._answer(actor, text.split(), to):
+        if text.startswith(_ANSWERS) and self._answer(actor, text.split(None, 2), to):
             return None, ""
         verdict = self.access.judge(actor, text, self.now_ms(), self.now_s())
         if verdict.role is None:
@@ -357,8 +357,13 @@ class Channel:
         for admin in self.access.admins():
             self.source_reply(
                 admin,
-                "%s\nAnswer with /approve %d or /deny %d"
-                % (guard.text(asked) if guard else asked, task.number, task.number),
+                "%s\nAnswer with /approve %d%s or /deny %d"
+                % (
+                    guard.text(asked) if guard else asked,
+                    task.number,
+                    task.approval.form.how if task.approval.form else "",
+                    task.number,
+                ),
             )
         if job[_ROLE] is not None and job[_ROLE] != ADMIN:
             self._source.reply(job[_TO], "This waits for somebody's approval.", False)
@@ -387,13 +392,21 @@ class Channel:
             guard = self.agent.image.guard
             said = guard.text(said) if guard else said
         else:
-            self.log("approval", actor=actor, tool=task.approval.tool.name, answer=words[0][1:])
-            said = "Approved." if words[0] == "/approve" else "Denied."
-            self.agent.answer(
-                task, words[0] == "/approve", "%s/%s said no" % (self.name, actor), self.now_ms()
-            )
+            said = self._decided(task, actor, words)
         self._source.reply(to, said)
         return True
+
+    def _decided(self, task, actor: str, words: list) -> str:
+        """Answer the approval of *task*; return what *actor* is told."""
+        approves = words[0] == "/approve"
+        if approves and task.approval.form:
+            try:
+                task.approval.form.fill_text(words[2].strip() if len(words) > 2 else "")
+            except ClawError as e:
+                return "Not that: %s.%s" % (e.message, " Next: %s." % e.hint if e.hint else "")
+        self.log("approval", actor=actor, tool=task.approval.tool.name, answer=words[0][1:])
+        self.agent.answer(task, approves, "%s/%s said no" % (self.name, actor), self.now_ms())
+        return "Approved." if approves else "Denied."
 
 
 def source_of(kind: int):

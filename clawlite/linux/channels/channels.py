@@ -120,6 +120,14 @@ class Channels:
                 channel.announce(task, job)
         self._announced = {id(task.approval) for task in waiting}
 
+    def can_ask(self, task) -> bool:
+        """Return whether an admin of its channel can be asked during the call *task*; None: during
+        any.
+        """
+        if task is None:
+            return any(channel.access.admins() for channel in self.all)
+        return task in self.runs and bool(self.runs[task][0].access.admins())
+
     def deadline(self):
         """Return the monotonic time of the next ``poll`` that matters, or None."""
         if self.lasts and self.agent.is_ready and not self._is_ours:

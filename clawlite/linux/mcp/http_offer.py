@@ -258,6 +258,9 @@ class HTTPSession:
     def too_long(self, size: int, limit: int):
         pass
 
+    def can_ask(self, task) -> bool:
+        return False
+
     def set_clock(self, epoch_s: int, at_ms: int):
         pass
 

@@ -141,6 +141,9 @@ class StdioSession:
         e = InvalidRequest("message: expected at most %d bytes, got %d" % (limit, size))
         self._send({"jsonrpc": "2.0", "id": None, "error": e.to_json()}, None)
 
+    def can_ask(self, task) -> bool:
+        return False
+
     def set_clock(self, epoch_s: int, at_ms: int):
         pass
 

@@ -80,8 +80,8 @@ class RemoteServer:
         """Whether nothing can be sent until a token comes."""
         return self._tokens is not None and self._tokens.is_asking
 
-    def client(self, version: str, now_ms: int, is_handshake: bool) -> HTTPClient:
-        client = HTTPClient(self.url, (loads, dumps), version, now_ms, is_handshake)
+    def client(self, version: str, now_ms: int, is_handshake: bool, asks: bool) -> HTTPClient:
+        client = HTTPClient(self.url, (loads, dumps), version, now_ms, is_handshake, asks)
         client.renews = self._tokens is not None
         return client
 

@@ -8,7 +8,9 @@ agent.
    starts another one, not before a pause that doubles with each failure.
 4. Calls that were sent to a server that then ended are errors: what they did is not known, and
    nothing sends them again.  Calls that it never got say so, and may be sent again.
-5. A server hangs when two calls in a row run out of time, the second sent after the first was given
+5. A server may ask a person during a call (question.py), ``MAX_QUESTIONS`` times; the time of the
+   call stands still meanwhile.  Where nobody can be asked it is told so at once.
+6. A server hangs when two calls in a row run out of time, the second sent after the first was given
    up, and it says nothing in between: it is ended.  One call alone may just be slow.
 """
 
@@ -16,13 +18,15 @@ import select
 from time import monotonic
 
 from clawlite import __version__
+from clawlite.core.base.effect import ASKING, IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
-from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient
+from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient, unanswered
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.server_process import MAX_ERRORS
 
 CALL_MS = 60000  # of a call that nothing else limits
+MAX_QUESTIONS = 8  # to a person, of one call
 START_MS = 20000  # from the start of a server to its list of tools
 WAIT_MS = 1000  # for what is told of its end, once its stream has closed
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000
@@ -37,6 +41,12 @@ class _Call:
         self.tool, self.arguments, self.due_ms = tool, arguments, due_ms
         self.sent_ms = None
         self.is_again = False
+        # what the server wants to know (``MCPClient.feed``), and what a person has said to it
+        self.wanted, self.answers = [], {}
+        self.name = None  # of the question that is put
+        self.asking_ms = None  # since when
+        self.questions = 0
+        self.note = ""  # what it asked for, and did not get
 
 
 class _Server:
@@ -80,11 +90,13 @@ class Servers:
     rows   section MCP of the image: [[name, argv, names of variables, needs the handshake, [[tool,
            pin], ...], [[header, value], ...], row of its tokens or None], ...]; a remote server
            has its URL as argv
+    asks   function(task) -> whether a person can be asked during that call; None: during any
     begin  function(number, argv, names of variables, now_ms) -> process (server_process.py)
     remote function(url, headers, oauth) -> the same of a server at a URL (remote.py)
     """
 
-    def __init__(self, rows: list, begin, remote):
+    def __init__(self, rows: list, begin, remote, asks=lambda task: False):
+        self._asks = asks
         self._servers = {row[0]: _Server(-1 - i, *row) for i, row in enumerate(rows)}
         self._begin, self._remote = begin, remote
         self._epoll = select.epoll()
@@ -155,7 +167,12 @@ class Servers:
         """
         if self._done or any(server.is_due for server in self._servers.values()):
             return 0
-        times = [call.due_ms for server in self._servers.values() for call in server.calls.values()]
+        times = [
+            call.due_ms
+            for server in self._servers.values()
+            for call in server.calls.values()
+            if call.asking_ms is None
+        ]
         for server in self._servers.values():
             times += [server.ready_ms, server.gone_ms]
             if server.client is not None and not server.is_waiting:
@@ -163,6 +180,10 @@ class Servers:
                 if server.is_remote:
                     times.append(server.client.due_ms())
         return min([at for at in times if at is not None], default=None)
+
+    def has(self, task: int) -> bool:
+        """Return whether the call *task* is under way here."""
+        return task in self._tasks
 
     def cancel(self, task: int):
         """End the call at once; nothing more is heard of it."""
@@ -205,10 +226,14 @@ class Servers:
     def _open(self, server: _Server, now_ms: int):
         if server.is_remote:
             server.process = self._remote(server.argv[0], server.headers, server.oauth)
-            server.client = server.process.client(__version__, now_ms, server.is_handshake)
+            server.client = server.process.client(
+                __version__, now_ms, server.is_handshake, self._asks(None)
+            )
         else:
             server.process = self._begin(server.number, server.argv, server.env, now_ms)
-            server.client = MCPClient((loads, dumps), __version__, now_ms, server.is_handshake)
+            server.client = MCPClient(
+                (loads, dumps), __version__, now_ms, server.is_handshake, self._asks(None)
+            )
         server.ready_ms, server.why = now_ms + START_MS, ""
         server.is_writing, server.is_silent, server.mute_ms = False, True, None
         descriptors = [server.process.stream.fileno()]
@@ -235,10 +260,105 @@ class Servers:
             self._broken(server, e, now_ms)
             return
         for task, outcome in done:
-            if server.calls.pop(task, None) is not None:
-                del self._tasks[task]
-                server.failures = 0
-                self._done.append((task, outcome))
+            call = server.calls.get(task)
+            if call is None:
+                continue
+            server.failures = 0
+            if outcome[IS_OK] == ASKING:
+                self._asked(server, task, call, outcome[VALUE], now_ms)
+            else:
+                self._ended(server, task, outcome)
+        self._go_on(server, now_ms)
+
+    def _ended(self, server: _Server, task: int, outcome: tuple):
+        call = server.calls.pop(task)
+        del self._tasks[task]
+        if call.note and not outcome[IS_OK]:
+            outcome[VALUE].message += " - during the call " + call.note
+        self._done.append((task, outcome))
+
+    # -- questions to a person
+
+    def _asked(self, server: _Server, task: int, call: _Call, wanted: tuple, now_ms: int):
+        """Take what *server* wants to know during *call*."""
+        number, _, requests = wanted
+        call.questions += len(requests) or 1
+        if call.questions > MAX_QUESTIONS:
+            call.note = "it asked a person more than %d questions" % MAX_QUESTIONS
+            if number is None:
+                error = ClawError("the MCP server %s did not come to an end" % server.name)
+                self._ended(server, task, (False, error))
+            else:
+                server.client.answer(number, {"action": "cancel"})
+        elif number is None and requests and not self._asks(task):
+            asked = {
+                name: {"method": "elicitation/create", "params": requests[name]}
+                for name in requests
+            }
+            self._ended(server, task, (False, unanswered(asked)))
+        else:
+            call.wanted.append(wanted)
+            if call.asking_ms is None:
+                self._ask(server, task, call, now_ms)
+
+    def _ask(self, server: _Server, task: int, call: _Call, now_ms: int):
+        """Put the next question of *call* to a person; when there is none, tell the server what
+        they said.
+        """
+        from clawlite.linux.mcp.question import Question, URLWanted
+
+        while call.wanted:
+            number, state, requests = call.wanted[0]
+            missing = [name for name in requests if name not in call.answers]
+            if not missing:
+                call.wanted.pop(0)
+                answers, call.answers = call.answers, {}
+                if number is not None:
+                    server.client.answer(number, answers[""])
+                    continue
+                refusal = _differs(server, call.tool)
+                if refusal is not None:
+                    self._ended(server, task, (False, refusal))
+                    return
+                server.client.again(task, call.tool, call.arguments, answers, state)
+                return
+            call.name = missing[0]
+            try:
+                question = Question(server.name, requests[call.name], loads)
+            except ClawError as e:
+                call.note = e.message if isinstance(e, URLWanted) else "it asked for " + e.message
+                if number is None:
+                    error = ClawError("the MCP server wants more input for this call")
+                    self._ended(server, task, (False, error))
+                    return
+                call.wanted.pop(0)
+                server.client.answer(number, None, {"code": -32602, "message": e.message})
+                continue
+            if not self._asks(task):
+                call.note = 'it asked for "elicitation/create" %s; nobody can be asked here: %s' % (
+                    question.said,
+                    "give all that it needs in the arguments",
+                )
+                call.answers[call.name] = {"action": "decline"}
+                continue
+            call.asking_ms = now_ms
+            self._done.append((task, (ASKING, question)))
+            return
+
+    def resume(self, task: int, outcome: tuple, now_ms: int):
+        """Go on with the call *task*, which has asked a person: *outcome* is (True, what the server
+        is told).
+        """
+        server = self._tasks.get(task)
+        if server is None:
+            return
+        call = server.calls[task]
+        call.due_ms += now_ms - call.asking_ms
+        call.asking_ms = None
+        call.answers[call.name] = outcome[VALUE]
+        if outcome[VALUE]["action"] != "accept":
+            call.note = "a person was asked, and did not answer"
+        self._ask(server, task, call, now_ms)
         self._go_on(server, now_ms)
 
     def _received(self, server: _Server, now_ms: int) -> list:
@@ -356,7 +476,7 @@ class Servers:
             return
         does_hang = False
         for task, call in list(server.calls.items()):
-            if now_ms >= call.due_ms:
+            if now_ms >= call.due_ms and call.asking_ms is None:
                 self.cancel(task)
                 error = "the MCP server %s did not answer in time" % server.name
                 self._done.append((task, (False, ToolTimeout(error))))

@@ -166,6 +166,15 @@ class Shell:
             image.section(LOCAL),
         )
         self.wire.others = self.handlers.descriptors
+        self.handlers.asks = self.asks
+
+    def asks(self, task=None) -> bool:
+        """Return whether a person can be asked for more than yes or no during the call *task*;
+        None: during any.
+        """
+        at_console = self.console is not None and self.terminal and not self.wire.at_end
+        others = (self.channels, self.session)
+        return at_console or any(one is not None and one.can_ask(task) for one in others)
 
     # -- the loop
 

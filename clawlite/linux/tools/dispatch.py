@@ -70,6 +70,8 @@ class Dispatcher:
               buses, namespaces], or None
 
     descriptors  list of those that are readable when ``poll`` has something; it changes
+    asks         function(task) -> whether a person can be asked during that call; None: during any
+                 [nobody can]
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Dispatcher:
         from clawlite.linux.tools.builtin import Builtins
 
         self.descriptors = []
+        self.asks = lambda task: False
         self._handlers = handlers
         self._image = image
         self._profile = profile
@@ -236,9 +239,13 @@ class Dispatcher:
         return self._builtins.outcome(name, outcome)
 
     def resume(self, task: int, outcome: tuple, now_ms: int):
-        """Go on with what asked a provider: *outcome* is (True, text) or (False, error)."""
+        """Go on with what asked a provider, or a person: *outcome* is (True, what was said) or
+        (False, error).
+        """
         if task in self._jobs:
             self._engine.resume(task, outcome, now_ms)
+        elif self._servers is not None and self._servers.has(task):
+            self._servers.resume(task, outcome, now_ms)
         else:
             self._handlers.resume(task, outcome, now_ms)
 
@@ -354,7 +361,8 @@ class Dispatcher:
             from clawlite.linux.mcp.servers import Servers
 
             rows = shaped(self._image.section(MCP), _SERVERS, "MCP servers")
-            self._servers = Servers(rows, self._begin_server, self._remote_server)
+            asks = lambda task: self.asks(task)  # noqa: E731 - it may be set later
+            self._servers = Servers(rows, self._begin_server, self._remote_server, asks)
             self.descriptors.append(self._servers.fileno())
         return self._servers
 
