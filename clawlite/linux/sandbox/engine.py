@@ -317,6 +317,13 @@ class Engine:
         return ended
 
     @property
+    def has_news(self) -> bool:
+        """Whether ``poll`` has something to read, also when no call is under way: what the server
+        found, or its end.  A loop that waited for that and did not read it would never sleep.
+        """
+        return bool(self._epoll.poll(0))
+
+    @property
     def is_busy(self) -> bool:
         """Whether a call is under way, or waits for its turn."""
         return bool(self._calls or self._queue)

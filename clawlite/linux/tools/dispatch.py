@@ -145,6 +145,8 @@ class Dispatcher:
         return (
             self._handlers.is_busy
             or bool(self._jobs)
+            or self._engine is not None
+            and self._engine.has_news
             or self._fetcher is not None
             and self._fetcher.is_busy
             or self._servers is not None
@@ -254,7 +256,7 @@ class Dispatcher:
         (core/turns/handlers.py).
         """
         ended = self._handlers.poll(now_ms) if self._handlers.is_busy else []
-        if self._engine is not None and (self._jobs or self._servers is not None):
+        if self._engine is not None:
             for task, outcome in self._engine.poll(now_ms):
                 if task in self._jobs:
                     ended.append(

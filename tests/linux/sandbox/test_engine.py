@@ -330,6 +330,18 @@ def test_a_builtin_is_a_function_of_clawlite(player):
         Builtin("os", "system", {})
 
 
+def test_what_the_server_says_of_itself_leaves_nothing_to_wake_for():
+    """Its probe, and its end: nobody calls a tool meanwhile."""
+    with _started() as engine:
+        engine.prepare()
+        for victim in (None, engine._server[0]):
+            if victim:
+                os.kill(victim, signal.SIGKILL)
+            assert select.select([engine.fileno()], [], [], WAIT_S)[0] and engine.has_news
+            assert engine.poll() == [] and not engine.has_news
+            assert not select.select([engine.fileno()], [], [], 0)[0]
+
+
 def test_the_server_comes_back_when_it_has_died():
     with _started() as engine:
         player = Player(engine)
