@@ -19,11 +19,12 @@ from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.engine import NAMES, engine_of
 from clawlite.linux.swarm.kept_stop import KeptStop
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus
+from clawlite.linux.swarm.shared_memory import SharedMemory
 
 ROOT = Path(__file__).resolve().parents[1]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
 KINDS = ["sqlite-wal", *SERVERS]
-ALONE = "in-process"  # one process with one end, which is every member
+INSIDE = "in-process"  # all ends are in this process
 ENGINES = list(SERVERS)
 MEMBERS = [["lead", "u", "leader", 1], ["hand", "u", "worker", 2]]
 MEMBERS += [[name, "u", "worker", 1] for name in ("other", "ada", "bob", "eve")]
@@ -43,11 +44,14 @@ def now_ms() -> int:
 
 
 def end_of(kind: str, place, keep, password: str = "", clock=wall_ms):
-    """Return an end of the bus; *place*: a folder, or (secure, host, port, user) of a server.
+    """Return an end of the bus; *place*: a folder, (secure, host, port, user) of a server, or
+    ``SharedMemory``.
 
     keep  the folder for the stop that it has heard of, where the engine is a server
     """
-    if kind in ("sqlite-wal", ALONE):
+    if kind == INSIDE:
+        return place.end()
+    if kind == "sqlite-wal":
         return Bus(place, clock, os.urandom)
     swarm = Swarm(_RECORD)
     record = [NAMES.index(kind), *place]
@@ -68,11 +72,10 @@ class World:
             self.server = SERVERS[kind](folder / "server")
             self.place = self.server.place
         else:
-            self.place = None if kind == ALONE else str(folder / "swarm")
+            inside = SharedMemory(wall_ms, os.urandom)
+            self.place = inside if kind == INSIDE else str(folder / "swarm")
 
     def bus(self, identity="", at_once=1, **more):
-        if self.kind == ALONE and self.ends:
-            return self.ends[0]
         one = end_of(self.kind, self.place, self.keep, **more)
         one.refused = self.refused.append
         one.join(identity, at_once)
@@ -105,8 +108,6 @@ class World:
 
     def settle(self):
         """Wait until each end has all that was said before."""
-        if self.kind == ALONE:
-            return
         heard = {one: [] for one in self.ends}
         self.ends[0].broadcast("lead", {"settle": wall_ms(), "by": os.getpid()})
         others = self.ends[1:]

@@ -70,9 +70,6 @@ def problems(manifest) -> list:
     if spec.topology == "pipeline" and passing == "event-bus":
         message = "a pipeline hands each result to the next agent alone"
         found.append((("coordination", "message_passing"), message, '"queue" or "direct"'))
-    if backend == "in-process" and (_to_all(spec) or spec.topology not in TOPOLOGIES[:2]):
-        message = "this process is alone, and nobody else could do a part of a task"
-        found.append((("coordination", "backend"), message, '"sqlite-wal"', '"in-process"'))
     return found + _members_problems(manifest) + _limits_problems(manifest)
 
 

@@ -44,7 +44,8 @@ class Shell:
     operator  True: every line is a record (``serve``); False: a console with records on the same
               line
     wake      int, a descriptor that is readable when a signal has come (signals.catch)
-    line      (wire, framer) of who served this line before (bootstrap_session.py), or None
+    line      (wire, framer) in place of stdio: of who served it before (bootstrap_session.py), or
+              of several agents in one process (swarm_commands/together.py); or None
     session   function(agent, loads, short) -> what takes records instead of an operator's session
     Raises ``ImageError`` when the image needs what is not here, or its tools.py or pins are not
     what they should be."""
@@ -69,11 +70,12 @@ class Shell:
         )
         self.session.set_clock(int(time.time()), now)
         self.operator = operator
-        self.terminal = not operator and os.isatty(0)
+        self.terminal = not operator and line is None and os.isatty(0)
         # stdout is for the answer; what is told about it goes to stderr
         self.answer_only = False
         self.console = self.people = self.channels = None
         self.members = []  # of the swarm, and of tasks
+        self.memory: object = None  # ``SharedMemory`` where the agents of a swarm are one process
         if not operator:
             from clawlite.core.protocol.console import Console
             from clawlite.linux.console.console_view import ConsoleView
@@ -244,7 +246,7 @@ class Shell:
         if self.agent.image.size_of(SWARM):
             from clawlite.linux.swarm.member import member_of
 
-            groups.append(self.add_member(member_of(self.agent)).methods)
+            groups.append(self.add_member(member_of(self.agent, self.memory)).methods)
         groups.append(TaskGroup(self.agent, self.add_member))
         self.session.groups = groups  # another kind of session does not look at them
 

@@ -87,10 +87,14 @@ class Startup:
             shell.settle()
             shell.take()
         while shell.code is None:
-            try:
-                shell.step()
-            except Exception as e:
-                self._stumbled(e)
+            self.step()
+
+    def step(self):
+        """Step once, as ``keep`` does."""
+        try:
+            self._shell.step()
+        except Exception as e:
+            self._stumbled(e)
 
     def flush(self) -> bool:
         """Write the log and the audit.  One that policies demand and that cannot be written is

@@ -11,6 +11,7 @@
 
 import os
 import uuid
+from typing import Any
 
 from clawlite.core.base.effect import EVENT, KIND, LOG, RUN, SLEEP, TOOL
 from clawlite.core.base.errors import ClawError, InvalidRequest
@@ -21,7 +22,9 @@ from clawlite.core.swarm.swarm import (
     BEST_OF_N,
     COMPLETED,
     FAILED,
+    LEADER_WORKER,
     PARTIAL,
+    PEER_TO_PEER,
     RUNNING,
     WAITING,
     Swarm,
@@ -44,6 +47,7 @@ LOOK_MS = 1000  # between looks for processes that ended, while tasks are open
 BEGIN_MS = 1  # between looks whether an engine has it on record that a tool begins
 WAIT_MS = 20  # between looks of a tool that waits for a report
 TRY_AGAIN_MS = 5000  # after the bus could not be used
+_ALONE = (LEADER_WORKER, PEER_TO_PEER)  # topologies in which one agent may do a task alone
 MOST_DIVIDED = 64  # tasks at once whose parts one process waits for
 
 
@@ -119,6 +123,13 @@ class Member:
     # -- what SwarmMethods asks
 
     def put(self, task) -> bool:
+        swarm = self.swarm
+        if not swarm.is_shared and (swarm.to_all or swarm.topology not in _ALONE):
+            raise ClawError(
+                "the swarm %s divides its tasks, and this process is alone (backend in-process)"
+                % swarm.name,
+                "start all of its agents in one process: clawlite swarm up",
+            )
         return self._bus.put(task)
 
     def report(self, *reported) -> bool:
@@ -345,19 +356,24 @@ class Member:
         self._agent.effects.append((LOG, event))
 
 
-def member_of(agent) -> Member:
+def member_of(agent, memory=None) -> Member:
     """Return the member that *agent*, whose image has the section SWARM, is, with the clocks of
     this machine.  Raises ``ClawError``.
+
+    memory  ``shared_memory.SharedMemory``: the other agents are in this process; or None
     """
     swarm = Swarm(agent.image.section(SWARM))
     folder = swarm_folder(swarm.name) if swarm.is_shared else None
-    bus = None
+    bus: Any = None
+    if memory:
+        bus = memory.end()
+        swarm.is_shared, swarm.at_once = True, swarm.at_once * swarm.own.count
     if swarm.engine:
         from clawlite.linux.swarm.replicated_bus import bus_of
 
         bus = bus_of(swarm, agent.image, wall_ms, now_ms, os.urandom)
     member = Member(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
-    if bus:
+    if swarm.engine:
         bus.refused = lambda reason: member._log("refused", reason=reason)
     if swarm.is_shared:
         agent.image.stop = StopGate(swarm, lambda: member._bus)

@@ -121,11 +121,29 @@ class TaskMeter:
             )
 
 
-class MeteredProviders(ProviderOrder):
-    """The providers of *order*, whose use *meter* counts."""
+class TaskProviders(ProviderOrder):
+    """The providers of *order* for one task.  Other tasks may be under way in this agent: the place
+    in its rules between two rounds is this task's alone.
+    """
+
+    def __init__(self, order: ProviderOrder, **changes):
+        self.__dict__.update(order.__dict__, **changes)
+        self._rules: dict = {}
+
+    def _at(self, place: int) -> tuple:
+        name, provider = super()._at(place)
+        if name == "reflex":
+            if place not in self._rules:
+                self._rules[place] = type(provider)(provider._rules)
+            provider = self._rules[place]
+        return name, provider
+
+
+class MeteredProviders(TaskProviders):
+    """The same, and *meter* counts their use."""
 
     def __init__(self, order: ProviderOrder, meter: TaskMeter):
-        self.__dict__.update(order.__dict__, _meter=meter)
+        super().__init__(order, _meter=meter)
 
     def ask(self, history):
         return _reserving(super().ask(history), self._meter)
@@ -155,8 +173,8 @@ def _reserving(work, meter: TaskMeter):
 
 
 def metered(order: ProviderOrder, bus, task: str, swarm) -> tuple:
-    """Return (what a turn asks, its ``TaskMeter``); (*order*, None) where nothing is counted."""
+    """Return (what a turn asks, its ``TaskMeter``, None where nothing is counted)."""
     if order._meter is None:
-        return order, None
+        return TaskProviders(order), None
     meter = TaskMeter(order._meter, bus, task, swarm)
     return MeteredProviders(order, meter), meter

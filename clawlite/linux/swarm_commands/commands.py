@@ -25,7 +25,8 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
        clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
        clawlite swarm acl redis | nats [MANIFEST | IMAGE]
-       clawlite swarm stand-in"""
+       clawlite swarm stand-in
+       clawlite swarm together FOLDER ..."""
 HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
         for each, started again when it ends; Ctrl-C ends all
 run     give the swarm a task, and wait for its report; exit code 1 when it was not completed
@@ -37,9 +38,23 @@ resume  they may again
 watch   whether it is stopped, a line of JSON at each change, until Ctrl-C or the end of its input
 stand-in
         be the members that are boards; clawlite gateway starts it, and speaks to it by JSON
+together
+        the agents in these folders as one process (backend in-process); up starts it
 acl     what the engine is to be told of the swarm's logins; write passwords where PASSWORD stands
 MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
-VERBS = ("up", "run", "status", "trace", "dead", "stop", "resume", "watch", "acl", "stand-in")
+VERBS = (
+    "up",
+    "run",
+    "status",
+    "trace",
+    "dead",
+    "stop",
+    "resume",
+    "watch",
+    "acl",
+    "stand-in",
+    "together",
+)
 _MORE = "clawlite swarm --help says more"
 SHOWN = 20  # tasks of a status
 _NAMED = 5  # agents in an error
@@ -92,14 +107,47 @@ def main(args: list) -> int:
 
             if not words or not words[0].strip():
                 return failed("run: expected a TASK - " + _MORE)
+            asked = words[0], options["--to"], options["--input"], as_json
+            swarm, _ = _described(words[1:])
+            if not swarm.is_shared:
+                return _run_together(swarm, words[1:], asked)
             swarm, bus = opened(words[1:], True)
-            return run_task(swarm, bus, words[0], options["--to"], options["--input"], as_json)
+            return run_task(swarm, bus, *asked)
+        if verb == "together":
+            return _together([image_of(word) for word in words])
         return _look(verb, words, as_json)
     except ClawError as e:
         if as_json:
             print(dumps({"error": e.to_json()}))
         failed(e.message + (" - " + e.hint if e.hint else ""))
         return 1
+
+
+def _together(paths: list) -> int:
+    """Run the agents of a swarm in this process until a signal comes."""
+    from clawlite.linux.swarm_commands.together import Together, images_of
+
+    agents = Together(images_of(paths), 1)
+    try:
+        return agents.run()
+    finally:
+        agents.close()
+
+
+def _run_together(swarm: Swarm, names: list, asked: tuple) -> int:
+    """Start all agents of *swarm*, which lie side by side, in this process, for one task."""
+    from clawlite.linux.swarm_commands.run_task import run_task
+    from clawlite.linux.swarm_commands.together import Together, images_of, swarm_of
+
+    folder = os.path.dirname(os.path.abspath(image_of(names[0] if names else ".")))
+    beside = [image_of(one) for one in _agents_in(os.path.dirname(folder))]
+    beside = [path for path in beside if getattr(swarm_of(path), "name", "") == swarm.name]
+    agents = Together(images_of(beside), 2)
+    try:
+        swarm.is_shared = True
+        return run_task(swarm, agents.end_of_bus(), *asked, agents)
+    finally:
+        agents.close()
 
 
 def _described(names: list) -> tuple:
@@ -140,8 +188,9 @@ def opened(names: list, changes: bool) -> tuple:
     swarm, image = _described(names)
     if not swarm.is_shared:
         raise ClawError(
-            "the swarm %s is one process alone (backend in-process)" % swarm.name,
-            "use backend: sqlite-wal",
+            "the swarm %s is in one process alone (backend in-process), and this is another"
+            % swarm.name,
+            "use backend: sqlite-wal, or start it for one task: clawlite swarm run TASK",
         )
     if swarm.engine:
         from clawlite.linux.swarm.replicated_bus import bus_of

@@ -15,12 +15,14 @@ PERSON = "operator"  # the sender
 LOOK_MS = 1000  # between looks for processes that ended
 
 
-def run_task(swarm: Swarm, bus: Bus, description: str, to, data, as_json: bool) -> int:
+def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, together=None) -> int:
     """Delegate, and wait for the end; return 0 when it was completed, else 1; 130 after Ctrl-C:
     the task goes on.
 
-    to    the identity that is to do it, or None: whoever is free
-    data  JSON text that goes with it, or None
+    swarm     ``swarm.Swarm``
+    to        the identity that is to do it, or None: whoever is free
+    data      JSON text that goes with it, or None
+    together  ``together.Together``: the agents, where they are in this process; else None
     Raises ``ClawError``.
     """
     able = [
@@ -46,11 +48,12 @@ def run_task(swarm: Swarm, bus: Bus, description: str, to, data, as_json: bool) 
                 "clawlite swarm up\n"
             )
         try:
-            state = _wait(swarm, bus, task.id)
+            state = _wait(swarm, bus, task.id, together)
         except KeyboardInterrupt:
-            sys.stderr.write(
-                "clawlite: it goes on - see it with: clawlite swarm trace %s\n" % task.id[:8]
-            )
+            then = "it goes on - see it with: clawlite swarm trace %s" % task.id[:8]
+            if together:
+                then = "the task ended with its agents"
+            sys.stderr.write("clawlite: %s\n" % then)
             return 130
         by, status, result, _ = bus.outcome(task.id)
     finally:
@@ -74,15 +77,23 @@ def run_task(swarm: Swarm, bus: Bus, description: str, to, data, as_json: bool) 
     return 0 if state == COMPLETED else 1
 
 
-def _wait(swarm: Swarm, bus: Bus, task_id: str) -> str:
-    """Return the state in which the task ended."""
+def _wait(swarm: Swarm, bus: Bus, task_id: str, together) -> str:
+    """Return the state in which the task ended.  Raises ``KeyboardInterrupt``, and ``ClawError``
+    when the agents in this process have ended before.
+    """
     poll = select.poll()
-    poll.register(bus.fileno(), select.POLLIN)
+    if not together:
+        poll.register(bus.fileno(), select.POLLIN)
     while True:
         state = bus.state(task_id)
         if state not in (WAITING, RUNNING):
             return state
-        poll.poll(LOOK_MS)
+        if not together:
+            poll.poll(LOOK_MS)
+        elif not together.step(LOOK_MS):
+            if together.code > 128:  # a signal
+                raise KeyboardInterrupt
+            raise ClawError("the agents of the swarm ended before the task: their logs say why")
         bus.heard()
         bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:

@@ -1,6 +1,7 @@
 """``clawlite swarm up``: the agents of a swarm on this machine, a process for each.
 
-1. Each runs as ``clawlite run FOLDER``, as many times as its swarm says (``count``).
+1. Each runs as ``clawlite run FOLDER``, as many times as its swarm says (``count``); the agents of
+   a swarm with the backend in-process run in one process (together.py).
 2. One that ends is started again, after a pause that doubles up to a minute.
 3. What they say comes with their name before it.  Ctrl-C, SIGTERM or the end of this process ends
    all.
@@ -21,6 +22,7 @@ from clawlite.linux.admin.commands import MANIFESTS
 from clawlite.linux.admin.trace import image_of
 from clawlite.linux.files import files
 from clawlite.linux.swarm_commands.printing import said
+from clawlite.linux.swarm_commands.together import images_of
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 60
 GRACE_S = 5  # from SIGTERM to SIGKILL
@@ -30,7 +32,9 @@ _START = os.path.join(
 
 
 class _Process:
-    """One agent: *words* start it, and *name* stands before what it says."""
+    """One agent, or all of a swarm that is one process: *words* start it, and *name* stands before
+    what it says; "": its lines have names.
+    """
 
     def __init__(self, name: str, words: list):
         self.name, self._words = name, words
@@ -52,7 +56,7 @@ class _Process:
         data = os.read(self.popen.stdout.fileno(), 65536)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            said("[%s] %s" % (self.name, line.decode("utf-8", "replace")))
+            self._say(line.decode("utf-8", "replace"))
         if data:
             return
         selector.unregister(self.popen.stdout)
@@ -60,10 +64,13 @@ class _Process:
         code = self.popen.wait()
         if time.monotonic() - self.began > LONGEST_PAUSE_S:
             self._pause_s = FIRST_PAUSE_S
-        said("[%s] ended with %d; it starts again in %d s" % (self.name, code, self._pause_s))
+        self._say("ended with %d; it starts again in %d s" % (code, self._pause_s))
         self.start_at = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         self.popen = None
+
+    def _say(self, line: str):
+        said("[%s] %s" % (self.name, line) if self.name else line)
 
     def end(self, number: int):
         if self.popen is not None:
@@ -77,13 +84,19 @@ def up(folders: list) -> int:
     """Run the agents in *folders*, else those of the current folder, until a signal; return 0.
     Raises ``ClawError`` when one cannot be built.
     """
-    processes = []
+    processes, together = [], []
     for folder in folders or _found():
         swarm = _swarm_of(folder)
         own = swarm.own
+        if not swarm.is_shared:
+            together.append(folder)
+            continue
         for number in range(1, own.count + 1):
             name = own.identity if own.count == 1 else "%s %d" % (own.identity, number)
             processes.append(_Process(name, [sys.executable, _START, "run", folder]))
+    if together:
+        images_of([image_of(folder) for folder in together])
+        processes.append(_Process("", [sys.executable, _START, "swarm", "together", *together]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     selector = selectors.DefaultSelector()

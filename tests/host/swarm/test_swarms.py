@@ -130,10 +130,6 @@ def test_an_agent_that_is_alone_in_its_process_leads_nobody(tmp_path):
             {"coordination__message_passing": "shared-memory"},
             'message_passing "shared-memory" is not',
         ),
-        (
-            {"coordination__backend": "in-process", "aggregation__strategy": "majority-vote"},
-            "this process is alone, and nobody else could do a part",
-        ),
         ({"topology": "broadcast"}, "0 agents have the role source"),
         ({"topology": "hierarchical"}, "0 agents have the role root"),
         ({"topology": "hierarchical", "agents": tree("root", "a/b")}, 'the role "a/b" is below no'),

@@ -164,7 +164,7 @@ def test_what_an_engine_is_told_of_logins_is_printed(tmp_path, images):
 def test_an_agent_of_no_swarm_and_one_that_is_alone_are_told_so(tmp_path):
     image = project(tmp_path, "hand", coordination={**ALONE})
     code, _, errors = swarm(tmp_path, "status", image)
-    assert code == 1 and "is one process alone (backend in-process)" in errors
+    assert code == 1 and "is in one process alone (backend in-process)" in errors
 
 
 ALONE = {"message_passing": "queue", "backend": "in-process", "concurrency": {}}
