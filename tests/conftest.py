@@ -39,13 +39,21 @@ GRACE_S = 30.0  # for a child that has been told to end and is just ending, on a
 # What takes longest begins first, so that at the end no process is left alone with it.
 LONGEST = (
     "redteam/test_redteam.py",
-    "device/test_power.py",
     "host/bench/test_bench.py",
+    "device/test_power.py",
+    "test_wheel.py",
+    "device/test_slot_files.py",
+    "test_run_rules.py",
+    "test_limits_of_tests.py",
+    "linux/mcp/test_offered.py",
+    "linux/net/test_netrules_oracle.py",
     "device/test_out_of_memory.py",
-    "linux/files/test_disk_faults.py",
-    "linux/tools/test_fetch.py",
-    "linux/net/test_proxy.py",
+    "device/test_words32.py",
+    "host/schema/test_automata.py",
     "host/schema/test_schemas.py",
+    "ckp/test_cases.py",
+    "test_layers.py",
+    "test_tidy.py",
 )
 _MARK = "CLAWLITE_TEST_RUN=%d.%d" % (os.getpid(), time.time_ns())
 _before = {}
