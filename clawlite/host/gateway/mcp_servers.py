@@ -139,6 +139,8 @@ async def _credentials(image, row: list, find) -> list:
 class _Server:
     """One server of one device, begun when it is first called; *later* as ``Servers._later``."""
 
+    _has_gone = False  # a program has closed its stdout: nothing is sent any more
+
     def __init__(self, row: list, codecs: tuple, later):
         self.row, self.name, self.pins = row, row[_NAME], dict(row[_PINS])
         self._codecs, self._later = codecs, later
@@ -227,7 +229,7 @@ class _Server:
     def _go_on(self) -> None:
         """Send what can be sent."""
         client = self._client
-        if client is None:
+        if client is None or self._has_gone:
             return
         try:
             if client.is_stale and client.state == READY:
@@ -321,7 +323,7 @@ class _Program(_Server):
     _errors = b""
 
     def _open(self) -> MCPClient:
-        self._errors = b""
+        self._errors, self._has_gone = b"", False
         self._run = asyncio.get_running_loop().create_task(self._live())
         return MCPClient(self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE])
 
@@ -348,8 +350,10 @@ class _Program(_Server):
             while client is self._client and (data := await process.stdout.read(_PIECE)):
                 self._took(client.feed(data))
             if client is self._client:
+                self._has_gone = True
                 await asyncio.wait([reader], timeout=GRACE_S)  # what it said last
-                self._fail("it ended")
+                if client is self._client:
+                    self._fail("it ended")
         except OSError as e:
             self._fail(f"{self.row[_ARGV][0]}: {e.strerror}")
         except Broken as e:

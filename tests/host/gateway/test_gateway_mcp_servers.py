@@ -1,0 +1,277 @@
+"""What MCP servers may do to a gateway that asks them for its devices, and what becomes of it: one
+clear error each, and the next call goes on.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import time
+
+import mcp_agents
+import pytest
+from agents import eventually
+from mcp_http_server import Remote
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.build.build import build_beside
+from clawlite.host.gateway import mcp_servers
+from clawlite.host.gateway.gateway import loads
+from clawlite.host.image import inspection
+
+MS, MOST = 60000, 16384
+
+
+def image_of(agent):
+    settings = agent / "clawlite.toml"
+    text = settings.read_text()
+    text += "" if "[mcp.t]" in text else "[mcp.t]\n"
+    settings.write_text(text + 'mode = "mediated"\n[gateway]\n')
+    return inspection.opened(build_beside(str(agent)))
+
+
+def program(tmp_path, *what, names=("echo",)):
+    """Return the image of an agent whose server does *what* wrong."""
+    tools = [mcp_agents.tool(name, name) for name in names]
+    return image_of(mcp_agents.write(tmp_path, what, tools=tools))
+
+
+async def nothing(name: str):
+    raise ClawError(f"there is no {name}")
+
+
+class Calls:
+    """``async with Calls(image) as call``: calls of a device."""
+
+    def __init__(self, image):
+        self.image = image
+        self.servers = mcp_servers.Servers((loads, json.dumps))
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        await self.servers.close()
+
+    async def __call__(self, tool="echo", device="shed", ms=MS, find=nothing, **arguments):
+        arguments = arguments or {"text": "hello"}
+        return await self.servers.called(self.image, "t", tool, arguments, device, find, ms, MOST)
+
+    async def until_ok(self) -> dict:
+        """Call until a server answers: it is begun again after a pause."""
+        until = time.monotonic() + 60
+        while True:
+            result = await self()
+            if result["ok"] or time.monotonic() > until:
+                return result
+            assert "nothing was called" in result["error"]["message"], result
+            await asyncio.sleep(0.1)
+
+
+def run(work):
+    async def inside():
+        async with asyncio.timeout(180):
+            return await work
+
+    return asyncio.run(inside())
+
+
+async def gone(folder) -> None:
+    """Return when no server runs any more, and the gateway has seen it."""
+    while mcp_agents.processes(folder):
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)
+
+
+def message(result: dict, code: str) -> str:
+    assert not result["ok"] and result["error"]["code"] == code, result
+    return result["error"]["message"]
+
+
+def test_each_device_has_a_server_of_its_own(tmp_path):
+    image = program(tmp_path)
+
+    async def work():
+        async with Calls(image) as call:
+            results = await asyncio.gather(*(call(device=name) for name in ("a", "b", "a")))
+            assert all(result == {"ok": True, "data": "hello"} for result in results)
+            assert len(mcp_agents.processes(tmp_path)) == 2
+        assert mcp_agents.processes(tmp_path) == []
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    "what, said",
+    [
+        ("flood", "it sent 10000 messages that answer nothing"),
+        ("huge", "it sent a message of more than 4194304 bytes"),
+    ],
+)
+def test_a_program_that_breaks_the_protocol(tmp_path, what, said):
+    image = program(tmp_path, what)
+
+    async def work():
+        async with Calls(image) as call:
+            text = message(await call(), "failed")
+            assert said in text and "what the call did is not known" in text
+            assert "nothing was called, try again in" in message(await call(), "unreachable")
+        assert mcp_agents.processes(tmp_path) == []
+        assert mcp_agents.methods(tmp_path).count("tools/call") == 1
+
+    run(work())
+
+
+def test_a_program_that_is_not_there_any_more(tmp_path):
+    program(tmp_path)
+    link = tmp_path / "python"
+    link.symlink_to(os.path.realpath(mcp_agents.sys.executable))
+    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo", program=str(link))])
+    image = image_of(agent)
+    link.unlink()
+
+    async def work():
+        async with Calls(image) as call:
+            text = message(await call(), "unreachable")
+            assert f"{link}: No such file or directory; nothing was called" in text
+
+    run(work())
+
+
+def test_two_calls_in_a_row_without_an_answer_end_it(tmp_path):
+    image = program(tmp_path, "mute")
+
+    async def work():
+        async with Calls(image) as call:
+            assert (await call())["ok"]
+            (tmp_path / "marks/now").touch()
+            for _ in range(2):
+                text = message(await call(ms=300), "timeout")
+                assert text == "Service did not respond within 300ms"
+            await gone(tmp_path)
+            (tmp_path / "marks/now").unlink()
+            assert (await call.until_ok())["data"] == "hello"
+
+    run(work())
+
+
+def test_a_program_that_ends_after_a_call_is_begun_again(tmp_path):
+    image = program(tmp_path, "idle")
+
+    async def work():
+        async with Calls(image) as call:
+            for _ in range(2):
+                assert (await call.until_ok())["data"] == "hello"
+                await gone(tmp_path)
+
+    run(work())
+
+
+def test_what_a_program_started_ends_with_it(tmp_path):
+    image = program(tmp_path, "child", "noisy")
+
+    async def work():
+        async with Calls(image) as call:
+            assert (await call())["ok"]
+
+    run(work())
+    eventually(lambda: mcp_agents.processes(tmp_path) == [])  # it was sent SIGKILL
+
+
+def test_one_that_nobody_needs_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(mcp_servers, "IDLE_S", 0)
+    image = program(tmp_path)
+
+    async def work():
+        async with Calls(image) as call:
+            assert (await call())["ok"]
+            await gone(tmp_path)
+            assert (await call())["ok"], "it did not fail, so there is no pause"
+
+    run(work())
+
+
+def test_a_call_that_nobody_waits_for(tmp_path):
+    """The server is told; here it hears of nothing but its end."""
+    image = program(tmp_path, names=("echo", "sleep"))
+
+    async def work():
+        async with Calls(image) as call:
+            assert (await call())["ok"]
+            waits = asyncio.create_task(call("sleep"))
+            while mcp_agents.methods(tmp_path).count("tools/call") < 2:
+                await asyncio.sleep(0.05)
+            waits.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await waits
+            assert len(mcp_agents.processes(tmp_path)) == 1
+        assert mcp_agents.processes(tmp_path) == []
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    "what, code, said",
+    [
+        ("500", "failed", "HTTP 500"),
+        ("html", "failed", "HTTP 400"),
+        ("cut", "failed", "what the call did is not known"),
+        ("lost", "failed", "what the call did is not known"),
+        ("flood", "failed", "it sent 10000 messages that answer nothing"),
+        ("huge", "failed", "it sent a message of more than 4194304 bytes"),
+        ("stranger", "failed", "it answered a request that was never sent"),
+        ("silent", "timeout", "Service did not respond within 500ms"),
+    ],
+)
+def test_a_server_at_a_url_that_does_it_wrong(tmp_path, what, code, said):
+    with Remote(*what.split()) as server:
+        image = image_of(mcp_agents.remote(tmp_path, server.url))
+
+        async def work():
+            async with Calls(image) as call:
+                result = await call(ms=500 if what == "silent" else MS)
+                assert said in message(result, code)
+
+        run(work())
+        assert server.methods().count("tools/call") == 1
+
+
+def test_a_session_that_the_server_forgot_is_begun_again(tmp_path):
+    with Remote("expired") as server:
+        image = image_of(mcp_agents.remote(tmp_path, server.url))
+
+        async def work():
+            async with Calls(image) as call:
+                assert (await call())["ok"] and (await call())["ok"]
+
+        run(work())
+        assert any(verb == "DELETE" for verb, *_ in server.asked), "its end is said"
+
+
+def test_a_server_that_is_down(tmp_path):
+    with Remote("new") as server:
+        image = image_of(mcp_agents.remote(tmp_path, server.url))
+        server.is_down = True
+
+        async def work():
+            async with Calls(image) as call:
+                assert "nothing was called" in message(await call(), "unreachable")
+                server.is_down = False
+                assert (await call.until_ok())["data"] == "hello"
+
+        run(work())
+
+
+def test_no_credential_is_an_error_of_the_call(tmp_path, monkeypatch):
+    more = '[[credentials]]\nname = "DOCS_KEY"\nhosts = ["127.0.0.1"]\n'
+    monkeypatch.setenv("DOCS_KEY", "k")
+    with Remote("new") as server:
+        image = image_of(mcp_agents.remote(tmp_path, server.url, more=more))
+
+        async def work():
+            async with Calls(image) as call:
+                assert message(await call(), "no_credential") == "there is no DOCS_KEY"
+
+        before = len(server.asked)
+        run(work())
+        assert len(server.asked) == before
