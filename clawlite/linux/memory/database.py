@@ -218,11 +218,18 @@ class Database:
             ),
             how,
         )
+        log = None
+        if how == "rwc" and _size(self.path + "-wal"):
+            from clawlite.linux.memory.log_damage import check, look
+
+            log = look(self.path)
         self._connection = connect(
             name, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000
         )
         version = self.row("PRAGMA user_version")[0]
         self._status = os.stat(self.path)
+        if log:  # before the first write: that may begin the log anew
+            check(self, log)
         if version > len(MIGRATIONS):
             self.close()
             raise StoreError(

@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import shutil
 import sqlite3
 
 import pytest
@@ -12,6 +13,7 @@ from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import KEY_VALUE
 from clawlite.linux.admin import doctor_agent
 from clawlite.linux.memory import database
+from clawlite.linux.memory.database import FILE
 
 CONTENT = "The lemon tree wants 240 ml on Tuesday."
 ALL = ("time-range", (0, 1 << 50), 10, None)
@@ -42,6 +44,36 @@ def answer(folder) -> list:
         return world.do("query", store("notes", type=KEY_VALUE), "", ALL)["entries"]
     finally:
         world.stores.close()
+
+
+def test_no_bit_of_the_log_loses_an_entry_in_silence(tmp_path, capfd):
+    """A killed agent leaves a log: SQLite takes the first frame that differs for its end."""
+    world = World(tmp_path / "agent")
+    for number in range(4):
+        world.put(store("notes", type=KEY_VALUE), "entry %d" % number, key=str(number))
+    files = {name: (tmp_path / "agent" / name).read_bytes() for name in (FILE, FILE + "-wal")}
+    world.stores.close()
+    log, lost = files[FILE + "-wal"], 0
+    last = len(log) - 1024 - 24  # where the last frame begins; the first one begins at 32
+    for at in [None, *range(56), *range(last, last + 24), *range(60, len(log), 311)]:
+        folder = tmp_path / "after"
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        if at is not None:
+            (folder / (FILE + "-wal")).write_bytes(flipped(log, at, at % 8))
+        try:
+            found = [entry["content"] for entry in answer(folder)]
+        except StoreError as e:
+            found = [e.message]
+        told = capfd.readouterr().err
+        is_lost = found != ["entry %d" % number for number in range(4)]
+        assert not is_lost or at is not None and "damaged" in told, (at, found, told)
+        lost += is_lost
+        if is_lost and "its log" in told:
+            assert (folder / (FILE + "-wal.damaged")).read_bytes() == flipped(log, at, at % 8)
+        shutil.rmtree(folder)
+    assert lost > 20
 
 
 def test_no_bit_that_changes_makes_another_entry(written, capfd):
