@@ -284,7 +284,7 @@ def test_processes_by_their_controller(profile):
     with limited(profile, "pids") as place:
         body = (
             "    n = 0\n    try:\n        while n < 40:\n            if os.fork() == 0:\n      "
-            "          import time\n                time.sleep(30)\n            n += 1\n"
+            "          import time\n                time.sleep(3600)\n            n += 1\n"
         )
         assert (
             place.python(

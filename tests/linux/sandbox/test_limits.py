@@ -128,7 +128,7 @@ FORKS = """    n = 0
         try:
             if os.fork() == 0:
                 import time
-                time.sleep(30)
+                time.sleep(3600)
                 os._exit(0)
         except OSError:
             break
