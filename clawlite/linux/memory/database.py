@@ -220,7 +220,7 @@ class Database:
         )
         log = None
         if how == "rwc" and _size(self.path + "-wal"):
-            from clawlite.linux.memory.log_damage import check, look
+            from clawlite.linux.files.sqlite_log import check, look
 
             log = look(self.path)
         self._connection = connect(
@@ -229,7 +229,7 @@ class Database:
         version = self.row("PRAGMA user_version")[0]
         self._status = os.stat(self.path)
         if log:  # before the first write: that may begin the log anew
-            check(self, log)
+            check(self, "the memory", log)
         if version > len(MIGRATIONS):
             self.close()
             raise StoreError(

@@ -1,4 +1,4 @@
-"""Damage in SQLite's log, the file ``memory.db-wal``, which SQLite does not tell.
+"""Damage in the log of a SQLite database, the file ``NAME-wal``, which SQLite does not tell.
 
 A process that was killed leaves a log.  Who opens it next compares the checksum of each frame, and
 takes the first one that differs for the end: half a transaction may stand there.  A bit that a card
@@ -43,10 +43,11 @@ def look(path: str):
     return (first + second, last) if last else None
 
 
-def check(db, found):
+def check(db, what: str, found):
     """Set a copy of the log aside, and say so, where SQLite has left out commits that are in it.
 
-    db      ``database.Database``, just opened
+    db      has ``path``, ``run(sql)`` and ``row(sql)``; just opened, nothing is written yet
+    what    the words for it: "the memory"
     found   what ``look`` returned before it was
     """
     from _sqlite3 import OperationalError
@@ -71,8 +72,8 @@ def check(db, found):
     except OSError as e:
         where = "the log could not be kept as %s: %s" % (kept, e.strerror)
     tell(
-        "the memory %s: its log is damaged, and what was stored last is lost (after frame %d of "
-        "%d); %s" % (db.path, end, last, where)
+        "%s %s: its log is damaged, and what was stored last is lost (after frame %d of %d); %s"
+        % (what, db.path, end, last, where)
     )
 
 
