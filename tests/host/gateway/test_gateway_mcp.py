@@ -11,7 +11,7 @@ import pytest
 import trustme
 from agents import Agent, clawlite, eventually, linux, tool_call
 from gateways import flashed, gateway, says, script
-from lan_boards import free_port, token
+from lan_boards import device, free_port, token
 from mcp_http_server import Remote
 from sims import needs_micropython, needs_mpy_cross
 
@@ -212,11 +212,25 @@ def test_a_device_on_the_lan_that_may_not(tmp_path, state):
         for number, (name, said) in enumerate(wanted, 2):
             env = {"CLAWLITE_STATE": state, "GATEWAY_TOKEN": token(tmp_path, name)}
             words = linux("serve", image, "--stdio")
-            with Agent(words, tmp_path, env=env) as device:
-                device.initialize()
-                device.line(json.dumps(tool_call("echo", {"text": "hi"}, number)))
-                answer = device.message()["result"]["content"][0]["text"]
+            with Agent(words, tmp_path, env=env) as linux_device:
+                linux_device.initialize()
+                linux_device.line(json.dumps(tool_call("echo", {"text": "hi"}, number)))
+                answer = linux_device.message()["result"]["content"][0]["text"]
                 assert said in answer, answer
+
+
+def test_a_board_on_the_lan(tmp_path):
+    """A board with a network of its own names its gateway, and proves by a token who it is."""
+    port = free_port()
+    lan = f'[gateway]\nwire = "tcp"\naddress = "127.0.0.1:{port}"\n'
+    agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
+    image = build.build_beside(mediated(agent, lan))
+    with gateway(tmp_path, agent, "--listen", f"127.0.0.1:{port}") as running:
+        assert says(running, "listens on")
+        with device(tmp_path, image, token(tmp_path)) as shed:
+            assert says(running, "shed: runs served")
+            shed.line("say hello")
+            shed.expect('"data":"hello"')
 
 
 def test_what_an_image_has_of_it(tmp_path):
