@@ -18,6 +18,7 @@ none         it lists no tool          many      it lists 500
 noisy        it writes 50 MB to stderr in each call
 asks         FOLDER/asks is a list of params of elicitation/create: each is asked in a call, which
              gives the answers
+progress     it tells 3000 times how a call goes on, and waits until somebody opens FOLDER/go
 hungry       a call takes all memory that there is, once
 forks        a call starts processes until it gets no more, at most 100, and says how many
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
@@ -76,8 +77,15 @@ def listed(params: dict) -> dict:
     return dict(page, nextCursor=str(at + 1)) if at < 2 else page
 
 
-def called(name: str, arguments: dict) -> dict:
+def called(name: str, arguments: dict, meta: dict) -> dict:
     text = arguments.get("text", "")
+    if "progress" in WHAT:
+        told = {"progressToken": meta.get("progressToken"), "total": 3000}
+        for number in range(1, 3001 if "progressToken" in meta else 1):
+            params = dict(told, progress=number, message="step\n\x1b[2J" + text)
+            say({"method": "notifications/progress", "params": params})
+        say({"method": "notifications/progress", "params": dict(told, progressToken="x")})
+        open(os.path.join(FOLDER, "go")).close()
     if "dies" in WHAT and not os.path.exists(os.path.join(FOLDER, "died")):
         note("died", "")
         print("the disk is gone", file=sys.stderr, flush=True)
@@ -144,7 +152,7 @@ def answer(method: str, params: dict):
     if method == "tools/list":
         return listed(params)
     if method == "tools/call":
-        return called(params["name"], params.get("arguments", {}))
+        return called(params["name"], params.get("arguments", {}), params.get("_meta") or {})
     return None
 
 

@@ -315,6 +315,32 @@ def test_a_result_that_wants_input_is_retried():
         assert done is False and "wants more input" in error.message
 
 
+def test_progress_of_a_call_that_is_watched():
+    one = ready()
+    one.call("a", "echo", {})
+    one.call("b", "echo", {}, True)
+    plain, watched = sent(one)
+    assert "progressToken" not in plain["params"]["_meta"]
+    token = watched["params"]["_meta"]["progressToken"]
+    assert watched["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == STATELESS
+
+    def tell(**params):
+        note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+        assert one.feed(json.dumps(note).encode() + b"\n") == []
+        found, one.progress = one.progress, {}
+        return found
+
+    assert tell(progressToken=token, progress=1) == {"b": (1, None, "")}
+    told = tell(progressToken=token, progress=1.5, total=2, message="half")
+    assert told == {"b": (1.5, 2, "half")}
+    assert tell(progressToken=token, progress=2, total="x", message=5) == {"b": (2, None, "")}
+    for wrong in ({"progress": 1}, {"progressToken": "x", "progress": 1}, {"progressToken": token}):
+        assert tell(**wrong) == {}
+    assert tell(progressToken=token, progress=True) == {}
+    one.feed(line(token, {"content": []}))
+    assert tell(progressToken=token, progress=3) == {}, "it has ended"
+
+
 def test_whoever_breaks_the_protocol_is_told_of():
     for data, said in (
         (b"Hello!\n", "not JSON"),

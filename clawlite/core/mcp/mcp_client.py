@@ -52,6 +52,8 @@ class MCPClient:
     is_stateless  bool, the newer era is spoken, or tried
     version       str, what an ``initialize`` has settled, or None
     may_change    bool, the server says that it tells when its tools change
+    progress      {key: (progress, total or None, message)}, what the server told last of calls that
+                  wanted it; the caller takes it out
     """
 
     def __init__(self, codecs: tuple, version: str, now_ms: int, is_handshake=False, asks=False):
@@ -59,6 +61,7 @@ class MCPClient:
         self._during = None  # number of the request in whose answer a message came, if it is known
         self.out = bytearray()
         self.tools = {}
+        self.progress = {}
         self.is_stale = False
         self._loads, self._dumps = codecs
         self._info = {"name": "clawlite", "version": version}
@@ -93,9 +96,15 @@ class MCPClient:
         """Nothing could be sent before now: the time for the newer era begins."""
         self._probe_until = now_ms + PROBE_MS
 
-    def call(self, key, tool: str, arguments: dict):
-        """Send a call of *tool*; its answer comes from ``feed`` as (key, outcome)."""
-        self._request("tools/call", {"name": tool, "arguments": arguments}, key)
+    def call(self, key, tool: str, arguments: dict, is_watched: bool = False):
+        """Send a call of *tool*; its answer comes from ``feed`` as (key, outcome).
+
+        is_watched  its progress is wanted
+        """
+        params = {"name": tool, "arguments": arguments}
+        if is_watched:
+            params["_meta"] = {"progressToken": self._next}
+        self._request("tools/call", params, key)
 
     def answer(self, number, result, error=None):
         """Answer the server's request *number*."""
@@ -186,6 +195,8 @@ class MCPClient:
         if "id" not in message:
             if method == "notifications/tools/list_changed":
                 self.is_stale = True
+            elif method == "notifications/progress":
+                self._heard_of(message.get("params"))
         elif method == "ping":
             self._send({"id": message["id"], "result": {}})
         elif method == ELICIT and self.asks and self._call_of() is not None:
@@ -195,6 +206,17 @@ class MCPClient:
             self._wanted, self._wanted_before = show(method), self._next
             error = {"code": -32601, "message": "this client does not offer %s" % self._wanted}
             self._send({"id": message["id"], "error": error})
+
+    def _heard_of(self, params):
+        """Take what a server tells of a call; what is of none, or no progress, is dropped."""
+        params = params if isinstance(params, dict) else {}
+        token, number, total = [params.get(name) for name in ("progressToken", "progress", "total")]
+        key = self._waiting.get(token) if type(token) is int else None
+        if key is not None and _is_number(number):
+            message = params.get("message")
+            total = total if _is_number(total) else None
+            message = message if isinstance(message, str) else ""
+            self.progress[key] = number, total, message[:MAX_SAID]
 
     def _call_of(self):
         """Return the call in which a message came: on one stream for all, the oldest."""
@@ -289,11 +311,10 @@ class MCPClient:
         if not self.is_stateless:
             return params
         params = dict(params)
-        params["_meta"] = {
-            "io.modelcontextprotocol/protocolVersion": STATELESS,
-            "io.modelcontextprotocol/clientInfo": self._info,
-            "io.modelcontextprotocol/clientCapabilities": self._offered(),
-        }
+        meta = params["_meta"] = dict(params.get("_meta") or {})
+        meta["io.modelcontextprotocol/protocolVersion"] = STATELESS
+        meta["io.modelcontextprotocol/clientInfo"] = self._info
+        meta["io.modelcontextprotocol/clientCapabilities"] = self._offered()
         return params
 
     def _send(self, message: dict):
@@ -304,6 +325,10 @@ class MCPClient:
 def _start(line: bytes) -> str:
     """Return the start of a line that is perhaps no text, as a person may see it."""
     return show("".join(chr(byte) if 32 <= byte < 127 else "." for byte in line[:80]))
+
+
+def _is_number(value) -> bool:
+    return type(value) is int or type(value) is float and value - value == 0
 
 
 def _is_stateless(result) -> bool:

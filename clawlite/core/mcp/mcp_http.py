@@ -173,11 +173,11 @@ class HTTPClient(MCPClient):
             times.append(self._listen_ms)
         return min(times) if times else None
 
-    def call(self, key, tool: str, arguments: dict):
+    def call(self, key, tool: str, arguments: dict, is_watched: bool = False):
         """Raises ``ClawError`` for a tool whose schema wants headers that there cannot be."""
         if self.is_stateless:
             of_arguments(self.tools[tool].get("inputSchema") or {}, arguments)
-        super().call(key, tool, arguments)
+        super().call(key, tool, arguments, is_watched)
 
     def cancel(self, key):
         for number, one in list(self._waiting.items()):

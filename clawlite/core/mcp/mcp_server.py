@@ -51,13 +51,14 @@ class Call:
     id, origin       of the request that waits for the answer; None while the call is paused
     is_stateless, can_ask   of the client that asked
     token            of its progress, or None
+    progress, base   the number that was told last, and that of the last word of this server's own
     state            str, by which a retry finds it again, or None
     number           anything that the offer keeps
     """
 
     id = origin = state = number = token = None
     is_stateless = can_ask = False
-    progress = 0
+    progress = base = 0
 
     def __init__(self, server, name: str, arguments: dict, is_prompt: bool):
         self.server = server
@@ -347,10 +348,23 @@ class MCPServer:
     def _key(self, id, origin) -> tuple:
         return (origin if self.is_shared else None, id)
 
+    def went_on(self, call: Call, progress, total, text: str):
+        """What works for *call* tells of its *progress*, which only grows (MCP, "Progress")."""
+        number = call.base + progress
+        if number > call.progress:
+            more = {} if total is None else {"total": call.base + total}
+            if text:
+                more["message"] = text
+            self._progress(call, number, more)
+
     def _tell_progress(self, call: Call, text: str):
+        self._progress(call, int(call.progress) + 1, {"message": text})
+        call.base = call.progress
+
+    def _progress(self, call: Call, number, more: dict):
         if call.token is not None and call.id is not None:
-            call.progress += 1
-            params = {"progressToken": call.token, "progress": call.progress, "message": text}
+            call.progress = number
+            params = dict(more, progressToken=call.token, progress=number)
             self._send(
                 {"jsonrpc": "2.0", "method": "notifications/progress", "params": params},
                 call.origin,

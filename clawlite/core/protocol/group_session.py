@@ -51,6 +51,7 @@ class GroupSession(Session):
     """
 
     groups = ()
+    watches = False  # how calls go on is not told
     _takes_forms = False  # the operator answers what tools ask a person
 
     def can_ask(self, task) -> bool:

@@ -4,7 +4,10 @@ import os
 
 from clawlite.core.base import effect as E
 from clawlite.core.base.printable import printable
-from clawlite.linux.io.stdio import MAX_LINE
+from clawlite.core.base.render import canonical, visible
+from clawlite.linux.io.stdio import MAX_LINE, now_ms
+
+MAX_SHOWN = 60  # characters of what a tool says of its progress
 
 
 class ConsoleView:
@@ -26,6 +29,26 @@ class ConsoleView:
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
         return {E.SAY: self._say, E.TELL: self._tell, E.WRITE: self._write, E.PROMPT: self._prompt}
+
+    def think(self):
+        """Load what shows that something is at work."""
+        from clawlite.linux.console.thinking import Thinking
+
+        if self.thinking is None:
+            self.thinking = Thinking(self._shell, now_ms)
+
+    def tell_progress(self, task: int, progress):
+        """Show how a call of the console's turn goes on, in one line that is overwritten."""
+        tasks, number = self._shell.agent.tasks, self._shell.console.turn
+        while number != task and number in tasks and tasks[number].child:
+            number = tasks[number].child
+        if number != task or task not in tasks:
+            return
+        self.think()
+        if progress is None:
+            self.thinking.wipe()
+        else:
+            self.thinking.show(progress_text(tasks[task].began, *progress))
 
     def settled(self):
         """Nothing is left to do now: what stands on the screen is so."""
@@ -138,6 +161,13 @@ class ConsoleView:
         if asking is not self._asked:
             self._asked = asking
             self._shell.screen.ask(asking is not None)
+
+
+def progress_text(tool: str, progress, total, message: str) -> str:
+    """Return how a call goes on, as a person may see it."""
+    of = "" if total is None else " of %s" % canonical(total)
+    said = " " + visible(canonical(message, MAX_SHOWN)) if message else ""
+    return "%s: %s%s%s" % (tool, canonical(progress), of, said)
 
 
 def has_abilities() -> bool:

@@ -1,4 +1,5 @@
-"""The line "thinking, 12 s": a person sees that a model works, and for how long.
+"""The line "thinking, 12 s": a person sees that a model works, and for how long; or what an MCP
+server tells of a call's progress.
 
 1. It counts from the moment a request of the console's turn is made until the first text of its
    answer, and is shown from 1 s on.
@@ -15,7 +16,7 @@ _WIPE = b"\r\x1b[K"
 class Thinking:
     """What stands on the screen while the console's turn waits for a model.
 
-    shell    ``shell.Shell`` with a remote side
+    shell    ``shell.Shell``
     now_ms   function -> monotonic ms
     Raises nothing: a terminal that is gone shows nothing more.
     """
@@ -38,7 +39,8 @@ class Thinking:
         """Show how long the model has been thinking, or take the line away."""
         shell, now = self._shell, self._now_ms()
         turn = shell.console.turn
-        request = None if turn is None else shell.remote.connection(turn)
+        asks = turn is not None and shell.remote is not None
+        request = shell.remote.connection(turn) if asks else None
         if request != self._request:
             self._request, self._since_ms = request, now
             self._due_ms = None if request is None else now + 1000
@@ -46,7 +48,7 @@ class Thinking:
         if self._due_ms is not None and now >= self._due_ms:
             seconds = (now - self._since_ms) // 1000
             self._due_ms = self._since_ms + (seconds + 1) * 1000
-            self._show("thinking, %d s" % seconds)
+            self.show("thinking, %d s" % seconds)
 
     def heard(self):
         """The first text has come."""
@@ -61,7 +63,8 @@ class Thinking:
             self._on_stderr = False
             self._write(_WIPE)
 
-    def _show(self, text: str):
+    def show(self, text: str):
+        """Show *text*, until something else takes its place."""
         if self._shell.screen.edits:
             self._shell.screen.status = text
         elif self._may_use_stderr:

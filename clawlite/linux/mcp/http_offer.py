@@ -261,6 +261,13 @@ class HTTPSession:
     def can_ask(self, task) -> bool:
         return False
 
+    @property
+    def watches(self) -> bool:
+        return self._offer.watches
+
+    def tell(self, task: int, progress):
+        self._offer.tell(task, progress)
+
     def set_clock(self, epoch_s: int, at_ms: int):
         pass
 

@@ -32,6 +32,7 @@ class Offer:
         self._agent = agent
         self._tools = None
         self._under_way = {}  # number of a task -> Call
+        self._beginning = None
         agent.on_wait = lambda task, at_ms: self._look()
 
     @property
@@ -71,7 +72,9 @@ class Offer:
                 result = refused(error.to_json()) if error else self._result(call, value)
                 call.server.ended(call, result, None)
 
+        self._beginning = call
         number = agent.begin(work, ended, now_ms())
+        self._beginning = None
         if not call.is_over:
             call.number = number
             self._under_way[number] = call
@@ -88,6 +91,19 @@ class Offer:
         number, call.number = call.number, _CANCELLED
         if self._under_way.pop(number, None) is not None:
             self._agent.cancel(number, ClawError("the client cancelled it"), now_ms())
+
+    @property
+    def watches(self) -> bool:
+        """Whether some client wants to know how its call goes on."""
+        calls = list(self._under_way.values()) + [self._beginning]
+        return any(call is not None and call.token is not None for call in calls)
+
+    def tell(self, task: int, progress):
+        """Say how the call at work in *task* goes on: (progress, total or None, message)."""
+        for call in self._under_way.values():
+            at_work = self._leaf(call)
+            if progress is not None and at_work is not None and at_work.number == task:
+                call.server.went_on(call, *progress)
 
     def _look(self):
         """Put the approvals that wait now to the clients whose calls they are."""
@@ -123,7 +139,7 @@ class StdioSession:
 
     def __init__(self, agent, loads, short=None):
         self._agent, self._loads = agent, loads
-        offer = Offer(agent)
+        self._offer = offer = Offer(agent)
         self._server = MCPServer(offer, offer.info, self._send, random)
 
     def _send(self, message: dict, origin):
@@ -143,6 +159,13 @@ class StdioSession:
 
     def can_ask(self, task) -> bool:
         return False
+
+    @property
+    def watches(self) -> bool:
+        return self._offer.watches
+
+    def tell(self, task: int, progress):
+        self._offer.tell(task, progress)
 
     def set_clock(self, epoch_s: int, at_ms: int):
         pass

@@ -27,6 +27,7 @@ from clawlite.linux.mcp.server_process import MAX_ERRORS
 
 CALL_MS = 60000  # of a call that nothing else limits
 MAX_QUESTIONS = 8  # to a person, of one call
+TELL_MS = 250  # between two words of a call's progress
 START_MS = 20000  # from the start of a server to its list of tools
 WAIT_MS = 1000  # for what is told of its end, once its stream has closed
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000
@@ -47,6 +48,8 @@ class _Call:
         self.asking_ms = None  # since when
         self.questions = 0
         self.note = ""  # what it asked for, and did not get
+        self.progress = None  # what is to be told of it, not before ``tell_ms``
+        self.tell_ms = 0
 
 
 class _Server:
@@ -90,13 +93,15 @@ class Servers:
     rows   section MCP of the image: [[name, argv, names of variables, needs the handshake, [[tool,
            pin], ...], [[header, value], ...], row of its tokens or None], ...]; a remote server
            has its URL as argv
-    asks   function(task) -> whether a person can be asked during that call; None: during any
+    seam   asks(task) -> whether a person can be asked during that call; None: during any;
+           watches(task) -> whether somebody wants to know of its progress; tell(task, (progress,
+           total or None, message), or None at its end)
     begin  function(number, argv, names of variables, now_ms) -> process (server_process.py)
     remote function(url, headers, oauth) -> the same of a server at a URL (remote.py)
     """
 
-    def __init__(self, rows: list, begin, remote, asks=lambda task: False):
-        self._asks = asks
+    def __init__(self, rows: list, begin, remote, seam):
+        self._asks, self._seam = seam.asks, seam
         self._servers = {row[0]: _Server(-1 - i, *row) for i, row in enumerate(rows)}
         self._begin, self._remote = begin, remote
         self._epoll = select.epoll()
@@ -174,6 +179,7 @@ class Servers:
             if call.asking_ms is None
         ]
         for server in self._servers.values():
+            times += [call.tell_ms for call in server.calls.values() if call.progress is not None]
             times += [server.ready_ms, server.gone_ms]
             if server.client is not None and not server.is_waiting:
                 times.append(server.client.probe_until)
@@ -259,6 +265,10 @@ class Servers:
         except ClawError as e:
             self._broken(server, e, now_ms)
             return
+        told, server.client.progress = server.client.progress, {}
+        for task in told:
+            if task in server.calls:
+                server.calls[task].progress = told[task]
         for task, outcome in done:
             call = server.calls.get(task)
             if call is None:
@@ -273,6 +283,8 @@ class Servers:
     def _ended(self, server: _Server, task: int, outcome: tuple):
         call = server.calls.pop(task)
         del self._tasks[task]
+        if call.tell_ms:
+            self._seam.tell(task, None)
         if call.note and not outcome[IS_OK]:
             outcome[VALUE].message += " - during the call " + call.note
         self._done.append((task, outcome))
@@ -418,7 +430,9 @@ class Servers:
                     refusal = _differs(server, call.tool)
                     if refusal is None:
                         try:
-                            server.client.call(task, call.tool, call.arguments)
+                            server.client.call(
+                                task, call.tool, call.arguments, self._seam.watches(task)
+                            )
                             call.sent_ms = now_ms
                         except ClawError as e:
                             refusal = e
@@ -476,6 +490,9 @@ class Servers:
             return
         does_hang = False
         for task, call in list(server.calls.items()):
+            if call.progress is not None and now_ms >= call.tell_ms:
+                self._seam.tell(task, call.progress)
+                call.progress, call.tell_ms = None, now_ms + TELL_MS
             if now_ms >= call.due_ms and call.asking_ms is None:
                 self.cancel(task)
                 error = "the MCP server %s did not answer in time" % server.name

@@ -142,9 +142,7 @@ class Shell:
 
             Feeds(self.agent, now_ms)
         if self.people:
-            from clawlite.linux.console.thinking import Thinking
-
-            self.people.thinking = Thinking(self, now_ms)
+            self.people.think()
         if self.telemetry:
             self.telemetry.watch(self.agent.meter)
 
@@ -168,7 +166,7 @@ class Shell:
             image.section(LOCAL),
         )
         self.wire.others = self.handlers.descriptors
-        self.handlers.asks = self.asks
+        self.handlers.seam = self
 
     def asks(self, task=None) -> bool:
         """Return whether a person can be asked for more than yes or no during the call *task*;
@@ -177,6 +175,17 @@ class Shell:
         at_console = self.console is not None and self.terminal and not self.wire.at_end
         others = (self.channels, self.session)
         return at_console or any(one is not None and one.can_ask(task) for one in others)
+
+    def watches(self, task: int) -> bool:
+        """Return whether somebody wants to know how the call *task* goes on."""
+        return self.session.watches if self.people is None else self.terminal
+
+    def tell(self, task: int, progress):
+        """Say how the call *task* goes on: (progress, total or None, message), None at its end."""
+        if self.people is None:
+            self.session.tell(task, progress)
+        elif self.terminal:
+            self.people.tell_progress(task, progress)
 
     # -- the loop
 

@@ -55,6 +55,19 @@ _LOCAL = (
 )
 
 
+class Nobody:
+    """The seam of an agent that has nobody."""
+
+    def asks(self, task) -> bool:
+        return False
+
+    def watches(self, task) -> bool:
+        return False
+
+    def tell(self, task: int, progress):
+        pass
+
+
 class Dispatcher:
     """What runs, of one agent.
 
@@ -70,8 +83,8 @@ class Dispatcher:
               buses, namespaces], or None
 
     descriptors  list of those that are readable when ``poll`` has something; it changes
-    asks         function(task) -> whether a person can be asked during that call; None: during any
-                 [nobody can]
+    seam         who can be asked during calls, and wants to know of them (linux/mcp/servers.py)
+                 [nobody]
     """
 
     def __init__(
@@ -89,7 +102,7 @@ class Dispatcher:
         from clawlite.linux.tools.builtin import Builtins
 
         self.descriptors = []
-        self.asks = lambda task: False
+        self.seam = Nobody()
         self._handlers = handlers
         self._image = image
         self._profile = profile
@@ -363,8 +376,7 @@ class Dispatcher:
             from clawlite.linux.mcp.servers import Servers
 
             rows = shaped(self._image.section(MCP), _SERVERS, "MCP servers")
-            asks = lambda task: self.asks(task)  # noqa: E731 - it may be set later
-            self._servers = Servers(rows, self._begin_server, self._remote_server, asks)
+            self._servers = Servers(rows, self._begin_server, self._remote_server, self.seam)
             self.descriptors.append(self._servers.fileno())
         return self._servers
 

@@ -1,0 +1,76 @@
+"""What an MCP server tells of a call that is under way: to the person at the console, and on to a
+client of ``clawlite mcp serve``.
+"""
+
+import json
+import os
+
+import mcp_agents
+from agents import Agent, linux
+
+from clawlite.host.build.build import build_beside
+
+
+def telling(tmp_path) -> str:
+    """Return the image of an agent whose tool echo tells how it goes on, and waits for ``go``."""
+    agent = mcp_agents.write(tmp_path, ("progress",), tools=[mcp_agents.tool("echo", "echo")])
+    os.mkfifo(tmp_path / "marks/go")
+    return build_beside(str(agent))
+
+
+def go(tmp_path):
+    """Let the call come to its end."""
+    open(tmp_path / "marks/go", "w").close()
+
+
+def test_a_person_sees_it_in_one_line_that_is_overwritten(tmp_path):
+    image = telling(tmp_path)
+    env = {"TERM": "xterm"}
+    with Agent(linux("run", image), tmp_path, terminal=True, env=env) as agent:
+        agent.expect("> ")
+        agent.line("say hello")
+        agent.expect("echo: ")
+        agent.expect("3000 of 3000 ")  # the end of the row alone is drawn anew
+        agent.expect('"step\\n\\u001b[2Jhello"')
+        go(tmp_path)
+        agent.expect("hello")
+        shown = agent.seen.count(b" of 3000 ")
+        assert shown < 1000, "most of a flood is passed over"
+        assert b"\x1b[2J" not in agent.seen
+
+
+def test_without_a_terminal_nobody_asks_for_it(tmp_path):
+    image = telling(tmp_path)
+    with Agent(linux("run", image), tmp_path) as agent:
+        agent.line("say hello")
+        go(tmp_path)
+        agent.expect("hello")
+        assert "3000" not in agent.text()
+
+
+def test_a_client_that_wants_it_is_told(tmp_path):
+    image = telling(tmp_path)
+    with Agent(linux("mcp", "serve", image), tmp_path) as agent:
+        params = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        agent.call("initialize", params, 1)
+        for number, meta in ((2, {}), (3, {"progressToken": "p"})):
+            call = {"name": "echo", "arguments": {"text": "a"}, "_meta": meta}
+            request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
+            agent.line(json.dumps(request))
+            heard = []
+            if meta:
+                while not heard or heard[-1]["progress"] < 3000:
+                    message = agent.message()
+                    assert message["method"] == "notifications/progress"
+                    heard.append(message["params"])
+                assert {one["progressToken"] for one in heard} == {"p"}
+                assert {one["total"] for one in heard} == {3000}
+                numbers = [one["progress"] for one in heard]
+                assert numbers == sorted(set(numbers)) and len(numbers) < 1000
+            go(tmp_path)
+            answer = agent.message()
+            assert answer["id"] == number and answer["result"]["content"][0]["text"] == "a"
