@@ -86,12 +86,16 @@ patterns = st.recursive(
 )
 
 
-@settings(max_examples=1500, deadline=None)
-@given(patterns, st.lists(st.text(ALPHABET, max_size=8), min_size=1, max_size=6))
-def test_same_answer_as_re(pattern, texts):
-    for text in texts:
-        if text or r"\B" not in pattern:  # re before 3.14 says that \B is not in ""
-            agrees(pattern, text)
+@pytest.mark.parametrize("examples", [300, pytest.param(1500, marks=pytest.mark.soak)])
+def test_same_answer_as_re(examples):
+    @settings(max_examples=examples, deadline=None)
+    @given(patterns, st.lists(st.text(ALPHABET, max_size=8), min_size=1, max_size=6))
+    def holds(pattern, texts):
+        for text in texts:
+            if text or r"\B" not in pattern:  # re before 3.14 says that \B is not in ""
+                agrees(pattern, text)
+
+    holds()
 
 
 @settings(max_examples=500, deadline=None)

@@ -110,28 +110,32 @@ documents = st.tuples(schemas_over(schemas), schemas_over(st.booleans()), schema
 )
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(documents, st.lists(values, min_size=1, max_size=5))
-def test_same_answer_as_jsonschema(schema, instances):
-    pool = Pool()
-    try:
-        program = compile_schema(schema, pool)
-    except SchemaError as error:
-        assert "leads back to itself" in error.message
-        return
-    data = encode(program)
-    program = cbor.decode(data)
-    assert cbor2.loads(data) == program
-    oracle = jsonschema.Draft202012Validator(schema)
-    for value in instances:
-        found = check(program, value, pool.tables.__getitem__)
-        assert (found is None) == oracle.is_valid(value), (schema, value, found)
-        assert (
-            found is None
-            or found.startswith("at arguments")
-            and ": expected " in found
-            or "in the name: " in found
-        )
+@pytest.mark.parametrize("examples", [300, pytest.param(1500, marks=pytest.mark.soak)])
+def test_same_answer_as_jsonschema(examples):
+    @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(documents, st.lists(values, min_size=1, max_size=5))
+    def holds(schema, instances):
+        pool = Pool()
+        try:
+            program = compile_schema(schema, pool)
+        except SchemaError as error:
+            assert "leads back to itself" in error.message
+            return
+        data = encode(program)
+        program = cbor.decode(data)
+        assert cbor2.loads(data) == program
+        oracle = jsonschema.Draft202012Validator(schema)
+        for value in instances:
+            found = check(program, value, pool.tables.__getitem__)
+            assert (found is None) == oracle.is_valid(value), (schema, value, found)
+            assert (
+                found is None
+                or found.startswith("at arguments")
+                and ": expected " in found
+                or "in the name: " in found
+            )
+
+    holds()
 
 
 def test_programs_of_the_core_tests_are_fresh():

@@ -5,6 +5,7 @@ than anybody writes down.
 import ipaddress
 from urllib.parse import urlsplit
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -101,59 +102,76 @@ def inside(draw):
     return ipaddress.IPv6Address(number)
 
 
-@settings(max_examples=2000, deadline=None)
-@given(IPV4)
-def test_ipv4_as_ipaddress_says(address):
-    assert netaddress.is_public(address.packed) == oracle(address)
-    assert netaddress.address_of(str(address)) == address.packed
+@pytest.mark.parametrize("examples", [400, pytest.param(2000, marks=pytest.mark.soak)])
+def test_ipv4_as_ipaddress_says(examples):
+    @settings(max_examples=examples, deadline=None)
+    @given(IPV4)
+    def holds(address):
+        assert netaddress.is_public(address.packed) == oracle(address)
+        assert netaddress.address_of(str(address)) == address.packed
+
+    holds()
 
 
-@settings(max_examples=3000, deadline=None)
-@given(st.one_of(inside(), st.integers(0, (1 << 128) - 1).map(ipaddress.IPv6Address)))
-@example(ipaddress.IPv6Address("2001:0:808:808::f7f7:f7f7"))
-def test_ipv6_as_ipaddress_says(address):
-    assert netaddress.is_public(address.packed) == oracle(address)
-    for text in (address.compressed, address.exploded):
-        if "." not in text:  # newer Pythons write mapped ones with dots
-            assert netaddress.address_of(text) == address.packed
+@pytest.mark.parametrize("examples", [600, pytest.param(3000, marks=pytest.mark.soak)])
+def test_ipv6_as_ipaddress_says(examples):
+    @settings(max_examples=examples, deadline=None)
+    @given(st.one_of(inside(), st.integers(0, (1 << 128) - 1).map(ipaddress.IPv6Address)))
+    @example(ipaddress.IPv6Address("2001:0:808:808::f7f7:f7f7"))
+    def holds(address):
+        assert netaddress.is_public(address.packed) == oracle(address)
+        for text in (address.compressed, address.exploded):
+            if "." not in text:  # newer Pythons write mapped ones with dots
+                assert netaddress.address_of(text) == address.packed
+
+    holds()
 
 
-@settings(max_examples=2000, deadline=None)
-@given(st.text("0123456789abcfx.:[]", max_size=24))
-@example("::")
-@example("1::2")
-@example("1.2.3.4")
-def test_no_other_text_is_an_address(text):
-    try:
-        expected = ipaddress.ip_address(text).packed
-    except ValueError:
-        expected = None
-    if "." in text and ":" in text:
-        expected = None
-    assert netaddress.address_of(text) == expected
+@pytest.mark.parametrize("examples", [400, pytest.param(2000, marks=pytest.mark.soak)])
+def test_no_other_text_is_an_address(examples):
+    @settings(max_examples=examples, deadline=None)
+    @given(st.text("0123456789abcfx.:[]", max_size=24))
+    @example("::")
+    @example("1::2")
+    @example("1.2.3.4")
+    def holds(text):
+        try:
+            expected = ipaddress.ip_address(text).packed
+        except ValueError:
+            expected = None
+        if "." in text and ":" in text:
+            expected = None
+        assert netaddress.address_of(text) == expected
+
+    holds()
 
 
-@settings(max_examples=3000, deadline=None)
-@given(
-    st.text("htpsHTP:/\\@?#%.[]0x7f1 \t\n\u212a\u0435-_ae", max_size=40),
-    st.sampled_from(["", "http://", "https://a", "http://a.e/", "http://1"]),
-)
-def test_what_is_read_is_read_alike_elsewhere(text, start):
+@pytest.mark.parametrize("examples", [600, pytest.param(3000, marks=pytest.mark.soak)])
+def test_what_is_read_is_read_alike_elsewhere(examples):
     """Whatever comes through means the same host and port to another parser, and is one line of
     printable ASCII.
     """
-    url = start + text
-    try:
-        scheme, host, port, target = netrules.parse_url(url)
-    except SandboxDenied:
-        return
-    other = urlsplit(url)
-    assert (other.scheme, other.hostname, other.port or netrules.PORTS[scheme]) == (
-        scheme,
-        host,
-        port,
+
+    @settings(max_examples=examples, deadline=None)
+    @given(
+        st.text("htpsHTP:/\\@?#%.[]0x7f1 \t\n\u212a\u0435-_ae", max_size=40),
+        st.sampled_from(["", "http://", "https://a", "http://a.e/", "http://1"]),
     )
-    assert other.username is None and target.startswith("/")
-    assert all("!" <= c <= "~" for c in scheme + host + target)
-    again = "%s://%s%s" % (scheme, netrules.authority(scheme, host, port), target)
-    assert netrules.parse_url(again) == (scheme, host, port, target)
+    def holds(text, start):
+        url = start + text
+        try:
+            scheme, host, port, target = netrules.parse_url(url)
+        except SandboxDenied:
+            return
+        other = urlsplit(url)
+        assert (other.scheme, other.hostname, other.port or netrules.PORTS[scheme]) == (
+            scheme,
+            host,
+            port,
+        )
+        assert other.username is None and target.startswith("/")
+        assert all("!" <= c <= "~" for c in scheme + host + target)
+        again = "%s://%s%s" % (scheme, netrules.authority(scheme, host, port), target)
+        assert netrules.parse_url(again) == (scheme, host, port, target)
+
+    holds()
