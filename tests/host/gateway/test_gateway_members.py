@@ -285,3 +285,37 @@ def test_a_board_over_the_lan_goes_on_when_its_connection_breaks_and_is_gone_whe
             board.process.kill()
             board.process.wait()
             assert team.is_("unavailable")
+
+
+def stand_in(running) -> int:
+    """Return the number of the process that speaks for the boards of a gateway."""
+    for path in Path("/proc/%d/task" % running.process.pid).glob("*/children"):
+        for pid in path.read_text().split():
+            if b"\0stand-in\0" in Path("/proc/%s/cmdline" % pid).read_bytes():
+                return int(pid)
+    return 0
+
+
+def test_who_speaks_for_a_board_is_started_again_and_the_board_is_asked_once(team, tmp_path):
+    sim, place = team.board(), bed(tmp_path, "bed")
+    with start(tmp_path, team.lead) as lead, team.gateway(sim) as running:
+        assert team.is_("ready")
+        assert "result" in delegate(lead, "look at bed")
+        eventually(lambda: begun(place), 60)
+        os.kill(stand_in(running), signal.SIGKILL)
+        assert says(running, "who speaks for the boards in their swarms has ended")
+        assert team.is_("busy")
+        (place / "go").touch()
+        assert team.ends(1) == ("completed", {"text": "Bed bed is dry."})
+        assert begun(place) == "x"
+
+
+def test_a_task_that_a_board_cannot_take_has_failed_and_the_next_one_is_done(team, tmp_path):
+    sim = team.board()
+    with start(tmp_path, team.lead) as lead, team.gateway(sim):
+        assert team.is_("ready")
+        assert "result" in delegate(lead, "look at 3", 1, input="x" * 9000)
+        state, result = team.ends(1)
+        assert state == "failed" and "and the device takes 8192" in result["error"], result
+        assert "result" in delegate(lead, "look at 3", 2)
+        assert team.ends(2) == ("completed", {"text": "Bed 3 is dry."})
