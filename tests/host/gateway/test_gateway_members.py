@@ -4,12 +4,14 @@ of the swarm that give it tasks.
 
 import json
 import os
+import re
+import shlex
 import signal
 from pathlib import Path
 
 import lan_boards
 import pytest
-from agents import eventually
+from agents import Agent, clawlite, eventually, linux
 from engines import SERVERS
 from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
@@ -19,6 +21,7 @@ from swarm_team import project as member
 from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
+DOCS = Path(__file__).resolve().parents[3] / "docs/swarm.md"
 AGENTS = [
     {"identity_ref": "lead", "role": "leader"},
     {"identity_ref": "shed", "role": "worker"},
@@ -319,3 +322,40 @@ def test_a_task_that_a_board_cannot_take_has_failed_and_the_next_one_is_done(tea
         assert state == "failed" and "and the device takes 8192" in result["error"], result
         assert "result" in delegate(lead, "look at 3", 2)
         assert team.ends(2) == ("completed", {"text": "Bed 3 is dry."})
+
+
+def test_the_virtual_board_of_the_docs_works_in_the_team_of_the_template(tmp_path):
+    text = DOCS.read_text().partition("### A virtual board in the example team")[2]
+    blocks = re.findall(r"(?:^    .+\n)+", text.partition("\n## ")[0], re.M)
+    (sim,), (setting, flash, serve), (up,) = [
+        [shlex.split(line) for line in block.splitlines()] for block in blocks
+    ]
+    asked = ("swarm", "run", "look at bed 3", "leader")
+    assert shlex.join(("clawlite", *asked)).replace("'", '"') in " ".join(text.split())
+    home, where = tmp_path, tmp_path / "team"
+    assert clawlite("new", "team", "--template", "swarm", cwd=tmp_path).returncode == 0
+    with Agent(linux(*sim[1:]), home, cwd=where) as board:
+        eventually((where / "board").exists, 60)
+        assert setting[0] == "echo" and setting[2] == ">>"
+        with open(where / setting[3], "a") as file:
+            file.write(setting[1] + "\n")
+        state = {"CLAWLITE_STATE": tmp_path / "state"}
+        done = clawlite(*flash[1:], "--yes", cwd=where, **state)
+        assert done.returncode == 0, done.stderr
+        with (
+            Agent(linux(*serve[1:]), home, cwd=where),
+            Agent(linux(*up[1:]), home, cwd=where) as leader,
+        ):
+            leader.expect(" is ready")
+
+            def is_there() -> bool:
+                said = clawlite("swarm", "status", "leader", cwd=where, **state).stdout
+                return re.search("^team-gardener .* ready +1 of 2$", said, re.M) is not None
+
+            eventually(is_there, 120)
+            done = clawlite(*asked, cwd=where, **state)
+            assert (done.returncode, done.stdout) == (0, "Bed 3 is dry.\n"), done.stderr
+            leader.signal(signal.SIGTERM)
+            assert leader.wait() == 0
+        board.signal(signal.SIGINT)
+        board.wait()
