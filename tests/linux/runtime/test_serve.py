@@ -356,7 +356,7 @@ def test_shutdown_drains_and_a_new_session_opens_on_the_same_process(bench, mark
             agent.initialize()
             agent.line(json.dumps(dict(tool_call("pump", {"ms": 200}, number), id=5)))
             agent.line(
-                '{"jsonrpc":"2.0","id":6,"method":"claw.shutdown","params":{"timeout_ms":5000}}'
+                '{"jsonrpc":"2.0","id":6,"method":"claw.shutdown","params":{"timeout_ms":60000}}'
             )
             assert agent.call("claw.status", id=8)["result"]["state"] == "STOPPING"
             assert agent.message()["result"]["content"][0]["text"] == "Pumped."

@@ -100,11 +100,11 @@ def test_a_call_beside_it_does_not_see_it(place):
     begun = place.folder / "ws" / "begun"
     first = place.ask(
         start=True,
-        profile={"injection": 2, "files": 3, "mounts": [], "timeout_ms": 20000},
+        profile={"injection": 2, "files": 3, "mounts": [], "timeout_ms": 600000},
         files=FILES,
         job=[
             "command",
-            ["sh", "-c", 'cat "$MAIL_TOKEN_FILE" > /dev/null && touch %s; sleep 20' % begun],
+            ["sh", "-c", 'cat "$MAIL_TOKEN_FILE" > /dev/null && touch %s; sleep 3600' % begun],
         ],
     )["number"]
     eventually(begun.exists)

@@ -138,8 +138,8 @@ def test_the_systems_own_files_can_be_denied(place):
 
 def test_tmp_is_bounded(place):
     said = place.shell(
-        'head -c 200000000 /dev/zero > "$TMPDIR/a" && sleep 30; wc -c < "$TMPDIR/a"',
-        timeout_ms=20000,
+        'head -c 200000000 /dev/zero > "$TMPDIR/a" && sleep 3600; wc -c < "$TMPDIR/a"',
+        timeout_ms=WAIT_S * 1000,
     )
     if place.profile == "N":
         assert int(said["output"].split()[-1]) <= 64 << 20
@@ -150,10 +150,10 @@ def test_tmp_is_bounded(place):
 
 def test_tmp_is_bounded_for_files_without_a_name_too(place):
     command = (
-        'exec 3> "$TMPDIR/a"; rm "$TMPDIR/a"; head -c 200000000 /dev/zero >&3 && sleep 30; '
+        'exec 3> "$TMPDIR/a"; rm "$TMPDIR/a"; head -c 200000000 /dev/zero >&3 && sleep 3600; '
         'echo "ended $?"'
     )
-    said = place.shell(command, timeout_ms=20000)
+    said = place.shell(command, timeout_ms=WAIT_S * 1000)
     assert "ended 1" in said["output"] if place.profile == "N" else said["ended"] == "/tmp"
 
 
