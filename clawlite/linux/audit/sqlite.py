@@ -9,6 +9,7 @@ import sqlite3
 
 from clawlite.linux.audit.chain import Head, beginning, digest
 from clawlite.linux.audit.files import SEGMENT, removed
+from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import tell_replaced
 from clawlite.scan.auditline import head_of
 
@@ -120,8 +121,10 @@ class SQLiteStore:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._status = os.fstat(fd)
         os.close(fd)
+        log = sqlite_log.look(self._path)
         db = sqlite3.connect(self._path, timeout=_WAIT_S, isolation_level=None)
         try:
+            sqlite_log.check(db.execute, self._path, "the audit", log)
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
             db.executescript(_SCHEMA)

@@ -43,28 +43,30 @@ def look(path: str):
     return (first + second, last) if last else None
 
 
-def check(db, what: str, found):
+def check(run, path: str, what: str, found):
     """Set a copy of the log aside, and say so, where SQLite has left out commits that are in it.
 
-    db      has ``path``, ``run(sql)`` and ``row(sql)``; just opened, nothing is written yet
+    run     function(sql) -> cursor, of a connection to *path* that has not written yet
     what    the words for it: "the memory"
-    found   what ``look`` returned before it was
+    found   what ``look`` returned before the connection was made
     """
+    if found is None:
+        return
     from _sqlite3 import OperationalError
 
     try:
-        db.run("BEGIN IMMEDIATE")  # who was writing has ended then
-        db.run("ROLLBACK")
-        is_busy, end, _ = db.row("PRAGMA wal_checkpoint")
+        run("BEGIN IMMEDIATE")  # who was writing has ended then
+        run("ROLLBACK")
+        is_busy, end, _ = run("PRAGMA wal_checkpoint").fetchone()
     except OperationalError:  # another process writes on, or the disk is full: requests say so
         return
     salts, last = found
-    if is_busy or not 0 <= end < last or (look(db.path) or found)[0] != salts:
+    if is_busy or not 0 <= end < last or (look(path) or found)[0] != salts:
         return
-    kept = aside(db.path + "-wal")
+    kept = aside(path + "-wal")
     try:
         with (
-            open(db.path + "-wal", "rb") as log,
+            open(path + "-wal", "rb") as log,
             open(kept, "wb", opener=_for_us_alone) as copy,
         ):
             copy.write(log.read())
@@ -73,7 +75,7 @@ def check(db, what: str, found):
         where = "the log could not be kept as %s: %s" % (kept, e.strerror)
     tell(
         "%s %s: its log is damaged, and what was stored last is lost (after frame %d of %d); %s"
-        % (what, db.path, end, last, where)
+        % (what, path, end, last, where)
     )
 
 

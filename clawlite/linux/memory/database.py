@@ -229,7 +229,7 @@ class Database:
         version = self.row("PRAGMA user_version")[0]
         self._status = os.stat(self.path)
         if log:  # before the first write: that may begin the log anew
-            check(self, "the memory", log)
+            check(self.run, self.path, "the memory", log)
         if version > len(MIGRATIONS):
             self.close()
             raise StoreError(

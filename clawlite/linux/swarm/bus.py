@@ -20,6 +20,7 @@ import sqlite3
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import DEAD, FAILED, RUNNING, WAITING
+from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import own_file, tell_replaced
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm import reserve
@@ -90,7 +91,9 @@ class Bus:
             place = os.path.join(folder, FILE) if folder else ":memory:"
             if folder:
                 own_file(place)
+            log = sqlite_log.look(place) if folder else None
             db = sqlite3.connect(place, timeout=BUSY_S, isolation_level=None)
+            sqlite_log.check(db.execute, place, "the bus of the swarm", log)
             db.execute("pragma journal_mode = wal")
             version = db.execute("pragma user_version").fetchone()[0]
             if version > VERSION:
