@@ -64,6 +64,8 @@ class Tokens:
     def take(self, kind: str, data, now_ms: int):
         """Take an event of the connection ``KEY``.  Raises ``ClawError``: there is no token."""
         self._now_ms = now_ms
+        if self._work is None:  # the token was whole before the answer was: the end of its chunks
+            return
         if kind == "refused":
             self._work = None
             raise data

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -423,16 +422,6 @@ def test_server_everything(tmp_path):
         agent.expect("\n> ")
         agent.line("y")
         agent.expect("provided the requested information")
-
-
-def test_the_conformance_suite(tmp_path):
-    """@modelcontextprotocol/conformance: the defaults of each kind of field."""
-    script = mcp_agents.SERVER.with_name("mcp_conformance_client.py")
-    words = ["client", "--command", "%s %s" % (sys.executable, script), "--timeout", "110000"]
-    scenario = ["--scenario", "elicitation-sep1034-client-defaults"]
-    done = mcp_clients.npm("conformance", [*words, *scenario], tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "0 failed" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
 # -- an admin of a channel
