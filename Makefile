@@ -19,7 +19,8 @@ PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
 .PHONY: help venv run test test-quick lint types format test-core test-main run-main ip words32 stubs apis \
 	board-profile sshd mosquitto redis nats bubblewrap schemas strace mcp runner test-ext compiler \
-	accel report soak kernels bench bench-peers bench-gate clean
+	accel report soak kernels bench bench-peers bench-swarm bench-gate \
+	clean
 
 help:                   ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -257,6 +258,9 @@ bench-peers: $(STAMP) accel     ## a decision beside other policy engines, a tur
 		$(if $(OUT),-o $(OUT)) || rc=1; \
 	$(BIN)/python benchmarks/peers/agents.py $(PEERS)/agents.requirements/bin/python \
 		$(if $(OUT),-o $(OUT)) || rc=1; exit $$rc
+
+bench-swarm: $(STAMP) redis nats ## a task of a swarm beside its engine's own request and reply
+	@$(BIN)/python benchmarks/swarm_tasks.py $(if $(OUT),-o $(OUT))
 
 # Counts, no times: the same wherever the same interpreters run (benchmarks/gate.json).
 bench-gate: $(STAMP)    ## heap bytes and instructions that grew by more than 3 % fail

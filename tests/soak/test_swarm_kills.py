@@ -1,4 +1,4 @@
-"""kill -9 of a swarm's leaders and workers, many times: ``make soak`` prints the seed."""
+"""kill -9 of a swarm's leaders, workers and engines, many times: ``make soak`` prints the seed."""
 
 import os
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "linux" / "swarm"))
+from swarm_world import ENGINES, World  # noqa: E402
 from test_kills import campaign  # noqa: E402
 
 pytestmark = pytest.mark.soak
@@ -15,7 +16,14 @@ SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
 KILLS = int(os.environ.get("CLAWLITE_KILLS", "1000"))
 
 
-def test_kill_9_loses_no_acknowledged_task_and_repeats_no_side_effect(tmp_path):
-    found = campaign(tmp_path, SEED, KILLS)
-    print("seed %d: %d kills, tasks %s" % (SEED, KILLS, found))
+@pytest.mark.parametrize("kind", ["sqlite-wal", *ENGINES])
+def test_kill_9_loses_no_acknowledged_task_and_repeats_no_side_effect(tmp_path, kind):
+    """Of leaders, workers and, where there is one, the engine."""
+    world = World(kind, tmp_path) if kind in ENGINES else None
+    try:
+        found = campaign(tmp_path, SEED, KILLS, world)
+    finally:
+        if world:
+            world.close()
+    print("%s, seed %d: %s" % (kind, SEED, found))
     assert found["completed"] > KILLS

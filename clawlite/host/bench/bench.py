@@ -35,7 +35,7 @@ SUITES = (
     "mcp",
     "boards",
 )
-ELSEWHERE = ("peers",)  # suites that need an environment of their own: make bench-peers
+ELSEWHERE = ("peers", "swarm")  # suites that need more: make bench-peers, make bench-swarm
 
 
 def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bool = False) -> None:

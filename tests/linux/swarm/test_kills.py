@@ -63,7 +63,8 @@ class Team:
 
 
 def campaign(tmp_path, seed: int, kills: int, world=None) -> dict:
-    """Delegate until there were so many *kills*; return {state: tasks}, with what was checked.
+    """Delegate until there were so many *kills*; return how many tasks were acknowledged, in which
+    state they are, and how many were lost or had their side effect twice: none.
 
     world  ``World`` of the engine, which is killed as well; None: the swarm's file
     """
@@ -96,18 +97,18 @@ def campaign(tmp_path, seed: int, kills: int, world=None) -> dict:
             bus.leave()
     finally:
         team.close()
-    found = {}
+    found = {"tasks": len(acknowledged), "kills": team.kills, "lost": 0, "twice": 0}
     for number in acknowledged:
-        state = states[UUID % number]
+        state = states.get(UUID % number)
         found[state] = found.get(state, 0) + 1
         done = tmp_path / "done" / str(number)
-        if number % 2:
-            assert state in ("completed", "dead"), (number, state)
-            assert state == "dead" or os.path.getsize(done) == 1
-            # a worker that was killed between open and write leaves an empty file
-            assert not done.exists() or os.path.getsize(done) <= 1, "it happened twice"
-        else:
-            assert state == "completed", (number, state)
+        # a worker that was killed between open and write leaves an empty file
+        times = os.path.getsize(done) if done.exists() else 0
+        found["twice"] += times > 1
+        # one with a side effect may be given up, for a person: what it did is not known
+        is_kept = state == "completed" and times == number % 2 or state == "dead" and number % 2
+        found["lost"] += not is_kept
+    assert found["lost"] == found["twice"] == 0, found
     return found
 
 
