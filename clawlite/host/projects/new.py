@@ -96,9 +96,8 @@ def new(
     profile = boards.profile(board) if board else None
     if template == TEAM and profile is not None and profile.runtime == "micropython":
         raise ClawError(
-            f"the template {TEAM} is for this machine or a Raspberry Pi, and {board} is neither:"
-            " boards are in no swarm yet",
-            "leave --board out",
+            f"the template {TEAM} is for this machine or a Raspberry Pi, and {board} is neither",
+            "leave --board out; docs/swarm.md then puts its gardener on a board",
         )
     if template == TEAM and len(name) > _LONGEST_TEAM:
         raise ClawError(
