@@ -233,7 +233,8 @@ def test_a_server_at_a_url_that_does_it_wrong(tmp_path, what, code, said):
                 assert said in message(result, code)
 
         run(work())
-        assert server.methods().count("tools/call") == 1
+        # one that runs out of time may not have come so far
+        assert server.methods().count("tools/call") == 1 or what == "silent"
 
 
 def test_a_session_that_the_server_forgot_is_begun_again(tmp_path):
