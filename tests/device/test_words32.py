@@ -4,11 +4,13 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import gateways
+import pico_stack
 import pytest
 import trading_desk
 import words32
@@ -26,6 +28,7 @@ from clawlite.host.projects import new
 WITHIN = 0.15
 ABOVE = 0.2  # too much is the better mistake: a board that holds less still runs
 GOLDEN = Path(__file__).parents[1] / "golden"
+BOARDS_PAGE = Path(__file__).parents[2] / "docs/boards.md"
 AGENTS = (
     "greenhouse",
     "chat",
@@ -144,7 +147,7 @@ def test_a_turn_works_in_the_heap_that_is_said(board, agents, name):
     size = heap.needed(data, tools_py, 64) + start
     done = subprocess.run(
         [
-            words32.command("micropython"),
+            pico_stack.micropython(),
             "-X",
             f"heapsize={size}",
             board / "start.py",
@@ -172,6 +175,16 @@ def test_no_less_is_said_than_a_cortex_m3_needed(tmp_path, name):
         <= heap.needed(image.read_bytes(), words32.source(image.parent), 32)
         < 1.35 * CORTEX_M3[name]
     )
+
+
+@pytest.mark.parametrize("name", CORTEX_M3)
+def test_the_page_of_boards_says_what_build_says(tmp_path, name):
+    row = re.search(rf"\| {name}\b[^|]*\| ([\d,]+) \| ([\d,]+) \|", BOARDS_PAGE.read_text())
+    needed, said = (int(number.replace(",", "")) for number in row.groups())
+    new.new(str(tmp_path / name), name, offline=name != "blink")
+    image = Path(build_beside(str(tmp_path / name)))
+    now = heap.needed(image.read_bytes(), words32.source(image.parent), 32)
+    assert needed == CORTEX_M3[name] and abs(said - now) < 0.01 * now, f"build says {now:,}"
 
 
 def test_no_less_is_said_of_20_tools_than_a_cortex_m3_needed(tmp_path):
@@ -256,7 +269,7 @@ def within(board, image: Path, folder: Path) -> list:
         path.unlink()
     (folder / "main_of.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
     size = heap.needed(image.read_bytes(), words32.source(image.parent), 64) + start
-    return [words32.command("micropython"), "-X", f"heapsize={size}", folder / "main_of.py", image]
+    return [pico_stack.micropython(), "-X", f"heapsize={size}", folder / "main_of.py", image]
 
 
 def test_requests_to_stores_work_in_the_heap_that_is_said(board, tmp_path):
@@ -293,7 +306,7 @@ def test_requests_to_stores_work_in_the_heap_that_is_said(board, tmp_path):
     )
     done = subprocess.run(
         [
-            words32.command("micropython"),
+            pico_stack.micropython(),
             "-X",
             f"heapsize={size}",
             tmp_path / "main_of.py",
