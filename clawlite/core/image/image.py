@@ -74,6 +74,7 @@ HANDLER_KIND, HANDLER_NAME = range(2)  # of ``Tool.handler``
 ) = range(8)
 _ROW_NAME, _ROW_OFFSET, _ROW_LENGTH, _ROW_ENTRY = range(4)  # of a tool's row in the index
 _OFFSET, _LENGTH = range(2)  # of a part of a section
+_DEPTH = 32  # of a section: reflex rules of eight levels are arrays of 30
 
 
 class Tool:
@@ -215,7 +216,8 @@ class Image:
         """
         value = None
         if section in self._where:
-            value = cbor.decode(self.part(section, 0, self._where[section][_LENGTH]))
+            length = self._where[section][_LENGTH]
+            value = cbor.decode(self.part(section, 0, length), 0, length, _DEPTH)
         if section == AGENT or value is not None and section == PINS:
             from clawlite.core.image.header import section_of
 

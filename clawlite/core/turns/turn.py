@@ -142,7 +142,7 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
             try:
                 if arguments is None:
                     raise InvalidParams(
-                        "%s: the arguments are not a JSON object: %s"
+                        "%s: the arguments are not a JSON object, or nest too deep: %s"
                         % (canonical(name, 40), canonical(raw, 80))
                     )
                 result = yield from (run or call)(
