@@ -115,7 +115,11 @@ class Auditing:
         if text is None:
             return
         self._drop()
-        text = self._clean(text)
+        # A call deeper its imports would not fit a Pico's stack when Ctrl-C ends a call (0080).
+        from secretvalues import clean
+
+        text = clean(text, self.image, self._state)
+        del clean  # else it would stay in memory
         self._drop()
         self._waiting.append(text)
         try:
@@ -149,11 +153,6 @@ class Auditing:
         from audittext import text_of
 
         return text_of(self, effect, short)
-
-    def _clean(self, text: str) -> str:
-        from secretvalues import clean
-
-        return clean(text, self.image, self._state)
 
     def _drop(self):
         drop(_STEP)
