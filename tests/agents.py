@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 import pico_stack
-from run_core_micropython import ROOMS, ROOT, command
+from run_core_micropython import ROOMS, ROOT
 
 DEADLINE_S = 120  # for what takes milliseconds: a busy machine must not fail a test
 UUID = "00000000-0000-4000-8000-%012d"
@@ -78,19 +78,16 @@ def linux(*args) -> list:
 BOOT = "import sys; from main import main; sys.exit(main(sys.argv[1:]))"
 
 
-def board(*args, options=(), stand_ins=(), start: str = BOOT, signalled: bool = False) -> tuple:
+def board(*args, options=(), stand_ins=(), start: str = BOOT, inside: bool = False) -> tuple:
     """Return (command line, environment) of what a board boots: linked, in the stack of a Pico.
 
     options    of the command, before all others
     stand_ins  folders of modules that come before a board's own; they are compiled, never linked
     start      what is run
-    signalled  whether SIGINT comes while something is imported, or nobody reads its output any
-               more; what makes the stack short takes neither (host/fit/stack.py): then the stack
-               is the unix port's
+    inside     whether the module inside_board is linked with it
     """
-    folders = [*map(pico_stack.compiled, stand_ins), pico_stack.linked(), ".frozen"]
-    interpreter = command("micropython") if signalled else pico_stack.micropython()
-    words = [interpreter, *options, pico_stack.script(start), *map(str, args)]
+    folders = [*map(pico_stack.compiled, stand_ins), pico_stack.linked(inside), ".frozen"]
+    words = [pico_stack.micropython(), *options, pico_stack.script(start), *map(str, args)]
     return words, {"MICROPYPATH": ":".join(folders)}
 
 
@@ -99,7 +96,7 @@ def board_of_sources(*args, stand_ins=(), start: str = BOOT) -> tuple:
     unix port's stack.
     """
     folders = [*map(str, (*stand_ins, ROOT, *ROOMS)), ".frozen"]
-    words = [command("micropython"), "-c", start, *map(str, args)]
+    words = [pico_stack.whole("sources"), "-c", start, *map(str, args)]
     return words, {"MICROPYPATH": ":".join(folders)}
 
 
@@ -121,6 +118,26 @@ def eventually(fact, seconds: float = DEADLINE_S):
             return value
         assert time.monotonic() < until, "never came true: %s" % getattr(fact, "__doc__", fact)
         select.select([], [], [], 0.005)
+
+
+def _is_at_rest(tasks: Path) -> bool:
+    """Return whether all threads of a process slept at one moment: each of them still does what it
+    did in a first look, in which it slept (proc(5): its state, and how often it was switched).
+    """
+    first = _looked(tasks)
+    return first == _looked(tasks) and all(b"State:\tS" in said for said in first.values())
+
+
+def _looked(tasks: Path) -> dict:
+    found = {}
+    for path in tasks.iterdir():
+        try:
+            lines = (path / "status").read_bytes().splitlines()
+        except OSError:  # it has just ended
+            lines = []
+        wanted = [line for line in lines if line.startswith(b"State") or b"_ctxt_switches" in line]
+        found[path.name] = b" ".join(wanted)
+    return found
 
 
 class Agent:
@@ -237,16 +254,18 @@ class Agent:
         self.process.send_signal(number)
 
     def rest(self):
-        """Wait until the process sleeps.
+        """Wait until the process sleeps, with all of its threads: an import on a board of tests has
+        one of its own (host/fit/stack.py), beside which the unix port would raise
+        KeyboardInterrupt.
 
         CPython runs a signal's handler between two instructions: one that comes in the microsecond
         before a call that blocks is not heard until that call returns, or another signal comes.  In
         the middle of a collection the unix port's Ctrl-C leaves the heap locked, which no board's
         does.
         """
-        stat = Path(f"/proc/{self.process.pid}/stat")
-        if stat.exists():
-            eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "S")
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        if tasks.exists():
+            eventually(lambda: _is_at_rest(tasks))
 
     def signal_at_rest(self, number: int):
         self.rest()

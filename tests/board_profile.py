@@ -23,6 +23,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pico_stack
 from run_core_micropython import BOARD, ROOMS, ROOT, command
 
 from clawlite.host.firmware import firmware
@@ -95,7 +96,7 @@ def play(tree: Path, name: str):
         words = [found, agent / "claw.cbor"] + ["--stdio"] * name.endswith("operator")
         rooms = [tree / room.relative_to(ROOT) for room in ROOMS]
         done = subprocess.run(
-            [command("micropython"), "-X", "heapsize=16m", tree / "start.py", *words],
+            [pico_stack.whole("sources"), "-X", "heapsize=16m", tree / "start.py", *words],
             input=lines.encode(),
             capture_output=True,
             env={"MICROPYPATH": ":".join(map(str, (tree, *rooms, ".frozen")))},

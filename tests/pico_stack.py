@@ -1,8 +1,8 @@
 """A ``micropython`` command for tests, whose programs have the stack of a Pico with a quarter of
 it free (docs/adr/0080).
 
-It takes ``[-X heapsize=SIZE] SCRIPT [ARGUMENTS]``.  Sources that it compiles itself, which no board
-does, have the whole stack of the unix port.
+It takes ``[-X heapsize=SIZE] SCRIPT [ARGUMENTS]``.  What OUTSIDE names has the unix port's stack;
+nothing else starts MicroPython without this file (test_pico_stack.py).
 """
 
 import atexit
@@ -20,6 +20,13 @@ from clawlite.host.firmware import firmware
 from clawlite.host.fit import stack
 
 BYTES = stack.scaled(stack.PICO)
+INSIDE = Path(__file__).parent / "device/inside_board.py"
+# Why something has all of the unix port's stack; each of them stands in docs/adr/0176, too.
+OUTSIDE = {
+    "sources": "no board compiles the sources that it runs",
+    "heap": "what is held is measured to the byte, and what makes the stack short holds some",
+    "mip": "MicroPython's own installer, before there is an agent",
+}
 HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
 DISK = 4 * stack.FRAME  # bytes: a test's own disk, where a board's flash is driven by C code
 _made = []
@@ -59,7 +66,7 @@ def micropython(free: int = BYTES) -> str:
             % {
                 "free": free,
                 "heap": HEAP,
-                "command": shlex.quote(command("micropython")),
+                "command": shlex.quote(_unlimited()),
                 "before": shlex.join(stack.arguments(free)),
             }
         )
@@ -67,13 +74,19 @@ def micropython(free: int = BYTES) -> str:
     return path
 
 
+def whole(why: str) -> str:
+    """Return the command ``micropython`` with all of the unix port's stack; *why* is in OUTSIDE."""
+    assert why in OUTSIDE, why
+    return _unlimited()
+
+
 @functools.cache
-def linked() -> str:
-    """Return the path of a folder with what every board gets (firmware.py); it is gone when the
-    tests end.
+def linked(inside: bool = False) -> str:
+    """Return the path of a folder with what every board gets (firmware.py), and with the module
+    inside_board where *inside*; it is gone when the tests end.
     """
     folder = _folder()
-    firmware.build(folder, _mpy_cross())
+    firmware.build(folder, _mpy_cross(), {INSIDE.stem: INSIDE} if inside else {})
     return folder
 
 
@@ -105,8 +118,18 @@ def program(path: Path, heap: str = "16M") -> list[str]:
     Beside that stack lie DISK bytes, for the calls of a disk that is written in Python.
     """
     names = {"folder": str(path.parent), "module": path.stem, "free": BYTES + DISK}
-    start = script(stack.FUNCTIONS + _PROGRAM % names)
-    return [command("micropython"), "-X", "heapsize=" + heap, start]
+    return started(stack.FUNCTIONS + _PROGRAM % names, "-X", "heapsize=" + heap)
+
+
+def started(text: str, *options: str) -> list[str]:
+    """Return the command and script of *text*, which makes the stack short itself
+    (stack.FUNCTIONS).
+    """
+    return [_unlimited(), *options, script(text)]
+
+
+def _unlimited() -> str:
+    return command("micropython") or pytest.skip("no micropython command")
 
 
 def _mpy_cross() -> str:

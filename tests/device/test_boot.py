@@ -241,7 +241,7 @@ def test_ctrl_c_in_the_boot_window(board):
 
 def test_ctrl_c_while_it_opens_is_no_failed_boot(board):
     board.flash("2.0.0", TOOLS + "print('opening')\nimport time\ntime.sleep(60)\n")
-    words, env = board.words(signalled=True)
+    words, env = board.words()
     with Agent(words, board.tmp_path / "home", env=env) as agent:
         agent.expect("opening")
         agent.signal_at_rest(2)

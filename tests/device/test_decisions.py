@@ -9,8 +9,10 @@ import json
 import os
 import posixpath
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
+import pico_stack
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -61,18 +63,6 @@ CALL = st.tuples(
 )
 # one set of rules, one tool and one call of it
 CASE = st.tuples(st.lists(RULE, min_size=1, max_size=6), TOOL, CALL)
-
-ON_MICROPYTHON = """
-import json, sys
-from clawlite.core.policy.policy import decide, paths_of
-class Rules:
-    def __init__(self, rules): self.rules = rules
-    def rule(self, number): return self.rules[number]
-for line in sys.stdin:
-    rules, entry, names, arguments, used = json.loads(line)
-    found = decide(Rules(rules), entry, paths_of(names, arguments), used)
-    print(json.dumps([found.action, found.trace]))
-"""
 
 
 class Rules:
@@ -211,7 +201,7 @@ def test_the_first_rule_that_matches_decides(case):
 def test_micropython_decides_as_the_others(micropython, cases):
     found, words = zip(*[agree(case) for case in cases])
     done = subprocess.run(
-        [micropython, "-c", ON_MICROPYTHON],
+        pico_stack.program(Path(__file__).with_name("decisions_board.py")),
         input="".join(json.dumps(one) + "\n" for one in words).encode(),
         capture_output=True,
         env={"MICROPYPATH": ":".join(map(str, [ROOT, *ROOMS, ".frozen"]))},

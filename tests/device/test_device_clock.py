@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from agents import board_of_sources, make_bench
+from agents import board, make_bench
 
 DAY_MS = 86400000
 # Before MicroPython's own: ticks that pass only while the loop waits, and turn over as on a board.
@@ -36,20 +36,17 @@ class poll:
         time.passed += left if timeout < 0 or timeout > left > 0 else timeout
         return [(self.stream, POLLIN)] if time.passed >= IDLE else []
 """
-START = """
-import sys, time
-import main
-device = main._prepared(sys.argv[1:])
-main.run(device, None)
-print("passed", time.passed, "counted", device.now_ms())
-"""
+START = "import inside_board; inside_board.count_time()"
 
 
 @pytest.mark.parametrize("days", [1, 6, 7, 13, 40])
 def test_days_without_anything_to_do_are_counted(micropython, tmp_path, days):
-    (tmp_path / "time.py").write_text(TIME)
-    (tmp_path / "select.py").write_text(SELECT % (days * DAY_MS))
-    words, env = board_of_sources(make_bench(tmp_path), stand_ins=[tmp_path], start=START)
+    (tmp_path / "time").mkdir()
+    (tmp_path / "time/time.py").write_text(TIME)
+    (tmp_path / "time/select.py").write_text(SELECT % (days * DAY_MS))
+    words, env = board(
+        make_bench(tmp_path), stand_ins=[tmp_path / "time"], start=START, inside=True
+    )
     done = subprocess.run(
         words, input="", capture_output=True, text=True, timeout=300, cwd=tmp_path, env=env
     )

@@ -5,7 +5,7 @@ real processes and real faults.
 import json
 
 import pytest
-from agents import BENCH, INITIALIZE, Agent, board_of_sources, eventually, tool_call
+from agents import BENCH, INITIALIZE, Agent, board, eventually, tool_call
 
 from clawlite.host.build.build import build_beside
 
@@ -13,13 +13,8 @@ SABOTAGE = '''
 
 def sabotage() -> str:
     """Break the session of the agent that runs this, once."""
-    from clawlite.core.protocol.session import Session
-    tick = Session.tick
-
-    def broken(self, now_ms):
-        Session.tick = tick
-        raise ValueError("nobody expected this")
-    Session.tick = broken
+    import inside_board
+    inside_board.break_session()
     return "done"
 '''
 AUDIT = BENCH["claw.yaml"].replace(
@@ -32,27 +27,22 @@ STUBBORN = """
 
 def hold_on() -> str:
     \"\"\"Let nothing that is under way be ended any more.\"\"\"
-    from clawlite.core.agent.agent import Agent
-
-    def cancel(self, number, error, now_ms):
-        raise RuntimeError("maximum recursion depth exceeded")
-    Agent.cancel = cancel
+    import inside_board
+    inside_board.hold_on()
     return "done"
 """
 
 
 @pytest.fixture
 def serving(micropython, tmp_path):
-    """Return a function that builds the bench agent with other files, and boots it from the
-    sources: what is put in the place of our functions has their names.
-    """
+    """Return a function that builds the bench agent with other files, and boots it."""
 
     def start(more: dict):
         (tmp_path / "flash").mkdir()
         (tmp_path / "marks").mkdir()
         for name, text in dict(BENCH, **more).items():
             (tmp_path / "flash" / name).write_text(text)
-        words, path = board_of_sources(build_beside(str(tmp_path / "flash")), "--stdio")
+        words, path = board(build_beside(str(tmp_path / "flash")), "--stdio", inside=True)
         return Agent(words, tmp_path / "home", env=dict(path, MARKS=tmp_path / "marks"))
 
     return start

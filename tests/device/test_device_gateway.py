@@ -15,11 +15,8 @@ from clawlite.core.line.frame import RECORD
 
 
 @pytest.fixture
-def agent(request, micropython, tmp_path):
-    words, env = board(
-        project(tmp_path / "garden", "http://127.0.0.1:9/v1"),
-        signalled=bool(request.node.get_closest_marker("signalled")),
-    )
+def agent(micropython, tmp_path):
+    words, env = board(project(tmp_path / "garden", "http://127.0.0.1:9/v1"))
     with Agent(words, tmp_path / "home", True, env=env) as started:
         tty.setraw(started.theirs)
         started.terminal = False
@@ -158,7 +155,6 @@ def test_an_answer_that_is_none(agent, answer, said):
     gateway.expect(said)
 
 
-@pytest.mark.signalled
 def test_ctrl_c_cancels(agent):
     gateway = Gateway(agent.input)
     gateway.hello()

@@ -7,7 +7,7 @@ import signal
 import tty
 
 import pytest
-from agents import INITIALIZE, Agent, board, board_of_sources, tool_call
+from agents import INITIALIZE, Agent, board, tool_call
 from line_host import SEED, Host
 
 from clawlite.core.line.frame import RECORD
@@ -34,7 +34,7 @@ def flood(count: int) -> str:
 
 
 @pytest.fixture
-def agent(request, micropython, tmp_path):
+def agent(micropython, tmp_path):
     """Return a board whose console is a raw terminal."""
     (tmp_path / "claw.yaml").write_text(CLAW)
     (tmp_path / "tools.py").write_text(TOOLS)
@@ -44,8 +44,7 @@ def agent(request, micropython, tmp_path):
         'arguments = { text = "{what}" }\nsay = "Well,"\n'
         '  [[rule.then]]\n  say = "I said {text}."\n'
     )
-    signalled = bool(request.node.get_closest_marker("signalled"))
-    words, env = board(build_beside(str(tmp_path)), signalled=signalled)
+    words, env = board(build_beside(str(tmp_path)))
     with Agent(words, tmp_path / "home", True, env=env) as started:
         tty.setraw(started.theirs)
         started.terminal = False  # of its line ends nothing is made
@@ -146,7 +145,6 @@ def test_a_hello_in_the_middle_of_a_line_is_none_of_it(agent):
     host.expect(b"I said ha.")
 
 
-@pytest.mark.signalled
 def test_ctrl_c_reaches_the_program_in_a_session(agent):
     host = opened(agent)
     agent.signal_at_rest(signal.SIGINT)  # what a port makes of 0x03
@@ -156,12 +154,8 @@ def test_ctrl_c_reaches_the_program_in_a_session(agent):
 
 def test_on_a_uart_noise_forges_no_ctrl_c(agent, tmp_path):
     """One 0x03 ends a turn at most, three in a row leave the program."""
-    start = (
-        "import sys; from main import open_device; device = open_device(sys.argv[1], "
-        "sys.argv[2], False); device.stdio.is_uart = True; "
-        "sys.exit(device.run(None))"
-    )
-    words, env = board_of_sources(tmp_path / "claw.cbor", tmp_path, start=start)
+    start = "import sys, inside_board; sys.exit(inside_board.run_on_a_uart())"
+    words, env = board(tmp_path / "claw.cbor", tmp_path, start=start, inside=True)
     with Agent(words, tmp_path / "uart", True, env=env) as uart:
         tty.setraw(uart.theirs)
         host = opened(uart)

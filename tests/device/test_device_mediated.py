@@ -42,8 +42,7 @@ def agent(request, micropython, tmp_path):
     """A board that is spoken to over its line; a parameter is the end of its clawlite.toml."""
     more = getattr(request, "param", "")
     image = built(tmp_path / "garden", "http://127.0.0.1:9", more=more)
-    signalled = bool(request.node.get_closest_marker("signalled"))
-    words, env = board(image, signalled=signalled)
+    words, env = board(image)
     with Agent(words, tmp_path / "home", True, env=env) as started:
         tty.setraw(started.theirs)
         started.terminal = False
@@ -154,7 +153,6 @@ def test_an_answer_that_is_none(agent, texts, why):
     it.expect(b"READY")
 
 
-@pytest.mark.signalled
 def test_ctrl_c_cancels_the_call(agent):
     it = Gateway(agent.input)
     it.hello()

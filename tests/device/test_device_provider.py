@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 
-import pico_stack
 import pytest
 from llm_server import FAULTS, Server, calls, say
 
@@ -50,13 +49,10 @@ spec:
     return make
 
 
-def talk(micropython, tree, image, lines, heap=None, key="k-canary-7f3a"):
-    """Return what an agent did: in the stack of a Pico, or in a *heap*, which what makes the stack
-    short would share.
-    """
-    interpreter = micropython if heap else pico_stack.micropython()
+def talk(micropython, tree, image, lines, heap="400k", key="k-canary-7f3a"):
+    """Return what an agent did, in the stack of a Pico and in a *heap*."""
     return subprocess.run(
-        [interpreter, "-X", f"heapsize={heap or '400k'}", str(tree / "start.py"), image],
+        [micropython, "-X", f"heapsize={heap}", str(tree / "start.py"), image],
         input=lines.encode(),
         capture_output=True,
         timeout=300,

@@ -309,7 +309,7 @@ def test_a_heap_that_is_too_small_is_one_line(device, heap):
 
 
 def test_ctrl_c_ends_a_turn_and_the_pump_is_off_at_once(device, marks):
-    with device("bench", signalled=True) as agent:
+    with device("bench") as agent:
         agent.expect("> ")
         agent.line("pump 60000")
         eventually((marks / "pump-on").exists)
@@ -364,14 +364,13 @@ def test_ctrl_d_typed_before_the_question_denies_it(device, marks):
 
 
 def test_a_reader_that_goes_away_ends_it_with_the_pump_off(device, marks):
-    with device("bench", signalled=True) as agent:
+    with device("bench") as agent:
         agent.expect("> ")
         agent.line("pump 60000")
         eventually((marks / "pump-on").exists)
         agent.stop_reading()
         agent.send("echo anybody?\n" * 40, drain=False)
-        agent.wait()
-        assert (marks / "pump-off").exists() and "Traceback" not in agent.errors()
+        assert agent.wait() == 1 and (marks / "pump-off").exists()  # no port of a board does so
 
 
 def test_a_handler_that_leaves_the_interpreter_fails_alone(device):
@@ -436,14 +435,9 @@ def test_an_image_that_the_flash_cannot_read(device, flash):
 def test_a_secret_that_the_flash_cannot_read(micropython, tmp_path):
     (tmp_path / "secrets").mkdir()
     unreadable(tmp_path / "secrets/key")
-    run = "import boardsecrets\nprint(boardsecrets.secret(%r, 'key')[1].message)" % str(tmp_path)
-    path = ":".join(str(ROOT / name) for name in (".", "firmware-host/micropython/secrets"))
-    done = subprocess.run(
-        [micropython, "-c", run],
-        env={"MICROPYPATH": path},
-        capture_output=True,
-        text=True,
-    )
+    start = "import inside_board; inside_board.say_why_a_secret_is_none()"
+    words, env = board(tmp_path, start=start, inside=True)
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.stderr) == (
         "secret key: its file on this board cannot be read: [Errno 5] EIO\n",
         "",

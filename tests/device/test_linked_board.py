@@ -34,7 +34,8 @@ def board(micropython, mpy_cross, tmp_path_factory):
     (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
 
     def run(arguments, stdin, *options, path=".:.frozen", start="start.py"):
-        interpreter = pico_stack.micropython() if start == "start.py" else micropython
+        is_linked = start == "start.py"
+        interpreter = micropython if is_linked else pico_stack.whole("sources")
         return subprocess.run(
             [interpreter, *options, start, *arguments],
             input=stdin,

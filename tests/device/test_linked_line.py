@@ -1,12 +1,11 @@
 """core/line as a board gets it: linked, renamed, ``.mpy`` at -O3; and what it takes of the heap
-there.
-
-What makes the stack short takes heap itself: test_line_on_micropython.py has it.
+there.  In a Pico's stack it runs in test_line_on_micropython.py.
 """
 
 import os
 import subprocess
 
+import pico_stack
 import pytest
 
 from clawlite.host.firmware import firmware
@@ -53,7 +52,7 @@ def tree(micropython, mpy_cross, tmp_path_factory):
 
 def test_a_session_with_linked_modules(micropython, tree):
     done = subprocess.run(
-        [micropython, "-c", "import trial"],
+        [pico_stack.whole("heap"), pico_stack.script("import trial\n")],
         env=dict(os.environ, MICROPYPATH=f"{tree}:.frozen"),
         cwd=tree,
         stdin=subprocess.DEVNULL,

@@ -86,11 +86,9 @@ def device(micropython, tmp_path):
     (tmp_path / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "By rule."\n')
     (tmp_path / "levels").mkdir()
 
-    def start(settings=PINS, signalled=False):
+    def start(settings=PINS):
         (tmp_path / "clawlite.toml").write_text(settings)
-        words, env = board(
-            build_beside(str(tmp_path)), "--stdio", stand_ins=[MODULES], signalled=signalled
-        )
+        words, env = board(build_beside(str(tmp_path)), "--stdio", stand_ins=[MODULES])
         return Agent(words, tmp_path / "home", env=dict(env, PINS=tmp_path / "levels"))
 
     return start
@@ -193,7 +191,7 @@ def test_a_handler_that_fails_leaves_nothing_on(device, level):
 
 @pytest.mark.parametrize("end", [signal.SIGINT, None])
 def test_the_pump_is_off_however_the_agent_ends(device, level, end):
-    with device(signalled=end is not None).initialize() as agent:
+    with device().initialize() as agent:
         agent.line(json.dumps(tool_call("pump", {"seconds": 60}, 5)))
         eventually(lambda: level(15) == "1")
         if end:

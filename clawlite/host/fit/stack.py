@@ -56,12 +56,14 @@ def _load(name, *more):
             _deeper(_limit[0] - left, load)
         except BaseException as e:
             found[:] = e, None
-        _limit[0] = was
         done.release()
     done.acquire()
-    _thread.stack_size(_THREAD)
-    _thread.start_new_thread(thread, ())
-    done.acquire()
+    try:
+        _thread.stack_size(_THREAD)
+        _thread.start_new_thread(thread, ())
+        done.acquire()
+    finally:
+        _limit[0] = was
     if len(found) > 1:
         raise found[0]
     return found[0]

@@ -10,9 +10,9 @@ import subprocess
 import threading
 from pathlib import Path
 
+import pico_stack
 import pytest
 from agents import clawlite
-from run_core_micropython import command
 from sims import needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
@@ -117,7 +117,7 @@ def install(package: Path, target: Path) -> None:
             code = "import sys, mip; mip.install(sys.argv[1], target=sys.argv[2])"
             done = subprocess.run(
                 [
-                    command("micropython"),
+                    pico_stack.whole("mip"),
                     "-c",
                     code,
                     f"http://127.0.0.1:{server.server_address[1]}/package.json",
@@ -137,12 +137,12 @@ def says(board: Path, *path) -> str:
     """Start the agent in slot a of *board*, which has said what it has to say when its input
     ends.
     """
-    code = (
+    start = (
         "import sys; sys.path.insert(0, sys.argv[1] + '/claw-a'); import main; "
         "sys.exit(main.main([sys.argv[1] + '/claw-a.cbor']))"
     )
     done = subprocess.run(
-        [command("micropython"), "-c", code, str(board)],
+        [pico_stack.micropython(), pico_stack.script(start), str(board)],
         capture_output=True,
         text=True,
         timeout=300,

@@ -15,9 +15,10 @@ import tty
 import zlib
 
 import agents
+import pico_stack
 import pytest
 from agents import DEADLINE_S, Agent, clawlite, environment, eventually, linux
-from run_core_micropython import BOARD, command
+from run_core_micropython import BOARD
 from sims import Client, needs_micropython, needs_mpy_cross
 from slot_board import TOOLS, project
 
@@ -144,15 +145,16 @@ def test_the_slot_that_was_ready_last_is_kept(look, boots, slot):
 
 @needs_micropython
 def test_the_board_reads_the_record_as_it_was_written(tmp_path):
-    code = (
-        "import sys\nsys.path.append(sys.argv[2])\nimport slots\n"
+    start = (
+        "import sys, slots\n"
         "print(slots.read(sys.argv[1]))\nslots.write(sys.argv[1], 'a', 999, 1)\n"
         "slots.ready(sys.argv[1])"
     )
 
     def board() -> str:
         done = subprocess.run(
-            [command("micropython"), "-c", code, str(tmp_path), str(BOARD / "boot")],
+            [pico_stack.micropython(), pico_stack.script(start), str(tmp_path)],
+            env={"MICROPYPATH": pico_stack.compiled(BOARD / "boot")},
             capture_output=True,
             text=True,
             timeout=300,

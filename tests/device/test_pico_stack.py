@@ -1,0 +1,86 @@
+"""No test starts MicroPython with more stack than a Pico has, but those that docs/adr/0176
+names.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pico_stack
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+ADR = TESTS.parent / "docs/adr/0176-tests-in-a-picos-stack.md"
+SAID = " ".join(ADR.read_text().split())
+FINDS = ("command", "program", "which")  # functions that return the path of a command
+NAME = "micropython"
+
+
+def starts(text: str) -> list[int]:
+    """Return the lines of a source that make a command of ``micropython`` themselves: by a function
+    that finds it, unless what that returns is only compared, or by its bare name in a list.
+    """
+    tree = ast.parse(text)
+    compared = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for inner in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and id(node) not in compared:
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in FINDS and getattr(node.args[0], "value", None) == NAME:
+                found.append(node.lineno)
+        if isinstance(node, ast.List) and node.elts:
+            if getattr(node.elts[0], "value", None) == NAME:
+                found.append(node.lineno)
+    return found
+
+
+def sources() -> dict[str, str]:
+    return {str(path.relative_to(TESTS)): path.read_text() for path in TESTS.rglob("*.py")}
+
+
+def test_no_test_starts_micropython_by_itself():
+    found = {name: starts(text) for name, text in sources().items() if starts(text)}
+    assert list(found) == ["pico_stack.py"], (
+        f"{found}: start it with pico_stack.micropython(), or enter in pico_stack.OUTSIDE why not"
+    )
+
+
+@pytest.mark.parametrize(
+    "text, lines",
+    [
+        ("run([command('micropython'), 'x.py'])", [1]),
+        ("import shutil\nwords = [shutil.which('micropython')]", [2]),
+        ("run(['micropython', 'x.py'])", [1]),
+        ("missing = command('micropython') is None", []),
+        ("if None in (command('micropython'), command('mpy-cross')): skip()", []),
+        ("words = [pico_stack.micropython(), 'x.py']", []),
+    ],
+)
+def test_a_start_is_found(text, lines):
+    assert starts(text) == lines
+
+
+def test_what_is_outside_is_on_the_list_with_its_reason():
+    asked = {
+        why
+        for name, text in sources().items()
+        if name != Path(__file__).relative_to(TESTS).as_posix()
+        for why in re.findall(r'\bwhole\("(\w+)"\)', text)
+    }
+    assert asked == set(pico_stack.OUTSIDE)
+    for why, reason in pico_stack.OUTSIDE.items():
+        assert f"`{why}`: {reason}" in SAID, why
+
+
+def test_tests_of_the_core_that_have_the_whole_stack_are_on_the_list():
+    listed = set()
+    for path in (TESTS / "core").glob("test_*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WHOLE_STACK":
+                listed |= {f"{path.stem}.{name.value}" for name in node.value.elts}
+    assert listed == set(re.findall(r"`(test_\w+\.test_\w+)`", SAID))
