@@ -104,7 +104,7 @@ def test_a_board_without_network_has_a_gateway_where_a_model_is_asked(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "name, board, said", [("there", "pico", "boards are in no swarm"), ("t" * 55, None, "too long")]
+    "name, board, said", [("there", "pico", "and pico is neither"), ("t" * 55, None, "too long")]
 )
 def test_a_swarm_that_cannot_be_is_not_made(tmp_path, name, board, said):
     with pytest.raises(ClawError, match=said):
