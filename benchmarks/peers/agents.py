@@ -147,9 +147,10 @@ def main(arguments=None) -> int:
     parser.add_argument("-o", "--output", help="file that rows are added to, as JSON lines")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="samples of each; default 5")
     given = parser.parse_args(arguments)
+    python = os.path.abspath(given.python)  # each runs in a folder of its own
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
         try:
-            for row in rows(Bench(folder, given.rounds), given.python, given.rounds):
+            for row in rows(Bench(folder, given.rounds), python, given.rounds):
                 print(text(row), flush=True)
                 if given.output:
                     with open(given.output, "a", encoding="utf-8") as file:

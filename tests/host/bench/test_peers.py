@@ -5,6 +5,7 @@ which needs no other package.
 import functools
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,16 @@ def test_an_agent_that_does_not_print_the_answer_is_an_error(agents, monkeypatch
     assert agents.main([sys.executable, "--rounds", "1"]) == 1
     said = capfd.readouterr()
     assert "did not print the answer: Hm." in said.err and said.out == ""
+
+
+def test_the_interpreter_may_be_named_from_here(agents, monkeypatch, capfd):
+    """As the Makefile does."""
+    script = PEERS / "naive_once.py"
+    monkeypatch.setattr(
+        agents, "command", lambda name, python, home, url: ([python, script, url, "howdy"], b"")
+    )
+    assert agents.main([os.path.relpath(sys.executable), "--rounds", "1"]) == 0
+    assert "one turn, naive" in capfd.readouterr().out
 
 
 def test_the_server_takes_what_clients_send():
