@@ -111,7 +111,7 @@ def _flat(data: bytes) -> bytes:
     for white in _WHITE + _UNSEEN:
         if white in data:
             data = data.replace(white, b"")
-    if b"\\" in data:
+    if 92 in data:
         for escape in _ESCAPED:
             data = data.replace(escape, b"/" if escape == b"\\/" else b"")
     return data

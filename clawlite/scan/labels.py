@@ -62,7 +62,7 @@ def aws(data: bytes, found: list):
     """An access key id, 20 letters and digits, and the secret that stands beside it as in AWS's
     own CSV files.
     """
-    if b"IA" not in data and b"ACCA" not in data:  # two searches in the place of four
+    if data.find(b"IA") < 0 and data.find(b"ACCA") < 0:  # two searches in the place of four
         return
     for anchor in _AWS:
         for pos in each(data, anchor):
@@ -109,9 +109,9 @@ def labelled(data: bytes, lower: bytes, found: list):
     """``password = "..."`` and the like: a name, = or : or a tag's end, a quoted value without
     spaces; bare ones where a machine made them.
     """
-    has_key = b"key" in lower  # one search in the place of eight
+    has_key = lower.find(b"key") >= 0  # one search in the place of eight
     for label, is_password in _LABELS:
-        if b"key" in label and not has_key:
+        if not has_key and label.find(b"key") >= 0:
             continue
         for pos in each(lower, label):
             name_end = run(lower, pos, LOWER + DIGITS + b"_-.", 40)
@@ -210,7 +210,7 @@ def _is_password(value: bytes, least: int) -> bool:
 
 def authorization(data: bytes, lower: bytes, found: list):
     """``Bearer TOKEN`` anywhere, ``Authorization: Basic ...``, ``Authorization: Token ...``."""
-    has_header = b"authorization" in lower
+    has_header = lower.find(b"authorization") >= 0
     for scheme in (b"bearer", b"basic", b"token") if has_header else (b"bearer",):
         for pos in each(lower, scheme):
             is_header = b"authorization" in lower[pos - 24 if pos > 24 else 0 : pos]
@@ -240,7 +240,7 @@ def azure(data: bytes, lower: bytes, found: list):
     """AccountKey=... and SharedAccessKey=... of a connection string, an account's key behind any
     name with "key", the signature of a SAS.
     """
-    labels = (b"accountkey=", b"accesskey=", b"sig=") if b"key=" in lower else (b"sig=",)
+    labels = (b"accountkey=", b"accesskey=", b"sig=") if lower.find(b"key=") >= 0 else (b"sig=",)
     for label in labels:
         for pos in each(lower, label):
             start = pos + len(label)

@@ -75,8 +75,8 @@ def find(data: bytes) -> list:
           every text.
     """
     found, words = [], long_words(data)
-    for kind, anchor, alphabet, least, is_word in _PREFIXED if words or b"/" in data else ():
-        pos = data.find(anchor) if anchor in words or b"/" in anchor else -1
+    for kind, anchor, alphabet, least, is_word in _PREFIXED if words or 47 in data else ():
+        pos = data.find(anchor) if words.find(anchor) >= 0 or 47 in anchor else -1
         while pos >= 0:
             start = pos + len(anchor)
             end = run(data, start, alphabet)
@@ -157,7 +157,7 @@ def _jwt(data: bytes, found: list):
     """Two or three parts of base64, the first two JSON objects (RFC 7519): {" or { and white
     space.
     """
-    if b".e" not in data:  # the second part begins so
+    if data.find(b".e") < 0:  # the second part begins so
         return
     for anchor in _OBJECTS:
         for pos in each(data, anchor):

@@ -70,7 +70,8 @@ def long_words(data: bytes) -> bytes:
             for word in data.translate(_APART).split()
             if len(word) > 20
             and word.strip(_HEX)
-            and (word.strip(_UUID) or b"EAA" in word or b"fc-" in word)  # names in the same letters
+            # some names are in the same letters
+            and (word.strip(_UUID) or word.find(b"EAA") >= 0 or word.find(b"fc-") >= 0)
         ]
     )
 
@@ -80,7 +81,7 @@ def services(data: bytes, words: bytes, found: list):
     ``long_words``.
     """
     for anchor in _NAMED.split(b" ") if words else ():
-        for pos in each(data, anchor) if anchor in words else ():
+        for pos in each(data, anchor) if words.find(anchor) >= 0 else ():
             start = pos + len(anchor)
             end = run(data, start, TOKEN)
             if (
@@ -91,7 +92,7 @@ def services(data: bytes, words: bytes, found: list):
             ):
                 found.append((pos, end, "service-token"))
     for anchor, size in _HEXED if words else ():
-        for pos in each(data, anchor) if anchor in words else ():
+        for pos in each(data, anchor) if words.find(anchor) >= 0 else ():
             start = pos + len(anchor)
             if (
                 run(data, start, _HEX) == start + size == run(data, start, TOKEN)

@@ -85,11 +85,12 @@ def each(data: bytes, anchor: bytes):
     """Return an iterable of the places of *anchor* in *data*.  Cost: one search where it has none,
     as most texts have.
     """
-    return _each(data, anchor) if anchor in data else ()
-
-
-def _each(data: bytes, anchor: bytes):
+    # not "anchor in data": CPython asks first whether it is a number, and makes an error of that
     pos = data.find(anchor)
+    return _each(data, anchor, pos) if pos >= 0 else ()
+
+
+def _each(data: bytes, anchor: bytes, pos: int):
     while pos >= 0:
         yield pos
         pos = data.find(anchor, pos + len(anchor))

@@ -81,7 +81,7 @@ def quote(text: str) -> str:
     """Return *text* as a JSON string."""
     # MicroPython interns every character that a loop over text sees, for good
     data = text.encode()
-    if not data or min(data) >= 32 and not (b'"' in data or b"\\" in data or b"\x7f" in data):
+    if not data or min(data) >= 32 and not (34 in data or 92 in data or 127 in data):
         return '"' + text + '"'
     out = bytearray()
     for b in data:
