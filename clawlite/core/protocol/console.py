@@ -144,7 +144,10 @@ class Console:
             )
 
     def _asking(self):
-        return self.agent.waiting[0] if self.agent.waiting else None
+        for task in self.agent.waiting:
+            if not (self._ahead and task.approval.form):  # a script fills no form in
+                return task
+        return None
 
     def _work(self, now_ms: int):
         while True:
@@ -245,6 +248,8 @@ class Console:
         """Put the question of *task*, which waits first now; None: the last one is answered,
         perhaps not by this person.
         """
+        if self._ahead:
+            task = self._asking()
         if task is self._put or task is not self._asking():
             return
         self._put = task

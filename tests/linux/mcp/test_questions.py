@@ -442,11 +442,16 @@ def test_an_admin_of_a_channel_answers(tmp_path):
         with (agent / "clawlite.toml").open("a") as file:
             file.write('[telegram]\nbase_url = "%s"\n' % server.url)
         image = build_beside(str(agent))
-        with Agent(linux("run", image), tmp_path, env={"SECRET": token}):
+        with Agent(linux("run", image), tmp_path, env={"SECRET": token}) as agent:
             server.message(7, "say go")
             asked = eventually(lambda: said_to(server, 1))
             assert "The MCP server t asks during the call of echo:" in asked[0]
             assert '"name" (text)' in asked[0] and "Enter takes 2" in asked[0]
+            agent.line("/status")
+            agent.line("what now")  # a script's line is none of its answers
+            agent.expect("READY")
+            agent.expect("no rule")
+            assert "The MCP server t" not in agent.text()
             number = asked[0].split("/approve ")[1].split()[0]
             assert '%s {"FIELD": VALUE, ...} or /deny %s' % (number, number) in asked[0]
             for text, said in (
