@@ -36,16 +36,23 @@ def descriptors() -> set:
     return {one for one in found if one.split()[1].startswith(("socket:", "pipe:", "anon_inode:"))}
 
 
-def threads() -> int:
-    return len(os.listdir("/proc/self/task"))
+def threads() -> set:
+    """Return the ids of this process' threads."""
+    return set(os.listdir("/proc/self/task"))
+
+
+def begun(before: set) -> int:
+    """Return how many threads there are that *before* has not: those that end do not count."""
+    return len(threads() - before)
 
 
 @pytest.fixture(autouse=True)
 def nothing_left(capfd):
     gc.collect()  # what an earlier test has dropped is not this one's
-    fds, tasks = descriptors(), threads()
+    # how many, not which: each phase of a test has one of its own (time_limit.py)
+    fds, tasks = descriptors(), len(threads())
     yield
-    eventually(lambda: threads() <= tasks)
+    eventually(lambda: len(threads()) <= tasks)
     left = set()
 
     def is_clean() -> bool:

@@ -90,7 +90,7 @@ def test_counting_fits_a_small_heap(micropython, mpy_cross, tmp_path):
     (tmp_path / "tree/start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
     image = make(tmp_path, "rate_limits: { tool_calls_per_minute: 30 }")
     lines = [{"jsonrpc": "2.0", "id": 0, "method": "claw.initialize", "params": INITIALIZE}]
-    lines += [tool_call("echo", {"text": "x" * 100}, number) for number in range(1, 41)]
+    lines += [tool_call("echo", {"text": "x" * 100}, number, "limited") for number in range(1, 41)]
     done = subprocess.run(
         [
             pico_stack.micropython(),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from net_servers import (  # noqa: F401
     DEADLINE_S,
     Gate,
+    begun,
     closed_port,
     deaf_port,
     head,
@@ -389,13 +390,13 @@ def test_more_connections_wait_their_turn():
         late.settimeout(0.05)
         with pytest.raises(TimeoutError):
             late.recv(1)
-        assert threads() - before <= 2 * servers
+        assert begun(before) <= 2 * servers
         held.pop().close()
         late.settimeout(DEADLINE_S)
         assert head(late).startswith(b"HTTP/1.1 200 ")
         for sock in held + [late]:
             sock.close()
-        eventually(lambda: threads() - before <= 2)
+        eventually(lambda: begun(before) <= 2)
 
 
 def test_who_does_not_read_holds_the_server_back():
