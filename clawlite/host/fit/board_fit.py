@@ -10,6 +10,7 @@ out.
 import dataclasses
 import typing
 
+from clawlite.core.mcp import tool_provider
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems
 from clawlite.host.boards import boards
@@ -28,6 +29,7 @@ from clawlite.host.tools import world_models
 _SHOWN_BOARDS = 6
 _INSTEAD = {
     "guard-model": "detection: pattern, which looks without a model",
+    "tool-providers": "write them as plain functions of tools.py",
     "mcp": 'let a gateway call it: mode = "mediated" under [mcp.NAME], and [gateway]',
 }
 _ABILITIES = set(typing.get_args(Ability)) - {"http", "https", "process"}
@@ -261,8 +263,11 @@ def _where(manifest, ability: str) -> tuple:
         if ability == channels.ability(channel):
             return channel.place, ("type",)
     for tool in manifest.tools:
-        if ability == "tools" or ability in ("tools.py", "tool-providers") and tool.function:
+        if ability == "tools" or ability == "tools.py" and tool.function:
             return tool.told, ()
+        if ability == "tool-providers" and tool.function:
+            if tool_provider.is_provided(tool.function.function):
+                return tool.place, ()
     for policy in manifest.policies:
         for index, rule in enumerate(policy.spec.rules):
             if ability == "log" and rule.action == "audit-only":
