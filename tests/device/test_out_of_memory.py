@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 
+import pico_stack
 import pytest
 from agents import INITIALIZE, tool_call
 
@@ -61,7 +62,14 @@ def run(micropython, tree, image, heap: int, typed: bytes, *more: str, names: in
     link.unlink(missing_ok=True)
     link.symlink_to(os.path.dirname(image))
     return subprocess.run(
-        [micropython, "-X", f"heapsize={heap}k", "crowded.py", "agent/claw.cbor", *more],
+        [
+            pico_stack.whole("heap"),
+            "-X",
+            f"heapsize={heap}k",
+            "crowded.py",
+            "agent/claw.cbor",
+            *more,
+        ],
         input=typed,
         capture_output=True,
         timeout=300,
