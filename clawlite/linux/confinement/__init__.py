@@ -2,5 +2,5 @@
 system call filters, control groups, limits.  Which call gets which of them is the sandbox's.
 
 Imports: no other room.
-Used by: sandbox.
+Used by: sandbox, swarm_commands.
 """

@@ -4,7 +4,7 @@
    a swarm with the backend in-process run in one process (together.py).
 2. One that ends is started again, after a pause that doubles up to a minute.
 3. What they say comes with their name before it.  Ctrl-C, SIGTERM or the end of this process ends
-   all.
+   all; where it was killed, the kernel tells them.
 """
 
 import os
@@ -20,6 +20,7 @@ from clawlite.core.swarm.swarm import Swarm
 from clawlite.linux.admin import image_cache
 from clawlite.linux.admin.commands import MANIFESTS
 from clawlite.linux.admin.trace import image_of
+from clawlite.linux.confinement import syscalls
 from clawlite.linux.files import files
 from clawlite.linux.swarm_commands.printing import said
 from clawlite.linux.swarm_commands.together import images_of
@@ -47,6 +48,7 @@ class _Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is for this process, which ends them
+            preexec_fn=_end_with_parent,
         )
         self.began = time.monotonic()
         selector.register(self.popen.stdout, selectors.EVENT_READ, self)
@@ -78,6 +80,11 @@ class _Process:
                 os.killpg(self.popen.pid, number)
             except ProcessLookupError:
                 pass
+
+
+def _end_with_parent():
+    """Let the kernel send SIGTERM to this process, an agent's, when ``swarm up`` has ended."""
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def up(folders: list) -> int:

@@ -114,6 +114,17 @@ def test_up_starts_all_again_when_they_end_and_one_ctrl_c_ends_them(tmp_path, im
     assert processes() == {"lead": 0, "hand": 0}
 
 
+def test_agents_end_when_up_is_killed(tmp_path, images):
+    def processes():
+        return [one["processes"] for one in listed(tmp_path)["members"]]
+
+    with Agent(linux("swarm", "up", "lead", "hand"), tmp_path) as command:
+        eventually(lambda: sorted(processes()) == [1, 2])
+        command.signal(signal.SIGKILL)
+        command.wait()
+        eventually(lambda: processes() == [0, 0])
+
+
 def _children(pid: int) -> list:
     with open("/proc/%d/task/%d/children" % (pid, pid)) as file:
         return [int(word) for word in file.read().split()]
