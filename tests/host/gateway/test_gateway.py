@@ -25,17 +25,6 @@ ANSWER = "".join("Bed %d is grün today. " % bed for bed in range(60))
 LONG = "".join("Bed %d is green. " % bed for bed in range(750))
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
-@pytest.fixture(scope="module")
-def firmware(tmp_path_factory):
-    return tmp_path_factory.mktemp("firmware")
-
-
 @pytest.fixture
 def board(tmp_path, firmware):
     """Return a function that starts a virtual board with the agent whose provider is *server*:

@@ -42,12 +42,6 @@ TYPED, UPLOAD, RESULT, STREAM = (
 )
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
 def model(request) -> dict:
     """A model that looks once, and then says what it knows; "again" is answered at once."""
 
@@ -127,11 +121,6 @@ class World:
     def looked(self) -> int:
         path = self.path / "flash/looked"
         return len(path.read_text()) if path.exists() else 0
-
-
-@pytest.fixture(scope="module")
-def firmware(tmp_path_factory):
-    return tmp_path_factory.mktemp("firmware")
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import shutil
 import signal
 from pathlib import Path
 
-import pytest
 from agents import Agent, linux
 from gateways import HEAP, KEY, Peer, flashed, gateway, process_of, project, says, script
 from llm_server import Server, say
@@ -21,12 +20,6 @@ from clawlite.host.gateway import images as gateway_images
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
 from clawlite.host.sim.sim import Sim
-
-
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
 
 
 def digest_of(image: str) -> str:

@@ -22,12 +22,6 @@ from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
 class Gateway:
     """``async with Gateway(folder) as it``: a gateway on loopback, for peers."""
 

@@ -26,17 +26,6 @@ HEAP = "256k"
 KEY = "k-of-the-docs"
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
-@pytest.fixture(scope="module")
-def firmware(tmp_path_factory):
-    return tmp_path_factory.mktemp("firmware")
-
-
 def mediated(agent, gateway: str = "[gateway]\n", more: str = 'mode = "mediated"\n') -> str:
     """Let a gateway call the server of *agent*; return the folder."""
     settings = agent / "clawlite.toml"

@@ -39,12 +39,6 @@ def drain() -> str:
 '''
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
 @pytest.fixture
 def agent(tmp_path):
     """The folder of an agent with functions of its own, and a tool of an MCP server."""

@@ -23,17 +23,6 @@ PATH = "/api/v1/market_context/"
 NOWHERE = "no gateway at the other end of the line"
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
-@pytest.fixture(scope="module")
-def firmware(tmp_path_factory):
-    return tmp_path_factory.mktemp("firmware")
-
-
 @pytest.fixture
 def desk():
     with Desk() as found:

@@ -53,17 +53,6 @@ def water() -> str:
 STOPPED = "water: the swarm team was stopped by a person at "
 
 
-@pytest.fixture(autouse=True)
-def state(monkeypatch, tmp_path):
-    """One state folder for all: agents of one machine share it with the gateway."""
-    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
-
-
-@pytest.fixture(scope="module")
-def firmware(tmp_path_factory):
-    return tmp_path_factory.mktemp("firmware")
-
-
 def made(tmp_path, settings: str) -> str:
     folder = tmp_path / "shed"
     folder.mkdir()

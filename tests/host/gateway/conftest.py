@@ -1,0 +1,15 @@
+"""What tests of the gateway share."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch, tmp_path):
+    """One state folder for all: agents of one machine share it with the gateway."""
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture(scope="module")
+def firmware(tmp_path_factory):
+    return tmp_path_factory.mktemp("firmware")
