@@ -46,17 +46,18 @@ def _load(name, *more):
     left = _THREAD - 8192 if name in _GIVEN else was - _mp.stack_use() + _PATHS
     if left < _IMPORT:
         raise RuntimeError("maximum recursion depth exceeded")
-    found = []
+    found = [None, None]                # no more is allocated when memory is at an end
     done = _thread.allocate_lock()
     def load():
-        found.append(_import(name, *more))
+        found[0] = _import(name, *more)
     def thread():
         _limit[0] = _THREAD - 8192
         try:
             _deeper(_limit[0] - left, load)
         except BaseException as e:
-            found[:] = e, None
-        done.release()
+            found[1] = e
+        finally:
+            done.release()
     done.acquire()
     try:
         _thread.stack_size(_THREAD)
@@ -64,8 +65,8 @@ def _load(name, *more):
         done.acquire()
     finally:
         _limit[0] = was
-    if len(found) > 1:
-        raise found[0]
+    if found[1]:
+        raise found[1]
     return found[0]
 
 def _shallow(free, run):
