@@ -19,7 +19,8 @@ def small_disk(folder: Path):
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        # lazily: what a failed test has open keeps no mount
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def fill(ballast: Path, pages: int) -> None:

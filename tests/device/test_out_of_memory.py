@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 
+import pico_stack
 import pytest
 from agents import INITIALIZE, tool_call
 
@@ -62,7 +63,7 @@ def run(micropython, tree, image, heap: int, typed: bytes, *more: str, names: in
     link.symlink_to(os.path.dirname(image))
     return subprocess.run(
         [
-            micropython,
+            pico_stack.whole("heap"),
             "-X",
             f"heapsize={heap}k",
             "crowded.py",

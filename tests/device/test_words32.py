@@ -26,7 +26,7 @@ from clawlite.host.flash.plan import FILES, file_list
 from clawlite.host.projects import new
 
 WITHIN = 0.15
-ABOVE = 0.2  # too much is the better mistake: a board that holds less still runs
+ABOVE = 0.22  # too much is the better mistake: a board that holds less still runs
 GOLDEN = Path(__file__).parents[1] / "golden"
 BOARDS_PAGE = Path(__file__).parents[2] / "docs/boards.md"
 AGENTS = (

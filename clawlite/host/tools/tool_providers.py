@@ -126,7 +126,9 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
         raise ClawError(*e.args) from None
     old = entries.get(URI)
     if not declared(source):
-        if old is not None:
+        if old is None:  # an image that is kept is made anew once the lock has more
+            manifest.facts.extend((*key, found) for key, found in sources.facts.items())
+        else:
             del entries[URI]
             _write(sources, entries)
         return []

@@ -684,8 +684,8 @@ def test_a_gateway_stands_in_for_a_network(tmp_path, endpoint):
     project(tmp_path)
     (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n')
     assert refused(tmp_path, "pico") == [
-        "clawlite.toml:2: gateway: no provider here is a remote one, and no service is mediated "
-        "- remove it"
+        "clawlite.toml:2: gateway: no provider here is a remote one, and no service or MCP server "
+        "is mediated - remove it"
     ]
 
 

@@ -317,7 +317,10 @@ ERRORS = [
     ("serve missing.cbor --stdio", ["missing.cbor", "No such file"]),
     (
         "swarm dance",
-        ["expected one of up, run, status, trace, dead, stop, resume, watch, acl, got dance"],
+        [
+            "expected one of up, run, status, trace, dead, stop, resume, watch, acl, stand-in, "
+            "together, got dance"
+        ],
     ),
     ("buid", ["there is no command", 'did you mean "build"?']),
 ]

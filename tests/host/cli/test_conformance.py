@@ -2,6 +2,7 @@
 
 import copy
 import json
+import types
 
 import clause_results
 import pytest
@@ -140,6 +141,7 @@ def test_11_an_agent_is_of_level_2_when_all_of_its_primitives_are_declared(tmp_p
 def test_an_agent_has_the_level_whose_primitives_it_declares_and_this_version_builds(monkeypatch):
     class Manifest:
         swarm = None
+        settings = types.SimpleNamespace(gateway=None)
 
         def primitives(self):
             return [type("Primitive", (), {"kind": kind}) for kind in self.kinds]

