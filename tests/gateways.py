@@ -24,7 +24,7 @@ from clawlite.host.build.build import build_beside
 from clawlite.host.firmware.board_files import board_files
 from clawlite.host.sim.sim import Sim
 
-HEAP = "128k"  # 64-bit words; a whole turn with one tool call
+HEAP = "192k"  # 64-bit words, which take twice the room that they take on a board
 KEY = "k-canary-7f3a-never-on-the-line"
 CLAW = """claw: "0.3.0"
 kind: Claw
