@@ -10,6 +10,7 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
 4. A server that no call needed for ``IDLE_S`` is ended.
 """
 
+import abc
 import asyncio
 import contextlib
 import os
@@ -136,7 +137,7 @@ async def _credentials(image, row: list, find) -> list:
     return found
 
 
-class _Server:
+class _Server(abc.ABC):
     """One server of one device, begun when it is first called; *later* as ``Servers._later``."""
 
     _has_gone = False  # a program has closed its stdout: nothing is sent any more
@@ -191,15 +192,17 @@ class _Server:
 
     # -- what a transport does
 
+    @abc.abstractmethod
     def _open(self) -> MCPClient:
-        raise NotImplementedError
+        """Start the program, or begin to connect; return the client."""
 
+    @abc.abstractmethod
     def _flush(self) -> None:
         """Send what the client has to say.  Raises ``ClawError``."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _close(self) -> None:
-        raise NotImplementedError
+        """End the program or the connections."""
 
     def _said(self) -> str:
         return ""

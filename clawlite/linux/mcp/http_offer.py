@@ -26,7 +26,7 @@ from clawlite.core.mcp.mcp_headers import decoded, of_arguments
 from clawlite.core.mcp.mcp_server import MCPServer
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.mcp.offer import Offer, random
+from clawlite.linux.mcp.offer import Offer, Session, random
 from clawlite.linux.net.http_request import Refused, Request
 from clawlite.linux.net.http_server import Server
 
@@ -75,7 +75,7 @@ class _Client:
         self.is_stream, self.headers = False, []
 
 
-class HTTPSession:
+class HTTPSession(Session):
     """All clients of an agent, in the place of an operator's session (core/protocol/session.py),
     and a member of the loop (``Shell.add_member``).
     """
@@ -256,22 +256,6 @@ class HTTPSession:
         """Nothing on stdin is heard."""
 
     def too_long(self, size: int, limit: int):
-        pass
-
-    def can_ask(self, task) -> bool:
-        return False
-
-    @property
-    def watches(self) -> bool:
-        return self._offer.watches
-
-    def tell(self, task: int, progress):
-        self._offer.tell(task, progress)
-
-    def set_clock(self, epoch_s: int, at_ms: int):
-        pass
-
-    def tick(self, at_ms: int):
         pass
 
 

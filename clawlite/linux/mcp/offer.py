@@ -130,7 +130,31 @@ class Offer:
         return result
 
 
-class StdioSession:
+class Session:
+    """What the loop of an agent asks of every session, and those of MCP clients have nothing to do
+    for.
+    """
+
+    _offer: Offer
+
+    def can_ask(self, task) -> bool:
+        return False
+
+    @property
+    def watches(self) -> bool:
+        return self._offer.watches
+
+    def tell(self, task: int, progress):
+        self._offer.tell(task, progress)
+
+    def set_clock(self, epoch_s: int, at_ms: int):
+        pass
+
+    def tick(self, at_ms: int):
+        pass
+
+
+class StdioSession(Session):
     """The one client of a line, in the place of an operator's session
     (core/protocol/session.py).
     """
@@ -156,22 +180,6 @@ class StdioSession:
         """Answer a line that the framer dropped."""
         e = InvalidRequest("message: expected at most %d bytes, got %d" % (limit, size))
         self._send({"jsonrpc": "2.0", "id": None, "error": e.to_json()}, None)
-
-    def can_ask(self, task) -> bool:
-        return False
-
-    @property
-    def watches(self) -> bool:
-        return self._offer.watches
-
-    def tell(self, task: int, progress):
-        self._offer.tell(task, progress)
-
-    def set_clock(self, epoch_s: int, at_ms: int):
-        pass
-
-    def tick(self, at_ms: int):
-        pass
 
     def deadline(self):
         return None
