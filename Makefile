@@ -17,8 +17,8 @@ WORDS32 := build/words32
 STUBS   := build/stubs
 PORT    := @micropython/micropython-webassembly-pyscript
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-quick lint types format test-core test-main run-main ip words32 stubs apis \
-	board-profile sshd mosquitto redis nats bubblewrap schemas strace mcp runner test-ext compiler \
+.PHONY: help venv run test test-quick lint types format test-core test-main run-main ip words32 \
+	stubs apis board-profile sshd mosquitto redis nats bubblewrap schemas strace mcp runner test-ext compiler \
 	accel report soak kernels bench bench-peers bench-swarm bench-gate \
 	clean
 
@@ -81,7 +81,8 @@ test-main: words32 mcp runner stubs sshd ip mosquitto redis nats bubblewrap sche
 
 run-main:
 	@mkdir -p $(RESULTS)
-	@rc=0; CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS) || rc=$$?; \
+	@rc=0; CLAWLITE_NO_EXT=1 CLAWLITE_RESULTS=$(RESULTS)/main $(PYTEST) --numprocesses $(JOBS) \
+		--dist loadfile --no-loadscope-reorder $(TESTS) || rc=$$?; \
 	failed=$(RESULTS)/main.failed; n=$$(cat $$failed 2>/dev/null | wc -l); \
 	if [ $$rc = 1 ] && [ $$n -ge 1 ] && [ $$n -le $(MOST_AGAIN) ]; then \
 		echo "== Once more alone: $$n that failed beside other tests"; \
@@ -217,7 +218,8 @@ compiler:
 test-ext: compiler
 	@echo "== CPython, the core compiled with Cython"; mkdir -p $(RESULTS)
 	@if $(COMPILER); then $(MAKE) -s accel && \
-		CLAWLITE_REQUIRE_EXT=1 PYTHONPATH=build/accel CLAWLITE_RESULTS=$(RESULTS)/ext $(PYTEST) -q tests/core tests/device/test_decisions.py; \
+		CLAWLITE_REQUIRE_EXT=1 PYTHONPATH=build/accel CLAWLITE_RESULTS=$(RESULTS)/ext $(PYTEST) -q \
+		tests/core tests/device/test_decisions.py; \
 	elif [ "$${CLAWLITE_REQUIRE_ALL:-}" = 1 ]; then \
 		echo "no C compiler or no Python.h, and CLAWLITE_REQUIRE_ALL=1"; echo failed 1 >$(RESULTS)/ext; exit 1; \
 	else echo skipped 1 "tests/core with Cython: no C compiler or no Python.h" | tee $(RESULTS)/ext; fi
@@ -245,7 +247,7 @@ bench: $(STAMP)         ## measure this machine: rows, then each target reached 
 	@$(BIN)/clawlite bench -o build/bench.jsonl
 
 PEERS := build/peers
-bench-peers: $(STAMP) accel     ## a decision beside other policy engines, a turn beside other agents
+bench-peers: $(STAMP) accel     ## a decision and a turn beside those of others
 	@for needs in requirements agents.requirements; do \
 		cmp -s benchmarks/peers/$$needs.txt $(PEERS)/$$needs/made-from || { \
 		echo "Installing what benchmarks/peers/$$needs.txt names into $(PEERS)/$$needs"; \

@@ -18,10 +18,11 @@ kind: Claw
 metadata: { name: shed, version: "1.0.0" }
 spec:
   identity: { inline: { personality: "You water.", autonomy: autonomous } }
-  providers: [{ inline: { protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } } }]
+  providers:
+    - inline: { protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } }
   sandbox: { inline: { level: none } }
   policies: [{ inline: { rules: [{ id: all, action: allow, scope: all }] } }]
-"""  # noqa: E501
+"""
 TOOLS = '''\
 import json
 

@@ -17,13 +17,14 @@ kind: Claw
 metadata: { name: shed, version: "1.0.0" }
 spec:
   identity: { inline: { personality: "You water.", autonomy: autonomous } }
-  providers: [{ inline: { protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } } }]
+  providers:
+    - inline: { protocol: custom, endpoint: "builtin:reflex", model: m, auth: { type: none } }
   sandbox: { inline: %s }
   policies: [{ inline: { rules: [
     { id: no-drain, action: deny, scope: tool, match: { name: "plants__drain" } },
     { id: ask, action: require-approval, scope: tool, match: { name: "plants__flood" } },
     { id: all, action: allow, scope: all } ] } }]
-"""  # noqa: E501
+"""
 TOOLS = """\
 import os
 
