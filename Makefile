@@ -147,13 +147,15 @@ nats:
 		} >/dev/null 2>&1 || echo "No NATS server could be fetched: the tests that need one say so."
 
 # The official test suite of JSON Schema: files alone.
-SCHEMAS := build/schemas
-schemas:
-	@[ -d /usr/share/json-schema-test-suite ] || [ -d $(SCHEMAS) ] || ! command -v apt-get >/dev/null || { \
-		rm -rf $(SCHEMAS).part; mkdir -p $(SCHEMAS).part && chmod 755 $(SCHEMAS).part && \
-		{ [ "$$(id -u)" != 0 ] || apt-get -qq update; } && cd $(SCHEMAS).part && apt-get -qq download json-schema-test-suite && \
-		dpkg -x json-schema-test-suite_*.deb . && rm -f *.deb && cd - >/dev/null && mv $(SCHEMAS).part $(SCHEMAS); \
-		} >/dev/null 2>&1 || echo "No test suite of JSON Schema could be fetched: its tests are skipped."
+SCHEMAS := build/schema-suite
+schemas: $(STAMP)
+	@[ -d $(SCHEMAS) ] || { rm -rf $(SCHEMAS).part && mkdir -p $(SCHEMAS).part && \
+		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
+		--dest $(SCHEMAS).part 'jsonschema==4.26.0' && \
+		tar -xzf $(SCHEMAS).part/jsonschema-4.26.0.tar.gz -C $(SCHEMAS).part --strip-components 3 \
+		jsonschema-4.26.0/json/tests/draft7 jsonschema-4.26.0/json/tests/draft2020-12 && \
+		rm $(SCHEMAS).part/jsonschema-4.26.0.tar.gz && mv $(SCHEMAS).part $(SCHEMAS); } >/dev/null 2>&1 || \
+		echo "No test suite of JSON Schema could be fetched: its tests are skipped."
 
 # Power cuts are played from what strace records of an agent.
 strace:
