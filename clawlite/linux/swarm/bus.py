@@ -326,6 +326,10 @@ class Bus:
         part     True: only parts of other tasks, False: only others, None: both
         breaker  (failures in a row, ms) after which *identity* takes nothing for so long, or None
         """
+        # Looked at before the file is locked: SQLite lets who finds it locked, by a process that
+        # syncs what it gives, sleep for a millisecond and more.
+        if not self.waits(identity, any_of, part):
+            return None
         with _Change(self, wakes=False, lasts=False) as db:
             running = "select count(*) from tasks where state = ? and divided = 0"
             if most is not None and db.execute(running, (RUNNING,)).fetchone()[0] >= most:

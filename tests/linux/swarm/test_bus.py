@@ -130,6 +130,16 @@ def test_a_task_is_taken_once_and_in_its_turn(place):
     assert one.state(IDS[1]) == RUNNING and one.state(IDS[2]) is None
 
 
+def test_who_has_nothing_to_take_asks_for_no_lock(place, monkeypatch):
+    monkeypatch.setattr("clawlite.linux.swarm.bus.BUSY_S", 0)
+    lead, hand = place.bus("lead", 0), place.bus("hand")
+    lead._db.execute("begin immediate")  # as while it syncs a task that it gives
+    assert hand.take("hand", True, None) is None
+    lead._db.execute("rollback")
+    lead.put(task())
+    assert hand.take("hand", True, None).id == IDS[0]
+
+
 def test_a_task_delegated_twice_runs_once_and_another_content_is_refused(place):
     lead, hand = place.bus("lead", 0), place.bus("hand")
     assert lead.put(task()) and lead.put(task())
