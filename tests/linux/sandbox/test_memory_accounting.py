@@ -4,8 +4,12 @@ ends the call (memory_accounting.py, seccomp.py).
 
 import os
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+from agents import eventually
 from sandbox_places import host
 
 from clawlite.linux.sandbox import memory_accounting, watch
@@ -215,29 +219,36 @@ def test_descriptors_are_not_without_end_where_memory_is_watched(place):
     assert place.python(body, memory_mb=256) <= 1024
 
 
+# Starts a program whose first open waits for this test: until then it has its parent's memory.
 SPAWN = """
-    import time
-    gate = os.environ["TMPDIR"] + "/gate"
-    os.mkfifo(gate)
-    if not os.fork():
-        time.sleep(0.6)
-        os.close(os.open(gate, os.O_WRONLY))
-        os._exit(0)
-    keep = bytearray(os.urandom(1 << 20) * 40)
-    pid = os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 9, gate, os.O_RDONLY, 0)])
-    return os.waitpid(pid, 0)[1]
-"""  # noqa: E501
+import os, sys
+keep = bytearray(os.urandom(1 << 20) * 80)
+gate = (os.POSIX_SPAWN_OPEN, 9, sys.argv[1], os.O_RDONLY, 0)
+os.waitpid(os.posix_spawn("/bin/true", ["true"], {}, file_actions=[gate]), 0)
+"""
 
 
-def test_a_child_that_has_not_started_its_program_is_not_counted_twice(place):
+def test_a_child_that_has_not_started_its_program_is_not_counted_twice(tmp_path):
     """vfork(2): until then it has its parent's memory, not a copy of it."""
-    assert place.python(SPAWN, memory_mb=100) == 0
+    gate = str(tmp_path / "gate")
+    os.mkfifo(gate)
+    parent = subprocess.Popen([sys.executable, "-c", SPAWN, gate])
+    try:
+        children = "/proc/%d/task/%d/children" % (parent.pid, parent.pid)
+        eventually(lambda: Path(children).read_text())
+        pids = [parent.pid, int(Path(children).read_text())]
+        memory = _held(128)
+        assert not memory.is_over(pids) and memory_accounting._is_one(*reversed(pids))
+        assert _held(64).is_over(pids), "its parent is counted"
+    finally:
+        os.close(os.open(gate, os.O_WRONLY))
+        assert parent.wait() == 0
 
 
-def _held() -> MemoryAccount:
+def _held(memory_mb: int = 256) -> MemoryAccount:
     return MemoryAccount(
         {
-            "memory_mb": 256,
+            "memory_mb": memory_mb,
             "profile": "L",
             "network": 0,
             "allowed": [],
