@@ -7,6 +7,7 @@ import stat
 from shlex import quote
 
 from clawlite.linux.admin.doctor_checks import NONE, OK, WRONG
+from clawlite.linux.files import files, sqlite_log
 from clawlite.linux.memory.entry import COLUMNS, any_text, differing
 
 LEAST_BYTES = 16 << 20  # so much room is wanted for logs, memory and a new version
@@ -125,14 +126,17 @@ def secrets(here) -> list:
 
 
 def databases(here) -> list:
-    """SQLite's own check of each memory and each audit that is a database, and the checksums of
-    entries.  Cost: they are read whole.
+    """SQLite's own check of each memory, each audit that is a database and each swarm's file, the
+    checksums of entries, and the logs: SQLite leaves out what comes after damage there, and says
+    nothing.  Cost: they are read whole.
     """
     paths = [
         os.path.join(agent, name)
         for agent in _agents(here)
         for name in ("memory/memory.db", "audit.db")
     ]
+    swarms = os.path.join(here.state, files.SWARMS)
+    paths += [os.path.join(swarm, "swarm.db") for swarm in _folders(here, swarms)]
     paths = [path for path in paths if os.path.isfile(path)]
     if not paths:
         return [("databases", NONE, "there are none", "")]
@@ -157,6 +161,12 @@ def databases(here) -> list:
             what = "%s: %d entries are not as they were written" % (path, altered)
             what += "; the agent sets them aside when it meets one"
             rows.append(("databases", WRONG, what, ""))
+        lost = sqlite_log.left_out(path)
+        if lost:
+            what = "%s-wal: the log is damaged, and what was stored after frame %d of %d is lost"
+            what += "; the agent keeps the log as it is and goes on without, when it starts"
+            mend = "cp %s %s" % (quote(path + "-wal"), quote(path + "-wal.damaged"))
+            rows.append(("databases", WRONG, what % (path, *lost), mend))
     return rows or [("databases", OK, "%d, and SQLite finds no damage" % len(paths), "")]
 
 
@@ -197,13 +207,15 @@ def _exposed(path: str) -> list:
 
 def _agents(here) -> list:
     """Return the state folders of agents that may be looked into."""
-    if not os.path.isdir(here.state) or not here.may(here.state, 5):
+    return _folders(here, here.state)
+
+
+def _folders(here, place: str) -> list:
+    """Return the folders in *place*, where it may be looked into."""
+    if not os.path.isdir(place) or not here.may(place, 5):
         return []
-    return [
-        os.path.join(here.state, name)
-        for name in sorted(os.listdir(here.state))
-        if os.path.isdir(os.path.join(here.state, name))
-    ]
+    paths = [os.path.join(place, name) for name in sorted(os.listdir(place))]
+    return [path for path in paths if os.path.isdir(path)]
 
 
 def _nearest(path: str) -> str:

@@ -15,22 +15,18 @@ from clawlite.linux.files.files import aside, tell
 
 _HEADER, _FRAME = 32, 24  # bytes before the frames, and before the page of each
 _PAGE = 1024  # bytes of a page, where a header's word for it is damaged
+_MAGIC = b"\x37\x7f\x06"  # the first bytes of a log; the next one is the order of its checksums
+_ORDERS = {0x82: "<", 0x83: ">"}
 
 
 def look(path: str):
     """Return (salts, number of the last frame that commits) of the log of the database *path*;
     None where there is none, or nothing is in it.
     """
-    try:
-        with open(path + "-wal", "rb") as file:
-            log = file.read()
-    except OSError:
-        return None
+    log = _read(path)
     if len(log) < _HEADER:
         return None
-    (size,) = struct.unpack_from(">I", log, 8)
-    if size < 512 or size & size - 1:
-        size = _PAGE
+    size = _page_size(log)
     first, second = log[16:20], log[20:24]
     last = number = 0
     for at in range(_HEADER, len(log) - _FRAME + 1, _FRAME + size):
@@ -41,6 +37,68 @@ def look(path: str):
         if is_ours and log[at + 4 : at + 8] != b"\0\0\0\0":
             last = number
     return (first + second, last) if last else None
+
+
+def left_out(path: str):
+    """Return (number of the last frame that SQLite reads, of the last one that commits) of a log
+    of *path* that holds more than SQLite reads; None of any other.  Nothing is opened or changed,
+    and a process that writes meanwhile is no damage.  Cost: one step for 4 bytes of the log.
+    """
+    for _ in range(2):  # a frame may have been half written when the first look came to it
+        found = look(path)
+        if found is None:
+            return None
+        end = _end(_read(path))
+        salts, last = look(path) or (b"", 0)
+        if salts != found[0] or end >= found[1]:
+            return None
+    return end, last
+
+
+def _end(log: bytes) -> int:
+    """Return the number of the last frame that commits, before the first one that is not as its
+    checksum says: SQLite reads so far.
+    """
+    if len(log) < _HEADER or log[:3] != _MAGIC or log[3] not in _ORDERS:
+        return 0
+    order, size = _ORDERS[log[3]], _page_size(log)
+    sums = _sums(order, log[: _HEADER - 8], (0, 0))
+    if struct.pack(">II", *sums) != log[_HEADER - 8 : _HEADER]:
+        return 0
+    last = number = 0
+    for at in range(_HEADER, len(log) - _FRAME - size + 1, _FRAME + size):
+        number += 1
+        page = at + _FRAME
+        sums = _sums(order, log[at : at + 8] + log[page : page + size], sums)
+        if log[at + 8 : page] != log[16:24] + struct.pack(">II", *sums):
+            break
+        if log[at + 4 : at + 8] != b"\0\0\0\0":
+            last = number
+    return last
+
+
+def _sums(order: str, data: bytes, sums: tuple) -> tuple:
+    """Return SQLite's two sums over *data*, a multiple of 8 bytes, going on from *sums*."""
+    first, second = sums
+    words = iter(struct.unpack("%s%dI" % (order, len(data) // 4), data))
+    for one, other in zip(words, words):
+        first = first + one + second & 0xFFFFFFFF
+        second = second + other + first & 0xFFFFFFFF
+    return first, second
+
+
+def _read(path: str) -> bytes:
+    """Return the log of the database *path*, b"" where there is none."""
+    try:
+        with open(path + "-wal", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _page_size(log: bytes) -> int:
+    (size,) = struct.unpack_from(">I", log, 8)
+    return _PAGE if size < 512 or size & size - 1 else size
 
 
 def check(run, path: str, what: str, found):

@@ -464,6 +464,30 @@ def test_a_damaged_database(here):
     assert "not a database" in only(doctor_agent.databases(here), WRONG)[0]
 
 
+def test_a_damaged_log_of_a_database(here):
+    """SQLite leaves out what is behind the damage and calls the database ok."""
+    for name in ("a/memory/memory.db", "a/audit.db", "swarms/team/swarm.db"):
+        path = os.path.join(here.state, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        db = sqlite3.connect(path)
+        db.executescript("PRAGMA journal_mode=WAL; CREATE TABLE t(x TEXT);")
+        for number in range(3):
+            with db:
+                db.execute("INSERT INTO t VALUES (?)", ("row %d" % number,))
+        log = Path(path + "-wal").read_bytes()
+        db.close()
+        Path(path + "-wal").write_bytes(log)
+        assert only(doctor_agent.databases(here), OK)
+        damaged = bytearray(log)
+        damaged[len(log) // 2] ^= 1
+        Path(path + "-wal").write_bytes(damaged)
+        what, mend = only(doctor_agent.databases(here), WRONG)
+        assert what.startswith(path + "-wal: the log is damaged, and what was stored after frame")
+        assert mend == "cp %s-wal %s-wal.damaged" % (path, path)
+        assert Path(path + "-wal").read_bytes() == damaged
+        os.remove(path + "-wal")
+
+
 # -- the command
 
 
