@@ -1,6 +1,6 @@
 """``clawlite check``: is it valid CKP, and what of it does this version build?"""
 
-from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.base.problems import NOT_ASKED, ManifestErrors
 from clawlite.host.boards import boards
 from clawlite.host.compiler import compiler
 from clawlite.host.fit import board_fit
@@ -9,8 +9,9 @@ from clawlite.host.manifest.unsupported import LATER
 
 
 def check(name: str, board: str = None, allowed=()) -> dict:
-    """Return {file, tools, rules, not_built, dead, shadowed, warnings}: counts, why it could not be
-    built here, a line each, and what is most likely not meant (host/manifest/lint_warnings.py).
+    """Return {file, tools, rules, not_built, not_asked, dead, shadowed, warnings}: counts, why it
+    could not be built here and what a build asks first, a line each, and what is most likely not
+    meant (host/manifest/lint_warnings.py).
 
     allowed  folders outside of the manifest's that its files may lie in
     Raises ``ManifestErrors`` with every problem when it is no valid CKP, or *board* cannot honour
@@ -20,11 +21,12 @@ def check(name: str, board: str = None, allowed=()) -> dict:
     could read it either."""
     loaded = manifest.load(name, allowed)
     profile = boards.profile(board, loaded.folder) if board else None
-    not_built = []
+    not_built, not_asked = [], []
     try:
         built = compiler.build(loaded)
     except ManifestErrors as e:
-        not_built = [problem.text() for problem in e.problems]
+        for problem in e.problems:
+            (not_asked if NOT_ASKED in problem.message else not_built).append(problem.text())
         if profile:
             board_fit.refuse(loaded, profile)
         if profile or any(_is_wrong_anywhere(loaded, problem) for problem in e.problems):
@@ -37,6 +39,7 @@ def check(name: str, board: str = None, allowed=()) -> dict:
         "tools": len(loaded.tools),
         "rules": sum(len(p.spec.rules) for p in loaded.policies),
         "not_built": not_built,
+        "not_asked": not_asked,
         **lint_warnings.find(loaded),
     }
 

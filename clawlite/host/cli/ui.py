@@ -63,6 +63,8 @@ def checked(found: dict, as_json: bool) -> None:
     say(f"{found['file']}: valid CKP ({found['tools']} tools, {found['rules']} rules)")
     for line in found["not_built"]:
         say(f"  cannot be built yet: {line}")
+    for line in found["not_asked"]:
+        say(f"  asked by the first build: {line}")
     _found(found)
 
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from clawlite.core.base.render import canonical
 from clawlite.core.mcp.mcp_pin import pin_of
+from clawlite.host.base.problems import NOT_ASKED
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.mcp.pinned import SCHEME
 from clawlite.host.providers.remotes import token_row
@@ -57,7 +58,7 @@ def refuse(manifest) -> None:
             manifest.problem(
                 tool,
                 ("mcp_source",),
-                "what this server offers is not known yet",
+                f"what this server offers {NOT_ASKED}",
                 hint="clawlite build asks it here and pins its tools in clawlite.lock",
                 key=True,
             )

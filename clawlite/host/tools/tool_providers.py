@@ -25,7 +25,7 @@ from clawlite.core.base.render import canonical
 from clawlite.core.mcp.mcp_pin import pin_of
 from clawlite.core.mcp.tool_provider import LIST
 from clawlite.host.base.document import LinePlace
-from clawlite.host.base.problems import quoted, shown
+from clawlite.host.base.problems import NOT_ASKED, quoted, shown
 from clawlite.host.documents import lock
 from clawlite.host.documents.primitives import Primitive
 from clawlite.host.documents.registries import changed
@@ -105,7 +105,7 @@ def refuse(manifest) -> None:
         manifest.problems.add(
             LinePlace(os.path.join(os.path.dirname(manifest.file), FILE), line, (LIST,)),
             (),
-            "what these tool providers list is not known yet",
+            f"what these tool providers list {NOT_ASKED}",
             hint="clawlite build runs tools.py here and pins their tools in clawlite.lock",
         )
 

@@ -117,6 +117,7 @@ def test_check(project):
         "tools": 5,
         "rules": 3,
         "not_built": [],
+        "not_asked": [],
         "dead": [],
         "shadowed": [],
         "warnings": [{"file": file, "line": int(line), "message": message}],

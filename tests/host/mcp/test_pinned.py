@@ -106,7 +106,7 @@ def test_a_trusted_server_gives_no_orders_either(tmp_path):
 
 def test_check_starts_nothing_and_says_what_is_missing(tmp_path):
     agent = mcp_agents.write(tmp_path)
-    (said, *_) = check.check(str(agent))["not_built"]
+    (said, *_) = check.check(str(agent))["not_asked"]
     assert "what this server offers is not known yet" in said and "clawlite build" in said
     assert mcp_agents.methods(tmp_path) == []
     build.build(str(agent))
@@ -163,7 +163,7 @@ def test_check_asks_no_server_at_a_url(tmp_path):
     far = {"inline": {"name": "far", "mcp_source": {"uri": "https://mcp.example.com/mcp"}}}
     build.build(str(mcp_agents.write(tmp_path)))
     agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo"), far])
-    (said, *_) = check.check(str(agent))["not_built"]
+    (said, *_) = check.check(str(agent))["not_asked"]
     assert "what this server offers is not known yet" in said and "clawlite build" in said
 
 

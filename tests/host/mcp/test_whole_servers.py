@@ -71,7 +71,7 @@ def test_a_model_sees_none_of_them_unless_a_skill_needs_it(tmp_path):
 def test_a_pattern_of_a_skill_waits_for_the_list(tmp_path):
     """Before the server was asked, nobody knows what it has."""
     agent = write(tmp_path, skill=["t__s*"])
-    said = json.dumps(check.check(str(agent))["not_built"])
+    said = json.dumps(check.check(str(agent))["not_asked"])
     assert "what this server offers is not known yet" in said
     build.build(str(agent))
     assert check.check(str(agent))["not_built"] == []

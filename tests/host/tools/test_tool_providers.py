@@ -100,8 +100,13 @@ def test_a_build_asks_once_for_each_text_of_the_file(tmp_path):
 
 
 def test_a_check_before_the_first_build(tmp_path):
-    said = json.dumps(check.check(write(tmp_path))["not_built"])
+    name = write(tmp_path)
+    found = check.check(name)
+    said = json.dumps(found["not_asked"])
     assert "what these tool providers list is not known yet" in said and "tools.py:" in said
+    assert found["not_built"] == [], "a build does it"
+    build.build(name)
+    assert check.check(name)["not_asked"] == []
 
 
 def test_refresh_shows_what_a_list_says_now(tmp_path):
