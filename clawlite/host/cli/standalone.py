@@ -184,7 +184,8 @@ def _bench() -> _Parser:
 
 
 def _rounds(word: str) -> int:
-    if not word.isdigit() or not 2 <= int(word) <= MOST_ROUNDS:
+    is_number = word.isascii() and word.isdigit() and len(word) < 9
+    if not is_number or not 2 <= int(word) <= MOST_ROUNDS:
         raise argparse.ArgumentTypeError(f"expected 2 to {MOST_ROUNDS}, got {word}")
     return int(word)
 

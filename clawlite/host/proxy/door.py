@@ -20,7 +20,7 @@ _IDLE_S = 75  # that a connection stays open between two requests
 def address_of(option: str, address: str) -> tuple[str, int]:
     """Return (host, port) of *address*, "HOST:PORT".  Raises ``ClawError`` that names *option*."""
     host, _, port = address.rpartition(":")
-    if not (port.isascii() and port.isdigit()) or not host or int(port) > 65535:
+    if not (port.isascii() and port.isdigit()) or not host or int(port[:6]) > 65535:
         raise ClawError(
             f"{option}: expected ADDRESS:PORT, found {address}", "such as 192.168.1.2:7420"
         )

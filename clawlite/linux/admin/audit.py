@@ -94,12 +94,15 @@ def _parsed(args: list) -> tuple:
             as_json = True
         elif arg == "--last":
             value = next(rest, "")
-            if not value.isascii() or not value.isdigit():
-                raise ClawError("--last: expected a number")
+            if not _is_number(value):
+                raise ClawError(
+                    "--last: expected how many records, 0 for all, got %s"
+                    % (value[:40] or "nothing")
+                )
             last = int(value)
         elif arg == "--anchor":
             n, _, hash = next(rest, "").partition(":")
-            if not n.isdigit() or len(hash) != 64:
+            if not _is_number(n) or len(hash) != 64:
                 raise ClawError(
                     "--anchor: expected the number of a record, a colon and 64 hexadecimal digits"
                 )
@@ -107,6 +110,10 @@ def _parsed(args: list) -> tuple:
         else:
             words.append(arg)
     return words, as_json, last, anchor
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 19
 
 
 def opened(image, newest: int = 0) -> tuple:

@@ -32,7 +32,8 @@ def main(args: list) -> int:
     words.pop(0)
     verb = words.pop(0) if words[:1] in (["retry"], ["drop"]) else ""
     wanted = words.pop(0) if verb and words else ""
-    if verb and not wanted.rpartition("/")[2].isdigit():
+    number = wanted.rpartition("/")[2]
+    if verb and not (number.isascii() and number.isdigit() and len(number) < 19):
         return failed("%s: expected the NUMBER of a message\n%s" % (verb, USAGE))
     if len(words) > 1 or words and words[0].startswith("-"):
         return failed("unexpected %s\n%s" % (words[-1], USAGE))

@@ -163,7 +163,8 @@ def _is_excluded(host: str, port: int, no_proxy: str) -> bool:
     host = host.lower().rstrip(".")
     for entry in no_proxy.lower().replace(",", " ").split():
         name, mark, digits = entry.rpartition(":")
-        if mark and digits.isdigit() and (name.endswith("]") or ":" not in name):
+        is_number = digits.isascii() and digits.isdigit()
+        if mark and is_number and (name.endswith("]") or ":" not in name):
             if int(digits) != port:
                 continue
             entry = name

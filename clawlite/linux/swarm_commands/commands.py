@@ -94,7 +94,12 @@ def main(args: list) -> int:
         if verb == "stand-in":
             from clawlite.linux.swarm_commands.stand_in import StandIn
 
-            return failed("stand-in: expected nothing more") if words else StandIn().run()
+            if words:
+                return failed(
+                    "stand-in: expected nothing more, got %s - it reads the agents from its "
+                    "standard input; %s" % (" ".join(words), _MORE)
+                )
+            return StandIn().run()
         if verb == "acl":
             from clawlite.linux.swarm_commands.acl import acl
 
@@ -114,6 +119,8 @@ def main(args: list) -> int:
             swarm, bus = opened(words[1:], True)
             return run_task(swarm, bus, *asked)
         if verb == "together":
+            if not words:
+                return failed("together: expected the FOLDER of each agent - " + _MORE)
             return _together([image_of(word) for word in words])
         return _look(verb, words, as_json)
     except ClawError as e:

@@ -171,7 +171,7 @@ def images_of(paths: list) -> list:
     if len(swarms) != 1:
         raise ClawError(
             "expected the agents of one swarm, got those of %d: %s"
-            % (len(swarms), ", ".join(sorted(swarms)) or "none"),
+            % (len(swarms), ", ".join(sorted(swarms)) or "no agent is here"),
             "start each swarm by itself",
         )
     [swarm] = swarms.values()

@@ -56,7 +56,9 @@ def check_head(headers: dict) -> None:
 def announced(headers: dict):
     """Return the bytes of the body that the answer announces, or None."""
     length = headers.get("content-length", "").partition(",")[0].strip()
-    return int(length) if "transfer-encoding" not in headers and length.isdigit() else None
+    if "transfer-encoding" in headers or not (length.isascii() and length.isdigit()):
+        return None
+    return int(length) if len(length) < 19 else None
 
 
 def shown(fetch, size) -> str:

@@ -225,7 +225,10 @@ def test_usage(image, tmp_path):
     (tmp_path / "flash").mkdir()
     for words, said in (
         (["audit", "take"], "--port PORT"),
-        (["audit", "--last", "x", "--dir", "flash"], "--last: expected a number"),
+        (
+            ["audit", "--last", "x", "--dir", "flash"],
+            "--last: expected how many records, 0 for all, got x",
+        ),
         (["audit", "a", "b", "--dir", "flash"], "unexpected b"),
         (["trace", "last", "a", "b", "--dir", "flash"], "unexpected b"),
         (["audit", "--dir", "flash", "--port", "x"], "expected one of them"),

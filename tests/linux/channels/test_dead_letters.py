@@ -108,6 +108,7 @@ def test_what_cannot_be_done_is_said(agent):
         ((), 0, ""),
         (("retry",), 2, "NUMBER"),
         (("retry", "x"), 2, "NUMBER"),
+        (("retry", "\u00b2"), 2, "NUMBER"),
         (("--all",), 2, "unexpected"),
         (("retry", "7"), 1, "no message 7"),
         (("drop", "jobs/7"), 1, "no message jobs/7"),

@@ -226,6 +226,7 @@ def test_not_loopback(host):
 @pytest.mark.parametrize(
     "no_proxy, host, port, direct",
     [
+        ("example.com:\u00b2", "example.com", 2, False),  # a digit that is no number
         ("*", "x.example", 1, True),
         ("*:2", "x.example", 1, False),
         ("*:1", "x.example", 1, True),

@@ -153,6 +153,8 @@ def _children(pid: int) -> list:
         (["trace"], 2, "trace: expected the ID of a task"),
         (["trace", "ffff", "lead"], 1, "0 tasks have an id that begins with ffff"),
         (["dead", "drop", "ffff", "lead"], 1, "0 tasks have an id"),
+        (["stand-in", "x"], 2, "expected nothing more, got x - it reads the agents from its"),
+        (["together"], 2, "together: expected the FOLDER of each agent - clawlite swarm --help"),
         (["acl"], 2, "acl: expected redis or nats"),
         (["acl", "mqtt", "lead"], 1, "acl: expected redis or nats, got mqtt"),
         (["up", "nowhere"], 1, "there is no folder nowhere"),
