@@ -1,19 +1,21 @@
-"""Runs test modules ON MicroPython: ``micropython tests/micropython_runner.py test_cbor test_frame
-...``
+"""Runs a test module ON MicroPython, in the stack of a board (run_core_micropython.py).
 
-Each function whose name starts with ``test_`` is called, in name order, in the stack of a board
-where one is asked for, except those that a module's ``WHOLE_STACK`` names.  A failure prints its
-traceback; each module ends with one line for machines, ``@module NAME passed failed``.  The exit
-code is 1 when anything failed."""
+Each function whose name starts with ``test_`` is called, in name order, except those that the
+module's ``ONLY_ON_HOSTS`` names.  A failure prints its traceback; at the end comes one line for
+machines, ``@module NAME passed failed``.  The exit code is 1 when anything failed."""
 
 import gc
 import sys
 
 
-def run(name, call):
-    """Import module *name*, have *call* call its tests and return (passed, failed)."""
+def run(names, call):
+    """Import modules *names*, have *call* call the tests of the last one and return (passed,
+    failed).
+    """
+    name = names[-1]
     try:
-        module = __import__(name)
+        call(lambda: [__import__(name) for name in names])
+        module = sys.modules[name]
     except Exception as error:
         print("FAILED %s: import" % name)
         sys.print_exception(error)
@@ -23,12 +25,11 @@ def run(name, call):
         function = getattr(module, test)
         if not callable(function):  # a module that another one imported
             continue
+        if test in getattr(module, "ONLY_ON_HOSTS", ()):
+            continue
         gc.collect()
         try:
-            if test in getattr(module, "WHOLE_STACK", ()):
-                function()
-            else:
-                call(function)
+            call(function)
             passed += 1
         except Exception as error:
             failed += 1
@@ -40,15 +41,8 @@ def run(name, call):
     return passed, failed
 
 
-def main(names, call=lambda test: test()):
-    failures = 0
-    for name in names:
-        passed, failed = run(name, call)
-        failures += failed
-        print("@module %s %d %d" % (name, passed, failed))
-        gc.collect()
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def main(names, call):
+    """names: the modules that the last one needs, in an order in which imports do not nest."""
+    passed, failed = run(names, call)
+    print("@module %s %d %d" % (names[-1], passed, failed))
+    return 1 if failed else 0

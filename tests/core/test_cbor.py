@@ -8,8 +8,8 @@ from clawlite.core.base.errors import CBORError
 from clawlite.core.formats import cbor
 from clawlite.core.formats.encoder import encode
 
-# it encodes what nests deeper than a board can follow
-WHOLE_STACK = ("test_depth_one_below_at_and_above",)
+# encode is no part of a board, and a map takes two calls at each level
+ONLY_ON_HOSTS = ("test_depth_one_below_at_and_above_there_and_back",)
 
 # (hex, value): mostly RFC 8949, appendix A
 GOOD = (
@@ -270,23 +270,35 @@ def test_map_keys_are_sorted_by_their_bytes():
     assert cbor.decode(data) == value
 
 
+NESTED = (  # what opens a level, the core of them all, and its value
+    (b"\x81", b"\x00", 0),
+    (b"\xa1\x00", b"\x00", 0),
+    (b"\x81", b"\x80", []),
+    (b"\xa1\x00", b"\xa0", {}),
+)
+
+
 def test_depth_one_below_at_and_above():
-    for opening, core in (
-        (b"\x81", b"\x00"),
-        (b"\xa1\x00", b"\x00"),
-        (b"\x81", b"\x80"),
-        (b"\xa1\x00", b"\xa0"),
-    ):
-        inner = 0 if core == b"\x00" else 1
-        for depth in (15, 16):
-            data = opening * (depth - inner) + core
-            assert encode(cbor.decode(data)) == data
-        data = opening * (17 - inner) + core
-        assert "nesting" in _refused(data)
-        assert encode(cbor.decode(data, max_depth=17), max_depth=17) == data
+    for opening, core, value in NESTED:
+        inner = 0 if value == 0 else 1
+        for depth, more in ((15, {}), (16, {}), (17, {"max_depth": 17})):
+            found = cbor.decode(opening * (depth - inner) + core, **more)
+            for _ in range(depth - inner):
+                assert type(found) is (list if opening == b"\x81" else dict) and len(found) == 1
+                found = found[0]
+            assert found == value
+        assert "nesting" in _refused(opening * (17 - inner) + core)
     assert cbor.decode(b"\x05", max_depth=0) == 5
     assert "nesting" in _refused(b"\x80", max_depth=0)
     assert "nesting" in _refused(b"\x81" * 50000 + b"\x00")
+
+
+def test_depth_one_below_at_and_above_there_and_back():
+    for opening, core, value in NESTED:
+        inner = 0 if value == 0 else 1
+        for depth in (15, 16, 17):
+            data = opening * (depth - inner) + core
+            assert encode(cbor.decode(data, max_depth=depth), max_depth=depth) == data
 
 
 def test_a_range_must_lie_in_the_buffer():

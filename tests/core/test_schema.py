@@ -11,11 +11,13 @@ from clawlite.core.base.errors import ImageError
 from clawlite.core.formats.schema import MAX_STEPS, check
 from clawlite.core.formats.schemarare import MAX_NESTED
 
-# a board refuses values before these bounds: it cannot follow them
-WHOLE_STACK = (
+# a board's stack ends before these bounds, which is an error of its own
+ONLY_ON_HOSTS = (
     "test_alternatives_within_recursion_end",
     "test_depth_of_a_value_at_its_bound",
 )
+READ_BY_BOARDS = 16  # levels of a JSON text
+TOO_DEEP_HERE = "at arguments: expected a value that nests no deeper than this device can follow"
 
 ANY, STRING, INTEGER, OBJECT, ARRAY = 127, 1, 4, 16, 32
 
@@ -88,6 +90,20 @@ def test_numbers_out_of_range():
     )
 
 
+def test_a_value_as_deep_as_a_board_reads_is_checked_and_one_too_deep_never_fits():
+    tree = [None, [ARRAY, 5, [-1]]]
+    for depth in range(READ_BY_BOARDS - 1, READ_BY_BOARDS + 1):
+        assert check(tree, nested(depth - 1, []), automata) is None
+        assert check(
+            tree, nested(depth, 5), automata
+        ) == "at arguments%s: expected an array, got 5" % ("[0]" * depth)
+    for depth in (33, 40, 200):
+        assert check(tree, nested(depth, []), automata) in (
+            TOO_DEEP_HERE,
+            "at arguments: expected at most 32 levels of nesting, got more",
+        )
+
+
 def test_depth_of_a_value_at_its_bound():
     tree = [None, [ARRAY, 5, [-1]]]
     assert (
@@ -110,6 +126,15 @@ def test_steps_at_their_bound():
         check(program, fits, automata)
         == "at arguments: expected a value that is checked in 50000 steps, got more"
     )
+
+
+def test_alternatives_within_recursion_never_fit():
+    tree = [None, [ANY, 20, [[ARRAY, 5, [-1], 8, 1], [ARRAY, 5, [-1], 9, 1], 1]]]
+    for depth in (READ_BY_BOARDS, 30):
+        assert check(tree, nested(depth, 5), automata) in (
+            TOO_DEEP_HERE,
+            "at arguments: expected a value that is checked in 50000 steps, got more",
+        )
 
 
 def test_alternatives_within_recursion_end():

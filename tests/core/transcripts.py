@@ -7,6 +7,8 @@ JSON, text byte for byte."""
 
 import sys
 
+# Loaded before the tests: not linked, as it is here, it nests as no board's import does.
+import clawlite.core.formats.violation  # noqa: F401
 from clawlite.core.agent.agent import Agent
 from clawlite.core.base import effect as E
 from clawlite.core.image.image import GUARD, MEMORY, PINS, Image

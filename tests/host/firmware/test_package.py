@@ -117,9 +117,8 @@ def install(package: Path, target: Path) -> None:
             code = "import sys, mip; mip.install(sys.argv[1], target=sys.argv[2])"
             done = subprocess.run(
                 [
-                    pico_stack.whole("mip"),
-                    "-c",
-                    code,
+                    pico_stack.micropython(),
+                    pico_stack.script(code),
                     f"http://127.0.0.1:{server.server_address[1]}/package.json",
                     str(target),
                 ],
