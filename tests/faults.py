@@ -76,6 +76,12 @@ class Faults:
         self._open.add(fd)
         return fd
 
+    def dup(self, fd):
+        self._fails("dup")
+        fd = os.dup(fd)
+        self._open.add(fd)
+        return fd
+
     def close(self, fd):
         if fd not in self._open:
             self.twice.append(fd)

@@ -15,7 +15,8 @@ import os
 from errno import ENOSPC
 
 from clawlite.linux.audit.chain import Head, beginning, digest, link
-from clawlite.linux.files.files import inode, leads_to_inode, tell_replaced, write_whole
+from clawlite.linux.files.files import inode, leads_to_inode, tell_replaced
+from clawlite.linux.files.record_log import RecordLog
 from clawlite.scan.auditline import head_of
 
 SEGMENT = 4 << 20  # bytes
@@ -41,11 +42,10 @@ class FileStore:
         self._folder, self._agent, self._kept_s = folder, agent, kept_s
         self._path = os.path.join(folder, "audit.jsonl")
         self._head_path = os.path.join(folder, "audit.head")
-        self._head_fd = self._fd = None
-        self._inode = self._head_inode = None
+        self._log = RecordLog(self._path, "the audit")  # its last segment
+        self._head_fd = self._head_inode = None
         self._head = None  # ``Head``, as it was last written
         self._known = b""  # the same as bytes
-        self._size = 0
         self._begun_s = 0  # when the segment began
         self._said = ""
 
@@ -66,7 +66,8 @@ class FileStore:
         fcntl.flock(self._head_fd, fcntl.LOCK_EX)
         try:
             self._meet()
-            if self._size and (self._size >= SEGMENT or now_s // DAY > self._begun_s // DAY):
+            size = self._log.size
+            if size and (size >= SEGMENT or now_s // DAY > self._begun_s // DAY):
                 self._turn(now_s)
             head = Head(self._head.first, self._head.prev, self._head.last, self._head.hash)
             data = make(head)
@@ -87,23 +88,20 @@ class FileStore:
     def _meet(self):
         """Take note of what others have written, and of what a killed process left."""
         data = os.pread(self._head_fd, HEAD, 0)
-        if self._fd is not None and data == self._known:
+        if self._log.fd is not None and data == self._known:
             try:  # what is open keeps its inode, so no other file can have it
                 status = os.stat(self._path)
-                if (status.st_dev, status.st_ino, status.st_size) == (*self._inode, self._size):
+                found = status.st_dev, status.st_ino, status.st_size
+                if found == (*self._log.inode, self._log.size):
                     return
             except FileNotFoundError:
                 pass
-        self._close_segment()
-        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        status = os.fstat(self._fd)
-        self._inode = status.st_dev, status.st_ino
-        self._size, self._begun_s = status.st_size, int(status.st_mtime)
-        whole = os.pread(self._fd, self._size, 0)
+        self._log.open()
+        self._begun_s = int(os.fstat(self._log.fd).st_mtime)
+        whole = self._log.contents()
         end = whole.rfind(b"\n") + 1
-        if end < self._size:
-            os.ftruncate(self._fd, end)
-            self._size = end
+        if end < self._log.size:
+            self._log.cut(end)
         head = head_of(data)
         self._head = _caught_up(head or beginning(self._agent), whole[:end].splitlines(), self)
         if head is None and (data.strip(b"\0") or whole or len(segments(self._folder)) > 1):
@@ -112,16 +110,16 @@ class FileStore:
 
     def _write(self, data: bytes, head):
         """Write records, and the head that they come to; neither of the two where one fails."""
+        end = self._log.size
         try:
-            write_whole(self._fd, data)
+            self._log.append(data, False)
             self._put(head)
         except BaseException:
             try:
-                os.ftruncate(self._fd, self._size)
+                self._log.cut(end)
             finally:  # what stands there all the same is read by the next one
-                self._close_segment()
+                self._log.close()
             raise
-        self._size += len(data)
 
     def _put(self, head):
         data = head.text().encode().ljust(HEAD - 1) + b"\n"
@@ -131,15 +129,13 @@ class FileStore:
 
     def _turn(self, now_s: int):
         """Begin a new segment, and forget those that are too old."""
-        data = os.pread(self._fd, 4096, 0)
+        data = os.pread(self._log.fd, 4096, 0)
         n, _ = link(data.splitlines()[0])
         os.rename(
             self._path, os.path.join(self._folder, "audit-%012d.jsonl" % (n or self._head.last))
         )
-        self._close_segment()
-        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._inode = inode(self._fd)
-        self._size, self._begun_s = 0, now_s
+        self._log.open()
+        self._begun_s = now_s
         self._forget(now_s)
 
     def _forget(self, now_s: int):
@@ -183,14 +179,9 @@ class FileStore:
             count -= 1
         return 0, b""
 
-    def _close_segment(self):
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            os.close(fd)
-
     def close(self):
         """Close the files."""
-        self._close_segment()
+        self._log.close()
         fd, self._head_fd = self._head_fd, None
         if fd is not None:
             os.close(fd)

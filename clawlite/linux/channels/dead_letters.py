@@ -2,7 +2,7 @@
 again.
 
     channels/NAME.dead/7.json     [actor, text, correlation, why, seconds since 1970], with its CRC
-                                  (inbox.py)
+                                  (record_log.py)
     channels/NAME.dead/7.retry    the same; it is asked for again, and the agent takes it when it
                                   looks
 
@@ -14,8 +14,7 @@ again.
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.channels.inbox import sync_names
-from clawlite.linux.files.files import is_sealed, sealed
+from clawlite.linux.files.record_log import is_sealed, sealed, sync_folder
 from clawlite.linux.io.jsontext import dumps, loads
 
 MOST = 1000
@@ -64,7 +63,7 @@ class DeadLetters:
             file.flush()
             os.fsync(fd)
         os.rename(draft, self._file(number, _KEPT))
-        sync_names(self._path)
+        sync_folder(self._path)
         if len(names) < MOST:
             return 0
         os.unlink(self._file(*names[0]))

@@ -20,20 +20,12 @@ was told is taken is not lost.
    before it is written anew.
 """
 
-import os
 from collections import deque
 
 from clawlite.core.base.dialect import sha256
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.files import (
-    append_whole,
-    aside,
-    is_sealed,
-    leads_to,
-    sealed,
-    tell,
-    tell_replaced,
-)
+from clawlite.linux.files.files import tell
+from clawlite.linux.files.record_log import RecordLog, is_sealed, sealed
 from clawlite.linux.io.jsontext import dumps, loads
 
 ROOM = 10000  # messages that are not done
@@ -67,7 +59,7 @@ class Inbox:
     """
 
     def __init__(self, path):
-        self._path, self._fd, self._size = path, None, 0
+        self._path, self._log = path, path and RecordLog(path, "the inbox")
         self._rewrite_at = REWRITE_BYTES
         self._last, self._ids = 0, deque(maxlen=REMEMBERED)
         self.waiting = {}
@@ -117,13 +109,12 @@ class Inbox:
         """*item* is done."""
         if self.waiting.pop(item.number, None) is not None:
             self._note(["-", item.number])
-            if self._size > self._rewrite_at:
+            if self._log and self._log.size > self._rewrite_at:
                 self._rewrite()
 
     def close(self):
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            os.close(fd)
+        if self._log:
+            self._log.close()
 
     # -- the file
 
@@ -137,22 +128,11 @@ class Inbox:
         """Append *lines*; all of them are there, or none.  Raises ``OSError``."""
         if not self._path:
             return
-        if self._fd is not None and not leads_to(self._path, self._fd):
-            self.close()
-            tell_replaced("the inbox", self._path)
+        if self._log.was_replaced():
             self._rewrite()  # what waits is known here
-        if self._fd is None:
-            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
-            is_new = not os.path.exists(self._path)
-            self._fd = os.open(
-                self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
-            self._size = os.fstat(self._fd).st_size
-            if is_new:
-                sync_names(os.path.dirname(self._path))
-        data = b"".join([sealed(dumps(line).encode()) for line in lines])
-        append_whole(self._fd, data, self._size, lasting)
-        self._size += len(data)
+        if self._log.fd is None:
+            self._log.open(lasting=True)
+        self._log.append(_data(lines), lasting)
 
     def _rewrite(self):
         """Write what is not done to a new file in the place of the old one."""
@@ -163,20 +143,11 @@ class Inbox:
             ] * item.begun
             if item.answer is not None:
                 lines.append(["r", item.number, item.answer])
-        draft = Inbox(None)
-        draft._path = self._path + "~"
         try:
-            if os.path.exists(draft._path):
-                os.unlink(draft._path)
-            draft._write(lines, True)
-            os.replace(draft._path, self._path)
-            self.close()  # what stays open after a failure keeps its size
-            sync_names(os.path.dirname(self._path))
+            self._log.rewrite([_data(lines)], True)
         except OSError:  # one of both is there, and whole
-            self._rewrite_at = 2 * self._size
-        finally:
-            draft.close()
-        self._rewrite_at = max(self._rewrite_at, 2 * draft._size)
+            pass
+        self._rewrite_at = max(self._rewrite_at, 2 * self._log.size)
 
     def _read(self):
         try:
@@ -192,21 +163,15 @@ class Inbox:
         if damaged:
             return self._set_aside(data, damaged, len(lines))
         if torn:  # what comes next begins a line
-            self._write([], False)
-            os.ftruncate(self._fd, len(data) - len(torn) + len(kept))
-            self._size = os.fstat(self._fd).st_size
+            self._log.open(lasting=True)
+            self._log.cut(len(data) - len(torn) + len(kept))
             if kept:  # its line feed alone was missing, or damaged
-                self._size += os.write(self._fd, b"\n")
+                self._log.append(b"\n", False)
 
     def _set_aside(self, data: bytes, damaged: int, count: int):
         """Keep the damaged file beside the new one, and say so."""
-        kept = aside(self._path)
         try:
-            fd = os.open(
-                kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-            )
-            with open(fd, "wb") as file:
-                file.write(data)
+            kept = self._log.set_aside(data)
         # the damaged file stays as it is, and is told of again at the next start
         except OSError as e:
             return tell(
@@ -253,13 +218,8 @@ class Inbox:
                 self._ids.append((packet, digest))
 
 
-def sync_names(folder: str):
-    """Make the names in *folder* outlast a power cut."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def _data(lines: list) -> bytes:
+    return b"".join([sealed(dumps(line).encode()) for line in lines])
 
 
 def digest_of(topic: str, payload: bytes) -> str:

@@ -9,8 +9,7 @@ again after a restart.
 
 import os
 
-from clawlite.linux.files.files import append_whole, leads_to, tell_replaced, write_whole
-from clawlite.linux.memory.database import lasting_folder, sync_folder
+from clawlite.linux.files.record_log import RecordLog
 
 MOST_BYTES = 4 << 20  # that are read: four times what MAX_SEEN signatures can need
 
@@ -24,8 +23,8 @@ class Seen:
 
     def __init__(self, path, kept_s: int):
         self._path, self._kept_s = path, kept_s
-        self._fd = None
-        self._lines = self._size = 0  # of the file
+        self._log = path and RecordLog(path, "the webhook's list of signatures")
+        self._lines = 0  # of the file
         self._when = {}  # signature -> epoch seconds
 
     def __contains__(self, signature: str) -> bool:
@@ -67,35 +66,18 @@ class Seen:
             raise
 
     def _write(self, data: bytes):
-        if self._fd is not None and not leads_to(self._path, self._fd):
-            self.close()
-            tell_replaced("the webhook's list of signatures", self._path)
-        if self._fd is None or self._lines > 2 * len(self._when) + 100:
+        self._log.was_replaced()
+        if self._log.fd is None or self._lines > 2 * len(self._when) + 100:
             return self._rewrite()
-        append_whole(self._fd, data, self._size, True)
-        self._size += len(data)
+        self._log.append(data, True)
         self._lines += 1
 
     def _rewrite(self):
         """Write what is remembered to a new file in the place of the old one."""
-        folder = os.path.dirname(self._path)
-        lasting_folder(folder)
-        fd = os.open(self._path + "~", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            data = b"".join(
-                [b"%d %s\n" % (when, signature.encode()) for signature, when in self._when.items()]
-            )
-            write_whole(fd, data)
-            os.fdatasync(fd)
-            os.replace(self._path + "~", self._path)
-            sync_folder(folder)
-        finally:
-            os.close(fd)
-        self.close()
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._lines, self._size = len(self._when), len(data)
+        lines = [b"%d %s\n" % (when, name.encode()) for name, when in self._when.items()]
+        self._log.rewrite(lines, True)
+        self._lines = len(lines)
 
     def close(self):
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            os.close(fd)
+        if self._log:
+            self._log.close()

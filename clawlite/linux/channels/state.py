@@ -1,13 +1,14 @@
 """What a channel must know after a restart: one small JSON file each, replaced as a whole, mode
 0600.
 
-Its CRC stands behind it (``files.sealed``); files of earlier versions have none.
+Its CRC stands behind it (``record_log.sealed``); files of earlier versions have none.
 """
 
 import os
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.files.files import aside, is_sealed, mend, sealed, tell, write_whole
+from clawlite.linux.files.files import aside, mend, tell, write_whole
+from clawlite.linux.files.record_log import is_sealed, sealed
 from clawlite.linux.io.jsontext import dumps, loads
 
 _MOST = 262144  # bytes that are read

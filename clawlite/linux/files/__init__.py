@@ -1,5 +1,5 @@
-"""Where an agent's files lie, and how a path becomes an open file without a check that comes
-before its use.
+"""Where an agent's files lie, how a path becomes an open file without a check that comes before
+its use, and the log of records that the other rooms append to.
 
 Imports: no other room.
 Used by: admin, audit, channels, memory, runtime, sandbox, secrets, swarm,

@@ -5,7 +5,6 @@ State lies in ``$CLAWLITE_STATE``, by default the XDG state folder: one folder p
 
 import errno
 import os
-from binascii import crc32
 
 from clawlite.core.base.errors import ClawError, ImageError
 from clawlite.core.image import image_signature
@@ -185,41 +184,11 @@ def tell(text: str):
         return
 
 
-def sealed(text: bytes) -> bytes:
-    """Return *text* as a line with its CRC-32: a blank, 8 hexadecimal digits and a line feed."""
-    return b"%s %08x\n" % (text, crc32(text))
-
-
-def is_sealed(line: bytes) -> bool:
-    """Return whether *line*, without its line feed, is as ``sealed`` made it; its text is
-    ``line[:-9]``.
-    """
-    return sealed(line[:-9]) == line + b"\n"
-
-
 def write_whole(fd: int, data: bytes):
     """Write all of *data*.  Raises ``OSError``: a part of it may stand there then."""
     at = os.write(fd, data)
     while at < len(data):  # a full disk takes what fits, and refuses the rest
         at += os.write(fd, data[at:])
-
-
-def append_whole(fd: int, data: bytes, size: int, lasting: bool):
-    """Append *data* to a file of *size* bytes that no other process writes; all of it is there, or
-    nothing.
-
-    lasting  True: it survives a power cut
-    Raises ``OSError``.  Where that could not be undone either, the next call cuts off what was left
-    behind."""
-    if os.fstat(fd).st_size > size:
-        os.ftruncate(fd, size)
-    try:
-        write_whole(fd, data)
-        if lasting:
-            os.fdatasync(fd)
-    except OSError:
-        os.ftruncate(fd, size)
-        raise
 
 
 MOST_WAITING = 65536  # bytes of the log that wait for a disk that takes them again

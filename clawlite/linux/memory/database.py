@@ -26,6 +26,7 @@ from errno import EDQUOT, EFBIG, EIO, ENOSPC, errorcode
 
 from clawlite.core.base.errors import QueryFailed, StoreError
 from clawlite.linux.files.files import FAULTY, mend, own_file, state_folder, tell_replaced
+from clawlite.linux.files.record_log import lasting_folder, sync_folder
 
 FILE = "memory.db"
 BUSY_MS = 2000  # another process of this agent may be writing
@@ -350,17 +351,6 @@ def make_folder(folder: str):
         raise StoreError("the memory's folder %s: %s" % (folder, e.strerror), hint) from None
 
 
-def lasting_folder(folder: str):
-    """Make *folder* and those above it where they are not there, and bring their names to the
-    disk.  Raises ``OSError``.
-    """
-    if not os.path.isdir(folder):
-        above = os.path.dirname(folder) or "."
-        lasting_folder(above)
-        os.makedirs(folder, 0o700, exist_ok=True)
-        sync_folder(above)
-
-
 def check_folder(folder: str):
     """Raise ``StoreError`` when nothing can be remembered in *folder*: it is none, or cannot be
     written and has no memory yet.
@@ -368,12 +358,3 @@ def check_folder(folder: str):
     make_folder(folder)
     if not os.path.exists(os.path.join(folder, FILE)) and not os.access(folder, os.W_OK | os.X_OK):
         raise StoreError("the memory's folder %s cannot be written" % folder, "make it writable")
-
-
-def sync_folder(folder: str):
-    """Bring the names in *folder* to the disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

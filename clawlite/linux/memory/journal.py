@@ -18,21 +18,17 @@ behind one another.
 
 import fcntl
 import os
-import struct
-from binascii import crc32
-from errno import ENOSPC
 
 from clawlite.core.base.errors import CBORError
 from clawlite.core.formats.cbor import decode
 from clawlite.core.formats.encoder import encode
-from clawlite.linux.files.files import aside
-from clawlite.linux.memory.database import lasting_folder, sync_folder
+from clawlite.linux.files.files import tell
+from clawlite.linux.files.record_log import RecordLog, framed, payloads
 from clawlite.linux.memory.entry import BITS, insert
 
 FILE = "memory.journal"
 MAX_ENTRIES = 512  # that wait in it: as many as are put into the index together
 MAX_BYTES = 1048576
-_HEAD = struct.Struct("<II")
 
 
 class Journal:
@@ -46,12 +42,9 @@ class Journal:
         self.path = os.path.join(folder, FILE)
         self.entries = 0
         self.fault = None
-        self._folder = folder
-        self._fd = None
+        self._log = RecordLog(self.path, "the memory's journal")  # its size: while it is locked
         # bytes, as this process left it; None: it has not been looked at
         self._size = None
-        self._found = 0  # bytes that it has while it is locked
-        self._inode = None
         self._sequence = 0  # of the last record
 
     def lock(self, new: bool) -> bool:
@@ -61,34 +54,34 @@ class Journal:
         if self.fault:
             self.close()  # it may have been mended
         while True:
-            if self._fd is None and not (new or os.path.exists(self.path)):
+            if self._log.fd is None and not (new or os.path.exists(self.path)):
                 return False
-            if self._fd is None:
+            if self._log.fd is None:
                 self._open()
-            if self._fd is None:
+            if self._log.fd is None:
                 return False
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            fcntl.flock(self._log.fd, fcntl.LOCK_EX)
             try:
                 status = os.stat(self.path)
-                if (status.st_dev, status.st_ino) == self._inode:
-                    self._found = status.st_size
+                if (status.st_dev, status.st_ino) == self._log.inode:
+                    self._log.size = status.st_size
                     return True
             except FileNotFoundError:
                 pass
             self.close()  # somebody has moved it away
 
     def unlock(self):
-        if self._fd is not None:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        if self._log.fd is not None:
+            fcntl.flock(self._log.fd, fcntl.LOCK_UN)
 
     def is_strange(self) -> bool:
         """Return whether it holds records that this process has not written, or may have lost
         track of.
         """
-        return self._fd is not None and self._size != self._found
+        return self._log.fd is not None and self._size != self._log.size
 
     def is_empty(self) -> bool:
-        return self._fd is None or not self._found
+        return self._log.fd is None or not self._log.size
 
     def is_full(self) -> bool:
         return self.entries >= MAX_ENTRIES or (self._size or 0) >= MAX_BYTES
@@ -104,31 +97,17 @@ class Journal:
         parts, sequence = [], self._sequence
         for record in records:
             sequence += 1
-            payload = encode([sequence, *record])
-            parts += (_HEAD.pack(len(payload), crc32(payload)), payload)
-        data = b"".join(parts)
+            parts.append(framed(encode([sequence, *record])))
         self._check()
-        try:
-            written = os.write(self._fd, data)
-            if written < len(data):  # a full disk takes what fits
-                raise OSError(ENOSPC, os.strerror(ENOSPC))
-            if lasting:
-                os.fdatasync(self._fd)
-        except OSError:
-            os.ftruncate(self._fd, self._size)
-            raise
+        self._log.append(b"".join(parts), lasting)
         self._sequence = sequence
-        self._size = self._found = self._size + written
+        self._size = self._log.size
         self.entries += sum([len(record[2]) for record in records])
 
     def read(self) -> list:
         """Return the payloads of all whole records; what is behind them is set aside."""
-        data, found, at = _whole(self._fd), [], 0
-        while len(data) - at >= _HEAD.size:
-            length, crc = _HEAD.unpack_from(data, at)
-            payload = data[at + _HEAD.size : at + _HEAD.size + length]
-            if not length or len(payload) < length or crc32(payload) != crc:
-                break
+        data, found, end = self._log.contents(), [], 0
+        for payload, at in payloads(data):
             try:
                 record = decode(payload)
             except CBORError:
@@ -137,33 +116,29 @@ class Journal:
             if found and record[0] != found[-1][0] + 1:
                 break
             found.append(record)
-            at += _HEAD.size + length
-        if at < len(data):
-            kept = aside(self.path)
-            with open(kept, "wb") as file:
-                file.write(data[at:])
-            os.write(
-                2,
-                b"clawlite: %s: its last %d bytes are no whole record; they are in %s\n"
-                % (os.fsencode(self.path), len(data) - at, os.fsencode(kept)),
+            end = at
+        if end < len(data):
+            kept = self._log.set_aside(data[end:])
+            tell(
+                "%s: its last %d bytes are no whole record; they are in %s"
+                % (self.path, len(data) - end, kept)
             )
         return found
 
     def follow(self, sequence: int):
         """Go on behind *sequence*; it is empty."""
-        self._size = self._found = self.entries = 0
+        self._size = self._log.size = self.entries = 0
         self._sequence = sequence
 
     def clear(self, sequence: int):
         """Empty it: everything up to *sequence* is in the database, on the disk."""
         self._check()
-        os.ftruncate(self._fd, 0)
+        self._log.cut(0)
         self.follow(sequence)
 
     def close(self):
-        fd, self._fd, self._size, self.entries = self._fd, None, None, 0
-        if fd is not None:  # its number is somebody else's from here on, also when this fails
-            os.close(fd)
+        self._size, self.entries = None, 0
+        self._log.close()
 
     def _check(self):
         if self.fault:
@@ -172,19 +147,12 @@ class Journal:
     def _open(self):
         self.fault = None
         try:
-            lasting_folder(self._folder)
-            self._fd = os.open(
-                self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
-            sync_folder(self._folder)
+            self._log.open(lasting=True)
         except OSError as e:
             self.fault = e
-            if self._fd is None and os.path.exists(self.path):
+            if self._log.fd is None and os.path.exists(self.path):
                 # it can be locked and read all the same
-                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        if self._fd is not None:
-            status = os.fstat(self._fd)
-            self._inode = status.st_dev, status.st_ino
+                self._log.adopt(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
 
 
 def fold(db, journal) -> list:
@@ -230,13 +198,3 @@ def _check_ids(db, store: str, part: str, rows: list, vectors: list):
         return
     for each in rows + vectors:
         each[0] += last + 1 - first
-
-
-def _whole(fd: int) -> bytes:
-    parts, at = [], 0
-    part = os.pread(fd, MAX_BYTES, 0)
-    while part:
-        parts.append(part)
-        at += len(part)
-        part = os.pread(fd, MAX_BYTES, at)
-    return b"".join(parts)

@@ -28,12 +28,11 @@ import os
 import re
 import time
 from binascii import crc32
-from errno import ENOSPC
 from stat import S_ISREG
 
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError
 from clawlite.linux.files.files import aside, tell
-from clawlite.linux.memory.database import lasting_folder, sync_folder
+from clawlite.linux.files.record_log import RecordLog, lasting_folder, sync_folder
 from clawlite.linux.memory.partitions import KEPT_MS
 
 FILE = "conversation.jsonl"
@@ -68,7 +67,7 @@ class JSONLFile:
         self._torn = 0  # bytes behind the last whole line
         self._told = None  # (inode, bytes) of the torn file that has been reported
         self._damaged = []  # numbers of lines that are not valid
-        self._fd = None
+        self._log = RecordLog(path, "the conversation")
 
     def open(self, new: bool) -> bool:
         """Lock the file, and read what others have changed; return whether there is one.  *new*:
@@ -78,28 +77,20 @@ class JSONLFile:
             try:
                 if new:
                     lasting_folder(os.path.dirname(self.path))
-                self._fd = os.open(
-                    self.path,
-                    os.O_RDWR
-                    | os.O_APPEND
-                    | (os.O_CREAT if new else 0)
-                    | os.O_NOFOLLOW
-                    | os.O_CLOEXEC,
-                    0o600,
-                )
+                flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._log.adopt(os.open(self.path, flags | (os.O_CREAT if new else 0), 0o600))
             except FileNotFoundError:
                 return False
             except PermissionError:
                 if new:
                     raise
-                self._fd = os.open(
-                    self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                )
-            status = os.fstat(self._fd)
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                self._log.adopt(os.open(self.path, flags))
+            status = os.fstat(self._log.fd)
             if not S_ISREG(status.st_mode):  # a pipe takes what is written, and keeps nothing
                 raise StoreError("%s is no file" % self.path, "move it away to begin anew")
             self._lock()
-            status = os.fstat(self._fd)
+            status = os.fstat(self._log.fd)
             try:
                 if os.path.samestat(os.stat(self.path), status):
                     break
@@ -120,7 +111,7 @@ class JSONLFile:
         """
         for _ in range(_LOCK_TRIES):
             try:
-                return fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return fcntl.flock(self._log.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 time.sleep(_LOCK_S)
         raise StoreError(
@@ -129,9 +120,7 @@ class JSONLFile:
         )
 
     def close(self):
-        fd, self._fd = self._fd, None
-        if fd is not None:  # its number is somebody else's from here on, also when this fails
-            os.close(fd)
+        self._log.close()
 
     def last(self) -> int:
         """Return the number of the newest entry, 0 when there is none."""
@@ -150,17 +139,10 @@ class JSONLFile:
                 "%s would have %d bytes, and may have %d" % (self.path, size + len(data), most),
                 "let it be compacted, or remove it",
             )
-        try:
-            written = os.write(self._fd, data)
-            if written < len(data):  # a full disk takes what fits
-                raise OSError(ENOSPC, os.strerror(ENOSPC))
-            if lasting:
-                os.fdatasync(self._fd)
-                if is_first:
-                    sync_folder(os.path.dirname(self.path))
-        except OSError:
-            os.ftruncate(self._fd, size)
-            raise
+        self._log.size = size
+        if lasting and is_first:
+            sync_folder(os.path.dirname(self.path))
+        self._log.append(data, lasting)
         self.records.append(record)
         self._status = inode, size + len(data)
 
@@ -179,15 +161,9 @@ class JSONLFile:
 
     def _replace(self, records: list):
         """Write the file anew with *records* and nothing else."""
-        beside = self.path + ".new"
-        with _fresh(beside) as file:
-            file.write(b"".join(map(self._line, records)))
-            file.flush()
-            os.fdatasync(file.fileno())
-            status = os.fstat(file.fileno())
-        os.replace(beside, self.path)
-        sync_folder(os.path.dirname(self.path))
-        self.records, self._status, self._torn = records, (status.st_ino, status.st_size), 0
+        self._log.rewrite(map(self._line, records), True)
+        self.records, self._torn = records, 0
+        self._status = self._log.inode[1], self._log.size
 
     def _line(self, record: Record) -> bytes:
         text = self._dumps(
@@ -199,10 +175,9 @@ class JSONLFile:
         """Keep the damaged file *data* beside the new one, and say so.  Raises ``StoreError``:
         it cannot be written.
         """
-        numbers, kept = self._damaged, aside(self.path)
+        numbers = self._damaged
         try:
-            with _fresh(kept) as file:
-                file.write(data)
+            kept = self._log.set_aside(data)
             self._replace(self.records)
         except OSError as e:
             self._status = None
@@ -226,9 +201,8 @@ class JSONLFile:
         )
 
     def _cut(self, size: int):
-        with _fresh(aside(self.path)) as file:
-            file.write(os.pread(self._fd, self._torn, size))
-        os.ftruncate(self._fd, size)
+        self._log.set_aside(self._log.contents(size))
+        self._log.cut(size)
         self._torn = 0
 
     def _read(self, status):
@@ -238,7 +212,7 @@ class JSONLFile:
             )
         data, self.records, self._status = b"", [], None
         while len(data) < status.st_size:
-            part = os.pread(self._fd, status.st_size - len(data), len(data))
+            part = os.pread(self._log.fd, status.st_size - len(data), len(data))
             if not part:  # somebody without the lock has made it shorter
                 raise StoreError(
                     "%s: it becomes shorter while it is read" % self.path,
@@ -303,20 +277,6 @@ class JSONLFile:
         if not isinstance(entries, list) or not all([_is_entry(entry) for entry in entries]):
             return None
         return Record(value["n"], value["at"], request, entries)
-
-
-def _fresh(path: str):
-    """Return a new file of the name *path*, open for writing: what had the name loses it, and no
-    link is followed.
-    """
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    return open(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600),
-        "wb",
-    )
 
 
 def _is_entry(entry) -> bool:

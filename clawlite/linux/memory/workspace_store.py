@@ -18,7 +18,7 @@ from stat import S_ISREG
 
 from clawlite.core.base.errors import InvalidParams, StoreError
 from clawlite.linux.files import quota
-from clawlite.linux.memory.database import lasting_folder
+from clawlite.linux.files.record_log import lasting_folder
 
 MAX_DEPTH = 16  # steps of a key
 MAX_STEP = 200  # bytes of one

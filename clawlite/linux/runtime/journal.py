@@ -30,6 +30,7 @@ from clawlite.core.idempotency.idempotency_record import (
     still,
 )
 from clawlite.linux.files.files import aside, leads_to, state_folder, tell_replaced
+from clawlite.linux.files.record_log import RecordLog
 from clawlite.linux.io.jsontext import dumps, loads
 
 _KIND, _WHEN, _OWNER, _KEY, _TEXT = range(5)  # of a record
@@ -45,11 +46,10 @@ class Journal:
     def __init__(self, agent: str):
         self._folder = state_folder(agent)
         self._path = os.path.join(self._folder, "calls.journal")
-        self._lock = self._fd = None
+        self._lock = None
+        self._log = RecordLog(self._path, "the journal of calls")
         self._slot = 0
         self._base = 0  # seconds between the time since boot and the journal's
-        self._inode = None
-        self._size = 0  # bytes of the file, when it was last looked at
         self._read = 0  # how far this process knows them
         self._limit = 0
         self._said = False
@@ -90,7 +90,7 @@ class Journal:
             self._open()
             with _Locked(self._lock):
                 self._look()
-                data = _whole(self._fd, 0)
+                data = self._log.contents()
             found, mark = None, b" %s " % key.encode()
             at = data.find(mark)
             while at >= 0:
@@ -130,10 +130,10 @@ class Journal:
             return False, e.strerror
 
     def close(self):
-        fds, self._fd, self._lock = (self._fd, self._lock), None, None
-        for fd in fds:
-            if fd is not None:
-                os.close(fd)
+        self._log.close()
+        fd, self._lock = self._lock, None
+        if fd is not None:
+            os.close(fd)
 
     # -- the file, and who else has it
 
@@ -148,26 +148,22 @@ class Journal:
             self._slot = 1
             while not self._take(self._slot):
                 self._slot += 1
-        if self._fd is None:
+        if self._log.fd is None:
             with _Locked(self._lock):
                 self._open_file()
 
     def _open_file(self):
-        fd, self._fd = self._fd, None  # the number belongs to somebody else once it is closed
-        if fd is not None:
-            os.close(fd)
-        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        status = os.fstat(self._fd)
-        self._inode, self._size, self._read = (status.st_dev, status.st_ino), status.st_size, 0
-        self._limit = max(MAX_GROWTH, 2 * status.st_size)
+        self._log.open()
+        self._read = 0
+        self._limit = max(MAX_GROWTH, 2 * self._log.size)
         up = _up_s()
-        first = parse(os.pread(self._fd, 256, 0).partition(b"\n")[0])
+        first = parse(os.pread(self._log.fd, 256, 0).partition(b"\n")[0])
         if first and first[_KEY] == _BOOT and first[_TEXT] == _boot():
             self._base = first[_OWNER]
         # another boot: its times are seconds since 1970, as the clock is now
         else:
             self._base = int(time.time()) - up
-        if not status.st_size:
+        if not self._log.size:
             self._append(self._head())
 
     def _head(self) -> bytes:
@@ -199,14 +195,14 @@ class Journal:
             status = os.stat(self._path)
         except FileNotFoundError:  # somebody has removed it
             status = None
-        if status is None or (status.st_dev, status.st_ino) != self._inode:
+        if status is None or (status.st_dev, status.st_ino) != self._log.inode:
             self._open_file()
         else:
-            self._size = status.st_size
-        return self._size != self._read
+            self._log.size = status.st_size
+        return self._log.size != self._read
 
     def _others(self) -> list:
-        data = _whole(self._fd, self._read)
+        data = self._log.contents(self._read)
         self._read += len(data)
         return self._about(
             [
@@ -226,23 +222,20 @@ class Journal:
         return [about for about in found if about[1] < KEPT_S]
 
     def _append(self, data: bytes):
-        if self._read != self._size and os.pread(self._fd, 1, self._size - 1) != b"\n":
+        end = self._log.size
+        if self._read != end and os.pread(self._log.fd, 1, end - 1) != b"\n":
             data = b"\n" + data  # behind a part of a record that could not be taken back
-        written = os.write(self._fd, data)
-        if written < len(data):  # a full disk takes what fits
-            os.ftruncate(self._fd, self._size)
-            raise OSError(28, "no space left")
-        if self._read == self._size:
-            self._read += written
-        self._size += written
-        if self._size > self._limit:
+        self._log.append(data, False)
+        if self._read == end:
+            self._read = self._log.size
+        if self._log.size > self._limit:
             self._compact(self._lives)
 
     def _compact(self, lives) -> list:
         """Write the file anew with what still counts; return that."""
         self._look()
         now = self._now()
-        last, count, damaged, torn = _last_of(self._fd, now)
+        last, count, damaged, torn = _last_of(self._log.fd, now)
         is_first = next(iter(last), None) == _BOOT
         beginning = last.pop(_BOOT, None)
         found = [still(record, now, lives) for record in last.values()]
@@ -265,18 +258,15 @@ class Journal:
                 True,
             )
         if changed:
-            fd = os.open(
-                self._path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
-            )
-            with os.fdopen(fd, "wb", MAX_GROWTH) as file:
-                file.write(self._head())
-                for record in live:
-                    file.write(line(*record))
-            os.replace(self._path + ".new", self._path)
-            self._open_file()
-        self._read = self._size
-        self._limit = max(MAX_GROWTH, 2 * self._size)
+            self._log.rewrite(self._lines(live), False)
+        self._read = self._log.size
+        self._limit = max(MAX_GROWTH, 2 * self._log.size)
         return live
+
+    def _lines(self, records: list):
+        yield self._head()
+        for record in records:
+            yield line(*record)
 
     def _say(self, what: str, always: bool = False):
         if not self._said or always:
@@ -319,16 +309,6 @@ def _last_of(fd: int, now: int) -> tuple:
                 last[record[_KEY]] = record
         part = os.pread(fd, MAX_GROWTH, at)
     return last, count, damaged, bool(rest)
-
-
-def _whole(fd: int, at: int) -> bytes:
-    parts = []
-    part = os.pread(fd, MAX_GROWTH, at)
-    while part:
-        parts.append(part)
-        at += len(part)
-        part = os.pread(fd, MAX_GROWTH, at)
-    return b"".join(parts)
 
 
 def _up_s() -> int:

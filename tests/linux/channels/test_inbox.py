@@ -13,7 +13,7 @@ from faults import SHORT, Faults
 
 from clawlite.linux.channels import inbox
 from clawlite.linux.channels.inbox import REMEMBERED, Inbox, digest_of
-from clawlite.linux.files import files
+from clawlite.linux.files import files, record_log
 
 
 def opened(folder) -> Inbox:
@@ -152,7 +152,7 @@ def test_it_is_rewritten_when_it_is_long_and_nothing_is_lost(tmp_path, monkeypat
 def test_a_write_that_is_cut_short_leaves_nothing(tmp_path, monkeypatch):
     box = opened(tmp_path)
     take(box, "one")
-    with Faults(monkeypatch, [files]).at(1, SHORT, 2), pytest.raises(OSError):
+    with Faults(monkeypatch, [files, record_log]).at(1, SHORT, 2), pytest.raises(OSError):
         take(box, "two")
     assert texts(box) == ["one"] and take(box, "three")[0].number == 2
     assert texts(opened(tmp_path)) == ["one", "three"]

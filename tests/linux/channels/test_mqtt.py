@@ -211,7 +211,7 @@ def test_a_disk_that_takes_nothing_acknowledges_nothing(line, monkeypatch):
     fails = []
 
     def full(fd, data):
-        if fd == source._inbox._fd and fails:
+        if fd == source._inbox._log.fd and fails:
             raise OSError(28, "No space left on device")
         return write(fd, data)
 

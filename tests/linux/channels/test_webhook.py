@@ -11,6 +11,7 @@ import time
 import pytest
 from channel_world import KEY, World, signed
 
+from clawlite.linux.channels.seen import Seen
 from clawlite.linux.channels.webhook import WINDOW_S, Signed
 from clawlite.linux.net import http_server
 from clawlite.linux.net.http_request import MAX_FIELDS, MAX_HEAD, Refused, Request
@@ -287,7 +288,7 @@ def test_what_cannot_be_put_on_record_is_refused_and_may_come_again(tmp_path):
     folder = tmp_path / "channels"
     folder.write_text("in the way")
     check = Signed("/hook", KEY.encode(), lambda: 1000, None)
-    check.seen._path = str(folder / "hook.seen")
+    check.seen = Seen(str(folder / "hook.seen"), 2 * WINDOW_S)
     data = signed(b'{"from": "7", "text": "x"}', 1000)
     assert _status(check, data) == 503 == _status(check, data)
     folder.unlink()

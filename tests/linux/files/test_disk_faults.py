@@ -21,7 +21,7 @@ from clawlite.linux.audit import files as auditfile
 from clawlite.linux.audit import sqlite
 from clawlite.linux.channels import dead_letters, inbox, seen
 from clawlite.linux.channels import state as channel_state
-from clawlite.linux.files import files
+from clawlite.linux.files import files, record_log
 from clawlite.linux.memory import database, jsonl, workspace_store
 from clawlite.linux.memory import journal as memory_journal
 from clawlite.linux.runtime import journal, meters
@@ -35,6 +35,7 @@ MODULES = [
     sqlite,
     channel_state,
     files,
+    record_log,
     inbox,
     journal,
     workspace_store,

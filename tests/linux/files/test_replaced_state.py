@@ -28,7 +28,7 @@ def state(tmp_path, monkeypatch):
 def test_the_journal_closes_no_number_of_somebody_else(state, tmp_path):
     journal = Journal("a")
     assert journal.keep(BEGIN, "c-1", ["f"]) == (True, [])
-    number = journal._fd
+    number = journal._log.fd
     os.unlink(state / "calls.journal")
     os.mkdir(state / "calls.journal")  # it is closed, and cannot be opened
     assert not journal.keep(BEGIN, "c-2", ["f"])[0]

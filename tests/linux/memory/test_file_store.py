@@ -336,8 +336,14 @@ def test_lines_of_an_earlier_version_are_read(world, capfd):
 def test_a_disk_that_is_full_takes_no_line_in_half(world, monkeypatch):
     one = paper()
     world.put(one, "a")
-    real = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:10]))
+    room, real = [10], os.write
+
+    def write(fd, data):
+        if not room:
+            raise OSError(28, "No space left on device")
+        return real(fd, data[: room.pop()])
+
+    monkeypatch.setattr(os, "write", write)
     with pytest.raises(StoreError, match="the disk is full") as raised:
         world.put(one, "b")
     assert raised.value.code == -32030 and "make room" in raised.value.hint
@@ -412,8 +418,8 @@ def test_nobody_holds_the_agent_up_by_a_lock(world, monkeypatch):
 def test_a_file_that_becomes_shorter_while_it_is_read_ends_the_reading(world):
     world.put(paper(), "a", "b")
     lines = jsonl.JSONLFile(file(world), json.dumps, json.loads)
-    lines._fd = os.open(file(world), os.O_RDWR)
-    status = os.fstat(lines._fd)
+    lines._log.adopt(os.open(file(world), os.O_RDWR))
+    status = os.fstat(lines._log.fd)
     os.truncate(file(world), 5)
     with pytest.raises(StoreError, match="becomes shorter"):
         lines._read(status)

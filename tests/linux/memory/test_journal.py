@@ -26,8 +26,7 @@ def thrifty(name: str = "s", **fields):
 
 def left(world) -> World:
     """Return the world as the next process finds it after kill -9."""
-    os.close(world.stores._journal._fd)
-    world.stores._journal._fd = None
+    world.stores._journal._log.close()
     world.open()
     return world
 
