@@ -144,9 +144,10 @@ class FastPath:
         if tool.flags & HAS_SIDE_EFFECTS and not shell.startup.may_begin(task, tool, arguments):
             return None, self._now_ms
         # a turn may want its next tool before the loop sees the signal
-        if state["terminated"]:
+        if state["terminated"] or shell.ending:
             from clawlite.core.idempotency.idempotency_journal import not_run
 
+            self._now_ms = now_ms()
             return (False, not_run("the agent is ending", "send it to the next one")), self._now_ms
         signals.enter(self._leave)  # as in signals.interruptible
         try:

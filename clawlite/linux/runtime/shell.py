@@ -34,6 +34,8 @@ MAX_TASKS = 1024
 INTERRUPT = 2  # the number of SIGINT on every Linux
 # what is under way may take this long to end when the program leaves
 LEAVE_MS = 2000
+# what has come on an operator's line before a signal is read, at most so many pieces of a pipe
+_LAST_READS = 64
 
 
 class Shell:
@@ -109,7 +111,7 @@ class Shell:
         self.code = None  # the exit code, once it is known
         self.outlasts_input = False  # clients of an operator's agent come by another way
         self._interrupts = 0
-        self._ending = 0  # the exit code that a signal asked for
+        self.ending = 0  # the exit code that a signal asked for
         # when a drain that an operator began is over, after a signal
         self._leave_ms = None
         self._second, self._stamp = 0, ""
@@ -291,10 +293,12 @@ class Shell:
         if self.notifier:
             self.notifier.poll()
         self.heed()
-        if signals.terminated() and not self._ending:
+        if signals.terminated() and not self.ending:
             self.end_by(signals.terminated())
+        if self.ending and self.operator and not self.wire.at_end:
+            self._take_last()
         if self.wire.broken:
-            self.code = self._ending or 1
+            self.code = self.ending or 1
         elif self.wire.at_end and self.code is None:
             self.end_of_input()
         if due is not None:
@@ -351,7 +355,7 @@ class Shell:
         self.console.line(text, now_ms(), early)
 
     def end_of_input(self):
-        if self.outlasts_input and not self._ending:
+        if self.outlasts_input and not self.ending:
             return  # its clients come by another way: SIGTERM ends it
         self.framer.finish()  # the last line may lack its end
         self.take()
@@ -366,25 +370,35 @@ class Shell:
         elif self.agent.is_ready:
             self.agent.stop(LEAVE_MS, self._stopped, now_ms())
         elif self.agent.lifecycle.state == "ERROR":
-            self.code = self._ending or 1
+            self.code = self.ending or 1
         elif self.agent.lifecycle.state == "STOPPED":
-            self.code = self._ending
+            self.code = self.ending
         elif self._leave_ms is not None and now_ms() >= self._leave_ms:
             self.agent.lifecycle.fail(None, now_ms())  # it drains: the time for that is over
 
     def _stopped(self, drained: bool, _):
-        self.code = self._ending
+        self.code = self.ending
 
     def end_by(self, number: int):
         """End because signal *number* came: an operator's line ends as at the end of its input,
         a console at once.
         """
-        self._ending = 128 + number
+        self.ending = 128 + number
         if self.operator:
-            self.wire.at_end = True
             self._leave_ms = now_ms() + LEAVE_MS
         else:
-            self.code = self._ending
+            self.code = self.ending
+
+    def _take_last(self):
+        """Read what an operator sent before a signal, so that it is answered: a call of it is
+        refused.
+        """
+        for _ in range(_LAST_READS):
+            data = self.wire.ready()
+            if not data or self.code is not None:
+                break
+            self.fast_path.feed(data)
+        self.wire.at_end = True
 
     def interrupt(self):
         """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave.  An

@@ -294,6 +294,29 @@ def test_a_signal_ends_it_while_a_handler_hangs(bench, marks, number, code):
         )
 
 
+@pytest.mark.parametrize("number, code", SIGNALS)
+def test_what_was_sent_before_a_signal_is_answered_and_begins_nothing(
+    bench, marks, tmp_path, number, code
+):
+    with bench("serve", "--stdio") as agent:
+        agent.initialize()
+        agent.line(json.dumps(tool_call("hang")))
+        eventually((marks / "hang-on").exists)
+        for at in range(300):  # more than one read takes
+            agent.line(json.dumps(dict(tool_call("pump", {"ms": 1}, 10 + at), id=10 + at)))
+        agent.signal_at_rest(number)
+        assert agent.wait() == code and not (marks / "pump-on").exists()
+        answers = [json.loads(line) for line in agent.unread.splitlines()]
+        assert [answer["id"] for answer in answers[1:]] == [10 + at for at in range(300)]
+        for answer in answers[1:]:
+            error = answer["error"]
+            assert (error["code"], error["message"]) == (REQUEST, "the agent is ending")
+            assert error["data"]["ran"] is False
+        for path in (tmp_path / "home").rglob("log.jsonl"):
+            for event in map(json.loads, path.read_text().splitlines()):
+                assert event.get("duration_ms", 0) >= 0, event
+
+
 def test_a_second_ctrl_c_leaves_at_once(bench, marks):
     with bench("serve", "--stdio") as agent:
         agent.initialize()
