@@ -85,13 +85,18 @@ def _chosen(found: list, wanted: str) -> tuple:
 def _change(verb: str, chosen: tuple):
     _, box, letter = chosen
     if verb == "drop":
-        return box.drop(letter.number)
+        box.drop(letter.number)
+        return _tell("Message %d is dropped." % letter.number)
     if letter.is_damaged:
         raise ClawError(
             "the file of message %d is damaged, and cannot run again" % letter.number, "drop it"
         )
     if not letter.is_asked:
         box.ask(letter.number)
+    _tell(
+        "Message %d begins again within 10 s where the agent runs, else when it starts."
+        % letter.number
+    )
 
 
 def _show(found: list, as_json: bool):
@@ -114,6 +119,8 @@ def _show(found: list, as_json: bool):
             )
         )
         return
+    if not found:
+        _tell("No message was given up.")
     for channel, _, one in found:
         said = (
             "damaged"
@@ -128,6 +135,11 @@ def _show(found: list, as_json: bool):
         )
         line = "%s/%d  %s%s" % (channel, one.number, said, "  runs again" if one.is_asked else "")
         os.write(1, printable(line.encode("utf-8", "replace")) + b"\n")
+
+
+def _tell(what: str):
+    """Say *what* to a person; standard output is for what is listed."""
+    os.write(2, what.encode() + b"\n")
 
 
 def _refused(e, as_json: bool, code: int) -> int:

@@ -384,7 +384,7 @@ class Channel:
         if role != ADMIN:
             said = "Only an admin approves."
         elif task is None or task.approval is None:
-            said = "Nothing waits under that number."
+            said = "Nothing waits under that number." + self._waiting()
         elif words[0] == "/show":
             from clawlite.core.base.render import whole
 
@@ -395,6 +395,16 @@ class Channel:
             said = self._decided(task, actor, words)
         self._source.reply(to, said)
         return True
+
+    def _waiting(self) -> str:
+        """Return the words for an admin that tell which approvals wait, "" for none."""
+        runs, tasks = self.channels.runs, self.agent.tasks
+        numbers = [
+            "%d" % number
+            for number in sorted(runs)
+            if runs[number][0] is self and number in tasks and tasks[number].approval
+        ]
+        return " Waiting: %s." % ", ".join(numbers) if numbers else ""
 
     def _decided(self, task, actor: str, words: list) -> str:
         """Answer the approval of *task*; return what *actor* is told."""

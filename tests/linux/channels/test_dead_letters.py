@@ -79,12 +79,15 @@ def agent(tmp_path):
 
 def test_the_command_shows_runs_again_and_drops(agent):
     assert (agent().returncode, agent().stdout, json.loads(agent("--json").stdout)) == (0, "", [])
+    assert agent().stderr == "No message was given up.\n" and agent("--json").stderr == ""
     jobs = DeadLetters(str(agent.channels / "jobs.dead"))
     put(jobs, "water"), put(jobs, "\x1b[31mred", "bob")
     shown = agent().stdout.splitlines()
     assert shown[0] == 'jobs/1  2027-01-15T08:00:00Z  ann  it was begun 3 times  "water"'
     assert "\x1b" not in shown[1]
-    assert agent("retry", "1").returncode == 0 and agent("retry", "1").returncode == 0
+    for _ in range(2):
+        done = agent("retry", "1")
+        assert done.returncode == 0 and "Message 1 begins again within 10 s" in done.stderr
     found = json.loads(agent("--json").stdout)
     assert [(one["number"], one["retry"]) for one in found] == [(1, True), (2, False)]
     assert found[1] == {

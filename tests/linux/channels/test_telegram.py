@@ -146,7 +146,7 @@ def test_an_admin_approves_and_a_user_does_not(started):
     assert texts(server)[4:] == [
         ("7", "Only an admin approves."),
         ("1", "careful, with no argument"),
-        ("1", "Nothing waits under that number."),
+        ("1", "Nothing waits under that number. Waiting: %s." % number),
     ]
     assert not world.ran
     server.message(1, "/approve " + number)
