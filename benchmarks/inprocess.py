@@ -119,8 +119,11 @@ def decision(images: list, rounds: int) -> dict:
             ]
     functions += [decider(first, kinds[0]), decider(first, kinds[1])] + empty(requests)
     functions.append(cleaner())
+    exact = [one for one in requests if one[2].startswith("exact-")]
+    functions += [whole(image, exact)] + by_name(image, images[-1], len(exact))
     counts = [len(requests)] * (2 * len(images))
     counts += [len(kinds[0]), len(kinds[1]), len(requests), len(requests), CLEANED]
+    counts += [len(exact), len(exact), 1]
     found = [[ns / count for ns in case] for case, count in zip(blocks(functions, rounds), counts)]
     names = [os.path.basename(path).partition(".")[0] for path in images]
     cases = {}
@@ -128,6 +131,7 @@ def decision(images: list, rounds: int) -> dict:
         cases["decide, " + names[at] + " rules"] = found[2 * at]
         cases["tool, paths, decide, " + names[at] + " rules"] = found[2 * at + 1]
     more = ("constant entry", "path condition", "empty call", "empty loop", "a path made clean")
+    more += ("tool, decide, exact names", "by name, asked before", "by name, first time")
     cases.update(zip(more, found[2 * len(names) :]))
     return cases
 
@@ -149,6 +153,28 @@ def empty(requests: list) -> list:
             pass
 
     return [calls, loop]
+
+
+def by_name(image, path: str, count: int) -> list:
+    """Return [which rule decides *count* tools that rules name and *image* lacks; the first
+    question for one of them].
+    """
+    from clawlite.host.bench.suites import flat_rules
+    from clawlite.host.policy.named import Named
+
+    flat = flat_rules(int(os.path.basename(path).partition(".")[0]))
+    rules = {rule.rule.match.name: rule for rule in flat if rule.rule.id.startswith("exact-")}
+    names = [name for name in rules if image.tool(name) is None]
+    names = names[:: len(names) // count][:count]
+    named, decide = Named(flat), policy.decide
+    for name in names:
+        assert decide(image, named.entry(name), []).rule[0] == rules[name].rule.id, name
+
+    def run():
+        for name in names:
+            decide(image, named.entry(name), [])
+
+    return [run, lambda: decide(image, Named(flat).entry(names[-1]), [])]
 
 
 def cleaner():

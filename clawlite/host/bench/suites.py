@@ -119,15 +119,15 @@ def decision(bench):
             )
         first, last = (cases["decide, %d rules" % size] for size in (SIZES[0], SIZES[-1]))
         ratios = [b / a for a, b in zip(first, last)]
+        note = "median of the ratios of each round"
+        value = statistics.median(ratios)
         yield bench.row(
-            "decision",
-            "10,000 rules over 10 rules",
-            "ratio",
-            ratios,
-            statistics.median(ratios),
-            "median of the ratios of each round",
-            core,
+            "decision", "10,000 rules over 10 rules", "ratio", ratios, value, note, core
         )
+        pair = cases["by name, asked before"], cases["tool, decide, exact names"]
+        ratios = [asked / known for asked, known in zip(*pair, strict=True)]
+        value, case = statistics.median(ratios), "by name, over a known tool"
+        yield bench.row("decision", case, "ratio", ratios, value, note, core)
 
 
 def _over_empty(bench, core: str, cases: dict):
@@ -234,23 +234,28 @@ def _inside(bench, suite: str, *images: str):
         yield found["core"], found["cases"]
 
 
+def flat_rules(size: int) -> list:
+    """Return *size* rules (``bench_agent.rules``) as ``folding.flatten`` gives them."""
+    from msgspec import convert
+
+    from clawlite.host.models.policy import Rule
+    from clawlite.host.policy import folding
+
+    rules = [convert(rule, Rule) for rule in bench_agent.rules(size)]
+    policy = types.SimpleNamespace(name="bench", spec=types.SimpleNamespace(rules=rules))
+    return folding.flatten([policy])
+
+
 def rule_image(path: str, size: int) -> None:
     """Write an image of *size* rules (``bench_agent.rules``) and of the tools of 32 requests, and
     the requests beside it.
 
     The requests: 12 exact names, 3 each by glob, category, path and hint, spread over all blocks; 8
     that no rule names."""
-    from msgspec import convert
-
     from clawlite.host.image import image_file
-    from clawlite.host.models.policy import Rule
     from clawlite.host.policy import folding
 
-    policy = types.SimpleNamespace(
-        name="bench",
-        spec=types.SimpleNamespace(rules=[convert(rule, Rule) for rule in bench_agent.rules(size)]),
-    )
-    flat = folding.flatten([policy])
+    flat = flat_rules(size)
     records, index, wanted, known = b"", [], [], {}
     for name, category, rule in rule_requests(size // 10):
         paths = ["path"] if category and category.startswith("files") else []

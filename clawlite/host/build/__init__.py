@@ -1,5 +1,5 @@
 """The work behind `clawlite check`, `build`, `discover` and `tools`.
 
-Imports: base, boards, compiler, documents, fit, image, manifest, mcp, services, tools.
+Imports: base, boards, compiler, documents, fit, image, manifest, mcp, policy, services, tools.
 Used by: bench, cli, flash.
 """

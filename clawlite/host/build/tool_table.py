@@ -7,6 +7,7 @@ remote providers are sent; else there is none to show."""
 
 import json
 import os
+import types
 
 from clawlite.core.base.errors import ImageError
 from clawlite.core.image import header
@@ -58,13 +59,9 @@ def rows(name: str) -> list[dict]:
         image = inspection.opened(name)
         schemas = _sent(image)
     else:
-        from clawlite.host.compiler import compiler
-        from clawlite.host.manifest import manifest
         from clawlite.host.tools import skills
 
-        loaded = manifest.load(name)
-        data = compiler.build(loaded, at_use=True).data
-        image = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1024)
+        loaded, image = _compiled(name)
         schemas = {
             skills.called(tool): (tool.spec.input_schema, tool.spec.output_schema)
             for tool in loaded.tools + skills.as_tools(loaded)
@@ -75,6 +72,54 @@ def rows(name: str) -> list[dict]:
         dict(_row(image, image.tool(tool), profile, schemas), skill=found.get(tool))
         for tool in image.names
     ]
+
+
+def _compiled(name: str) -> tuple:
+    """Return (the manifest *name*, its image).  Raises ``ManifestErrors``."""
+    from clawlite.host.compiler import compiler
+    from clawlite.host.manifest import manifest
+
+    loaded = manifest.load(name)
+    data = compiler.build(loaded, at_use=True).data
+    return loaded, layout.Image(lambda at, length: data[at : at + length], len(data), 1024)
+
+
+def may(name: str, tool: str) -> dict:
+    """Return what policy says of the tool *tool*, which the agent need not have: {name, known,
+    decision, rule, policy}, as in ``rows``; *known* is False where the agent has none, and its name
+    alone decides then.
+
+    name  a manifest; or an image, which knows its own tools alone
+    Raises ``ManifestErrors``, ``ImageError``."""
+    loaded = None
+    if inspection.is_image(name):
+        image = inspection.opened(name)
+    else:
+        loaded, image = _compiled(name)
+    found = image.tool(tool)
+    is_known = found is not None
+    if not is_known:
+        if loaded is None:
+            raise ImageError(
+                f"{name}: the image has no tool {tool}, and rules for other names are in its "
+                "manifest alone",
+                "name the manifest: clawlite tools claw.yaml --may " + tool,
+            )
+        from clawlite.host.policy import folding, named
+        from clawlite.host.tools import sandboxes
+
+        rules = named.Named(folding.flatten(loaded.policies, sandboxes.workspace(loaded)))
+        found = types.SimpleNamespace(
+            name=tool, entry=rules.entry(tool), bound=None, flags=layout.HAS_SIDE_EFFECTS
+        )
+    decision, rule = decided(image, found)
+    return {
+        "name": found.name,
+        "known": is_known,
+        "decision": decision,
+        "rule": rule,
+        "policy": preview(image, found),
+    }
 
 
 def _row(image, tool, profile, schemas: dict) -> dict:

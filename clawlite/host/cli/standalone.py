@@ -68,7 +68,11 @@ def _tools() -> _Parser:
         from clawlite.host.build import tool_table
         from clawlite.host.cli import ui
 
-        ui.tools(tool_table.rows(found.manifest or tool_table.here()), found.as_json)
+        name = found.manifest or tool_table.here()
+        if found.may is not None:
+            ui.may(tool_table.may(name, found.may), found.as_json)
+        else:
+            ui.tools(tool_table.rows(name), found.as_json)
 
     parser = _Parser(
         "tools",
@@ -80,6 +84,11 @@ def _tools() -> _Parser:
         metavar="MANIFEST",
         nargs="?",
         help="claw.yaml here by default, or claw.cbor where there is none; may be an image",
+    )
+    parser.add_argument(
+        "--may",
+        metavar="TOOL",
+        help="what policy says of this tool alone; of a manifest also of one that it lacks",
     )
     _json(parser)
     parser.set_defaults(run=run)

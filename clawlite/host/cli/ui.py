@@ -142,6 +142,18 @@ def tools(rows: list, as_json: bool) -> None:
     document(rows) if as_json else say(text(rows))
 
 
+def may(found: dict, as_json: bool) -> None:
+    if as_json:
+        document(found)
+        return
+    say(f"{found['name']}: {found['policy']}")
+    if not found["known"]:
+        talk(
+            "  This agent has no such tool, so its calls are refused as unknown. Should it get\n"
+            "  one, this decides by its name alone: rules for labels and hints are not in it."
+        )
+
+
 def simulating(facts: dict, as_json: bool) -> None:
     print(json.dumps(facts, ensure_ascii=False) if as_json else facts["port"], flush=True)
     talk(
