@@ -11,21 +11,21 @@ import time
 from pathlib import Path
 
 from agents import DEADLINE_S
-from engines import SERVERS
+from engines import BROKERS, SERVERS
 
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.engine import NAMES, engine_of
 from clawlite.linux.swarm.kept_stop import KeptStop
-from clawlite.linux.swarm.replicated_bus import ReplicatedBus
+from clawlite.linux.swarm.replicated_bus import ReplicatedBus, keeper_of
 from clawlite.linux.swarm.shared_memory import SharedMemory
 
 ROOT = Path(__file__).resolve().parents[1]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
-KINDS = ["sqlite-wal", *SERVERS]
+ENGINES = [*SERVERS, *BROKERS]
+KINDS = ["sqlite-wal", *ENGINES]
 INSIDE = "in-process"  # all ends are in this process
-ENGINES = list(SERVERS)
 MEMBERS = [["lead", "u", "leader", 1], ["hand", "u", "worker", 2]]
 MEMBERS += [[name, "u", "worker", 1] for name in ("other", "ada", "bob", "eve")]
 _RECORD = ["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False, None, None, None, None]
@@ -54,12 +54,26 @@ def end_of(kind: str, place, keep, password: str = "", clock=wall_ms):
     if kind == "sqlite-wal":
         return Bus(place, clock, os.urandom)
     swarm = Swarm(_RECORD)
-    record = [NAMES.index(kind), *place]
+    record = [NAMES.index("mqtt" if kind in BROKERS else kind), *place]
+    home = str(keep), keeper_of(swarm)
 
     def make(process: str, identity: str):
-        return engine_of(record, password, "team", process, identity)
+        return engine_of(record, password, "team", process, identity, home)
 
     return ReplicatedBus(make, swarm, clock, now_ms, os.urandom, KeptStop(str(keep)))
+
+
+def settings(kind: str, server) -> tuple:
+    """Return (backend of a manifest, its clawlite.toml) for *server* of an engine of *kind*."""
+    toml = '[swarm]\naddress = "%s://127.0.0.1:%d"\n' % (server.scheme, server.port)
+    if kind in BROKERS:
+        return "nats", toml + 'transport = "mqtt"\n'
+    return kind, toml
+
+
+def server_of(kind: str, folder):
+    """Return a started server of an engine of *kind*."""
+    return dict(SERVERS, **BROKERS)[kind](folder)
 
 
 class World:
@@ -68,8 +82,8 @@ class World:
     def __init__(self, kind: str, folder):
         self.kind, self.ends, self.refused = kind, [], []
         self.server, self.keep = None, str(folder / "kept")
-        if kind in SERVERS:
-            self.server = SERVERS[kind](folder / "server")
+        if kind in ENGINES:
+            self.server = server_of(kind, folder / "server")
             self.place = self.server.place
         else:
             inside = SharedMemory(wall_ms, os.urandom)

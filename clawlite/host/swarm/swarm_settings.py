@@ -1,6 +1,7 @@
 """What clawlite.toml says of the engine of a swarm: the section [swarm]."""
 
 import urllib.parse
+from typing import Literal
 
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.host.base.problems import quoted
@@ -12,15 +13,20 @@ SCHEMES = {
     "rediss": ("redis", True, 6379),
     "nats": ("nats", False, 4222),
     "tls": ("nats", True, 4222),
+    "mqtt": ("mqtt", False, 1883),
+    "mqtts": ("mqtt", True, 8883),
 }
-KINDS = ("redis", "nats")  # in the order of the numbers in linux/swarm/engine.py
+MQTT = "mqtt"
+KINDS = ("redis", "nats", MQTT)  # in the order of the numbers in linux/swarm/engine.py
+BACKENDS = KINDS[:2]  # of a manifest: MQTT is a transport, beside the backend nats
 
 
 class SwarmSettings(Strict):
     """Where the engine is, and who this agent is there.
 
-    address     redis:// or nats:// HOST:PORT, rediss:// and tls:// over TLS; of this machine, where
-                nothing is said
+    address     redis:// or nats:// HOST:PORT, rediss:// and tls:// over TLS; mqtt:// and, over TLS,
+                mqtts:// with the transport mqtt; of this machine, where nothing is said
+    transport   "mqtt": the engine of the backend nats is an MQTT broker
     user        of its login;  credential: the name of the secret that is its password
     operator_credential
                 the name of the secret that is the password of the login "operator", with which
@@ -29,6 +35,7 @@ class SwarmSettings(Strict):
     """
 
     address: Text | None = None
+    transport: Literal["mqtt"] | None = None
     user: Text | None = None
     credential: Text | None = None
     operator_credential: Text | None = None
@@ -85,11 +92,18 @@ def problems(said, backend: str) -> list:
     """
     if said is None:
         return []
-    if backend not in KINDS:
+    if backend not in BACKENDS:
         return [((), 'backend "%s" has no engine to be found' % backend, "no section [swarm]", "")]
-    if said.address is not None and place(said.address)[0] != backend:
-        return [(("address",), "", "an address of %s" % backend, quoted(said.address))]
-    if said.operator_credential is not None and backend != "nats":
+    if said.transport and backend != "nats":
+        message = 'MQTT takes the place of the engine nats, and the backend is "%s"' % backend
+        return [(("transport",), message, "backend: nats in the Swarm", "")]
+    engine = said.transport or backend
+    if said.address is not None and place(said.address)[0] != engine:
+        if engine == "nats" and place(said.address)[0] == MQTT:
+            message = "an address of MQTT without the transport"
+            return [(("address",), message, 'transport = "mqtt" beside it', quoted(said.address))]
+        return [(("address",), "", "an address of %s" % engine, quoted(said.address))]
+    if said.operator_credential is not None and engine == "redis":
         message = "%s does not know who wrote an entry: one login is for all" % backend
         return [(("operator_credential",), message, "no operator_credential", "")]
     return []
@@ -99,9 +113,10 @@ def record(said, backend: str) -> list | None:
     """Return [kind, secure, host, port, user, credential, operator_credential] of the engine; None
     without one.
     """
-    if backend not in KINDS:
+    if backend not in BACKENDS:
         return None
     said = said or SwarmSettings()
-    _, *where = place(said.address or backend + "://127.0.0.1")
+    engine = said.transport or backend
+    _, *where = place(said.address or engine + "://127.0.0.1")
     secrets = said.credential or "", said.operator_credential or ""
-    return [KINDS.index(backend), *where, said.user or "", *secrets]
+    return [KINDS.index(engine), *where, said.user or "", *secrets]

@@ -20,7 +20,7 @@ FITTING = {  # topology -> the strategies that it has
     "hierarchical": STRATEGIES,
 }
 TO_ALL = ("majority-vote", "best-of-n", "chain")  # one report would be nothing to compare
-BACKENDS = ("in-process", "sqlite-wal", *swarm_settings.KINDS)
+BACKENDS = ("in-process", "sqlite-wal", *swarm_settings.BACKENDS)
 PASSING = ("queue", "direct", "event-bus")
 FAILURES, RESET_MS = 3, 60000  # of a circuit breaker that does not say
 AT_ONCE = 4  # tasks of one process at once, where it need not do one after the other
@@ -112,7 +112,7 @@ def _members_problems(manifest) -> list:
         if name in names:
             found.append((path, f"{name} is in this swarm already", "each identity once"))
         names.append(name)
-        if name == OPERATOR and spec.coordination.backend in swarm_settings.KINDS:
+        if name == OPERATOR and spec.coordination.backend in swarm_settings.BACKENDS:
             message = f"{name} is who a person's commands speak for at an engine"
             found.append((path, message, "another name"))
         if name == manifest.identity.name and agent.provider_ref is not None:
@@ -122,6 +122,15 @@ def _members_problems(manifest) -> list:
                 found.append(
                     (path, "an agent asks its providers in their order", f'"{first}", its first')
                 )
+    said = manifest.settings.swarm
+    if said and said.transport:
+        # the MQTT listener of nats-server takes no dot in a topic
+        for path, name in [(("metadata", "name"), manifest.swarm.name)] + [
+            (("agents", index, "identity_ref"), name) for index, name in enumerate(names)
+        ]:
+            if "." in name:
+                message = f"{name} is part of an MQTT topic"
+                found.append((path, message, "a name without a dot"))
     own = manifest.identity.name
     if own not in names:
         found.append((("agents",), f"the agent of this manifest, {own}, is not in its swarm"))

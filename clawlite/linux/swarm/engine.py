@@ -1,5 +1,5 @@
-"""What a swarm needs of its engine, a Redis or NATS server that several machines share: a log, to
-which every process appends, and which all of them read in the same order (docs/adr/0137).
+"""What a swarm needs of its engine, a server of Redis, NATS or MQTT that several machines share: a
+log, to which every process appends, and which all read in the same order (docs/adr/0137, 0134).
 
 1. An engine works in threads of its own.  The loop hands it what is to be appended, and takes what
    has come (``take``), and waits for neither: ``fileno`` is readable when something has come.
@@ -17,10 +17,9 @@ from collections import deque
 
 from clawlite.core.base.errors import ClawError
 
-REDIS, NATS = range(2)  # kinds, as the image has them
-NAMES = ("redis", "nats")
-PORTS = (6379, 4222)
-PACKAGES = ("redis", "nats-py")
+REDIS, NATS, MQTT = range(3)  # kinds, as the image has them
+NAMES = ("redis", "nats", "mqtt")
+PACKAGES = ("redis", "nats-py", "paho-mqtt")
 OPERATOR = "operator"  # sender and login of a person's commands, which are no member's
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0  # between attempts to connect: doubled each time
 MOST_WAITING = 10000  # entries that have not come back
@@ -52,6 +51,8 @@ class Engine(ABC):
     swarm     its name
     process   id of this process, by which others ask whether it is alive (``there``)
     identity  of this process' agent; "" for a command that only reads
+    home      (folder of the swarm on this machine, identity of the member that keeps what the
+              engine cannot)
 
     A subclass has ``_run``, which connects, reads for ever and calls ``_put`` with what comes; it
     runs in a thread of the engine and may raise what its package raises.
@@ -59,8 +60,9 @@ class Engine(ABC):
 
     name = ""
 
-    def __init__(self, place: tuple, swarm: str, process: str, identity: str):
+    def __init__(self, place: tuple, swarm: str, process: str, identity: str, home=("", "")):
         self.place, self.swarm, self.process, self.identity = place, swarm, process, identity
+        self.home = home
         _, host, port, *_ = place
         self.address = "%s://%s:%d" % (self.name, host, port)
         self._come = deque()

@@ -23,7 +23,7 @@ from typing import Any
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import WAITING, Task
+from clawlite.core.swarm.swarm import LEADER, ROOT, SOURCE, WAITING, Task
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
@@ -518,6 +518,14 @@ class ReplicatedBus:
         return ClawError("the swarm's engine %s cannot be used: %s" % (address, why), hint)
 
 
+def keeper_of(swarm) -> str:
+    """Return the identity of the member that keeps what an engine cannot: who leads, else who is
+    first in the manifest.
+    """
+    leads = [one for one in swarm.members if one.role in (LEADER, SOURCE, ROOT)]
+    return (leads or swarm.members)[0].identity
+
+
 def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> ReplicatedBus:
     """Return the bus of *swarm*, whose engine the *image* names.  Raises ``ClawError``: its secret
     or its package is missing.
@@ -534,8 +542,11 @@ def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> Repl
         if image.guard is not None:
             image.guard.learn(password)
 
-    def make(process: str, identity: str):
-        return engine_of([*place, user], password, swarm.name, process, identity)
+    folder = swarm_folder(swarm.name)
+    home = folder, keeper_of(swarm)
 
-    keep = KeptStop(swarm_folder(swarm.name))
+    def make(process: str, identity: str):
+        return engine_of([*place, user], password, swarm.name, process, identity, home)
+
+    keep = KeptStop(folder)
     return ReplicatedBus(make, swarm, wall_ms, now_ms, draw, keep)

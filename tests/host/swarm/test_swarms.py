@@ -395,6 +395,7 @@ def engine(folder, swarm: dict, said: str):
 
 ON_REDIS = team(coordination__backend="redis")
 ON_NATS = team(coordination__backend="nats")
+DOTTED = dict(ON_NATS, agents=[*TEAM["agents"], {"identity_ref": "other.hand", "role": "worker"}])
 
 
 def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
@@ -406,6 +407,12 @@ def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
     said = '[swarm]\noperator_credential = "persons"\n'
     found = engine(tmp_path, ON_NATS, said)
     assert found == [1, False, "127.0.0.1", 4222, "", "", "persons"]
+    said = '[swarm]\ntransport = "mqtt"\noperator_credential = "persons"\n'
+    found = engine(tmp_path, ON_NATS, said)
+    assert found == [2, False, "127.0.0.1", 1883, "", "", "persons"]
+    said = '[swarm]\ntransport = "mqtt"\naddress = "mqtts://host.example"\nuser = "lead"\n'
+    found = engine(tmp_path, ON_NATS, said)
+    assert found == [2, True, "host.example", 8883, "lead", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -418,6 +425,11 @@ def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
         (TEAM, 'address = "redis://host"', "no engine"),
         (ON_NATS, 'address = "nats://host"\noperator_credential = "p"', "others may read"),
         (ON_REDIS, 'operator_credential = "p"', "redis does not know who wrote an entry"),
+        (ON_REDIS, 'transport = "mqtt"', 'the backend is "redis"'),
+        (ON_NATS, 'transport = "amqp"', "transport"),
+        (ON_NATS, 'address = "mqtt://host"', 'expected transport = "mqtt" beside it'),
+        (ON_NATS, 'transport = "mqtt"\naddress = "nats://host"', "expected an address of mqtt"),
+        (DOTTED, 'transport = "mqtt"', "other.hand is part of an MQTT topic"),
     ],
 )
 def test_an_engine_that_does_not_fit_is_refused_by_field(tmp_path, swarm, said, told):

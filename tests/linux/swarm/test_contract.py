@@ -313,7 +313,7 @@ def test_nothing_acknowledged_is_lost_with_an_engine_that_is_killed(engine):
             return e
 
     error = engine.until(away)
-    address = "%s://127.0.0.1:%d cannot be used" % (engine.kind, engine.server.port)
+    address = "%s://127.0.0.1:%d cannot be used" % (engine.server.scheme, engine.server.port)
     assert address in error.message and "[swarm] address" in error.hint
     hand.report(IDS[0], "completed", 1, None, 1, "hand", True)  # kept until it is there again
     engine.server.start()
@@ -348,7 +348,7 @@ def test_an_engine_that_does_not_answer_is_told_and_nothing_is_lost(engine, monk
     finally:
         engine.server.go_on()
     for error in (caught.value, newcomer.value):
-        address = "%s://127.0.0.1:%d cannot be used" % (engine.kind, engine.server.port)
+        address = "%s://127.0.0.1:%d cannot be used" % (engine.server.scheme, engine.server.port)
         assert address in error.message and error.hint, error.message
     assert "it does not answer" in caught.value.message
     # what is said before it has what is on record, it never hears

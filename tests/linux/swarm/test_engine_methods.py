@@ -1,5 +1,5 @@
 """The methods of a swarm (CKP 9.3.3) between real agents whose only way to each other is a message
-queue: Redis or NATS (CKP 9.2).
+queue: Redis, NATS or an MQTT broker (CKP 9.2).
 """
 
 import contextlib
@@ -7,8 +7,8 @@ import json
 
 import pytest
 from agents import Agent, eventually, linux
-from engines import SERVERS
 from swarm_team import SWARM, UUID, delegate, project, start
+from swarm_world import ENGINES, server_of, settings
 
 MEMBERS = [{"identity_ref": "lead", "role": "leader"}, {"identity_ref": "hand", "role": "worker"}]
 
@@ -19,7 +19,7 @@ class Team:
     """
 
     def __init__(self, tmp_path, kind: str):
-        self.server, self.homes = SERVERS[kind](tmp_path / "engine"), {}
+        self.server, self.homes = server_of(kind, tmp_path / "engine"), {}
         self._agents = contextlib.ExitStack()
         self._agents.callback(self.server.kill)
         try:
@@ -33,8 +33,8 @@ class Team:
     def _start(self, home, name: str, kind: str) -> Agent:
         home.mkdir()
         self.homes[name] = home
-        toml = '[swarm]\naddress = "%s://127.0.0.1:%d"\n' % (kind, self.server.port)
-        coordination = dict(SWARM["coordination"], backend=kind)
+        backend, toml = settings(kind, self.server)
+        coordination = dict(SWARM["coordination"], backend=backend)
         image = project(home, name, toml=toml, coordination=coordination, agents=MEMBERS)
         return self._agents.enter_context(start(home, image))
 
@@ -42,7 +42,7 @@ class Team:
         self._agents.close()
 
 
-@pytest.fixture(params=list(SERVERS))
+@pytest.fixture(params=ENGINES)
 def team(request, tmp_path):
     made = Team(tmp_path, request.param)
     yield made

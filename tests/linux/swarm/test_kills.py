@@ -6,7 +6,7 @@ import random
 import pytest
 from agents import Agent, eventually, linux
 from swarm_team import SWARM, UUID, delegate, look_on, project, start
-from swarm_world import ENGINES, World
+from swarm_world import ENGINES, World, settings
 
 WORKERS = 2
 TOOLS = '''\
@@ -33,9 +33,8 @@ class Team:
         self.home, self.kills = tmp_path, 0
         more = {}
         if world:
-            address = "%s://127.0.0.1:%d" % (world.kind, world.server.port)
-            more["toml"] = '[swarm]\naddress = "%s"\n' % address
-            more["coordination"] = dict(SWARM["coordination"], backend=world.kind)
+            backend, more["toml"] = settings(world.kind, world.server)
+            more["coordination"] = dict(SWARM["coordination"], backend=backend)
         failure = {"retry_per_agent": 1000}
         self._images = [
             project(tmp_path, name, code=TOOLS, failure=failure, **more)

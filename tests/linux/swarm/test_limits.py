@@ -7,7 +7,7 @@ import pytest
 from agents import DEADLINE_S, eventually
 from llm_server import MODEL, Server, say
 from swarm_team import SWARM, UUID, delegate, ended, look_on, project, start
-from swarm_world import IDS, KINDS, World, task, wall_ms
+from swarm_world import IDS, KINDS, World, settings, task, wall_ms
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
@@ -218,8 +218,7 @@ def team(tmp_path, server, world) -> list:
     more = {"coordination": dict(SWARM["coordination"], message_passing="event-bus")}
     more["coordination"]["backend"] = world.kind
     if world.server:
-        address = "%s://127.0.0.1:%d" % (world.kind, world.server.port)
-        more["toml"] = '[swarm]\naddress = "%s"\n' % address
+        more["coordination"]["backend"], more["toml"] = settings(world.kind, world.server)
     names = ("lead", *WORKERS)
     return [project(tmp_path, name, provider=remote(server), **BESIDE, **more) for name in names]
 
