@@ -29,10 +29,14 @@ STATUSES = (COMPLETED, FAILED, PARTIAL)  # of a report (9.3.3)
 class Member:
     """An agent of a swarm: *identity*, its claw:// *uri*, its *role*, and how many of it there are
     to be (*count*).
+
+    remote  [secure, host, port, target, name of a secret or "", name of the secret at the engine or
+            ""] where it is a remote agent that speaks A2A, else None
     """
 
-    def __init__(self, identity: str, uri: str, role: str, count: int):
+    def __init__(self, identity: str, uri: str, role: str, count: int, remote=None):
         self.identity, self.uri, self.role, self.count = identity, uri, role, count
+        self.remote = remote
 
 
 class Swarm:

@@ -1,9 +1,11 @@
-"""What clawlite.toml says of the engine of a swarm: the section [swarm]."""
+"""What clawlite.toml says of a swarm: the section [swarm], its engine and its remote agents."""
 
 import urllib.parse
 from typing import Literal
 
+from clawlite.core.base.errors import ClawError
 from clawlite.core.net.netaddress import address_of, is_loopback
+from clawlite.core.net.netrules import parse_url
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Strict, Text
 
@@ -16,9 +18,41 @@ SCHEMES = {
     "mqtt": ("mqtt", False, 1883),
     "mqtts": ("mqtt", True, 8883),
 }
+_OPEN = "its password would go over a line that others may read"
+_TLS = "write an address with TLS, or plain = true, where that line is your own"
 MQTT = "mqtt"
 KINDS = ("redis", "nats", MQTT)  # in the order of the numbers in linux/swarm/engine.py
 BACKENDS = KINDS[:2]  # of a manifest: MQTT is a transport, beside the backend nats
+
+
+class RemoteAgent(Strict):
+    """A member that is a remote agent, which speaks A2A.
+
+    url         of JSON-RPC, as its card has it
+    credential  the name of the secret that is its bearer token
+    plain       the token may go over a line without TLS
+    engine_credential
+                the name of the secret that is the password of its login at the engine
+    """
+
+    url: Text
+    credential: Text | None = None
+    plain: bool = False
+    engine_credential: Text | None = None
+
+    @staticmethod
+    def more(value: dict, report) -> None:
+        url = value.get("url")
+        if not isinstance(url, str):
+            return
+        try:
+            scheme, host, _, _ = parse_url(url)
+        except ClawError as e:
+            report(("url",), e.message, "https://HOST/PATH", quoted(url))
+            return
+        if scheme == "http" and not _is_own(host) and "credential" in value:
+            if not value.get("plain"):
+                report(("credential",), _OPEN, key=True, hint=_TLS)
 
 
 class SwarmSettings(Strict):
@@ -32,6 +66,7 @@ class SwarmSettings(Strict):
                 the name of the secret that is the password of the login "operator", with which
                 commands of a person give tasks, stop and resume
     plain       the passwords may go over a line without TLS
+    remote      {identity of a member: RemoteAgent}
     """
 
     address: Text | None = None
@@ -40,6 +75,7 @@ class SwarmSettings(Strict):
     credential: Text | None = None
     operator_credential: Text | None = None
     plain: bool = False
+    remote: dict[str, RemoteAgent] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
@@ -51,17 +87,15 @@ class SwarmSettings(Strict):
         except ValueError as e:
             report(("address",), "", str(e), quoted(address))
             return
-        own = host == "localhost" or address_of(host) and is_loopback(address_of(host))
-        if secure or own or value.get("plain"):
+        if secure or _is_own(host) or value.get("plain"):
             return
         for name in ("credential", "operator_credential"):
             if name in value:
-                report(
-                    (name,),
-                    "its password would go over a line that others may read",
-                    key=True,
-                    hint="write an address with TLS, or plain = true, where that line is your own",
-                )
+                report((name,), _OPEN, key=True, hint=_TLS)
+
+
+def _is_own(host: str) -> bool:
+    return host == "localhost" or bool(address_of(host) and is_loopback(address_of(host)))
 
 
 def place(address: str) -> tuple:
@@ -93,6 +127,8 @@ def problems(said, backend: str) -> list:
     if said is None:
         return []
     if backend not in BACKENDS:
+        if said == SwarmSettings(remote=said.remote) and said.remote:
+            return []
         return [((), 'backend "%s" has no engine to be found' % backend, "no section [swarm]", "")]
     if said.transport and backend != "nats":
         message = 'MQTT takes the place of the engine nats, and the backend is "%s"' % backend
@@ -120,3 +156,40 @@ def record(said, backend: str) -> list | None:
     _, *where = place(said.address or engine + "://127.0.0.1")
     secrets = said.credential or "", said.operator_credential or ""
     return [KINDS.index(engine), *where, said.user or "", *secrets]
+
+
+def remotes_problems(said, members: list, own: str, backend: str, leads: list) -> list:
+    """Return the problems, as ``problems``, of [swarm.remote] in a swarm of *members*, identities,
+    of which *leads* hand out what they are given and *own* is the agent of the manifest.
+    """
+    found = []
+    for name, remote in (said and said.remote or {}).items():
+        path: tuple = ("remote", name)
+        if name not in members:
+            known = "one of " + ", ".join(one for one in members if one != own)
+            found.append((path, "is no member of the swarm", known, ""))
+        elif name == own:
+            found.append((path, "is the agent of this manifest", "another member", ""))
+        elif name in leads:
+            message = "a remote agent does tasks, and divides none"
+            found.append((path, message, "another role in the Swarm", ""))
+        elif backend == "in-process":
+            message = "a remote agent is spoken for by a process of its own"
+            found.append((path, message, "another backend than in-process", ""))
+        elif remote.engine_credential is not None and backend != "nats":
+            path += ("engine_credential",)
+            message = "%s has no login for each identity" % backend
+            found.append((path, message, "no engine_credential", ""))
+    return found
+
+
+def remote_record(said, name: str) -> list:
+    """Return [] for a member that is here, and [[secure, host, port, target, credential,
+    engine_credential]] for one that is a remote agent.
+    """
+    remote = (said and said.remote or {}).get(name)
+    if remote is None:
+        return []
+    scheme, *where = parse_url(remote.url)
+    secrets = remote.credential or "", remote.engine_credential or ""
+    return [[scheme == "https", *where, *secrets]]

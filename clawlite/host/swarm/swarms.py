@@ -37,10 +37,24 @@ def refuse(manifest) -> None:
     backend = manifest.swarm.spec.coordination.backend
     for path, message, *more in swarm_settings.problems(settings.swarm, backend):
         manifest.problems.add(settings.place, ("swarm", *path), message, *more)
+    members = [identity_of(agent.identity_ref) for agent in manifest.swarm.spec.agents]
+    leads = [name for name in members if _leads(manifest.swarm.spec, name)]
+    for path, message, *more in swarm_settings.remotes_problems(
+        settings.swarm, members, manifest.identity.name, backend, leads
+    ):
+        manifest.problems.add(settings.place, ("swarm", *path), message, *more)
     if settings.gateway and settings.gateway.obeys_stop_of:
         message = "a member of a swarm obeys the stop of that one"
         path = ("gateway", "obeys_stop_of")
         manifest.problems.add(settings.place, path, message, key=True, hint="remove it")
+
+
+def _leads(spec, name: str) -> bool:
+    """Return whether the member *name* hands out what it is given."""
+    [role] = [one.role for one in spec.agents if identity_of(one.identity_ref) == name][:1]
+    if spec.topology == "hierarchical":
+        return any(one.role.startswith(role + "/") for one in spec.agents)
+    return role == {"leader-worker": LEADER, "broadcast": SOURCE}.get(spec.topology)
 
 
 def problems(manifest) -> list:
@@ -85,6 +99,9 @@ def _limits_problems(manifest) -> list:
     counted = [name for name in ("max_total_tokens", "max_total_cost_usd") if _limit(limits, name)]
     if counted and manifest.settings.gateway:
         message = "a gateway asks the providers, and does not know of the swarm"
+        found.append((("resource_limits", counted[0]), message))
+    if counted and manifest.settings.swarm and manifest.settings.swarm.remote:
+        message = "nobody counts what a remote agent uses"
         found.append((("resource_limits", counted[0]), message))
     if spec.aggregation.cost_aware:
         priced = ("aggregation", "cost_aware")
@@ -167,7 +184,13 @@ def section(manifest) -> list | None:
         return None
     spec = manifest.swarm.spec
     members = [
-        [name, f"claw://local/identity/{name}", agent.role, agent.count or 1]
+        [
+            name,
+            f"claw://local/identity/{name}",
+            agent.role,
+            agent.count or 1,
+            *swarm_settings.remote_record(manifest.settings.swarm, name),
+        ]
         for agent in spec.agents
         for name in (identity_of(agent.identity_ref),)
     ]

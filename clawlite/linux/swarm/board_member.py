@@ -1,5 +1,5 @@
-"""A board as a member of its swarm, whose gateway speaks for it (docs/adr/0133): all that a member
-does is done here, but the turns, which are the board's.
+"""A member of a swarm whose turns are played elsewhere, and for which this process speaks: a board
+behind a gateway (docs/adr/0133), or a remote agent (docs/adr/0138).
 
 1. To the others it is a process like any: its bus says that it is there, and what it holds when it
    has gone is taken back by the rules that they have for a process that was killed.
@@ -24,22 +24,29 @@ GONE = "the task was canceled, or given to another process"
 
 
 class BoardMember(Member):
-    """One board.
+    """One board, or the remote agent *remote*, a ``swarm.Member`` of the image's swarm.
 
-    path  of its image
+    path  of the board's image, or of the image that says where the remote agent is
     tell  function(dict): what the gateway is to hear.  {"task": id, "text", "caller", "ms"}: a turn
           for the board, ms None where its own limit counts; {"begun": id, "text"}: a tool with side
           effects may begin, or why it must not; {"withdrawn": id, "text"}; {"event"}, of the log
     Raises ``ClawError``: it is in no swarm, or its bus cannot be used.
     """
 
-    def __init__(self, path: str, tell):
+    def __init__(self, path: str, tell, remote=None):
         image = open_image(path)
         if not image.size_of(SWARM):
             raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
         record: Any = image.section(SWARM)
         swarm, bus = Swarm(record), None
-        swarm.at_once = 1  # a board has room for one
+        if remote is None:
+            swarm.at_once = 1  # a board has room for one
+        else:
+            swarm.own = remote
+            secret = remote.remote[-1]
+            if swarm.engine and secret:
+                *place, _, _, _ = swarm.engine
+                swarm.engine = [*place, remote.identity, secret, ""]
         if swarm.engine:
             from clawlite.linux.swarm.replicated_bus import bus_of
 
@@ -63,6 +70,13 @@ class BoardMember(Member):
     def gone(self):
         """The board has gone in the middle: to the others, this process was killed."""
         self._bus.leave()
+
+    def was_taken(self, turn: str) -> bool:
+        """Return whether another process, which has ended, was at the task of *turn* before."""
+        taken = 0
+        for _, what, _ in self._bus.history(self._turns[turn][0])[0]:
+            taken = 0 if what == "delegated again" else taken + (what == "taken")
+        return taken > 1
 
     # -- from the board
 

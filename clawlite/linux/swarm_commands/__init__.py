@@ -1,5 +1,5 @@
 """``clawlite swarm``: a person starts agents, gives them a task, and sees what became of it.
 
-Imports: admin, confinement, files, io, memory, runtime, swarm.
+Imports: admin, confinement, files, io, memory, net, runtime, secrets, swarm.
 Used by: clawlite/command.py.
 """

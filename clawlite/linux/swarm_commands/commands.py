@@ -25,6 +25,7 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
        clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
        clawlite swarm acl redis | nats [MANIFEST | IMAGE]
+       clawlite swarm remote [MANIFEST | IMAGE]
        clawlite swarm stand-in
        clawlite swarm together FOLDER ..."""
 HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
@@ -36,6 +37,7 @@ dead    tasks that were given up; retry lets one begin again, drop lets go of it
 stop    no agent of the swarm begins a tool with side effects, from now on
 resume  they may again
 watch   whether it is stopped, a line of JSON at each change, until Ctrl-C or the end of its input
+remote  be the members that are remote agents ([swarm.remote.NAME]), until Ctrl-C; up starts it
 stand-in
         be the members that are boards; clawlite gateway starts it, and speaks to it by JSON
 together
@@ -52,6 +54,7 @@ VERBS = (
     "resume",
     "watch",
     "acl",
+    "remote",
     "stand-in",
     "together",
 )
@@ -118,6 +121,12 @@ def main(args: list) -> int:
                 return _run_together(swarm, words[1:], asked)
             swarm, bus = opened(words[1:], True)
             return run_task(swarm, bus, *asked)
+        if verb == "remote":
+            from clawlite.linux.swarm_commands.remotes import Remotes
+
+            if as_json or len(words) > 1:
+                return failed("remote: expected one manifest or image - " + _MORE)
+            return Remotes(image_of(words[0] if words else ".")).run()
         if verb == "together":
             if not words:
                 return failed("together: expected the FOLDER of each agent - " + _MORE)

@@ -1,7 +1,8 @@
 """``clawlite swarm up``: the agents of a swarm on this machine, a process for each.
 
 1. Each runs as ``clawlite run FOLDER``, as many times as its swarm says (``count``); the agents of
-   a swarm with the backend in-process run in one process (together.py).
+   a swarm with the backend in-process run in one process (together.py), and its remote agents are
+   spoken for by one (remotes.py).
 2. One that ends is started again, after a pause that doubles up to a minute.
 3. What they say comes with their name before it.  Ctrl-C, SIGTERM or the end of this process ends
    all; where it was killed, the kernel tells them.
@@ -91,7 +92,7 @@ def up(folders: list) -> int:
     """Run the agents in *folders*, else those of the current folder, until a signal; return 0.
     Raises ``ClawError`` when one cannot be built.
     """
-    processes, together = [], []
+    processes, together, remotes = [], [], set()
     for folder in folders or _found():
         swarm = _swarm_of(folder)
         own = swarm.own
@@ -101,6 +102,10 @@ def up(folders: list) -> int:
         for number in range(1, own.count + 1):
             name = own.identity if own.count == 1 else "%s %d" % (own.identity, number)
             processes.append(_Process(name, [sys.executable, _START, "run", folder]))
+        far = {(swarm.name, one.identity) for one in swarm.members if one.remote}
+        if not far <= remotes:
+            remotes |= far
+            processes.append(_Process("", [sys.executable, _START, "swarm", "remote", folder]))
     if together:
         images_of([image_of(folder) for folder in together])
         processes.append(_Process("", [sys.executable, _START, "swarm", "together", *together]))

@@ -54,7 +54,9 @@ def tree(*roles) -> list:
     return [{"identity_ref": name, "role": role} for name, role in zip(names, roles)]
 
 
-def built(folder, swarm: dict, identity: str = "lead", at_use: bool = False) -> Image:
+def built(
+    folder, swarm: dict, identity: str = "lead", at_use: bool = False, toml: str = ""
+) -> Image:
     spec = {
         "identity": {"inline": {"name": identity, "personality": "x"}},
         "providers": [{"inline": REFLEX}],
@@ -62,7 +64,7 @@ def built(folder, swarm: dict, identity: str = "lead", at_use: bool = False) -> 
     }
     document = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "t"}, "spec": spec}
     (folder / "claw.json").write_text(json.dumps(document))
-    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n')
+    (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + toml)
     (folder / "reflex.toml").write_text('[[rule]]\nwhen = "*"\nsay = "Hello."\n')
     data = compiler.build(manifest.load(folder), at_use=at_use).data
     return Image(lambda offset, length: data[offset : offset + length], len(data))
@@ -437,3 +439,64 @@ def test_an_engine_that_does_not_fit_is_refused_by_field(tmp_path, swarm, said, 
         engine(tmp_path, swarm, "[swarm]\n" + said + "\n")
     text = "\n".join(problem.text() for problem in caught.value.problems)
     assert told in text and "swarm" in text
+
+
+# -- members that are remote agents
+
+REMOTE = '[swarm.remote.%s]\nurl = "%s"\n'
+
+
+def far(folder, toml: str, swarm=TEAM) -> Swarm:
+    return Swarm(built(folder, swarm, toml=toml).section(SWARM))
+
+
+def test_where_a_remote_agent_is(tmp_path):
+    toml = REMOTE % ("hand", "https://far.example/a2a") + 'credential = "far-token"\n'
+    lead, hand = far(tmp_path, toml).members
+    assert lead.remote is None
+    assert hand.remote == [True, "far.example", 443, "/a2a", "far-token", ""]
+    nats = team(coordination__backend="nats")
+    toml += 'engine_credential = "far-at-engine"\n'
+    assert far(tmp_path, toml, nats).members[1].remote[-1] == "far-at-engine"
+    plain = REMOTE % ("hand", "http://127.0.0.1:8090") + 'credential = "t"\n'
+    assert far(tmp_path, plain).members[1].remote == [False, "127.0.0.1", 8090, "/", "t", ""]
+
+
+@pytest.mark.parametrize(
+    "toml, swarm, why",
+    [
+        (REMOTE % ("who", "https://a.example"), TEAM, "swarm.remote.who: is no member of the"),
+        (REMOTE % ("lead", "https://a.example"), TEAM, "lead: is the agent of this manifest"),
+        (REMOTE % ("hand", "ftp://a.example"), TEAM, "expected a URL that begins with http://"),
+        (
+            REMOTE % ("hand", "http://a.example") + 'credential = "t"',
+            TEAM,
+            "swarm.remote.hand.credential: its password would go over a line that others may read",
+        ),
+        (
+            REMOTE % ("hand", "https://a.example"),
+            team(coordination__backend="in-process"),
+            "a remote agent is spoken for by a process of its own",
+        ),
+        (
+            REMOTE % ("hand", "https://a.example") + 'engine_credential = "t"',
+            TEAM,
+            "sqlite-wal has no login for each identity",
+        ),
+        (
+            REMOTE % ("hand", "https://a.example"),
+            team(resource_limits__max_total_tokens=100),
+            "nobody counts what a remote agent uses",
+        ),
+        (
+            REMOTE % ("hand", "https://a.example"),
+            team(topology="hierarchical", agents=tree("root", "root/a", "root/a/b")),
+            "a remote agent does tasks, and divides none",
+        ),
+        ("[swarm]\nplain = true\n", TEAM, 'backend "sqlite-wal" has no engine to be found'),
+    ],
+)
+def test_a_remote_agent_that_cannot_be_one_is_refused(tmp_path, toml, swarm, why):
+    with pytest.raises(ManifestErrors) as caught:
+        built(tmp_path, swarm, toml=toml)
+    assert why in "\n".join(problem.text() for problem in caught.value.problems)
