@@ -1,8 +1,8 @@
 """The client of the conformance suite: ``mcp_conformance_client.py URL`` builds an agent in the
 current folder that has all tools of the server at URL, and calls each of them once.
 
-Where the suite gives a client's id and secret, the client does what a maker does: it looks up the
-token endpoint, and writes it in clawlite.toml.
+Where the suite gives a client's id and secret, the client does what a maker does: it takes the
+issuer that the first build names, and writes it in clawlite.toml.
 """
 
 import json
@@ -10,16 +10,15 @@ import os
 import sys
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
-from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import mcp_agents
+import msgspec
 from agents import INITIALIZE, Agent, linux, tool_call
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.build.build import build_beside
-from clawlite.host.mcp import remote_listing, remote_token
+from clawlite.host.manifest.settings import MCPOAuth2
+from clawlite.host.mcp import authorization, pinned, remote_listing, remote_token
 
 VALUES = {"number": 2, "integer": 2, "string": "x", "boolean": True}
 
@@ -29,34 +28,36 @@ def arguments(schema: dict) -> dict:
     return {name: VALUES[properties[name]["type"]] for name in schema.get("required") or ()}
 
 
-def metadata(url: str, name: str) -> dict:
-    """Return the metadata document *name* of the server at *url* (RFC 8414, 9728)."""
-    parts = urlsplit(url)
-    place = parts._replace(path="/.well-known/" + name + parts.path.rstrip("/")).geturl()
-    with urlopen(place, timeout=60) as answer:
-        return json.load(answer)
-
-
 def credentials(url: str) -> str:
     """Return the section of clawlite.toml for a server that wants a token, "" for any other."""
-    given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
-    if "client_secret" not in given:
+    if not os.environ["MCP_CONFORMANCE_SCENARIO"].startswith("auth/"):
         return ""
-    os.environ["SECRET"] = given["client_secret"]
-    (issuer,) = metadata(url, "oauth-protected-resource")["authorization_servers"]
-    endpoint = metadata(issuer, "oauth-authorization-server")["token_endpoint"]
-    return '[mcp.t.oauth2]\nendpoint = "%s"\nclient_id = "%s"\ncredential = "SECRET"\n' % (
-        endpoint,
-        given["client_id"],
-    )
+    given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    os.environ["SECRET"] = given.get("client_secret", "none")
+    name = given.get("client_id", "agent")
+    section = '[mcp.t.oauth2]\nclient_id = "%s"\ncredential = "SECRET"\n' % name
+    try:
+        header(section, url)
+    except ClawError as e:
+        _, is_issuer, issuer = e.hint.partition("issuer = ")
+        if not is_issuer:
+            raise
+        return section + "issuer = " + issuer + "\n"
+    raise AssertionError("it took an issuer that nobody named")
+
+
+def header(section: str, url: str) -> tuple:
+    """Return the header of requests: its token comes from what is found at the servers."""
+    (given,) = tomllib.loads(section)["mcp"].values()
+    oauth2 = msgspec.convert(given["oauth2"], MCPOAuth2)
+    place = authorization.discovered(url, oauth2, [], [])
+    return remote_token.header(oauth2, pinned.image_row(oauth2, place, url), url, [])
 
 
 def main(url: str) -> int:
-    settings, headers = credentials(url), []
-    if settings:
-        (row,) = tomllib.loads(settings)["mcp"].values()
-        headers = [remote_token.header(SimpleNamespace(scope=None, **row["oauth2"]), url, [])]
     try:
+        settings = credentials(url)
+        headers = [header(settings, url)] if settings else []
         tools, _ = remote_listing.tools_at(url, headers, [])
     except ClawError as e:
         print(e)

@@ -41,20 +41,12 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
     Raises ``ProviderError``, ``TransientError``; the secret is in none.
     """
     tls, host, port, target, client, scope = row
-    where = (tls, host, port, target)
     body = "grant_type=client_credentials" + ("&scope=" + scope if scope else "")
-    body = (body + ("&resource=" + encoded(resource) if resource else "")).encode()
+    body += "&resource=" + encoded(resource) if resource else ""
     pair = b2a_base64((client + ":" + encoded(secret)).encode()).decode().strip()
-    headers = [
-        ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Accept", "application/json"),
-        ("Authorization", "Basic " + pair),
-        ("User-Agent", "clawlite"),
-    ]
-    parts = [head(where, headers, len(body)), body]
     try:
-        status, headers, body = yield from exchange(
-            where, parts, MAX_ANSWER, lambda status, headers: None
+        status, headers, body = yield from posted(
+            (tls, host, port, target), body, [("Authorization", "Basic " + pair)]
         )
         if status != 200:
             raise refused(
@@ -64,6 +56,26 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
     except ProviderError as e:
         e.message = "no token from %s: %s" % (host, without(secret, e.message))
         raise
+    return token_of(answer, host, meter)
+
+
+def posted(where: tuple, body: str, more: list):
+    """A generator of effects that returns (status, headers, body) of the answer to a form.
+
+    where  as of ``exchange``;  more: headers beside those of a form
+    """
+    headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Accept", "application/json"),
+        ("User-Agent", "clawlite"),
+    ]
+    body = body.encode()
+    parts = [head(where, headers + more, len(body)), body]
+    return (yield from exchange(where, parts, MAX_ANSWER, lambda status, headers: None))
+
+
+def token_of(answer: dict, host: str, meter):
+    """Return the ``Token`` of an *answer* of *host* (RFC 6749, 5.1).  Raises ``ProviderError``."""
     value, life = answer.get("access_token"), answer.get("expires_in")
     if (
         not isinstance(value, str)

@@ -47,6 +47,7 @@ NOT_ON_BOARDS = (
     "__init__",
     "aggregation",
     "defaults",
+    "device_flow",
     "dialect",
     "encoder",
     "features",

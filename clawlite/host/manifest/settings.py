@@ -30,7 +30,7 @@ from clawlite.host.memory.memory_settings import Memory
 from clawlite.host.models.common import URI, Money, Name, Strict, Text, text_like
 from clawlite.host.models.walk import convert
 from clawlite.host.policy.audits import AuditSettings
-from clawlite.host.providers.remotes import endpoint_problem
+from clawlite.host.providers.remotes import endpoint_problem, is_secure
 from clawlite.host.providers.trust import TLS, Gateway, authorities
 from clawlite.host.services.grants import ServiceSettings
 from clawlite.host.swarm.swarm_settings import SwarmSettings
@@ -61,7 +61,6 @@ _OWN_HEADERS = (
     "transfer-encoding",
     "user-agent",
 )
-_SECURE = re.compile(r"https://|http://(127(\.[0-9]+){3}|\[::1\]|localhost)([:/]|\Z)")
 _PLACE = re.compile(r"/[^\0]*|\$[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(
     r"(?:^|[_-]|(?<=[a-z])(?=[A-Z]))(?i:(?:api|access|private)?(?:key|token|password|passwd|secret)s?)(?:$|[_-])"
@@ -188,24 +187,46 @@ Registry = Annotated[
 ]
 
 
-class MCPOAuth2(OAuth2, kw_only=True):
-    """Where the tokens for an MCP server come from, by client credentials; *credential* is the
-    name of the client's secret.
+class MCPOAuth2(Strict):
+    """Where the tokens for an MCP server come from: the authorization server *issuer*, whose
+    metadata a build reads, or the token *endpoint* alone.  By client credentials *credential* is
+    the name of the client's secret; for a person who signs in (flow "device") it is the name under
+    which the agent keeps their refresh token.
     """
 
+    client_id: Text
     credential: Text
+    issuer: Text | None = None
+    endpoint: URI | None = None
+    scope: Text | None = None
+    flow: Literal["client_credentials", "device"] = "client_credentials"
 
     @staticmethod
     def more(value: dict, report) -> None:
-        name, endpoint = value.get("credential"), value.get("endpoint")
+        name = value.get("credential")
         if isinstance(name, str) and name and not _VARIABLE.fullmatch(name):
             report(("credential",), "", "the name of a secret", quoted(name))
-        if isinstance(endpoint, str) and endpoint:
-            wrong = endpoint_problem(endpoint)
-            if wrong:
-                report(("endpoint",), wrong)
-            elif not _SECURE.match(endpoint):
-                report(("endpoint",), "", "https://, or http:// to this machine", quoted(endpoint))
+        for field in ("endpoint", "issuer"):
+            url = value.get(field)
+            if isinstance(url, str) and url:
+                wrong = endpoint_problem(url)
+                if wrong:
+                    report((field,), wrong)
+                elif not is_secure(url):
+                    report((field,), "", "https://, or http:// to this machine", quoted(url))
+        if "endpoint" not in value:
+            return
+        for field, is_odd in (
+            ("issuer", "issuer" in value),
+            ("flow", value.get("flow") == "device"),
+        ):
+            if is_odd:
+                report(
+                    ("endpoint",),
+                    f"a build reads the metadata of the issuer; with endpoint there is no {field}",
+                    hint="remove endpoint, and name the issuer",
+                    key=True,
+                )
 
 
 class MCPServer(Strict):
@@ -233,6 +254,18 @@ class MCPServer(Strict):
                 ("oauth2",),
                 "a gateway gets no tokens for an MCP server",
                 hint="name a credential of its host under [[credentials]]",
+                key=True,
+            )
+        oauth2 = value.get("oauth2")
+        if (
+            value.get("trust") == "start"
+            and isinstance(oauth2, dict)
+            and oauth2.get("flow") == "device"
+        ):
+            report(
+                ("trust",),
+                "a person would have to sign in at each start: builds keep no token",
+                hint='remove trust, or use flow = "client_credentials"',
                 key=True,
             )
         names = value.get("environment")

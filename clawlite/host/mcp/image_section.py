@@ -8,8 +8,7 @@ from clawlite.core.base.render import canonical
 from clawlite.core.mcp.mcp_pin import pin_of
 from clawlite.host.base.problems import NOT_ASKED
 from clawlite.host.mcp.orders import gives_orders
-from clawlite.host.mcp.pinned import SCHEME
-from clawlite.host.providers.remotes import token_row
+from clawlite.host.mcp.pinned import SCHEME, image_row
 
 
 def section(manifest) -> list | None:
@@ -31,7 +30,7 @@ def section(manifest) -> list | None:
                     served.is_handshake,
                     {},
                     [list(header) for header in server.headers],
-                    [*token_row(server.oauth2), server.oauth2.credential]
+                    image_row(server.oauth2, served.authorization, server.argv[0])
                     if server.oauth2
                     else None,
                 ],

@@ -19,14 +19,17 @@ import dataclasses
 import json
 import os
 import shlex
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from clawlite.core.base.errors import ClawError
+from clawlite.core.net.oauth2 import encoded
 from clawlite.host.base.problems import one_of, quoted
 from clawlite.host.documents import lock
 from clawlite.host.documents.registries import changed
 from clawlite.host.documents.sources import Refused, Sources
-from clawlite.host.mcp import listing, remote_listing, remote_token
+from clawlite.host.mcp import authorization, listing, remote_listing, remote_token
+from clawlite.host.providers.remotes import place_of
 
 SCHEME = "stdio://"
 
@@ -46,7 +49,7 @@ class Server:
     environment: list
     headers: list
     is_trusted: bool = False
-    oauth2: object = None
+    oauth2: Any = None
     is_mediated: bool = False
     devices: list = dataclasses.field(default_factory=list)
 
@@ -55,6 +58,7 @@ class Server:
 class Served:
     """What a Tool binds: a tool of *server*, with its pinned *definition*.
 
+    authorization  where its tokens come from, as ``authorization.discovered`` found it, or None
     shown  what of the definition the model sees: the Tool document does not say it itself
     """
 
@@ -62,6 +66,7 @@ class Served:
     tool: str
     definition: dict
     is_handshake: bool
+    authorization: dict | None
     shown: list
 
 
@@ -137,7 +142,8 @@ def _bind(tool, server: Server, found: dict, problems) -> None:
             key=name is None,
         )
         return
-    tool.served = Served(server, name or tool.name, definition, found["handshake"], [])
+    place = found.get("authorization")
+    tool.served = Served(server, name or tool.name, definition, found["handshake"], place, [])
     for field, theirs, default in (
         ("description", "description", tool.name),
         ("input_schema", "inputSchema", {"type": "object"}),
@@ -173,7 +179,7 @@ def pin(manifest, allowed=(), refresh: bool = False) -> list[str]:
     for uri, server in servers.items():
         entry = old.get(uri)
         if refresh or entry is None or server.is_trusted or not is_pinned(entry, server):
-            new = _listed(server, manifest.settings)
+            new = _listed(server, manifest.settings, None if refresh else entry)
             known = entry if entry and entry.url == new.url else None
             if known and known.sha256 != new.sha256 and not server.is_trusted:
                 raise changed(
@@ -200,7 +206,12 @@ def _is_server(uri: str) -> bool:
     return uri.startswith((SCHEME, "https://", "http://"))
 
 
-def _listed(server: Server, settings) -> lock.Entry:
+def _listed(server: Server, settings, known) -> lock.Entry:
+    """Return what *server* says now.
+
+    known  its entry of the lock, or None: where its tokens come from does not change by itself
+    """
+    found: dict = {}
     if server.uri.startswith(SCHEME):
         env = {name: os.environ[name] for name in server.environment if name in os.environ}
         tools, is_handshake = listing.tools_of(server.argv, env)
@@ -208,12 +219,39 @@ def _listed(server: Server, settings) -> lock.Entry:
         url = server.argv[0]
         headers = [*server.headers, *credentials(url, settings)]
         if server.oauth2 is not None:
-            headers.append(remote_token.header(server.oauth2, url, settings.authorities))
+            place = _authorization(server, settings, headers, known)
+            if place is not None:
+                found["authorization"] = place
+            row = image_row(server.oauth2, place, url)
+            headers.append(remote_token.header(server.oauth2, row, url, settings.authorities))
         tools, is_handshake = remote_listing.tools_at(url, headers, settings.authorities)
-    text = json.dumps(
-        {"handshake": is_handshake, "tools": tools}, ensure_ascii=False, indent=1, sort_keys=True
-    )
+    found.update(handshake=is_handshake, tools=tools)
+    text = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True)
     return lock.Entry(server.uri, _command(server), lock.digest(text), text)
+
+
+def _authorization(server: Server, settings, headers: list, known):
+    if server.oauth2.endpoint is not None:
+        return None
+    if known is not None and is_pinned(known, server):
+        return json.loads(known.text)["authorization"]
+    return authorization.discovered(server.argv[0], server.oauth2, headers, settings.authorities)
+
+
+def image_row(oauth2, place, url: str) -> list:
+    """Return the record of the tokens for the server at *url* (section MCP).
+
+    oauth2  ``settings.MCPOAuth2``;  place: of ``authorization.discovered``, or None
+    """
+    place = place or {"token_endpoint": oauth2.endpoint, "resource": url}
+    return [
+        *place_of(place["token_endpoint"]),
+        encoded(oauth2.client_id),
+        encoded(oauth2.scope or ""),
+        oauth2.credential,
+        place["resource"],
+        place_of(place["device_authorization_endpoint"]) if oauth2.flow == "device" else None,
+    ]
 
 
 def credentials(url: str, settings) -> list:
@@ -234,7 +272,10 @@ def credentials(url: str, settings) -> list:
 
 
 def _command(server: Server) -> str:
-    return shlex.join(server.argv)
+    words, oauth2 = list(server.argv), server.oauth2
+    if oauth2 is not None and oauth2.endpoint is None:  # another issuer is another server
+        words += ["oauth2", oauth2.flow, oauth2.issuer or "?"]
+    return shlex.join(words)
 
 
 def is_pinned(entry: lock.Entry, server: Server) -> bool:

@@ -23,6 +23,15 @@ class _Still(request.HTTPRedirectHandler):
         return None
 
 
+def opener_of(url: str, authorities: list) -> request.OpenerDirector:
+    """Return what opens *url*, and follows no redirect; *authorities* as in ``tools_at``."""
+    context = ssl.create_default_context(cadata=b"".join(authorities) or None)
+    handlers = [request.HTTPSHandler(context=context), _Still()]
+    if url.startswith("http://"):  # this machine: no proxy reaches it
+        handlers.append(request.ProxyHandler({}))
+    return request.build_opener(*handlers)
+
+
 def tools_at(url: str, headers: list[tuple[str, str]], authorities: list) -> tuple[dict, bool]:
     """Ask the server at *url* for its tools; return ({name: definition}, whether it needs the
     handshake of the older era).
@@ -33,11 +42,7 @@ def tools_at(url: str, headers: list[tuple[str, str]], authorities: list) -> tup
     """
     # some servers list more for who can ask a person, as the agent perhaps can
     client = HTTPClient(parse_url(url), (read_json, json.dumps), __version__, now_ms(), asks=True)
-    context = ssl.create_default_context(cadata=b"".join(authorities) or None)
-    handlers = [request.HTTPSHandler(context=context), _Still()]
-    if url.startswith("http://"):  # this machine: no proxy reaches it
-        handlers.append(request.ProxyHandler({}))
-    opener = request.build_opener(*handlers)
+    opener = opener_of(url, authorities)
     until = time.monotonic() + TIMEOUT_S
     try:
         while client.state != READY:

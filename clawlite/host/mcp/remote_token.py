@@ -1,19 +1,24 @@
-"""The token of a build for an MCP server at a URL, by client credentials: what a device does with
-linux/mcp/remote_token.py, here with one connection that is waited for.
+"""The token of a build for an MCP server at a URL, by client credentials or in the name of the
+person who builds: what a device does with linux/mcp/remote_token.py, here with one connection that
+is waited for.
+
+A build keeps no token: the agent gets its own, and its person signs in on its device.
 """
 
 import json
 import os
 import socket
 import ssl
+import sys
 import time
 
-from clawlite.core.base.effect import OPEN, RECEIVE
+from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE, SLEEP
 from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.net import device_flow
+from clawlite.core.net.device_flow import sign_in
 from clawlite.core.net.oauth2 import token
 from clawlite.core.providers.wire import Codec
 from clawlite.host.mcp.listing import now_ms, read_json
-from clawlite.host.providers.remotes import token_row
 
 _PIECE = 16384
 
@@ -26,28 +31,45 @@ class _Meter:
         return int(time.time())
 
 
-def header(oauth2, url: str, authorities: list) -> tuple[str, str]:
+def header(oauth2, row: list, url: str, authorities: list) -> tuple[str, str]:
     """Return the header that requests to the MCP server at *url* have.
 
     oauth2       ``settings.MCPOAuth2``; the secret comes from the variable of its name
+    row          of ``pinned.image_row``
     authorities  as in remote_listing.py
     Raises ``ClawError``.
     """
-    if oauth2.credential not in os.environ:
+    *row, _, resource, device = row
+    codec = Codec(read_json, json.dumps)
+    if device is not None:
+        if not sys.stderr.isatty():
+            raise ClawError(
+                f"the MCP server {url} wants a person to sign in before it lists its tools",
+                "run clawlite build at a terminal; clawlite.lock keeps the answer",
+            )
+        work = sign_in(row, tuple(device), codec, read_json, _Meter(), resource, _tell)
+    elif oauth2.credential not in os.environ:
         raise ClawError(
             f"the MCP server {url} gets tokens for the secret {oauth2.credential}, which is "
             "not known here",
             f"set the variable {oauth2.credential} for the build, which asks it for its tools",
         )
-    codec = Codec(read_json, json.dumps)
-    work = token(token_row(oauth2), os.environ[oauth2.credential], codec, _Meter(), url)
+    else:
+        work = token(row, os.environ[oauth2.credential], codec, _Meter(), resource)
     try:
         found = _carried_out(work, authorities)
     except ClawError as e:
         raise ClawError(
             f"the MCP server {url}: {e.message}", "look at [mcp.NAME] oauth2 in clawlite.toml"
         ) from None
+    if device is not None:
+        found, _ = found
     return "Authorization", "Bearer " + found.value
+
+
+def _tell(uri: str, code: str, whole: str, seconds: int) -> None:
+    sys.stderr.write(device_flow.said(uri, code, whole, seconds) + "\n")
+    sys.stderr.flush()
 
 
 def _carried_out(work, authorities: list):
@@ -58,6 +80,12 @@ def _carried_out(work, authorities: list):
         while True:
             kind, *details = work.send(outcome)
             outcome = None
+            if kind == SLEEP:
+                (ms,) = details
+                time.sleep(ms / 1000)
+            elif kind in (OPEN, CLOSE) and connection is not None:
+                connection.close()
+                connection = None
             if kind == OPEN:
                 scheme, host, port, parts, timeout_ms = details
                 connection = _opened(scheme, host, port, parts, timeout_ms, authorities)

@@ -6,6 +6,7 @@ JSON here, once; the device adds the conversation (core/providers/provider.py). 
 always denies are not offered to a model."""
 
 import dataclasses
+import re
 import urllib.parse
 
 from msgspec import structs
@@ -28,6 +29,7 @@ APIS = {module.API.protocol: module.API for module in (openai, anthropic)}
 AUTH = {"none": NONE, "bearer": BEARER, "api-key-header": KEY_HEADER, "oauth2": OAUTH2}
 BACKOFF = {"exponential": EXPONENTIAL, "linear": LINEAR, "constant": CONSTANT}
 EMBEDDINGS = "/embeddings"
+_SECURE = re.compile(r"https://|http://(127(\.[0-9]+){3}|\[::1\]|localhost)([:/]|\Z)")
 MAX_ATTEMPTS, DELAY_MS = 3, 1000  # without a retry block
 
 
@@ -83,19 +85,13 @@ def embedding_row(provider, model: str, settings) -> list:
 
 
 def _where(endpoint: str, path: str) -> list:
-    url = urllib.parse.urlsplit(endpoint)
-    tls = url.scheme == "https"
-    return [
-        tls,
-        url.hostname,
-        url.port or (443 if tls else 80),
-        (url.path.rstrip("/") + path) or "/",
-    ]
+    tls, host, port, own = place_of(endpoint)
+    return [tls, host, port, (own.rstrip("/") + path) or "/"]
 
 
 def token_row(server) -> list:
     """Return the record that ``core/net/oauth2.py`` reads, of a ``settings.OAuth2``."""
-    return [*_where(server.endpoint, ""), encoded(server.client_id), encoded(server.scope or "")]
+    return [*place_of(server.endpoint), encoded(server.client_id), encoded(server.scope or "")]
 
 
 def wire(provider, system: str, tools: list, goes_on: bool) -> bytes:
@@ -105,6 +101,18 @@ def wire(provider, system: str, tools: list, goes_on: bool) -> bytes:
     goes_on  it is one of a conversation, not of a tool that asks
     """
     return APIS[provider.spec.protocol].wire(provider.spec, system, tools, goes_on)
+
+
+def place_of(endpoint: str) -> list:
+    """Return [tls, host, port, target] of the URL *endpoint*, whose path stays as it is."""
+    url = urllib.parse.urlsplit(endpoint)
+    tls = url.scheme == "https"
+    return [tls, url.hostname, url.port or (443 if tls else 80), url.path or "/"]
+
+
+def is_secure(url: str) -> bool:
+    """Return whether *url* is https, or http to this machine."""
+    return _SECURE.match(url) is not None
 
 
 def endpoint_problem(endpoint: str) -> str:

@@ -314,7 +314,7 @@ def _served(name: str, own, tool) -> Served:
     uri = f"{own.url}#{name}"
     server = Server(name, uri, [own.url], [], [])
     server.is_mediated, server.devices = own.mode == "mediated", own.devices or []
-    return Served(server, tool.name, definition, False, [])
+    return Served(server, tool.name, definition, False, None, [])
 
 
 def _without_id(schema: dict) -> bool:

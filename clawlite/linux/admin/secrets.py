@@ -13,12 +13,14 @@ from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.secrets import encrypted_store, secrets
 
 USAGE = (
-    "usage: clawlite secrets set NAME | list | remove NAME  [MANIFEST | IMAGE | --agent "
-    "AGENT] [--json]"
+    "usage: clawlite secrets set NAME | login NAME | list | remove NAME  [MANIFEST | IMAGE | "
+    "--agent AGENT] [--json]"
 )
 HELP = (
     """The secrets that an agent keeps for itself, by the names that secret_ref gives.  set reads the value from stdin, or asks for it
-without showing it; with $%s the store is encrypted (aes-256-gcm)."""  # noqa: E501
+without showing it; with $%s the store is encrypted (aes-256-gcm).
+login signs a person in at an MCP server ([mcp.NAME.oauth2] flow = "device") and keeps what lasts of it under the name of its credential.
+It needs the image: clawlite build."""  # noqa: E501
     % encrypted_store.VARIABLE
 )
 
@@ -40,23 +42,25 @@ def main(args: list, name_of) -> int:
         agent = "".join(words[at + 1 : at + 2])
         words = words[:at] + words[at + 2 :]
     verb = words.pop(0) if words else ""
-    name = words.pop(0) if verb in ("set", "remove") and words else None
+    name = words.pop(0) if verb in ("set", "login", "remove") and words else None
     if (
-        verb not in ("set", "list", "remove")
+        verb not in ("set", "login", "list", "remove")
         or verb != "list"
         and not name
         or len(words) > 1
         or "".join(words[:1]).startswith("-")
         or agent is not None
-        and (words or not agent.replace("-", "").isalnum())
+        and (words or verb == "login" or not agent.replace("-", "").isalnum())
     ):
         said = (
             "%s: expected the NAME of the secret" % verb
-            if verb in ("set", "remove") and not name
-            else "expected set, list or remove, and at most one agent"
+            if verb in ("set", "login", "remove") and not name
+            else "expected set, login, list or remove, and at most one agent"
         )
         return failed(said + "\n" + USAGE)
     try:
+        if verb == "login":
+            return _login(words[0] if words else ".", name, as_json)
         agent = agent or _agent(words[0] if words else ".", name_of)
         return {"set": _set, "remove": _remove, "list": _list}[verb](agent, name, as_json)
     except ClawError as e:
@@ -90,6 +94,25 @@ def _set(agent: str, name: str, as_json: bool) -> int:
         as_json,
         "%s keeps %s%s" % (agent, name, ", encrypted" if encrypted_store.has_key() else ""),
     )
+    return 0
+
+
+def _login(where: str, name: str, as_json: bool) -> int:
+    secrets.check_name(name)
+    path = image_of(where)
+    if not os.path.exists(path):
+        raise ClawError("%s: there is no such image" % path, "clawlite build makes it")
+    image = files.open_image(path)
+    from clawlite.core.net.device_flow import said
+    from clawlite.linux.mcp.sign_in import refresh_token
+
+    def tell(*told):
+        sys.stderr.write(said(*told) + "\n")
+        sys.stderr.flush()
+
+    secrets.set_secret(image.agent.name, name, refresh_token(image, name, tell))
+    agent = image.agent.name
+    _said({"agent": agent, "name": name}, as_json, "%s may act as you: %s" % (agent, name))
     return 0
 
 

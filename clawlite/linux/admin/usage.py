@@ -16,7 +16,7 @@ Talk to an agent:
   serve [MANIFEST|IMAGE] --stdio    CKP JSON-RPC for an operator
   mcp serve [MANIFEST|IMAGE]        its tools for MCP clients; --port P: a board's; --http PORT
   trace [CALL] [MANIFEST|IMAGE]     why policy decided so; --port P: on a board
-  secrets set NAME | list | remove NAME     what an agent keeps for itself
+  secrets set|login|remove NAME | list      what an agent keeps for itself
   audit [verify | take] [MANIFEST|IMAGE]    what is on record; --port P: on a board
   channels dead [retry|drop NUMBER]         messages that an agent has given up
   swarm up|run|status|stop|resume           agents that give each other tasks

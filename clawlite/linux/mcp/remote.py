@@ -44,7 +44,7 @@ class RemoteServer:
     headers     list of (name, value) of clawlite.toml
     injections  list of (host, header name, function -> value)
     authorities as in net/tls.py
-    oauth       None, or (row of core/net/oauth2.py, function() -> secret, function(token))
+    oauth       None, or (row of core/net/oauth2.py, ``Secret``, resource)
     """
 
     def __init__(
@@ -62,15 +62,14 @@ class RemoteServer:
         self._parts = False  # the end of its session is under way
         self._tokens = None
         if oauth is not None:
-            row, secret, learn = oauth
+            row, secret, resource = oauth
             _, host, *_ = row
             named = _Named(rules) if _is_address(host) else rules
             decide_host(named, host)
             self._tokens = Tokens(
                 row,
                 secret,
-                learn,
-                url,
+                resource,
                 self._connections,
                 lambda scheme: lambda found: _checked(named, scheme, host, found),
             )

@@ -1,15 +1,18 @@
-"""Tokens for an MCP server at a URL, by client credentials (OAuth 2.1; core/net/oauth2.py).
+"""Tokens for an MCP server at a URL (OAuth 2.1), by client credentials (core/net/oauth2.py) or in
+the name of a person, who has signed in once (core/net/device_flow.py).
 
-1. The authorization server is the one that clawlite.toml names: nothing that an MCP server says
-   leads the client's secret elsewhere.
+1. The authorization server is the one that clawlite.toml names, at the addresses that were pinned
+   when the agent was built: nothing that an MCP server says leads a secret elsewhere.
 2. The network rules of the sandbox hold for it as for the server itself.
 3. A token is asked for when a request is to be sent and none lasts.  Nothing here waits.
+4. A refresh token that the server gives in place of the last one is kept as the agent's secret.
 """
 
 from time import time
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE
-from clawlite.core.base.errors import ProviderError
+from clawlite.core.base.errors import ClawError, ProviderError
+from clawlite.core.net.device_flow import Ended, renewed
 from clawlite.core.net.oauth2 import Token, token
 from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
@@ -17,21 +20,35 @@ from clawlite.linux.io.jsontext import dumps, loads
 KEY = "token"  # of its connection
 
 
+class Secret:
+    """The secret of a client, or the refresh token of a person.
+
+    name  str;  value  function() -> str
+    keep  function(str) that keeps another value in its place; None: it never changes
+    learn function(token), for who looks for secrets
+    """
+
+    def __init__(self, name: str, value, keep, learn):
+        self.name, self.value, self.keep, self.learn = name, value, keep, learn
+
+
 class Tokens:
     """The tokens of one server.
 
     row          as of core/net/oauth2.py
-    secret       function() -> str; learn  function(token), for who looks for secrets
-    resource     URL of the server
+    secret       ``Secret``
+    resource     that the tokens are for (RFC 8707)
     connections  ``Connections``; check  function(scheme) -> what its ``open`` takes as *check*
     """
 
-    def __init__(self, row: list, secret, learn, resource: str, connections, check):
-        self._row, self._secret, self._learn, self._resource = row, secret, learn, resource
+    def __init__(self, row: list, secret: Secret, resource: str, connections, check):
+        self._row, self._secret, self._resource = row, secret, resource
         self._connections, self._check = connections, check
         self._token: Token | None = None
         self._work: object = None  # the generator that asks
         self._now_ms = 0
+        self._used = ""  # the refresh token that was shown last
+        self._unkept = ""  # one that could not be written: it counts as long as this process lives
 
     @property
     def is_asking(self) -> bool:
@@ -56,10 +73,26 @@ class Tokens:
         if self._token is not None and self._token.lasts(now_ms):
             return True
         self._now_ms = now_ms
-        secret = self._secret()
-        self._work = token(self._row, secret, Codec(loads, dumps), self, self._resource)
-        self._go_on(self._work, None)
+        self._begin()
         return False
+
+    def _begin(self):
+        codec = Codec(loads, dumps)
+        if self._secret.keep is None:
+            work = token(self._row, self._secret.value(), codec, self, self._resource)
+        else:
+            self._used = self._unkept or self._refresh_token()
+            work = renewed(self._row, self._used, codec, loads, self, self._resource)
+        self._work = work
+        self._go_on(work, None)
+
+    def _refresh_token(self) -> str:
+        try:
+            return self._secret.value()
+        except ClawError as e:
+            if getattr(e, "is_missing", False):
+                e.message = "a person has to sign in first, %s: %s" % (self._how(), e.message)
+            raise
 
     def take(self, kind: str, data, now_ms: int):
         """Take an event of the connection ``KEY``.  Raises ``ClawError``: there is no token."""
@@ -85,10 +118,38 @@ class Tokens:
                 effect = work.send(None)
         except StopIteration as e:
             self._work, self._token = None, e.value
-            self._learn(e.value.value)
+            if self._secret.keep is not None:
+                self._token, refresh = e.value
+                self._renewed(refresh)
+            self._secret.learn(self._token.value)
+        except Ended as e:
+            self._work = None
+            self._ended(e)
         except Exception:
             self._work = None
             raise
+
+    def _renewed(self, refresh: str):
+        if refresh == self._used:
+            return
+        self._secret.learn(refresh)
+        try:
+            self._secret.keep(refresh)
+            self._unkept = ""
+        except (OSError, ClawError):  # no room: it is tried again with the next one
+            self._unkept = refresh
+
+    def _ended(self, e: Ended):
+        """Another process of the agent may have renewed it meanwhile: then its token counts."""
+        self._unkept = ""
+        if self._refresh_token() != self._used:
+            self._begin()
+            return
+        e.message = "%s: the person has to sign in again, %s" % (e.message, self._how())
+        raise e
+
+    def _how(self) -> str:
+        return "with clawlite secrets login " + self._secret.name
 
     # -- the meter of core/net/oauth2.py
 

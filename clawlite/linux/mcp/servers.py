@@ -33,6 +33,10 @@ WAIT_MS = 1000  # for what is told of its end, once its stream has closed
 FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000
 MAX_UNSENT = 8388608  # bytes that a server has not read
 _PIECE = 65536
+# core/image/header.py: where tokens come from, and the section MCP
+_PLACE = (bool, str, int, str)
+_TOKENS = [None, (*_PLACE, str, str, str, str, [None, _PLACE])]
+ROWS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS)]
 
 
 class _Call:
@@ -59,8 +63,8 @@ class _Server:
     is_handshake  bool, it spoke the older era alone when the agent was built
     pins   {name of a tool: bytes of ``pin_of``}
     headers  list of (name, value): it is a remote server, and *argv* has its URL
-    oauth  row that its tokens are asked for with (core/net/oauth2.py, and the secret's name), or
-           None
+    oauth  row that its tokens are asked for with (core/net/oauth2.py), the secret's name, what the
+           tokens are for, and where a person signs in, or None; or None
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 belong to, or in the environment or in a file of the tools that declare them, and nowhere else.
 Each is resolved when it is used, and what looks for leaks learns it then."""
 
-from clawlite.linux.secrets.secrets import resolve, stores
+from clawlite.linux.secrets.secrets import resolve, set_secret, stores
 
 
 class Credentials:
@@ -35,6 +35,12 @@ class Credentials:
         value = resolve(name, stores(self._image.agent.name))
         self.learn(value)
         return value
+
+    def keep(self, name: str, value: str):
+        """Keep *value* as the secret *name* of the agent's own store.  Raises ``ClawError``,
+        ``OSError``.
+        """
+        set_secret(self._image.agent.name, name, value)
 
     def learn(self, value: str):
         """Tell *value* to what looks for leaks."""

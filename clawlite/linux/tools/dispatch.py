@@ -41,8 +41,6 @@ PROGRAMS = ("exec-shell", "spawn")
 HERE = ("i2c-transfer", "spi-transfer", "one-wire-read", "message", "delegate")
 WEB = ("web-fetch", "web-search")
 # core/image/header.py
-_TOKENS = [None, (bool, str, int, str, str, str, str)]
-_SERVERS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS)]
 _PLAIN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}  # of a server outside
 _LOCAL = (
     [str],
@@ -373,9 +371,9 @@ class Dispatcher:
 
     def _mcp(self):
         if self._servers is None:
-            from clawlite.linux.mcp.servers import Servers
+            from clawlite.linux.mcp.servers import ROWS, Servers
 
-            rows = shaped(self._image.section(MCP), _SERVERS, "MCP servers")
+            rows = shaped(self._image.section(MCP), ROWS, "MCP servers")
             self._servers = Servers(rows, self._begin_server, self._remote_server, self.seam)
             self.descriptors.append(self._servers.fileno())
         return self._servers
@@ -397,8 +395,12 @@ class Dispatcher:
         _, authorities = self._image.section(NETWORK) or (None, ())
         headers, injections = list(map(tuple, headers)), self._credentials.injections()
         if oauth is not None:
-            *row, name = oauth
-            oauth = (row, lambda: self._credentials.value(name), self._credentials.learn)
+            from clawlite.linux.mcp.remote_token import Secret
+
+            *row, name, resource, device = oauth
+            known = self._credentials
+            keep = None if device is None else lambda value: known.keep(name, value)
+            oauth = row, Secret(name, lambda: known.value(name), keep, known.learn), resource
         return RemoteServer(url, self._profile, headers, injections, authorities, oauth)
 
     def _web(self):

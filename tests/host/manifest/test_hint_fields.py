@@ -42,6 +42,9 @@ ELSEWHERE = {
     "name a credential of its host under [[credentials]]": (
         "needs a server: tests/host/gateway/test_gateway_mcp.py builds with one"
     ),
+    'remove trust, or use flow = "client_credentials"': (
+        "needs a server: tests/linux/mcp/test_sign_in.py builds with one"
+    ),
     "add a Swarm": "tests/host/swarm/test_swarms.py builds such agents",
     'name the certificate of the gateway, or its authority: [tls] ca = ["gateway.pem"]': (
         "needs a certificate: tests/host/boards/test_board_network.py builds with one"

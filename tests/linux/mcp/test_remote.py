@@ -321,12 +321,11 @@ NOT_RUN = {  # scenarios of the suite for clients that are not supported, and wh
         ],
         SIGN_IN,
     ),
-    "auth/resource-mismatch": "no metadata is followed: it passes without being held",
     "auth/client-credentials-jwt": "a key signs for the client, which takes a package on a device",
     "auth/cross-app-access-complete-flow": "an identity provider is asked, with a key that signs",
 }
 RUN = ["initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults"]
-RUN += ["auth/client-credentials-basic"]
+RUN += ["auth/client-credentials-basic", "auth/resource-mismatch"]
 
 
 @pytest.mark.parametrize("scenario", RUN)

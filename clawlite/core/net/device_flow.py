@@ -1,0 +1,162 @@
+"""Tokens in the name of a person, at a device that has no browser: the device flow (RFC 8628), and
+the renewal of what it gave (RFC 6749, 6).
+
+1. The person opens an address on any other device and enters a code there; meanwhile the
+   authorization server is asked again and again, never faster than it wants.
+2. What lasts is a refresh token.  A server may give a new one with each renewal, and the old one
+   counts no more then: the caller keeps the new one.
+3. The client has no secret: it is one that its user could read (RFC 6749, 2.1, public).
+4. No token stands in an error.
+"""
+
+from clawlite.core.base.effect import SLEEP
+from clawlite.core.base.errors import ClawError, ProviderError, TransientError
+from clawlite.core.net.exchange import refused, without
+from clawlite.core.net.oauth2 import MAX_TOKEN, encoded, posted, token_of
+
+GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+LONGEST_S = 1800  # that a person is waited for
+MAX_CODE = 64  # characters of the code that a person enters
+MAX_URI = 512
+_INTERVAL_S, _SLOWER_S = 5, 5  # between two questions (RFC 8628, 3.5)
+_LONGEST_INTERVAL_S = 60
+_LIFE_S = 600  # of a code whose server does not say it, which it must
+
+
+class Ended(ProviderError):
+    """The sign-in of the person counts no more: they have to sign in again."""
+
+
+def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell):
+    """A generator of effects that returns (``Token``, refresh token or "") when a person agrees.
+
+    row       as of core/net/oauth2.py
+    device    (tls, host, port, target) of the device authorization endpoint
+    codec, meter, resource  as of ``oauth2.token``;  loads: function(bytes) -> value of JSON
+    tell      function(address to open, code to enter there, the address with the code or "",
+              seconds that there are for it)
+    Raises ``ProviderError``: nobody agreed in time, they refused, or no such flow.
+    """
+    tls, host, port, target, client, scope = row
+    where, own = (tls, host, port, target), "client_id=" + client
+    target = "&resource=" + encoded(resource) if resource else ""
+    body = own + ("&scope=" + scope if scope else "") + target
+    status, headers, body = yield from _posted(device, body)
+    answer = _answer(device, status, headers, body, codec, meter, "")
+    code, uri = answer.get("device_code"), answer.get("verification_uri")
+    entered, whole = answer.get("user_code"), answer.get("verification_uri_complete")
+    if (
+        not isinstance(code, str)
+        or not 0 < len(code) <= MAX_TOKEN
+        or not _is_shown(entered, MAX_CODE)
+        or not _is_page(uri)
+    ):
+        raise ProviderError(
+            "no sign-in at %s: expected device_code, user_code and an https verification_uri "
+            "in its answer" % host
+        )
+    left = _seconds(answer.get("expires_in"), _LIFE_S, LONGEST_S)
+    pause = _seconds(answer.get("interval"), _INTERVAL_S, _LONGEST_INTERVAL_S)
+    ends_ms = meter.now_ms() + left * 1000
+    tell(uri, entered, whole if _is_page(whole) else "", left)
+    body = "grant_type=" + encoded(GRANT) + "&device_code=" + encoded(code) + "&" + own + target
+    while meter.now_ms() + pause * 1000 < ends_ms:
+        yield (SLEEP, pause * 1000)
+        try:
+            status, headers, said = yield from _posted(where, body)
+        except TransientError:  # it may be back before the code ends
+            pause = min(2 * pause, _LONGEST_INTERVAL_S)
+            continue
+        why = _error(said, loads) if status != 200 else None
+        if why == "slow_down":
+            pause = min(pause + _SLOWER_S, _LONGEST_INTERVAL_S)
+        elif why == "access_denied":
+            raise ProviderError("no sign-in at %s: it was refused there" % host)
+        elif why == "expired_token":
+            break
+        elif why != "authorization_pending":
+            answer = _answer(where, status, headers, said, codec, meter, code)
+            return token_of(answer, host, meter), _refresh(answer)
+    raise ProviderError("no sign-in at %s: nobody agreed within %d s" % (host, left))
+
+
+def said(uri: str, code: str, whole: str, seconds: int) -> str:
+    """Return what a person is told: what ``tell`` of ``sign_in`` gets, in words."""
+    text = "Open %s on any device, and enter the code %s there.\n" % (uri, code)
+    if whole and whole != uri:
+        text += "(%s has the code in it already.)\n" % whole
+    return text + "It counts for %d minutes; this waits until you have agreed. Ctrl-C ends it." % (
+        -(-seconds // 60)
+    )
+
+
+def renewed(row: list, refresh: str, codec, loads, meter, resource: str):
+    """A generator of effects that returns (``Token``, refresh token that counts from now on).
+
+    Raises ``Ended``, ``ProviderError``, ``TransientError``.
+    """
+    tls, host, port, target, client, _ = row
+    where = (tls, host, port, target)
+    body = "grant_type=refresh_token&refresh_token=" + encoded(refresh) + "&client_id=" + client
+    body += "&resource=" + encoded(resource) if resource else ""
+    status, headers, said = yield from _posted(where, body)
+    if status != 200 and _error(said, loads) == "invalid_grant":
+        raise Ended("the sign-in at %s has ended" % host)
+    answer = _answer(where, status, headers, said, codec, meter, refresh)
+    return token_of(answer, host, meter), _refresh(answer) or refresh
+
+
+def _posted(where: tuple, body: str):
+    try:
+        return (yield from posted(where, body, []))
+    except ProviderError as e:
+        _, host, _, _ = where
+        e.message = "no token from %s: %s" % (host, e.message)
+        raise
+
+
+def _answer(where: tuple, status: int, headers: dict, body: bytes, codec, meter, secret) -> dict:
+    _, host, _, _ = where
+    try:
+        if status != 200:
+            raise refused(
+                status, headers, codec.error(status, without(secret, body)), meter.now_s()
+            )
+        return codec.parse(body)
+    except ProviderError as e:
+        e.message = "no token from %s: %s" % (host, without(secret, e.message))
+        raise
+
+
+def _error(body: bytes, loads):
+    """Return the error code of an answer (RFC 6749, 5.2), or None."""
+    try:
+        found = loads(body)
+    except ClawError:
+        return None
+    return found.get("error") if isinstance(found, dict) else None
+
+
+def _refresh(answer: dict) -> str:
+    found = answer.get("refresh_token")
+    return found if isinstance(found, str) and _is_shown(found, MAX_TOKEN) else ""
+
+
+def _seconds(value, default: int, most: int) -> int:
+    if not isinstance(value, int) or value is True or value <= 0:
+        return default
+    return min(value, most)
+
+
+def _is_shown(text, most: int) -> bool:
+    """Return whether *text* is printable ASCII: it goes to a terminal, or into a file."""
+    return isinstance(text, str) and 0 < len(text) <= most and min(text) >= " " and max(text) <= "~"
+
+
+def _is_page(uri) -> bool:
+    """Return whether *uri* is one that a person may be told to open."""
+    return (
+        _is_shown(uri, MAX_URI)
+        and " " not in uri
+        and uri.startswith(("https://", "http://127.0.0.1:", "http://localhost:", "http://[::1]:"))
+    )

@@ -1,0 +1,52 @@
+"""A person signs in for an agent at the authorization server of an MCP server (the device flow,
+core/net/device_flow.py): ``clawlite secrets login NAME``.
+"""
+
+from time import monotonic, time
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.header import shaped
+from clawlite.core.image.image import MCP, NETWORK
+from clawlite.core.net.device_flow import sign_in
+from clawlite.core.providers.wire import Codec
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.mcp.servers import ROWS
+from clawlite.linux.net.waiting import carried_out
+
+
+class _Meter:
+    def now_ms(self) -> int:
+        return int(monotonic() * 1000)
+
+    def now_s(self) -> int:
+        return int(time())
+
+
+def refresh_token(image, name: str, tell) -> str:
+    """Return what is to be kept as the secret *name* of the agent of *image*.
+
+    tell  as of ``device_flow.sign_in``
+    Raises ``ClawError``: nobody signs in for that secret, or nobody agreed.
+    """
+    rows = image.section(MCP) or []
+    shaped(rows, ROWS, "MCP servers")
+    wanted = [tokens for *_, tokens in rows if tokens and tokens[-1] is not None]
+    for *row, secret, resource, device in wanted:
+        if secret == name:
+            _, authorities = image.section(NETWORK) or (None, ())
+            codec = Codec(loads, dumps)
+            work = sign_in(row, tuple(device), codec, loads, _Meter(), resource, tell)
+            _, refresh = carried_out(work, list(authorities))
+            if not refresh:
+                raise ClawError(
+                    "the sign-in gave no refresh token: it would not last",
+                    'many servers want scope = "offline_access" for one, in clawlite.toml',
+                )
+            return refresh
+    names = ", ".join(sorted({secret for *_, secret, _, _ in wanted}))
+    raise ClawError(
+        "nobody signs in for the secret %s" % name,
+        "it is one of: " + names
+        if names
+        else 'clawlite.toml says who does: [mcp.NAME.oauth2] flow = "device"',
+    )

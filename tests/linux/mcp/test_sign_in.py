@@ -1,0 +1,238 @@
+"""Where the tokens for an MCP server come from (the authorization page of MCP: RFC 9728, RFC 8414,
+RFC 8707), and a person who signs in by the device flow (RFC 8628): Authlib gives the tokens, the
+official SDK takes them.
+"""
+
+import json
+import os
+import subprocess
+
+import mcp_oauth_server
+import pytest
+from agents import environment, linux
+from mcp_oauth import SECRET, Published, agent_of, called, running
+
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.problems import ManifestErrors
+from clawlite.host.build.build import build, build_beside
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCS_SECRET", SECRET)
+    with Published(tmp_path) as one:
+        yield one
+
+
+def found(published, more="", issuer="http://127.0.0.1:%d") -> str:
+    """Return settings without an endpoint: it is found at the issuer."""
+    line = 'issuer = "%s"\n' % (issuer % published.authority if "%d" in issuer else issuer)
+    return '[mcp.t.oauth2]\nclient_id = "%s"\nscope = "%s"\ncredential = "DOCS_SECRET"\n%s%s' % (
+        mcp_oauth_server.CLIENT,
+        mcp_oauth_server.SCOPE,
+        line if issuer else "",
+        more,
+    )
+
+
+def person(published) -> str:
+    return (
+        found(published, 'flow = "device"\n')
+        .replace(mcp_oauth_server.CLIENT, mcp_oauth_server.PERSONS)
+        .replace("DOCS_SECRET", "SIGNED_IN")
+    )
+
+
+def test_the_endpoint_is_found_and_pinned(tmp_path, published):
+    """RFC 9728, 5.1; RFC 8414, 3; RFC 8707: a server that moves leads no secret elsewhere."""
+    agent = agent_of(tmp_path, published, found(published))
+    image = build_beside(str(agent))
+    assert published.tell("") == (1, published.url), "of the build, for this server"
+    lock = (agent / "clawlite.lock").read_text()
+    assert "http://127.0.0.1:%d/token" % published.authority in lock
+    published.tell('meta {"token_endpoint": "http://127.0.0.1:9/token"}')
+    build(str(agent))
+    assert (agent / "clawlite.lock").read_text() == lock
+    with running(tmp_path, image) as one:
+        assert "x1" in json.dumps(called(one, 1)["result"])
+    with pytest.raises(ClawError, match="no token from 127.0.0.1"):
+        build(str(agent), refresh=True)  # the new place does not answer
+    own = '{"token_endpoint": "http://127.0.0.1:%d/token"}' % published.authority
+    published.tell("meta " + own)
+    published.tell('meta {"device_authorization_endpoint": "http://127.0.0.1:9/device"}')
+    with pytest.raises(ClawError, match="127.0.0.1:9/device") as caught:
+        build(str(agent), refresh=True)
+    assert "remove its entry" in caught.value.hint
+    assert (agent / "clawlite.lock").read_text() == lock
+
+
+def test_nobody_is_shown_a_secret_whom_the_maker_did_not_name(tmp_path, published):
+    """The error says what the server names, and what to write."""
+    with pytest.raises(ClawError) as caught:
+        build(str(agent_of(tmp_path, published, found(published, issuer=""))))
+    issuer = "http://127.0.0.1:%d" % published.authority
+    assert issuer in caught.value.message and 'issuer = "%s"' % issuer in caught.value.hint
+    assert published.tell("")[0] == 0
+
+
+def test_another_issuer_is_found_anew(tmp_path, published):
+    """What is pinned for one issuer is not used for another."""
+    agent = agent_of(tmp_path, published, found(published))
+    build(str(agent))
+    file = agent / "clawlite.toml"
+    issuer = "http://127.0.0.1:%d" % published.authority
+    file.write_text(file.read_text().replace(issuer, "http://127.0.0.1:9"))
+    with pytest.raises(ClawError, match="takes no tokens of http://127.0.0.1:9:"):
+        build(str(agent))
+
+
+@pytest.mark.parametrize(
+    "told, said",
+    [
+        (["meta", {"issuer": "https://elsewhere.example"}], "is of the issuer"),
+        (["meta", {"token_endpoint": "http://elsewhere.example/t"}], "expected https://"),
+        (["meta", {"token_endpoint": 3}], "token_endpoint: expected a text"),
+        (["meta", {"grant_types_supported": ["authorization_code"]}], "no tokens by client_cred"),
+        (
+            ["meta", {"token_endpoint_auth_methods_supported": ["private_key_jwt"]}],
+            "no client_secret_basic",
+        ),
+        (["protected", {"resource": "https://other.example/mcp"}], "would be another's"),
+        (["protected", {"authorization_servers": ["https://a.example"]}], "takes no tokens of"),
+        (["protected", {"authorization_servers": "https://a.example"}], "a list of texts"),
+        (["protected", []], "expected an object of JSON"),
+    ],
+)
+def test_metadata_that_are_refused(tmp_path, published, told, said):
+    """No token is asked for."""
+    word, value = told
+    if word == "protected" and value:
+        value = {"resource": published.url, "authorization_servers": [], **value}
+    if word == "protected" and not value:
+        value = [1]
+    published.tell("%s %s" % (word, json.dumps(value)))
+    with pytest.raises(ClawError) as caught:
+        build(str(agent_of(tmp_path, published, found(published))))
+    assert said in caught.value.message
+    assert published.tell("")[0] == 0
+
+
+def test_a_server_without_metadata(tmp_path, published):
+    """Those of before 2025-06-18 have none: the issuer that the maker names has its own."""
+    published.tell("protected null")
+    build(str(agent_of(tmp_path, published, found(published))))
+    assert published.tell("") == (1, published.url)
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        ('endpoint = "http://127.0.0.1:9/token"\n', "with endpoint there is no issuer"),
+        ('flow = "authorization_code"\n', "flow:"),
+        ('flow = "device"\n[mcp.t]\ntrust = "start"\n', "would have to sign in at each start"),
+    ],
+)
+def test_settings_that_are_refused(tmp_path, published, more, said):
+    with pytest.raises(ManifestErrors) as caught:
+        build(str(agent_of(tmp_path, published, found(published, more))))
+    assert said in str(caught.value)
+
+
+def login(tmp_path, image: str, name="SIGNED_IN"):
+    return subprocess.run(
+        linux("secrets", "login", name, image),
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def signed_in_build(tmp_path, agent) -> str:
+    """Build at a terminal; return what a person was told there."""
+    ours, theirs = os.openpty()
+    try:
+        done = subprocess.run(
+            linux("build", str(agent)),
+            env=environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            timeout=60,
+        )
+        os.set_blocking(ours, False)
+        said = os.read(ours, 65536).decode()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    assert done.returncode == 0, said
+    return said
+
+
+def test_a_person_signs_in(tmp_path, published):
+    """RFC 8628; the refresh token is kept, renewed with rotation, and its end is told."""
+    agent = agent_of(tmp_path, published, person(published))
+    with pytest.raises(ClawError, match="wants a person to sign in") as caught:
+        build(str(agent))
+    assert "at a terminal" in caught.value.hint
+    published.tell("agree")
+    said = signed_in_build(tmp_path, agent)
+    assert "/activate on any device, and enter the code " in said
+    image = build_beside(str(agent))  # all else reads the lock
+    with running(tmp_path, image, secret=None) as one:
+        answer = called(one, 1)
+        assert "sign in first" in answer["error"]["message"], answer
+        assert "clawlite secrets login SIGNED_IN" in json.dumps(answer)
+    done = login(tmp_path, image)
+    assert done.returncode == 0, done.stderr
+    assert "enter the code" in done.stderr and "may act as you" in done.stdout
+    (kept,) = tmp_path.rglob("secrets/SIGNED_IN")
+    first = kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    with running(tmp_path, image, secret=None) as one:
+        for number in range(3):
+            assert "x%d" % number in json.dumps(called(one, number)["result"])
+        second = kept.read_text()
+        assert second != first, "the server gave another one, and the old one counts no more"
+        published.tell("revoke")
+        assert "x4" in json.dumps(called(one, 4)["result"])
+        assert kept.read_text() != second
+        published.tell("revoke")
+        published.tell("forget")
+        answer = called(one, 5)
+        ended = "has ended: the person has to sign in again, with clawlite secrets login SIGNED_IN"
+        assert ended in json.dumps(answer)
+        one.line(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "claw.ping"}))
+        assert one.message()["id"] == 9
+    assert login(tmp_path, image).returncode == 0
+    with running(tmp_path, image, secret=None) as one:
+        assert "x6" in json.dumps(called(one, 6)["result"])
+
+
+def test_a_person_who_refuses(tmp_path, published):
+    agent = agent_of(tmp_path, published, person(published))
+    published.tell("agree")
+    signed_in_build(tmp_path, agent)
+    image = build_beside(str(agent))
+    published.tell("deny")
+    done = login(tmp_path, image)
+    assert done.returncode == 1 and "it was refused there" in done.stderr
+    assert not list(tmp_path.rglob("secrets/SIGNED_IN"))
+    done = login(tmp_path, image, "OTHER")
+    assert done.returncode == 1 and "it is one of: SIGNED_IN" in done.stderr
+
+
+def test_two_processes_of_an_agent_share_a_sign_in(tmp_path, published):
+    """Each takes what the other has kept: a refresh token counts once."""
+    agent = agent_of(tmp_path, published, person(published))
+    published.tell("agree")
+    signed_in_build(tmp_path, agent)
+    image = build_beside(str(agent))
+    assert login(tmp_path, image).returncode == 0
+    with running(tmp_path, image, secret=None) as one:
+        with running(tmp_path, image, secret=None) as other:
+            for number in range(3):
+                for process in (one, other):
+                    published.tell("revoke")
+                    assert "x%d" % number in json.dumps(called(process, number)["result"])
