@@ -1,5 +1,7 @@
 """Timed blocks, on CPython and on MicroPython: how long one operation takes, again and again.
 
+On CPython it is processor time: what other processes take meanwhile is not in it.
+
 The cases of one call run in turns, block by block, so that what else the machine does falls on all
 of them alike. The collector stays on: what an operation leaves behind is part of its price.
 """
@@ -7,7 +9,7 @@ of them alike. The collector stays on: what an operation leaves behind is part o
 import time
 
 try:
-    now_ns = time.perf_counter_ns
+    now_ns = time.process_time_ns
 except AttributeError:  # MicroPython: microseconds that wrap after 12 days or more
 
     def now_ns() -> int:

@@ -179,6 +179,10 @@ def request(data: bytes):
             for inner in params.values():
                 if type(inner) is dict:
                     keys += len(inner)
+                elif type(inner) is list:  # entries of a memory
+                    for one in inner:
+                        if type(one) is dict:
+                            keys += len(one)
             if end == len(text) and (
                 len(data) - len(data.replace(b":", b"")) == keys
                 or "".join(text.split('"')[::2]).count(":") == keys

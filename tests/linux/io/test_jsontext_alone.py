@@ -47,6 +47,7 @@ REQUESTS = (
     b'{"params":%s}',
     b'{"params":{"a":%s}}',
     b'{"params":{"a":{"b":%s}}}',
+    b'{"params":{"a":[{"b":1},%s]}}',
     b'{"params":{"a":{"b":{"c":%s}}}}',
     b"[%s]",
     b" %s ",
@@ -76,6 +77,8 @@ ARGUMENTS = (
     b'{"a":' * 31 + b"1" + b"}" * 31,
     b'{"a":' * 200 + b"1" + b"}" * 200,
     b'{"a":[1,"[:]"],"b":"]"}',
+    b'{"entries":[{"content":"c: d","tags":[]},{"content":"e","content":"f"}]}',
+    b'{"content":"c: d","tags":["e"]},{"content":"f"}',
 )
 
 
