@@ -320,6 +320,10 @@ def test_retry_after_is_obeyed():
     assert world.slept == [7000]
     world = World(status(429, b"", b"Retry-After: 3600\r\n"))
     assert "tried 1 of 3" in failed(world, row()).message and world.slept == []
+    for words in (b"\xc2\xb2", b"-1", b"soon", b""):  # as if it were not there
+        world = World(status(429, b"", b"Retry-After: " + words + b"\r\n"), ok())
+        ask(world, row())
+        assert 100 <= world.slept[0] <= 125
 
 
 def test_what_will_not_pass_is_not_tried_again():
@@ -328,6 +332,11 @@ def test_what_will_not_pass_is_not_tried_again():
         e = failed(world, row())
         assert e.code == -32020 and "no such place" in e.message, e.message
         assert e.never == (code != 400) and len(world.requests) == (2 if code == 404 else 1)
+    for code in (301, 302, 307, 308):
+        world = World(status(code, b"", b"Location: https://h/v2\r\n"))
+        e = failed(world, row())
+        assert "HTTP %d: it redirects to https://h/v2" % code in e.message and "endpoint" in e.hint
+        assert e.never == (code in (301, 308)) and len(world.requests) == 1, "for ever, or for now"
     world = World(["certificate of h has expired"])
     assert "expired" in failed(world, row()).message and len(world.requests) == 1
 

@@ -140,10 +140,12 @@ def refused(status: int, headers: dict, message: str, now_s):
     now_s  seconds since 1970, or None while the clock is unset
     """
     if 300 <= status < 400 and headers.get("location"):
-        return ProviderError(
+        e = ProviderError(
             "HTTP %d: it redirects to %s" % (status, headers["location"][:200]),
             "if that is right, write it into the manifest's endpoint",
         )
+        e.never = status == 301 or status == 308  # permanent (RFC 9110, 15.4)
+        return e
     encoding = headers.get("content-encoding", "identity")
     if encoding != "identity":
         message = "HTTP %d, with a compressed reason (%s)" % (status, encoding[:40])
@@ -151,7 +153,7 @@ def refused(status: int, headers: dict, message: str, now_s):
         return ProviderError(message)
     e = TransientError(message)
     after = headers.get("retry-after", "")
-    if after.isdigit():
+    if after and not after.strip("0123456789"):
         e.wait_ms = int(after[:9]) * 1000
     elif after and now_s is not None:  # a date (RFC 9110, 10.2.3)
         from clawlite.core.base.clock import from_http

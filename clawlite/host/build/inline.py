@@ -11,8 +11,10 @@ import sys
 import tempfile
 
 from clawlite.core.base.errors import ClawError, ImageMismatch
+from clawlite.core.base.uri import parse
 
 FILE = "manifest.json"
+NOT_FOUND = -32061  # Runtime Profile 0.2.0, 4: "Primitive not found"
 
 
 def compile_inline(manifest: dict) -> bytes:
@@ -31,8 +33,7 @@ def compile_inline(manifest: dict) -> bytes:
     ]
     if files:
         error = ManifestErrors(files)
-        # Runtime Profile 0.2.0, 4: a file that is referenced and cannot be found
-        error.code = -32061
+        error.code = NOT_FOUND
         raise error
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -40,8 +41,26 @@ def compile_inline(manifest: dict) -> bytes:
             with open(FILE, "w", encoding="utf-8") as file:
                 json.dump(dict({"claw": "0.3.0"}, **manifest), file, indent=1)
             return compiler.build(front.load(FILE), build.device_key(), True).data
+        except ManifestErrors as e:
+            if all(_is_reference(manifest, problem.path) for problem in e.problems):
+                e.code = NOT_FOUND
+            raise
         finally:
             os.chdir("/")
+
+
+def _is_reference(manifest: dict, path: tuple) -> bool:
+    """Return whether *path* leads to a good ``claw://`` URI in *manifest*: what is wrong with it
+    is that it leads nowhere.
+    """
+    value = manifest
+    try:
+        for step in path:
+            value = value[step]
+        parse(value)
+        return True
+    except (ClawError, LookupError, TypeError):
+        return False
 
 
 def _files(slot: str, value) -> list:

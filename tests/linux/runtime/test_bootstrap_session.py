@@ -158,6 +158,8 @@ def test_what_comes_with_it_is_answered_in_order(vacant):
         (dict(SPEC, provider=[]), "did you mean"),
         (dict(SPEC, tools=["claw://registry/clawlite/nothing@1.0.0"]), "nothing"),
         (dict(SPEC, tools=["claw://local/tool/x"]), "x"),
+        (dict(SPEC, tools=["claw://local/tool/no name"]), "no name"),
+        (dict(SPEC, tools=["claw://local/tool/x"], provider=[]), "did you mean"),
         (
             dict(SPEC, world_models=[{"inline": {"name": "w", "backend": {"type": "tool"}}}]),
             "world_models",
@@ -168,7 +170,7 @@ def test_9_3_1_a_manifest_that_cannot_be_built_is_refused_with_its_problems(vaca
     with vacant() as agent:
         error = agent.call("claw.initialize", params(spec))["error"]
         assert (
-            error["code"] == (MISSING if "names no files" in said else MANIFEST)
+            error["code"] == (MISSING if said in ("nothing", "x") or "files" in said else MANIFEST)
             and said in error["message"]
             and error["data"]["problems"]
         ), error

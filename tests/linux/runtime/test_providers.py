@@ -321,6 +321,16 @@ def test_an_unknown_model_is_told_with_those_that_the_server_lists(world, api, s
         )
 
 
+@pytest.mark.parametrize("status, code", [(301, 1), (308, 1), (302, 0), (307, 0)])
+def test_an_endpoint_that_moved_for_ever_is_told_and_ask_fails(world, status, code):
+    moved = {"status": status, "headers": [("Location", "https://new.example.com/v1")]}
+    with Server([moved]) as server:
+        world.build(provider(server), reflex=REFLEX)
+        found, said, told = world.ask("hello")
+        assert (found, said) == (code, "By the rules.\n")
+        assert "it redirects to https://new.example.com/v1 (tried 1 of 1) - if that is" in told
+
+
 def test_an_outage_falls_back_and_is_no_failure(world):
     with Server([FAULTS["failed"]]) as server:
         world.build(provider(server), reflex=REFLEX)
