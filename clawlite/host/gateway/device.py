@@ -184,6 +184,9 @@ class Device:
             self._gateway.members.gone(self.name)
         self._boot, self._digest, self._calls_itself = boot, digest[:64], str(told.get("agent"))
         self._identify()
+        if self._image and self._image.size_of(SWARM) and self._stop_of and not told.get("joins"):
+            name = self._stop_of
+            self._gateway.members.expect(self.name, lambda: self.tell_stop(name))
         self._gateway.greeted(self, self._digest, None if self._image else self._refusal())
 
     def _anew(self) -> None:

@@ -5,6 +5,8 @@ whose image declares one, and hands it the tasks that come for it (docs/adr/0133
    for an engine, whichever it is.
 2. A device that is away for GONE_S, or was reset, has gone: to the swarm its process was killed.
 3. A task goes to the device again with each greeting, with its id: the device does it once.
+4. A device that does not say that it is a member, because its memory ended while it was told of the
+   stop, is told again, and who runs the gateway hears of it.
 """
 
 import asyncio
@@ -14,6 +16,7 @@ from typing import Any
 
 from clawlite.host.gateway_swarm.stops import AGAIN_S, GRACE_S, START
 
+ANSWER_S, LONGEST_S = 5, 60  # until a device is told again; doubled each time
 GONE_S = 3  # as long as members of an engine wait for one that was cut off
 _LIMIT = 1 << 22  # bytes of a line from the process
 
@@ -32,11 +35,41 @@ class Members:
         self._joined: dict = {}  # name of a device -> path of its image
         self._tasks: dict = {}  # name of a device -> params of the task that it is to do
         self._timers: dict = {}  # name of a device -> until it has gone
+        self._expected: dict = {}  # name of a device -> until it is told again
+        self._silent: set = set()  # devices of which it was noted that they do not answer
         self._process: Any = None
         self._runs = None  # what starts the process, again and again
 
+    def expect(self, device: str, tell, pause_s: float = ANSWER_S) -> None:
+        """*device* was told what it answers by saying that it is a member; *tell*(), called when no
+        answer comes, tells it again.
+        """
+        self._unexpect(device)
+
+        def silent():
+            if device not in self._silent:
+                self._silent.add(device)
+                self._note(
+                    f"{device}: has not said that it is a member of its swarm, and is none until "
+                    "it does - its memory may have ended: it is asked again and again"
+                )
+            tell()
+            self.expect(device, tell, min(2 * pause_s, LONGEST_S))
+
+        loop = asyncio.get_running_loop()
+        self._expected[device] = loop.call_later(pause_s, silent)
+
+    def _unexpect(self, device: str) -> None:
+        timer = self._expected.pop(device, None)
+        if timer:
+            timer.cancel()
+
     def there(self, device: str, digest: str) -> None:
         """*device* says that it is a member, with the image of this digest."""
+        self._unexpect(device)
+        if device in self._silent:
+            self._silent.remove(device)
+            self._note(f"{device}: is a member of its swarm now")
         timer = self._timers.pop(device, None)
         if timer:
             timer.cancel()
@@ -50,6 +83,7 @@ class Members:
 
     def away(self, device: str) -> None:
         """The link to *device* is over; it may come back."""
+        self._unexpect(device)
         if device in self._joined and device not in self._timers:
             loop = asyncio.get_running_loop()
             self._timers[device] = loop.call_later(GONE_S, self.gone, device)
@@ -77,7 +111,7 @@ class Members:
         self._send(dict(told, error=error) if isinstance(error, str) else told)
 
     async def close(self) -> None:
-        for timer in self._timers.values():
+        for timer in (*self._timers.values(), *self._expected.values()):
             timer.cancel()
         if self._runs:
             self._runs.cancel()

@@ -218,6 +218,7 @@ class GatewayCalls:
             "agent": image.agent.name,
             "record": _MAX_RECORD,
             "image": str(hexlify(digest), "ascii"),
+            "joins": True,  # a swarm, by itself
         }
 
     def _parsed(self, data: bytes) -> dict:
