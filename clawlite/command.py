@@ -89,7 +89,7 @@ def _main(args: list) -> int:
 
         return service(args[1:])
     if args and args[0] == "doctor":
-        from clawlite.linux.admin.doctor import main as doctor
+        from clawlite.linux.doctor.doctor import main as doctor
 
         return doctor(args[1:])
     if args and args[0] == "secrets" and not on_board:

@@ -1,6 +1,5 @@
-"""The commands of a person on a device: run, ask, serve, doctor, service, trace, audit and
-secrets.
+"""The commands of a person on a device: run, ask, serve, service, trace, audit and secrets.
 
-Imports: audit, channels, files, io, mcp, memory, runtime, sandbox, secrets.
-Used by: clawlite/command.py, swarm_commands.
+Imports: audit, channels, files, io, mcp, runtime, secrets.
+Used by: clawlite/command.py, doctor, swarm_commands.
 """

@@ -19,6 +19,8 @@ from clawlite.linux.files.files import mend, state_folder, tell
 from clawlite.scan.auditrecord import begins, record
 
 MAX_SIZE_MB = 64  # that an audit may have when clawlite.toml says nothing
+REFUSED = "swarm.refused"  # a message of who is not in the swarm, or what is none
+STRANGE_S = 60  # between records of such
 MOST_WAITING = 4096  # records that wait for a disk that takes them again
 
 
@@ -56,15 +58,29 @@ class Audit:
         self._store = store or store_of(image.agent.name, self._wants, taken)
         self._waiting = []
         self._told = ""
+        self._strange, self._strange_s = 0, None  # refused messages; when the last was on record
         self._is_full = False  # it was told that old records are removed
 
     def write(self, event: dict):
-        """Take one event of the log that has its time stamp; others than those of calls are
-        passed over.
+        """Take one event of the log that has its time stamp; others than those of calls, and of
+        messages that a swarm has refused, are passed over.
         """
+        if event.get("event") == REFUSED:
+            self._refused(event)
+            return
         pairs = record(event, self._wants, self._image)
         if pairs is not None:
             self._waiting.append(dict(pairs))
+
+    def _refused(self, event: dict):
+        """A stranger may send as much as it wants: one record a minute says how much that was."""
+        self._strange += 1
+        now_s = time.monotonic()
+        if self._strange_s is None or now_s - self._strange_s >= STRANGE_S:
+            told = {"time": event["timestamp"], "event": REFUSED, "swarm": event["swarm"]}
+            self._waiting.append(dict(told, reason=event["reason"], messages=self._strange))
+            self._strange, self._strange_s = 0, now_s
+            self.flush()  # no call may follow
 
     def begins(self, tool, arguments: dict, request_id):
         """Take note that *tool*, which has side effects, is about to run: ``flush`` comes before

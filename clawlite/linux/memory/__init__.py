@@ -1,5 +1,5 @@
 """The stores of an agent's memory in SQLite and in files (CKP 5.6).
 
 Imports: files, io, secrets.
-Used by: admin, channels, runtime, swarm, swarm_commands.
+Used by: channels, doctor, runtime, swarm, swarm_commands.
 """

@@ -2,5 +2,5 @@
 tool, and the small HTTP server of webhooks and MCP clients.
 
 Imports: no other room.
-Used by: audit, channels, mcp, runtime, telemetry, tools.
+Used by: audit, channels, mcp, runtime, swarm, telemetry, tools.
 """

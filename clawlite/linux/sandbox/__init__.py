@@ -2,5 +2,5 @@
 a call may do, the processes that run and watch it, and what they tell the agent.
 
 Imports: confinement, files, io.
-Used by: admin, mcp, tools.
+Used by: doctor, mcp, tools.
 """

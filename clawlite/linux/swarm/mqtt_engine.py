@@ -17,6 +17,7 @@ One member keeps it (``mqtt_log.py``); the broker carries it and says who speaks
 3. An entry of the log that did not come is noticed by its number, and asked for.
 """
 
+import os
 import sqlite3
 import time
 from importlib.util import find_spec
@@ -40,6 +41,7 @@ from clawlite.linux.swarm.engine import (
 from clawlite.linux.swarm.mqtt_line import Line, Owner, may_not
 from clawlite.linux.swarm.mqtt_log import Keeper, KeptLog, base, packed, unpacked
 
+BROKER = "broker"  # file in the swarm's folder: the address
 MOST_LATER = 1000  # messages of the log that wait until those before them are there
 AWAY_S = 2.0  # a keeper that is back by then was never away
 SENT_S = 2.0  # after which an entry that has not come back is asked for
@@ -109,6 +111,7 @@ class MQTTEngine(Engine, Owner):
 
     def _run(self):
         self._begin()
+        remember(self._folder, self.address)
         self._line.run()
 
     def subscribed(self):
@@ -252,7 +255,7 @@ class MQTTEngine(Engine, Owner):
         if self._lost > 1:
             self._lost = 0
             topic = self._base + "log/" + self._speaks
-            raise may_not(self.place, "write %s" % topic)
+            raise may_not(self.place, "write %s" % topic, "" if self.identity else OPERATOR)
         if not self._is_up:
             self._is_up = True
             self._connections += 1
@@ -294,6 +297,16 @@ class MQTTEngine(Engine, Owner):
             else:
                 self._line.publish(self._base + "ping/" + process, b"")
         self._put(THERE, found)
+
+
+def remember(folder: str, address: str):
+    """Keep *address* for ``clawlite doctor``, which looks at the settings of that broker."""
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        with open(os.path.join(folder, BROKER), "w") as file:
+            file.write(address + "\n")
+    except OSError:  # then it has nothing to look at
+        pass
 
 
 ENGINE = MQTTEngine

@@ -200,10 +200,17 @@ class Line:
         self._owner.heard(topic, message.payload, message.retain)
 
 
-def may_not(place: tuple, what: str) -> Refused:
-    """Return what is raised when the ACL of the broker forbids *what*."""
+def may_not(place: tuple, what: str, needs: str = "") -> Refused:
+    """Return what is raised when the ACL of the broker forbids *what*.
+
+    needs  the login that a person's command needs for it, if it is one
+    """
     *_, user, _ = place
     login = "the login %s" % user if user else "a client without a login"
-    return Refused(
-        "%s may not %s" % (login, what), "clawlite swarm acl mqtt has what a login needs", True
-    )
+    hint = "clawlite swarm acl mqtt has what a login needs"
+    if needs not in ("", user):
+        hint = (
+            "a person's commands need the login %s: name the secret that is its password as "
+            "operator_credential of [swarm], and build again" % needs
+        )
+    return Refused("%s may not do this: %s" % (login, what), hint, True)

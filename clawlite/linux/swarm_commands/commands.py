@@ -24,7 +24,7 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
        clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
-       clawlite swarm acl redis | nats [MANIFEST | IMAGE]
+       clawlite swarm acl redis | nats | mqtt [MANIFEST | IMAGE]
        clawlite swarm remote [MANIFEST | IMAGE]
        clawlite swarm stand-in
        clawlite swarm together FOLDER ..."""
@@ -107,7 +107,7 @@ def main(args: list) -> int:
             from clawlite.linux.swarm_commands.acl import acl
 
             if as_json or not words:
-                return failed("acl: expected redis or nats, and no --json - " + _MORE)
+                return failed("acl: expected redis, nats or mqtt, and no --json - " + _MORE)
             said(acl(words[0], _described(words[1:])[0]))
             return 0
         if verb == "run":

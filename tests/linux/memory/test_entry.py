@@ -11,7 +11,7 @@ from memory_world import World, store
 
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import KEY_VALUE
-from clawlite.linux.admin import doctor_agent
+from clawlite.linux.doctor import doctor_agent
 from clawlite.linux.memory import database
 from clawlite.linux.memory.database import FILE
 

@@ -1,16 +1,21 @@
-"""``clawlite swarm acl``: with the logins that it prints, members work, and NATS holds each of them
-to its own name.  tests/linux/swarm/test_redis.py plays those of Redis.
+"""``clawlite swarm acl``: with the logins that it prints, members work, and NATS and mosquitto hold
+each of them to its own name.  tests/linux/swarm/test_redis.py plays those of Redis.
 """
 
 import asyncio
+import re
+import shlex
+import subprocess
 
 import pytest
-from engines import SERVERS
+from brokers import Peer
+from engines import BROKERS, SERVERS
 from nats import connect
 from swarm_world import IDS, MEMBERS, World, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import Swarm
+from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.swarm.nats_engine import inbox
 from clawlite.linux.swarm_commands.acl import PASSWORD, acl
 
@@ -87,6 +92,91 @@ def test_nats_does_not_let_a_member_read_the_answers_for_another(nats):
 
 
 def test_an_engine_without_logins_is_refused():
-    with pytest.raises(ClawError, match="acl: expected redis or nats, got sqlite-wal") as caught:
+    with pytest.raises(ClawError, match="acl: expected redis, nats or mqtt, got sqlite") as caught:
         acl("sqlite-wal", SWARM)
     assert "its user's alone" in caught.value.hint
+
+
+class Mosquitto(BROKERS["mosquitto"]):
+    """One that was set up as ``swarm acl mqtt`` says."""
+
+    def start(self):
+        text, etc = acl("mqtt", SWARM), str(self.folder)
+        said = re.sub("^#", "", text, flags=re.M).replace("/etc/mosquitto", etc)
+        (self.folder / "team.acl").write_text(text + "\n")
+        (self.folder / "team.passwd").touch()
+        for line in re.findall("mosquitto_passwd .*", said):
+            words = [self._program.replace("sbin/mosquitto", "bin/mosquitto_passwd")]
+            words += shlex.split(line)[1:]
+            subprocess.run(words, env=self._environment, check=True, capture_output=True)
+        settings = re.findall("^   ([a-z_]+ [^ ]+)$", said, flags=re.M)
+        self.more = "\n".join(one for one in settings if not one.startswith("persistence "))
+        super().start()
+
+
+@pytest.fixture
+def mosquitto(tmp_path, monkeypatch):
+    monkeypatch.setitem(BROKERS, "mosquitto", Mosquitto)
+    world = World("mosquitto", tmp_path)
+    assert "acl_file" in world.server.more and "autosave_interval 1" in world.server.more
+    yield world
+    world.close()
+
+
+def test_members_over_mosquitto_work_with_the_logins_that_are_printed(mosquitto):
+    lead, hand = joined(mosquitto, "lead", "lead"), joined(mosquitto, "hand", "hand")
+    assert mosquitto.done(lead.put(task()))
+    assert mosquitto.take(hand).id == IDS[0]
+    mosquitto.server.kill()
+    mosquitto.server.start()
+    person = joined(mosquitto, "operator", "")
+    mosquitto.done(person.stop("Ada"))
+    mosquitto.until(lambda: lead.stopped() and hand.stopped())
+    reader = joined(mosquitto, "hand", "")  # a command that only reads
+    assert reader.state(IDS[0]) == "running" and reader.stopped()
+    assert not mosquitto.refused
+
+
+def test_mosquitto_does_not_let_a_member_speak_for_another_or_keep_the_log(mosquitto):
+    lead, hand = joined(mosquitto, "lead", "lead"), joined(mosquitto, "hand", "hand")
+    assert mosquitto.done(lead.put(task(1)))
+    birth = hand._engine._birth
+    peer = Peer(mosquitto.server.port, "#", user="other", password=PASSWORD)
+    row = list(task().__dict__.values())
+    entry = '%s\n[1,"p",1,"lead","put",[%s]]' % (birth, dumps(row))
+    peer.tell("claw/v1/team/log/lead", entry)
+    peer.tell("claw/v1/team/out", b'{"log":"%s","first":99,"entries":[]}\n' % b"x")
+    peer.tell("claw/v1/team/keeper", b"", retain=True)
+    peer.tell("claw/v1/team/log/other", entry)
+    mosquitto.until(
+        lambda: any("other spoke in the name of lead" in one for one in mosquitto.refused)
+    )
+    mosquitto.settle()
+    assert lead.state(IDS[0]) is None and hand._is_up
+    topics = {topic for topic, *_ in peer.heard}
+    peer.close()
+    assert not [one for one in topics if "/log/" in one or "/say/" in one or "/ask/" in one], topics
+
+
+@pytest.mark.parametrize("user, identity, needs", [("hand", "lead", ""), ("hand", "", "operator")])
+def test_who_may_not_write_is_told_although_the_broker_acknowledges_it(
+    mosquitto, user, identity, needs
+):
+    joined(mosquitto, "lead", "lead")
+    if identity:
+        with pytest.raises(ClawError, match="the login hand may not do this: write") as caught:
+            joined(mosquitto, user, identity)
+        assert "swarm acl mqtt" in caught.value.hint
+        return
+    person = joined(mosquitto, user, identity)
+    with pytest.raises(ClawError, match="the login hand may not do this: write") as caught:
+        mosquitto.done(person.stop("Ada"))
+    assert "as operator_credential of [swarm]" in caught.value.hint
+
+
+def test_a_login_that_mosquitto_refuses_is_told(mosquitto):
+    *place, _ = mosquitto.place
+    mosquitto.place = (*place, "lead")
+    with pytest.raises(ClawError, match="it refuses the login lead") as caught:
+        mosquitto.bus("lead", password="wrong")
+    assert "user and credential of [swarm]" in caught.value.hint

@@ -2,14 +2,18 @@
 takes over, and what becomes of what the broker has lost.
 """
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
+import swarm_team
+from agents import eventually
 from brokers import Peer
 from engines import BROKERS
-from swarm_world import IDS, World, end_of, task
+from swarm_team import SWARM, project, start
+from swarm_world import IDS, World, end_of, settings, task
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import RUNNING
@@ -149,3 +153,36 @@ def test_one_process_of_a_machine_keeps_the_log(tmp_path):
         (2, [("hand", b"b")])
     ]
     again.close()
+
+
+def test_a_stranger_s_message_is_refused_and_audited(world, tmp_path, monkeypatch):
+    """One record a minute, however much a stranger sends."""
+    audited = swarm_team.CLAW.replace("scope: all }}] }}", "scope: all }}], audit: {{}} }}")
+    assert audited != swarm_team.CLAW
+    monkeypatch.setattr(swarm_team, "CLAW", audited)
+    backend, toml = settings("mosquitto", world.server)
+    coordination = dict(SWARM["coordination"], backend=backend)
+    image = project(tmp_path, "lead", toml=toml, coordination=coordination)
+    with start(tmp_path, image) as lead:
+        eventually(lambda: lead.call("claw.swarm.discover", {}, 7).get("result"))
+        peer, row = Peer(world.server.port, "claw/v1/team/keeper"), list(task().__dict__.values())
+        peer.waits(1)
+        birth = json.loads(peer.heard[0][1])["birth"]
+        for number in range(1, 9):
+            entry = [1, "strange", number, "stranger", "put", [row]]
+            peer.tell("claw/v1/team/log/stranger", "%s\n%s" % (birth, json.dumps(entry)))
+        peer.tell("claw/v1/team/log/lead", b"\xff no birth")
+        log = tmp_path / "state/lead/log.jsonl"
+        eventually(lambda: log.exists() and log.read_text().count("stranger is not in") == 8)
+        eventually(lambda: "log/lead: no entry of a member" in log.read_text())
+        peer.close()
+    shown = subprocess.run(
+        [sys.executable, "-m", "clawlite", "audit", image, "--json"],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, CLAWLITE_STATE=str(tmp_path / "state")),
+    )
+    found = [one for one in json.loads(shown.stdout) if one["event"] == "swarm.refused"]
+    assert len(found) == 1, shown
+    assert (found[0]["swarm"], found[0]["messages"]) == ("team", 1)
+    assert "stranger is not in the swarm" in found[0]["reason"]

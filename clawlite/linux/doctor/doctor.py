@@ -10,7 +10,7 @@ import os
 import sys
 
 from clawlite.linux.admin.commands import failed
-from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG, Machine
+from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG, Machine
 from clawlite.linux.io.jsontext import dumps
 
 USAGE = "usage: clawlite doctor [--port PORT] [--json]"
@@ -47,11 +47,11 @@ def main(args: list) -> int:
 
 def examine(here: Machine) -> list:
     """Return the rows of all checks."""
-    from clawlite.linux.admin import doctor_agent, doctor_machine, doctor_ports
+    from clawlite.linux.doctor import doctor_agent, doctor_broker, doctor_machine, doctor_ports
 
     return [
         row
-        for part in (doctor_machine, doctor_ports, doctor_agent)
+        for part in (doctor_machine, doctor_ports, doctor_agent, doctor_broker)
         for check in part.CHECKS
         for row in check(here)
     ]

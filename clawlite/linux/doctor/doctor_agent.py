@@ -6,7 +6,7 @@ import os
 import stat
 from shlex import quote
 
-from clawlite.linux.admin.doctor_checks import NONE, OK, WRONG
+from clawlite.linux.doctor.doctor_checks import NONE, OK, WRONG
 from clawlite.linux.files import files, sqlite_log
 from clawlite.linux.memory.entry import COLUMNS, any_text, differing
 
@@ -136,7 +136,11 @@ def databases(here) -> list:
         for name in ("memory/memory.db", "audit.db")
     ]
     swarms = os.path.join(here.state, files.SWARMS)
-    paths += [os.path.join(swarm, "swarm.db") for swarm in _folders(here, swarms)]
+    paths += [
+        os.path.join(swarm, name)
+        for swarm in _folders(here, swarms)
+        for name in ("swarm.db", "log.db")
+    ]
     paths = [path for path in paths if os.path.isfile(path)]
     if not paths:
         return [("databases", NONE, "there are none", "")]

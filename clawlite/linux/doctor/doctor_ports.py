@@ -4,7 +4,7 @@ program left.
 
 import os
 
-from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG
+from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
 
 PREFIXES = ("ttyACM", "ttyUSB")
 LOCKS = ("/run/lock", "/var/lock")

@@ -9,7 +9,7 @@ import tempfile
 from datetime import datetime, timezone
 
 from clawlite.core.base.errors import ClawError
-from clawlite.linux.admin.doctor_checks import NONE, NOTE, OK, WRONG
+from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
 
 PYTHON = (3, 11)
 EARLIEST = 1735689600  # 2025-01-01: no clock that is right says less

@@ -1,0 +1,5 @@
+"""``clawlite doctor``: what is wrong on this machine, and the command that mends it.
+
+Imports: admin, files, io, memory, sandbox.
+Used by: clawlite/command.py.
+"""
