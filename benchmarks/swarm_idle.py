@@ -24,8 +24,8 @@ import time
 
 from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.swarm.engine import NATS, engine_of
-from clawlite.linux.swarm.kept_stop import KeptStop
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus
+from clawlite.linux.swarm.stop_file import StopFile
 
 NAMES = ("first", "worker", "idle")
 TASKS = 100
@@ -98,7 +98,7 @@ def joined(name: str, relay: Relay, folder: str) -> ReplicatedBus:
         place = [NATS, False, "127.0.0.1", relay.port, ""]
         return engine_of(place, "", "team", process, identity)
 
-    keep = KeptStop(os.path.join(folder, name))
+    keep = StopFile(os.path.join(folder, name))
     bus = ReplicatedBus(make, Swarm(SWARM), wall_ms, now_ms, os.urandom, keep)
     bus.join(name, 1)
     bus.wait()

@@ -146,7 +146,7 @@ def _line_editor(limit: int, columns: int):
     """Return what edits lines on a terminal: the host's console uses it too, and may not import
     it.
     """
-    from clawlite.linux.console.line_editor import Editor
+    from clawlite.linux.terminal.line_editor import Editor
 
     return Editor(limit, columns)
 

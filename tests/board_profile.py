@@ -11,7 +11,7 @@ when they are called.  Beside it stands what this command counts:
               the table.  What is printed has the bytes of each in an .mpy file
     modules   of each module in no unit: how many transcripts run it, and how many of them still
               have it at the end.  A module that is kept for nothing is a candidate for the list of
-              those that are forgotten after use (firmware-host/micropython/base/memory.py)
+              those that are forgotten after use (firmware-host/micropython/base/unload.py)
 
 tests/host/firmware/test_board_profile.py fails when the counts are not those of today's sources.
 

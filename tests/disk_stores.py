@@ -21,7 +21,7 @@ from clawlite.linux.channels import dead_letters, inbox, seen
 from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.runtime import journal, meters
+from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
 from clawlite.linux.swarm import bus
 
@@ -32,7 +32,7 @@ class Calls:
     """The journal of calls."""
 
     def __init__(self, folder):
-        self.one = journal.Journal("a")
+        self.one = call_journal.Journal("a")
 
     def put(self, name):
         return self.one.keep(END, name + "-", [MUCH])[0]

@@ -17,9 +17,9 @@ from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.engine import NAMES, engine_of
-from clawlite.linux.swarm.kept_stop import KeptStop
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus, keeper_of
 from clawlite.linux.swarm.shared_memory import SharedMemory
+from clawlite.linux.swarm.stop_file import StopFile
 
 ROOT = Path(__file__).resolve().parents[1]
 IDS = ["c1a00000-0000-4000-8000-%012d" % number for number in range(9)]
@@ -60,7 +60,7 @@ def end_of(kind: str, place, keep, password: str = "", clock=wall_ms):
     def make(process: str, identity: str):
         return engine_of(record, password, "team", process, identity, home)
 
-    return ReplicatedBus(make, swarm, clock, now_ms, os.urandom, KeptStop(str(keep)))
+    return ReplicatedBus(make, swarm, clock, now_ms, os.urandom, StopFile(str(keep)))
 
 
 def settings(kind: str, server) -> tuple:

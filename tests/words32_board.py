@@ -3,7 +3,7 @@ nowhere.
 """
 
 from main import open_device
-from memory import drop
+from unload import drop
 
 HELLO = b"\x1e~0000h5cbfd1ae025f3a9c21000000001000a0\n"  # of a host (docs/line.md)
 

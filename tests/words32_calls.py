@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, "/lib")  # that port has an ``operator`` of its own, frozen
 from main import open_device  # noqa: E402
-from memory import drop  # noqa: E402
+from unload import drop  # noqa: E402
 
 
 class Results:

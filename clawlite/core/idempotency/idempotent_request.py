@@ -64,7 +64,7 @@ class IdempotentRequest:
         return self.waits or not tool.flags & (READ_ONLY | IDEMPOTENT)
 
     def begin(self):
-        """A generator of effects, see ``onrecord.begin``."""
+        """A generator of effects, see ``idempotency_journal.begin``."""
         from clawlite.core.idempotency.idempotency_journal import begin
 
         return begin(self)

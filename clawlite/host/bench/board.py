@@ -29,7 +29,7 @@ _CALLS32 = """
 import sys
 sys.path.insert(0, "/lib")              # that port has an ``operator`` of its own, frozen
 from main import open_device
-from memory import drop
+from unload import drop
 
 def stand_ins():                        # tests/words32.mjs calls it; nothing is to be replaced
     pass

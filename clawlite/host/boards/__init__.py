@@ -1,5 +1,5 @@
 """Board profiles: what is known of each board.
 
 Imports: base, models.
-Used by: build, cli, console, fit, flash, manifest, projects, serial, sim.
+Used by: board_console, build, cli, fit, flash, manifest, projects, serial, sim.
 """

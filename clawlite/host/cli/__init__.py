@@ -1,6 +1,6 @@
 """The command line: declarations and printing, no work.
 
-Imports: base, bench, boards, build, console, firmware, flash, gateway, image, manifest, projects,
-serial, sim.
+Imports: base, bench, board_console, boards, build, firmware, flash, gateway,
+image, manifest, projects, serial, sim.
 Used by: clawlite/command.py.
 """

@@ -166,7 +166,7 @@ def firmware(folder, as_json):
 @click.pass_obj
 def run(tools, manifest, port, board, yes):
     """Build an agent, flash it to a board, and talk to it there."""
-    from clawlite.host.console import serial as console_serial
+    from clawlite.host.board_console import serial as console_serial
     from clawlite.host.firmware import cache
     from clawlite.host.flash import flash as work
 
@@ -207,7 +207,7 @@ def run(tools, manifest, port, board, yes):
 )
 def ask(text, port, approve, timeout):
     """Ask the agent on a board once."""
-    from clawlite.host.console.board_ask import ask as put
+    from clawlite.host.board_console.board_ask import ask as put
 
     return put(text, port or None, approve, timeout)
 
@@ -246,7 +246,7 @@ def console(tools, port, records, log, prompts, timeout, mode):
 
     Without a terminal the lines of stdin go in one by one, as the board's prompt comes back.
     """
-    from clawlite.host.console import serial as console_serial
+    from clawlite.host.board_console import serial as console_serial
 
     return console_serial.start(port, tools.editor, records, timeout, prompts, log, mode)
 
@@ -258,6 +258,6 @@ def logs(file):
 
     FILE is what clawlite console --log or another terminal program saved; - is stdin.
     """
-    from clawlite.host.console import saved_log
+    from clawlite.host.board_console import saved_log
 
     saved_log.show(file)

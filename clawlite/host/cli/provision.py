@@ -1,4 +1,6 @@
-"""Commands of cli.py that tell a board what it keeps for itself (host/console/provision.py)."""
+"""Commands of cli.py that tell a board what it keeps for itself
+(host/board_console/provision.py).
+"""
 
 import click
 
@@ -23,7 +25,7 @@ def secrets(verb, name, port, folder, as_json):
     """Secrets that a board keeps for itself; set reads the value from stdin, or asks for it
     without showing it.
     """
-    from clawlite.host.console import provision
+    from clawlite.host.board_console import provision
     from clawlite.host.flash import flash as work
 
     if (name is None) != (verb == "list"):
@@ -63,7 +65,7 @@ def wifi(ssid, port, folder, country, is_open, remove, as_json):
 
     The password comes from stdin, or is asked for without being shown.  The board tries its
     networks in the order in which they came."""
-    from clawlite.host.console import provision
+    from clawlite.host.board_console import provision
     from clawlite.host.flash import flash as work
 
     if ssid is None and (country or is_open or remove):

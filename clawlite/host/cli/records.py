@@ -1,5 +1,6 @@
-"""Commands of cli.py that show what a board has on record (host/console/board_records.py).  What
-shows it is a Pi's (clawlite/linux), and comes from command.py.
+"""Commands of cli.py that show what a board has on record (host/board_console/board_records.py).
+
+What shows it is that of a Raspberry Pi (clawlite/linux), and comes from command.py.
 """
 
 import click
@@ -16,7 +17,7 @@ def _shown(name: str):
     @click.option("--dir", "folder", metavar="DIR")
     @click.pass_context
     def command(ctx, rest, port, folder):
-        from clawlite.host.console.board_records import Records
+        from clawlite.host.board_console.board_records import Records
 
         with Records(port or None, folder) as records:
             ctx.exit(ctx.obj.show(name, list(rest), records))

@@ -112,8 +112,8 @@ def _conformance() -> _Parser:
 
 def _mcp() -> _Parser:
     def run(found):
+        from clawlite.host.board_console import board_offer
         from clawlite.host.build.build import image_for
-        from clawlite.host.console import board_offer
 
         return board_offer.serve(image_for(found.manifest), found.port)
 

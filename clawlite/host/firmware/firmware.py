@@ -132,7 +132,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
     linker = Linker(own, UNITS, CALLED_BY_NAME)
     # before it is linked: who reads it may get the text itself
-    _add(linker.modules["memory"].tree, "REMOTE", [api.codec for api in APIS])
+    _add(linker.modules["unload"].tree, "REMOTE", [api.codec for api in APIS])
     for name, module in linker.modules.items():
         if name not in ITERATED:
             _Delegate().visit(module.tree)
@@ -152,7 +152,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     part(trees, STAGES)
     _enter(
         trees["base"],
-        linker.new_names["memory", "_OCCASIONAL"],
+        linker.new_names["unload", "_OCCASIONAL"],
         [
             group
             for group in RARE
@@ -161,7 +161,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
             and group not in UNITS
         ],
     )
-    _enter(trees["base"], linker.new_names["memory", "_STAGES"], STAGES + WITH_A_STAGE)
+    _enter(trees["base"], linker.new_names["unload", "_STAGES"], STAGES + WITH_A_STAGE)
     _load_first(trees)
     asked = foreign_names.uses(trees)
     rename(trees, CALLED_BY_NAME + ENTRIES + tuple(more), SEEN_BY_MAKERS)
@@ -225,7 +225,7 @@ def _needs(name: str, trees: dict, seen: set):
 
 
 def _enter(base, name: str, groups) -> None:
-    """Enter *groups* in the text *name* of memory.py.  Raises ``RareError`` where nobody reads
+    """Enter *groups* in the text *name* of unload.py.  Raises ``RareError`` where nobody reads
     it there: its value was written in its place.
     """
     if not any(

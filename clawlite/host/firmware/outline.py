@@ -15,7 +15,7 @@ sources.
                                                            ...)``
 
 1. A group is a module like any other: what it needs of the units it imports from them.  2.
-   ``memory.drop`` forgets groups as it
+   ``unload.drop`` forgets groups as it
 forgets the occasional modules; but not one with classes that somebody asks for by ``except`` or
 ``isinstance``.
 3. What must work when memory is at an end is no rare function: loading takes some.

@@ -2,7 +2,7 @@
 
 A request is built, an answer read, a tool run: each needs code that the others do not, and a turn
 waits seconds for its network, so that the milliseconds of loading do not count.  Who calls what
-lies in a stage says ``stage("group").function(...)`` (memory.py), which forgets the others first.
+lies in a stage says ``stage("group").function(...)`` (unload.py), which forgets the others first.
 Generators and objects of a stage that live on keep their code; whoever asks anew gets a new one.
 """
 

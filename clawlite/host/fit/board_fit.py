@@ -3,8 +3,8 @@ out.
 
 1. The profile decides, nothing is tried.
 2. A way out that is another board is named only where one is known that can.
-3. What this version builds nowhere is said by ``unbuilt``; where both speak of one field, the
-   board's sentence stands.
+3. manifest/unsupported.py says what this version builds nowhere.  Where both speak of one field,
+   the board's sentence stands.
 """
 
 import dataclasses

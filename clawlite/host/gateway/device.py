@@ -23,7 +23,7 @@ from clawlite.core.providers.repetition import Repetition
 from clawlite.core.swarm.swarm import Swarm
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
-from clawlite.host.console.line import the_time
+from clawlite.host.board_console.line import the_time
 from clawlite.host.gateway.answer import dumped, shown
 from clawlite.host.gateway.feeds import Feeds
 from clawlite.host.gateway.job import Job, Services

@@ -14,7 +14,7 @@ import time
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD
 from clawlite.core.line.line import DOWN, UP, Line
-from clawlite.host.gateway.console import Console
+from clawlite.host.gateway.shared_console import Console
 from clawlite.host.serial.line_text import TextBeside
 from clawlite.host.serial.serial_line import BAUD, PortGone, SerialLine
 

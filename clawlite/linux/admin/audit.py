@@ -29,8 +29,8 @@ _LAST = 20
 def main(args: list, board=None) -> int:
     """Run the verb; return the exit code.
 
-    board  what fetches the audit of a board (host/console/board_records.py), or None: that of an
-           agent here
+    board  what fetches the audit of a board (host/board_console/board_records.py), or None: that of
+           an agent here
     """
     if "--help" in args or "-h" in args:
         print(USAGE + "\n\n" + HELP)

@@ -30,8 +30,8 @@ def main(args: list, board=None) -> int:
     """Run the verb; return the exit code: 1 when there is no such call, or the image has changed
     since.
 
-    board  what fetches the records of a board (host/console/board_records.py), or None: those of an
-           agent here
+    board  what fetches the records of a board (host/board_console/board_records.py), or None: those
+           of an agent here
     """
     if "--help" in args or "-h" in args:
         print(USAGE + "\n\n" + HELP)

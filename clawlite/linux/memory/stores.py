@@ -25,7 +25,7 @@ from clawlite.linux.memory.backfill import Backfill
 from clawlite.linux.memory.compaction import REACH, SEARCHED, WINDOW, Compaction
 from clawlite.linux.memory.database import failure, is_full
 from clawlite.linux.memory.entry import insert, is_altered, set_aside, text_of, told
-from clawlite.linux.memory.journal import Journal, fold
+from clawlite.linux.memory.memory_journal import Journal, fold
 from clawlite.linux.memory.partitions import KEPT, KEPT_MS, Partitions
 from clawlite.linux.memory.reading import Reading
 

@@ -115,7 +115,7 @@ class Persistence:
 
     def _open(self):
         if self._journal is None:
-            from clawlite.linux.runtime.journal import Journal
+            from clawlite.linux.runtime.call_journal import Journal
 
             self._journal = Journal(self._agent.image.agent.name)
         return self._journal

@@ -17,7 +17,6 @@ from clawlite.core.image.features import LINUX
 from clawlite.core.image.image import CHANNELS, GUARD, LOCAL, PROVIDERS, SERVICES, SWARM, TELEMETRY
 from clawlite.core.line.frame import TEXT, TOO_LONG
 from clawlite.core.protocol.group_session import GroupSession
-from clawlite.linux.console.screen import Screen
 from clawlite.linux.files import workspace
 from clawlite.linux.files.files import Log, state_folder
 from clawlite.linux.hardware.handlers import running
@@ -29,6 +28,7 @@ from clawlite.linux.runtime.fast_path import FastPath
 from clawlite.linux.runtime.persistence import Persistence
 from clawlite.linux.runtime.startup import Startup
 from clawlite.linux.tasks.task_group import TaskGroup
+from clawlite.linux.terminal.screen import Screen
 
 MAX_TASKS = 1024
 INTERRUPT = 2  # the number of SIGINT on every Linux
@@ -80,7 +80,7 @@ class Shell:
         self.memory: object = None  # ``SharedMemory`` where the agents of a swarm are one process
         if not operator:
             from clawlite.core.protocol.console import Console
-            from clawlite.linux.console.console_view import ConsoleView
+            from clawlite.linux.terminal.console_view import ConsoleView
 
             self.console = Console(self.agent, not self.terminal)
             self.people = ConsoleView(self)

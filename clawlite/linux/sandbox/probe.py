@@ -11,7 +11,7 @@ import struct
 
 from clawlite.linux.confinement import landlock, namespaces, seccomp, syscalls
 from clawlite.linux.confinement.seccomp import Rules
-from clawlite.linux.sandbox import child
+from clawlite.linux.sandbox import tool_process
 
 NETWORK_HINT = (
     "allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or "
@@ -34,7 +34,7 @@ def look(uid) -> dict:
     version = None
     tried["seccomp"] = filters()
     if uid is not None:
-        tried["setuid"] = _in_child(lambda say: child.become(uid))
+        tried["setuid"] = _in_child(lambda say: tool_process.become(uid))
     own_users = ""
     for name, reason in _namespaces(uid).items():
         if name == "own_users":
@@ -243,8 +243,8 @@ def _count(uid):
     """Fork once where one more process is allowed and the agent, its server and we are three, if
     all are counted.
     """
-    child.become(uid)
-    child.own_users()
+    tool_process.become(uid)
+    tool_process.own_users()
     syscalls.drop_capabilities()
     resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
     pid = os.fork()

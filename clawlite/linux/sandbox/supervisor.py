@@ -30,7 +30,7 @@ from clawlite.linux.confinement import (
 )
 from clawlite.linux.files import mounts, quota
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.sandbox import child, memory_accounting, names, probe, watch
+from clawlite.linux.sandbox import memory_accounting, names, probe, tool_process, watch
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.plan import Refused
 
@@ -63,7 +63,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     pid = groups.fork(group) if groups else os.fork()
     if pid == 0:
-        child.wait(theirs.detach(), found, uid, filters)
+        tool_process.wait(theirs.detach(), found, uid, filters)
     theirs.close()
     if groups:
         group = groups.open(group)
@@ -170,7 +170,7 @@ def _run(
 def _confine(plan: dict, uid):
     """In profile N, be the user of the tools from here on: nothing is left to build."""
     if plan["profile"] == "N":
-        child.become(uid)
+        tool_process.become(uid)
         syscalls.drop_capabilities()
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
 

@@ -41,7 +41,7 @@ from clawlite.linux.swarm.engine import (
     UP,
     engine_of,
 )
-from clawlite.linux.swarm.kept_stop import KeptStop
+from clawlite.linux.swarm.stop_file import StopFile
 
 VERSION = 1  # of entries
 MAX_ENTRY = 524288  # bytes: within what every engine takes
@@ -131,7 +131,7 @@ class ReplicatedBus:
 
     make     function(process, identity) -> ``engine.Engine``
     swarm    ``swarm.Swarm``
-    keep     ``kept_stop.KeptStop``
+    keep     ``stop_file.StopFile``
     refused  function(reason), called for an entry that changes nothing
     What raises, raises ``ClawError``: the engine is away.
     """
@@ -548,5 +548,5 @@ def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> Repl
     def make(process: str, identity: str):
         return engine_of([*place, user], password, swarm.name, process, identity, home)
 
-    keep = KeptStop(folder)
+    keep = StopFile(folder)
     return ReplicatedBus(make, swarm, wall_ms, now_ms, draw, keep)

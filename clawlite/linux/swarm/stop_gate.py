@@ -4,7 +4,7 @@ tool with side effects begins in any of its agents.
 1. It is asked last, after approvals: what a person has approved does not run in a stopped swarm.
 2. Whether the swarm is stopped is read from the bus at each call; nothing is remembered here.
 3. A process that has just begun waits until it has what is on record, or knows that the engine is
-   away: then what it heard last holds (``kept_stop``).
+   away: then what it heard last holds (``stop_file``).
 4. When nobody can know, it denies.
 5. A model reads why, as the result of its call.  The person reads it too, with the next step.
 """

@@ -12,7 +12,7 @@ that keep one; others pay nothing.
 from clawlite.core.base.effect import KEEP, LOG, RUN, SEND
 from clawlite.core.base.errors import ClawError, unexpected
 from clawlite.core.image.image import GUARD, HAS_SIDE_EFFECTS
-from memory import drop
+from unload import drop
 
 _FULL = 28  # ENOSPC
 _MOST_WAITING = 16  # records that wait for a flash that takes them again

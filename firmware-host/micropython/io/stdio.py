@@ -12,7 +12,7 @@ import sys
 
 from clawlite.core.line.frame import TEXT, TOO_LONG, Framer
 from jsontext import dumps
-from memory import drop
+from unload import drop
 
 MAX_LINE = 8192
 _PIECE = 128  # bytes that are read at once

@@ -19,7 +19,7 @@ from clawlite.core.line.frame import RECORD, TOO_LONG, Framer
 from clawlite.core.image.image import NETWORK
 from connection import Connection
 from jsontext import dumps, loads
-from memory import drop
+from unload import drop
 from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink, mediate
 
 _PATIENCE_MS, _TLS_MS = 5000, 10000  # to connect, and to be known

@@ -8,7 +8,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.image.image import WIRE
 from connection import Connection
-from memory import drop
+from unload import drop
 
 _SCHEME, _HOST, _PORT, _PARTS, _TIMEOUT_MS = range(2, 7)  # of OPEN
 _NAME = 2  # of SECRET

@@ -1,8 +1,8 @@
 """Wi-Fi of a board: joined in the background, and the time by NTP while nobody has set the clock.
 
-1. /wifi.json says the networks (clawlite/host/console/provision.py); they are tried in its order,
-   TRY_MS each, and after the last comes a pause that doubles, up to 5 minutes.  A network that is
-   lost is joined again.  The agent serves all that while.
+1. /wifi.json says the networks (clawlite/host/board_console/provision.py).  They are tried in its
+   order, TRY_MS each, and after the last comes a pause that doubles, up to 5 minutes.  A network
+   that is lost is joined again.  The agent serves all that while.
 2. What blocks: switching the radio on (on rp2 some 2 s, its firmware is loaded), before the
    watchdog is armed.  A radio that cannot be switched on is tried again like a network.
 3. An answer by NTP counts when it gives back the random number that was asked with (RFC 5905, 7.3).

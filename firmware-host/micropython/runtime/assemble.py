@@ -8,7 +8,7 @@ from clawlite.core.base.errors import UNWINDING, ImageMismatch
 from clawlite.core.turns.handlers import Handlers
 from clawlite.core.image.image import CONTEXT, GUARD, PINS
 from jsontext import dumps, loads
-from memory import drop
+from unload import drop
 from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE
 from stdio import Stdio, is_terminal
 from oom_unwind import load_providers

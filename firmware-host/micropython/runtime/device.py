@@ -15,7 +15,7 @@ from clawlite.core.base import effect as E
 from clawlite.core.line.frame import TEXT, TOO_LONG
 from clawlite.core.base.text import decode_utf8
 from jsontext import loads
-from memory import drop
+from unload import drop
 from oom_unwind import end_round, unwind
 from stdio import MAX_LINE
 
@@ -63,7 +63,7 @@ class Device:
             from clawlite.core.protocol.session import Session as first
         else:
             from clawlite.core.protocol.console import Console as first
-        # beside a provider it is a stage of a turn (memory.py)
+        # beside a provider it is a stage of a turn (unload.py)
         if "http" not in image.requires and "https" not in image.requires:
             from clawlite.core.turns.tools import call
 

@@ -24,7 +24,7 @@ def open_device(
     """
     gc.threshold(_LOAD_BYTES)
     from loader import load
-    from memory import drop, know
+    from unload import drop, know
 
     file = open(path, "rb")
     image, maker = load(reading(file), file.seek(0, 2), folder, seal, key)

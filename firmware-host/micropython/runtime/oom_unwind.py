@@ -9,7 +9,7 @@ import gc
 import sys
 
 from clawlite.core.base import effect as E
-from memory import REMOTE, drop, stage
+from unload import REMOTE, drop, stage
 
 _PLACES = 128  # of sys.modules, at most
 _LOAD_BYTES = 4096  # as in main.py

@@ -10,7 +10,7 @@ cut (docs/memory.md, ADR 0057).
 2. What stands behind a torn or damaged record cannot be read: ``walk`` ends before it, ``append``
    cuts it off first.
 3. Nothing of this stays in memory: functions take the path, and the caller keeps one integer, the
-   end of what is whole.  To be imported inside functions and forgotten again (memory.py).  No
+   end of what is whole.  To be imported inside functions and forgotten again (unload.py).  No
    payload is held whole but by ``read``.
 4. Every function raises ``OSError`` when the flash cannot be read or written; what was in the log
    is in it then.

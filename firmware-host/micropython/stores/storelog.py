@@ -24,7 +24,7 @@ from binascii import crc32
 from appendlog import MAX_PAYLOAD, rewrite, start, walk
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, stores
-from memory import drop
+from unload import drop
 from storeplace import Place
 
 PLACE, ENTRIES, CUT = 1, 2, 3

@@ -72,7 +72,7 @@ class Stores:
         """Return (store, part) of the console's conversation."""
         from clawlite.core.memory.conversation import store_of
         from clawlite.core.image.memories import stores
-        from memory import drop
+        from unload import drop
 
         place = store_of(stores(self.agent.image), self.agent.image.agent.identity)
         drop("header")

@@ -71,10 +71,10 @@ def test_what_is_checked_in_is_what_the_command_makes(everything, tmp_path):
 
 
 def test_what_is_forgotten_after_use_is_never_kept_without_having_run(everything):
-    """The list in memory.py is kept by hand; a module in it that stays loaded is held by another
+    """The list in unload.py is kept by hand; a module in it that stays loaded is held by another
     one, and the list would say what is not so."""
     numbered, found = everything
-    tree = ast.parse(firmware.sources()["memory"].read_text())
+    tree = ast.parse(firmware.sources()["unload"].read_text())
     listed = next(
         node.value.value.split()
         for node in tree.body

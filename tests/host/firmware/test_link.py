@@ -188,7 +188,7 @@ def test_a_module_of_a_board_has_not_the_name_of_a_unit_that_it_is_no_part_of():
 
 def test_what_boards_forget_is_there():
     """A name that no module has would be kept in memory, and nobody would notice."""
-    tree = ast.parse(firmware.sources()["memory"].read_text())
+    tree = ast.parse(firmware.sources()["unload"].read_text())
     texts = {
         node.targets[0].id: node.value.value.split()
         for node in tree.body

@@ -22,9 +22,8 @@ from clawlite.linux.audit import sqlite
 from clawlite.linux.channels import dead_letters, inbox, seen
 from clawlite.linux.channels import state as channel_state
 from clawlite.linux.files import files, record_log
-from clawlite.linux.memory import database, jsonl, workspace_store
-from clawlite.linux.memory import journal as memory_journal
-from clawlite.linux.runtime import journal, meters
+from clawlite.linux.memory import database, jsonl, memory_journal, workspace_store
+from clawlite.linux.runtime import call_journal, meters
 from clawlite.linux.secrets import secrets
 from clawlite.linux.swarm import bus
 
@@ -37,7 +36,7 @@ MODULES = [
     files,
     record_log,
     inbox,
-    journal,
+    call_journal,
     workspace_store,
     memory_journal,
     jsonl,

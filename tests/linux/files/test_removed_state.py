@@ -14,7 +14,7 @@ from memory_operator import Operator
 from clawlite.core.idempotency.idempotency_record import BEGIN
 from clawlite.linux.audit.chain import verify
 from clawlite.linux.audit.files import read
-from clawlite.linux.runtime.journal import Journal
+from clawlite.linux.runtime.call_journal import Journal
 
 CLAW = {
     "claw": "0.3.0",

@@ -14,7 +14,7 @@ from clawlite.linux.audit import files, sqlite
 from clawlite.linux.audit.chain import line, verify
 from clawlite.linux.channels.inbox import Inbox
 from clawlite.linux.files.files import Log
-from clawlite.linux.runtime.journal import Journal
+from clawlite.linux.runtime.call_journal import Journal
 
 AUDITS = {"file": (files, files.FileStore), "sqlite": (sqlite, sqlite.SQLiteStore)}
 

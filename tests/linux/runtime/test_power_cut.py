@@ -35,7 +35,7 @@ memory_sql.Database.begin = lambda self, lasting: begin(self, False)
     ),
     "a journal that is not synced": (
         "acknowledged and lost",
-        """from clawlite.linux.memory import journal as memory_journal
+        """from clawlite.linux.memory import memory_journal
 append = memory_journal.Journal.append
 memory_journal.Journal.append = lambda self, records, lasting: append(self, records, False)
 """,

@@ -32,7 +32,7 @@ class ConsoleView:
 
     def think(self):
         """Load what shows that something is at work."""
-        from clawlite.linux.console.thinking import Thinking
+        from clawlite.linux.terminal.thinking import Thinking
 
         if self.thinking is None:
             self.thinking = Thinking(self._shell, now_ms)
@@ -130,7 +130,7 @@ class ConsoleView:
         if self._first:
             self._first = False
             if shell.terminal and has_abilities():
-                from clawlite.linux.console.terminal import Terminal
+                from clawlite.linux.terminal.terminal import Terminal
 
                 shell.screen.show(b"")
                 shell.screen = shell.framer = Terminal(shell.wire, MAX_LINE)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clawlite.core.line.frame import RECORD, TEXT, TOO_LONG
-from clawlite.linux.console.line_editor import HISTORY, REMEMBERED, Editor
-from clawlite.linux.console.terminal_row import cells, plain
+from clawlite.linux.terminal.line_editor import HISTORY, REMEMBERED, Editor
+from clawlite.linux.terminal.terminal_row import cells, plain
 
 EXAMPLES = settings(max_examples=int(os.environ.get("CLAWLITE_EXAMPLES", 300)), deadline=None)
 UP, DOWN, RIGHT, LEFT, HOME, END, DELETE = (

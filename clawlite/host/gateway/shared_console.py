@@ -10,7 +10,7 @@ import pty
 import tty
 
 from clawlite.core.line.frame import RECORD, TEXT, Framer
-from clawlite.host.console.line import typed
+from clawlite.host.board_console.line import typed
 from clawlite.host.sim import sim
 
 _MAX_LINE = 8192

@@ -10,10 +10,10 @@ import signal
 import time
 
 from clawlite.core.base.printable import printable
-from clawlite.host.console.line import ReliableWire, asks_time, is_uart, the_time
-from clawlite.host.console.log import ConsoleLog
-from clawlite.host.console.screens import END, KEYS, LEAVE, LINE, open_screen
-from clawlite.host.console.text import PROMPT, PROMPTS, RECORD, TEXT, BoardText
+from clawlite.host.board_console.line import ReliableWire, asks_time, is_uart, the_time
+from clawlite.host.board_console.log import ConsoleLog
+from clawlite.host.board_console.screens import END, KEYS, LEAVE, LINE, open_screen
+from clawlite.host.board_console.text import PROMPT, PROMPTS, RECORD, TEXT, BoardText
 from clawlite.host.firmware.functions import Tracebacks
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import BAUD, PortGone, SerialLine

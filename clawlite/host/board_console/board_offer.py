@@ -21,12 +21,12 @@ from clawlite.core.mcp.mcp_server import MCPServer, refused, result_of
 from clawlite.core.mcp.tool_definitions import definitions, prompts
 from clawlite.core.policy.approval import question
 from clawlite.core.turns import tools as pipeline
-from clawlite.host.console.line import is_uart
-from clawlite.host.console.log import ConsoleLog
-from clawlite.host.console.screens import MAX_LINE, Plain, write
-from clawlite.host.console.serial import SerialConsole
-from clawlite.host.console.text import PROMPT, PROMPTS, TEXT
-from clawlite.host.console.text import RECORD as BOARD_RECORD
+from clawlite.host.board_console.line import is_uart
+from clawlite.host.board_console.log import ConsoleLog
+from clawlite.host.board_console.screens import MAX_LINE, Plain, write
+from clawlite.host.board_console.serial import SerialConsole
+from clawlite.host.board_console.text import PROMPT, PROMPTS, TEXT
+from clawlite.host.board_console.text import RECORD as BOARD_RECORD
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import SerialLine
 

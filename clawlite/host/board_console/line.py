@@ -11,8 +11,8 @@ import time
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD
 from clawlite.core.line.line import DOWN, UP, Line
+from clawlite.host.board_console.text import MAX_RECORD
 from clawlite.host.boards import boards
-from clawlite.host.console.text import MAX_RECORD
 from clawlite.host.serial.line_text import TextBeside
 
 MODES = ("auto", "plain", "reliable")

@@ -20,7 +20,7 @@ try:
 except ImportError:
     import signal
 
-from clawlite.linux.console.line_editor import Editor
+from clawlite.linux.terminal.line_editor import Editor
 
 # positions in what ``termios.tcgetattr`` returns
 _INPUT, _LOCAL, _CHARACTERS = 0, 3, 6

@@ -4,11 +4,11 @@ An empty line goes first: what comes back tells an agent from a REPL, which must
 person's sentence."""
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.console.line import is_uart
-from clawlite.host.console.log import ConsoleLog
-from clawlite.host.console.screens import MAX_LINE, Plain
-from clawlite.host.console.serial import SerialConsole
-from clawlite.host.console.text import PROMPT
+from clawlite.host.board_console.line import is_uart
+from clawlite.host.board_console.log import ConsoleLog
+from clawlite.host.board_console.screens import MAX_LINE, Plain
+from clawlite.host.board_console.serial import SerialConsole
+from clawlite.host.board_console.text import PROMPT
 from clawlite.host.serial import ports
 from clawlite.host.serial.serial_line import SerialLine
 

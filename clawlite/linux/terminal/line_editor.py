@@ -17,7 +17,7 @@ kernel's editing is off.
 from _codecs import utf_8_decode
 
 from clawlite.core.line.frame import TEXT, TOO_LONG, Framer
-from clawlite.linux.console.terminal_row import Row
+from clawlite.linux.terminal.terminal_row import Row
 
 HISTORY = 500  # lines
 REMEMBERED = 4096  # characters of a line that is remembered

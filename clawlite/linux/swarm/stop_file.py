@@ -10,7 +10,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 FILE = "stopped"
 
 
-class KeptStop:
+class StopFile:
     """What the processes of a swarm on this machine know of a stop: a file of *folder*
     (``files.swarm_folder``) with [who, ms since 1970], or no file.
     """

@@ -10,7 +10,7 @@ from agents import clawlite
 from sims import named
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.console import provision
+from clawlite.host.board_console import provision
 from clawlite.host.flash.folder import Folder
 
 CANARY = "k-canary-5d21"

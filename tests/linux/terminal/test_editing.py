@@ -247,11 +247,11 @@ def test_nothing_is_loaded_for_it_without_a_terminal(bench):
         agent.expect("You said: on\n")
         agent.end()
         assert agent.wait() == 0
-        assert "import 'clawlite.linux.console.screen'" in agent.errors()
+        assert "import 'clawlite.linux.terminal.screen'" in agent.errors()
         for module in (
-            "clawlite/linux/console/line_editor",
-            "clawlite/linux/console/terminal",
-            "clawlite/linux/console/terminal_row",
+            "clawlite/linux/terminal/line_editor",
+            "clawlite/linux/terminal/terminal",
+            "clawlite/linux/terminal/terminal_row",
             "termios",
             "unicodedata",
         ):

@@ -14,9 +14,9 @@ import pytest
 from agents import Agent, clawlite, linux
 from sims import mpremote, needs_micropython, needs_mpy_cross, simulated
 
-from clawlite.host.console.line import is_uart
-from clawlite.host.console.screens import MAX_LINE
-from clawlite.host.console.text import MAX_PROMPT, MAX_RECORD, PROMPT, RECORD, TEXT, BoardText
+from clawlite.host.board_console.line import is_uart
+from clawlite.host.board_console.screens import MAX_LINE
+from clawlite.host.board_console.text import MAX_PROMPT, MAX_RECORD, PROMPT, RECORD, TEXT, BoardText
 from clawlite.host.firmware.board_files import board_files
 from clawlite.host.serial import ports
 from clawlite.host.sim.sim import Sim

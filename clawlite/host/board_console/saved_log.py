@@ -11,8 +11,8 @@ import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.printable import printable
-from clawlite.host.console.screens import write
-from clawlite.host.console.text import PROMPT, TEXT, BoardText
+from clawlite.host.board_console.screens import write
+from clawlite.host.board_console.text import PROMPT, TEXT, BoardText
 from clawlite.host.firmware.functions import Tracebacks
 from clawlite.host.serial.line_text import TextBeside
 

@@ -9,7 +9,7 @@ from memory_world import World, store
 
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, SEMANTIC, SUMMARIZE
-from clawlite.linux.memory import journal
+from clawlite.linux.memory import memory_journal as journal
 from clawlite.linux.memory.stores import Stores
 
 
