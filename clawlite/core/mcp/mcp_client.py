@@ -54,6 +54,8 @@ class MCPClient:
     may_change    bool, the server says that it tells when its tools change
     progress      {key: (progress, total or None, message)}, what the server told last of calls that
                   wanted it; the caller takes it out
+    keep          None, or function(media type or "", base64) -> where an image, a sound or a blob
+                  of a result is kept, in words, or "not shown"; the caller sets it
     """
 
     def __init__(self, codecs: tuple, version: str, now_ms: int, is_handshake=False, asks=False):
@@ -62,6 +64,7 @@ class MCPClient:
         self.out = bytearray()
         self.tools = {}
         self.progress = {}
+        self.keep = None
         self.is_stale = False
         self._loads, self._dumps = codecs
         self._info = {"name": "clawlite", "version": version}
@@ -187,7 +190,7 @@ class MCPClient:
             self._prepare(message)
         else:
             wanted = self._wanted if number < self._wanted_before else ""
-            done.append((key, _outcome(message, wanted, self.asks)))
+            done.append((key, _outcome(message, wanted, self.asks, self.keep)))
 
     def _asked(self, message: dict, done: list):
         self._count()
@@ -347,11 +350,12 @@ def _said(error) -> str:
     return message[:MAX_SAID] if isinstance(message, str) else show(message)
 
 
-def _outcome(message: dict, wanted: str, asks: bool) -> tuple:
+def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
     """Return the outcome of a call out of its answer.
 
     wanted  what the server asked for while the call was under way, and did not get, or ""
     asks    a person can be asked
+    keep    as ``MCPClient.keep``
     """
     if "error" in message:
         error = message["error"]
@@ -374,7 +378,9 @@ def _outcome(message: dict, wanted: str, asks: bool) -> tuple:
             )
         return False, unanswered(requests)
     content = result.get("content", [])
-    text = "\n".join([_block(block) for block in content]) if isinstance(content, list) else ""
+    text = (
+        "\n".join([_block(block, keep) for block in content]) if isinstance(content, list) else ""
+    )
     if result.get("isError") is True:
         error = "the tool failed: %s" % (text or "it does not say why")
         return False, _failure(ClawError, error, wanted)
@@ -427,8 +433,10 @@ def _inputs(requests) -> str:
     return ", ".join(found)
 
 
-def _block(block) -> str:
-    """Return one piece of content as text; what is no text is named with its type and size."""
+def _block(block, keep) -> str:
+    """Return one piece of content as text; what is no text is named with its type and size, and
+    where it is kept.
+    """
     if not isinstance(block, dict):
         return "[content of no known form]"
     kind = block.get("type")
@@ -441,5 +449,7 @@ def _block(block) -> str:
     if isinstance(inner.get("text"), str):
         return inner["text"]
     data = inner.get("data", inner.get("blob"))
-    size = len(data) * 3 // 4 if isinstance(data, str) else 0
-    return "[%s %s, %d bytes, not shown]" % (show(kind), show(inner.get("mimeType")), size)
+    size = len(data) * 3 // 4 - data[-2:].count("=") if isinstance(data, str) else 0
+    mime = inner.get("mimeType")
+    where = keep(mime if isinstance(mime, str) else "", data) if keep and size > 0 else "not shown"
+    return "[%s %s, %d bytes, %s]" % (show(kind), show(mime), size, where)

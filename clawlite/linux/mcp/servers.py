@@ -102,9 +102,11 @@ class Servers:
            total or None, message), or None at its end)
     begin  function(number, argv, names of variables, now_ms) -> process (server_process.py)
     remote function(url, headers, oauth) -> the same of a server at a URL (remote.py)
+    keep   function(server, media type, base64) -> as ``MCPClient.keep``, or None
     """
 
-    def __init__(self, rows: list, begin, remote, seam):
+    def __init__(self, rows: list, begin, remote, seam, keep=None):
+        self._keep = keep
         self._asks, self._seam = seam.asks, seam
         self._servers = {row[0]: _Server(-1 - i, *row) for i, row in enumerate(rows)}
         self._begin, self._remote = begin, remote
@@ -244,6 +246,8 @@ class Servers:
             server.client = MCPClient(
                 (loads, dumps), __version__, now_ms, server.is_handshake, self._asks(None)
             )
+        if self._keep is not None:
+            server.client.keep = lambda kind, data: self._keep(server.name, kind, data)
         server.ready_ms, server.why = now_ms + START_MS, ""
         server.is_writing, server.is_silent, server.mute_ms = False, True, None
         descriptors = [server.process.stream.fileno()]

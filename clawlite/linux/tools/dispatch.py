@@ -374,9 +374,20 @@ class Dispatcher:
             from clawlite.linux.mcp.servers import ROWS, Servers
 
             rows = shaped(self._image.section(MCP), ROWS, "MCP servers")
-            self._servers = Servers(rows, self._begin_server, self._remote_server, self.seam)
+            self._servers = Servers(
+                rows, self._begin_server, self._remote_server, self.seam, self._keep_content
+            )
             self.descriptors.append(self._servers.fileno())
         return self._servers
+
+    def _keep_content(self, server: str, kind: str, data: str) -> str:
+        """Return where what an MCP server gave is kept (kept_content.py)."""
+        from clawlite.linux.files.workspace import NOBODY
+        from clawlite.linux.tools.kept_content import keep
+
+        owner = NOBODY if self._profile.level != NONE and os.geteuid() == 0 else None
+        workspace = self._image.workspace
+        return keep(self._profile, workspace, self._hidden, self._most, owner, server, kind, data)
 
     def _begin_server(self, number: int, argv: list, variables: list, now_ms: int):
         """Return the process of an MCP server (linux/mcp/server_process.py)."""

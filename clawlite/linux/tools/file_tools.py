@@ -95,6 +95,27 @@ def write_file(scope: Scope, path: str, content: str) -> dict:
     return {"text": "wrote %d bytes to %s" % (len(data), shown(path))}
 
 
+def keep_file(scope: Scope, path: str, data: bytes, check, owner=None):
+    """Write the new file *path*, whole or not at all; nothing is overwritten.
+
+    check  function(path descriptor of its folder), which raises what speaks against it
+    owner  number of the user and group that it is for, and its folder if that is new; None: they
+           stay the agent's
+    Raises as ``run`` does.
+    """
+    with scope.find(path, True) as found:
+        if found.status is not None:
+            raise ClawError("%s is there already" % shown(path))
+        if not found.writable:
+            raise read_only(path)
+        check(found.folder)
+        _replace(scope, found, data, path)
+        if owner is not None:
+            os.chown(found.name, owner, owner, dir_fd=found.folder, follow_symlinks=False)
+            if os.stat(".", dir_fd=found.folder).st_uid == 0:
+                os.chown(".", owner, owner, dir_fd=found.folder)
+
+
 def edit_file(scope: Scope, path: str, old_text: str, new_text: str) -> dict:
     old, new = _bytes(old_text, "old_text"), _bytes(new_text, "new_text")
     with scope.find(path) as found:
