@@ -76,11 +76,11 @@ def run(work):
     return asyncio.run(inside())
 
 
-async def gone(folder) -> None:
+async def gone(call: Calls, folder) -> None:
     """Return when no server runs any more, and the gateway has seen it."""
-    while mcp_agents.processes(folder):
-        await asyncio.sleep(0.05)
-    await asyncio.sleep(0.05)
+    servers = call.servers._servers.values()
+    while mcp_agents.processes(folder) or any(server._client for server in servers):
+        await asyncio.sleep(0.01)
 
 
 def message(result: dict, code: str) -> str:
@@ -148,7 +148,7 @@ def test_two_calls_in_a_row_without_an_answer_end_it(tmp_path):
             for _ in range(2):
                 text = message(await call(ms=300), "timeout")
                 assert text == "Service did not respond within 300ms"
-            await gone(tmp_path)
+            await gone(call, tmp_path)
             (tmp_path / "marks/now").unlink()
             assert (await call.until_ok())["data"] == "hello"
 
@@ -162,7 +162,7 @@ def test_a_program_that_ends_after_a_call_is_begun_again(tmp_path):
         async with Calls(image) as call:
             for _ in range(2):
                 assert (await call.until_ok())["data"] == "hello"
-                await gone(tmp_path)
+                await gone(call, tmp_path)
 
     run(work())
 
@@ -185,7 +185,7 @@ def test_one_that_nobody_needs_is_ended(tmp_path, monkeypatch):
     async def work():
         async with Calls(image) as call:
             assert (await call())["ok"]
-            await gone(tmp_path)
+            await gone(call, tmp_path)
             assert (await call())["ok"], "it did not fail, so there is no pause"
 
     run(work())

@@ -308,7 +308,6 @@ def test_a_text_made_to_be_slow_is_walked_once(piece):
         return best
 
     assert seconds(163840) < 40 * seconds(16384) + 0.01
-    assert seconds(65536) < 1
 
 
 def test_random_base64_holds_no_secret_as_good_as_never():
