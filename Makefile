@@ -237,7 +237,7 @@ report:
 	sed -n 's/^unsteady /  failed beside others, passed alone: /p' $(RESULTS)/*; \
 	awk '{ n[$$1] += $$2 } END { printf "%d passed, %d failed, %d skipped\n", n["passed"], n["failed"], n["skipped"] }' $(RESULTS)/*
 
-soak: $(STAMP) strace   ## the long campaigns; repeat one with SEED=N
+soak: $(STAMP) strace accel ## the long campaigns; repeat one with SEED=N
 	@echo "SEED=$(SEED)"
 	@$(PYTEST) -m soak --hypothesis-seed=$(SEED) tests
 

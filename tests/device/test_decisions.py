@@ -9,12 +9,13 @@ import json
 import os
 import posixpath
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pico_stack
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from run_core_micropython import ROOMS, ROOT
 
@@ -23,6 +24,9 @@ from clawlite.host.models import walk
 from clawlite.host.models.policy import PolicySpec
 from clawlite.host.policy import folding
 
+SEED = int(os.environ.get("CLAWLITE_SEED", "1"))
+HEALTH = list(HealthCheck)
+ROUNDS = 500  # of a million cases
 NAMES = ("read-file", "read_soil", "water", "write-file")
 LABELS = st.dictionaries(st.sampled_from(["category", "zone"]), st.sampled_from(["net", "out"]))
 HINTS = st.dictionaries(
@@ -196,23 +200,61 @@ def test_the_first_rule_that_matches_decides(case):
     agree(case)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(CASE, min_size=40, max_size=80))
-def test_micropython_decides_as_the_others(micropython, cases):
-    found, words = zip(*[agree(case) for case in cases])
+BOARD = Path(__file__).with_name("decisions_board.py")
+ACCEL = Path(ROOT, "build", "accel")  # of ``make accel``
+
+
+def is_told(command: list, environment: dict, found, words) -> None:
+    """Hold a process that decides (decisions_board.py) to what was *found*."""
     done = subprocess.run(
-        pico_stack.program(Path(__file__).with_name("decisions_board.py")),
+        command,
         input="".join(json.dumps(one) + "\n" for one in words).encode(),
         capture_output=True,
-        env={"MICROPYPATH": ":".join(map(str, [ROOT, *ROOMS, ".frozen"]))},
-        timeout=60,
+        env=environment,
+        timeout=300,
     )
     assert done.stderr == b""
     assert [json.loads(line) for line in done.stdout.splitlines()] == list(found)
 
 
+def on_micropython(found, words) -> None:
+    path = ":".join(map(str, [ROOT, *ROOMS, ".frozen"]))
+    is_told(pico_stack.program(BOARD), {"MICROPYPATH": path}, found, words)
+
+
+def on_cython(found, words) -> None:
+    begin = (
+        "import decisions_board as board, clawlite.core.policy.policy as core\n"
+        "assert not core.__file__.endswith('.py'), core.__file__\n"
+        "board.main()"
+    )
+    path = f"{ACCEL}:{BOARD.parent}"
+    is_told([sys.executable, "-c", begin], {"PYTHONPATH": path}, found, words)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=HEALTH)
+@given(st.lists(CASE, min_size=40, max_size=80))
+def test_micropython_decides_as_the_others(micropython, cases):
+    on_micropython(*zip(*[agree(case) for case in cases]))
+
+
 @pytest.mark.soak
-@settings(max_examples=1000000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(CASE)
-def test_a_million_cases(case):
-    agree(case)
+def test_a_million_cases(micropython):
+    """Pure Python, Cython, MicroPython and the naive reader.  Hypothesis remembers each case of a
+    run, some 13 KB: a million in one run need 13 GB, so they are many runs.
+    """
+    assert ACCEL.is_dir(), "the compiled core is missing: make accel"
+    for number in range(ROUNDS):
+        told = []
+
+        @seed(SEED * 1000 + number)
+        @settings(max_examples=2000, deadline=None, database=None, suppress_health_check=HEALTH)
+        @given(CASE)
+        def play(case):
+            told.append(agree(case))  # noqa: B023, the run is over before the next begins
+
+        play()
+        assert len(told) >= 1000
+        found, words = zip(*told, strict=True)
+        on_micropython(found, words)
+        on_cython(found, words)
