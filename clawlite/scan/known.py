@@ -11,18 +11,14 @@ A value of fewer than six bytes is a word like any other: it is not looked for.
 from binascii import b2a_base64, hexlify
 
 _LEAST = 6
+_is_ascii = getattr(bytes, "isascii", None)  # MicroPython has none
 _WHITE = (b" ", b"\n", b"\r", b"\t", b"\x0b", b"\x0c")
-# Soft hyphen, zero-width space and joiners, marks of direction, word joiner, byte order mark:
-# nobody sees them.
-_UNSEEN = (
-    b"\xc2\xad",
-    b"\xe2\x80\x8b",
-    b"\xe2\x80\x8c",
-    b"\xe2\x80\x8d",
-    b"\xe2\x80\x8e",
-    b"\xe2\x80\x8f",
-    b"\xe2\x81\xa0",
-    b"\xef\xbb\xbf",
+# The first two bytes of characters that nobody sees: soft hyphen, joiners, marks of direction,
+# fillers, variation selectors, tags.  core/base/escapes.py has the whole list.
+_PAIRS = (
+    b"\xc2\xad\xcd\x8f\xd8\x80\xd8\x81\xd8\x82\xd8\x83\xd8\x84\xd8\x85\xd8\x9c\xdb\x9d\xdc\x8f"
+    b"\xe0\xa2\xe0\xa3\xe1\x85\xe1\x9e\xe1\xa0\xe2\x80\xe2\x81\xe2\xa0\xe3\x85\xef\xb8\xef\xbb"
+    b"\xef\xbe\xef\xbf\xf0\x91\xf0\x93\xf0\x9b\xf0\x9d\xf3\xa0"
 )
 _BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _ESCAPED = (b"\\n", b"\\r", b"\\t", b"\\/")
@@ -108,13 +104,45 @@ def _flat(data: bytes) -> bytes:
     """Return *data* without white space, also where that is escaped as in JSON, and without what
     nobody sees.
     """
-    for white in _WHITE + _UNSEEN:
+    for white in _WHITE:
         if white in data:
             data = data.replace(white, b"")
+    if _is_ascii is None or not _is_ascii(data):
+        for at in range(0, len(_PAIRS), 2):
+            if _PAIRS[at : at + 2] in data:
+                data = _without(data, _PAIRS[at : at + 2])
     if 92 in data:
         for escape in _ESCAPED:
             data = data.replace(escape, b"/" if escape == b"\\/" else b"")
     return data
+
+
+def _without(data: bytes, pair: bytes) -> bytes:
+    """Return *data* without the unseen characters that begin with *pair*."""
+    kept, start, pos = bytearray(), 0, data.find(pair)
+    while pos >= 0:
+        size = _unseen(data, pos)
+        if size:
+            kept.extend(data[start:pos])
+            start = pos + size
+        pos = data.find(pair, pos + 2)
+    kept.extend(data[start:])
+    return bytes(kept)
+
+
+def _unseen(data: bytes, at: int) -> int:
+    """Return how many bytes the character at *at* has when nobody sees it, else 0."""
+    if data[at] < 0xC2 or data[at : at + 2] not in _PAIRS:
+        return 0
+    from clawlite.core.base.escapes import is_unseen
+
+    size = 2 if data[at] < 0xE0 else 3 if data[at] < 0xF0 else 4
+    if at + size > len(data):
+        return 0
+    c = data[at] & 0x3F >> size - 1
+    for more in range(1, size):
+        c = c << 6 | data[at + more] & 0x3F
+    return size if is_unseen(c) else 0
 
 
 def _places(data: bytes, spots: list) -> dict:
@@ -124,9 +152,9 @@ def _places(data: bytes, spots: list) -> dict:
         wanted[first] = wanted[last] = 0
     pos = flat = 0
     while pos < len(data):
-        pair = data[pos : pos + 2]
-        if pair == _UNSEEN[0] or data[pos : pos + 3] in _UNSEEN:
-            pos += 2 if pair == _UNSEEN[0] else 3
+        pair, size = data[pos : pos + 2], _unseen(data, pos)
+        if size:
+            pos += size
             continue
         escaped = pair in _ESCAPED
         if pair == b"\\/" or not escaped and pair[:1] not in _WHITE:

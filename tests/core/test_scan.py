@@ -228,10 +228,18 @@ def test_what_the_agent_knows_goes_with_unseen_characters_and_in_base32():
             "\u200b".join(value),
             "\u00ad".join(value),
             "cor\u2060rect \ufeffhor\u200dse Battery/9+",
+            "\ufe0f".join(value),
+            "\U000e0041".join(value),
+            "\u034f".join(value) + "\u3164",
+            "\u2013 \u201ccor\u180erect horse Battery/9+",
         ):
             text, found = ("a " + form + " z").encode(), []
             known.find(text, found)
-            assert found and found[0][0] == 2 and found[0][1] >= len(text) - 4, (roomy, form, found)
+            assert found and found[0][1] >= len(text) - 5, (roomy, form, found)
+            assert text[: found[0][0]] in (b"a ", b"a \xe2\x80\x93 \xe2\x80\x9c"), (form, found)
+        found = []
+        known.find(b"\xef\xb8", found)  # a text that was cut
+        assert found == []
 
 
 def test_orders_are_found_and_ordinary_text_passes():

@@ -118,6 +118,11 @@ def escaped(data: bytes, strict: bool = False) -> bytes:
     return bytes(out)
 
 
+def is_unseen(c: int) -> bool:
+    """Return whether nobody sees the character with the code *c*."""
+    return _is_in(_UNSEEN, c)
+
+
 def _is_in(ranges: tuple, c: int) -> bool:
     for place in range(0, len(ranges), 2):
         if c <= ranges[place + 1]:
