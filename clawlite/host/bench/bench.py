@@ -51,7 +51,7 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
         functions["turn"] = functions["turn"][:1]  # without MicroPython
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
         bench = Bench(folder, rounds, is_long, is_here)
-        failed = []
+        failed, hints = [], ["their errors stand above"]
         for suite in suites or SUITES:
             for function in functions[suite]:
                 try:
@@ -60,11 +60,11 @@ def run(suites: list[str], rounds: int, took, is_long: bool = False, is_here: bo
                 except (ClawError, ImportError) as e:
                     error = e if isinstance(e, ClawError) else _lacking(suite, e)
                     failed.append(f"{suite}: {function.__name__}")
+                    if error.hint and error.hint not in hints:
+                        hints.append(error.hint)
                     sys.stderr.write(f"clawlite: {failed[-1]}: {error.message}\n")
     if len(failed) > 1:
-        raise ClawError(
-            "parts of this run failed: " + ", ".join(failed), "their errors stand above"
-        )
+        raise ClawError("parts of this run failed: " + ", ".join(failed), "; ".join(hints))
     if failed:
         raise error
 

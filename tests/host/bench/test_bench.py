@@ -333,8 +333,16 @@ def test_a_part_that_fails_does_not_take_the_others_with_it(monkeypatch, capfd):
         "load",
         "netrules",
     ] and "clawlite: load: fails: it broke" in capfd.readouterr().err
-    with pytest.raises(ClawError, match="parts of this run failed: load: fails, load: fails"):
+    with pytest.raises(ClawError, match="parts of this run failed: load: fails, load: fails") as e:
         bench.run(["load", "load"], 2, found.append)
+    assert e.value.hint == "their errors stand above; mend it"
+
+
+def test_the_proxy_is_not_started_without_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "click", None)  # as after the device's wheel
+    with pytest.raises(ClawError, match="the suite proxy needs the host packages .click") as e:
+        bench.run(["proxy"], 2, print)
+    assert "clawlite bench --here" in e.value.hint
 
 
 def test_tests_that_are_played_give_a_row_whatever_becomes_of_them(tmp_path, monkeypatch, capfd):
