@@ -27,6 +27,7 @@ ELSEWHERE = (
     "gate.json",
     "counted.py",
     "promises.py",
+    "readme.py",
     "llm.py",
     "stores.py",
     "without_userns.py",
