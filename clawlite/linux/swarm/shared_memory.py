@@ -2,17 +2,23 @@
 ``bus.Bus`` in memory, and an end of them for each agent.
 
 1. Who changes something gives news to all ends.  Their loop is one: nothing has to wake it.
-2. Nothing outlasts the process.
+2. Nothing outlasts the process, but a stop: it is kept in a file.
 """
 
+from clawlite.core.base.errors import ClawError
 from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.kept_stop import KeptStop
 
 
 class SharedMemory:
-    """The bus of one swarm; *wall_ms*, *draw*: as ``bus.Bus`` has them."""
+    """The bus of one swarm; *wall_ms*, *draw*: as ``bus.Bus`` has them.
 
-    def __init__(self, wall_ms, draw):
-        self._made = wall_ms, draw
+    folder  of the swarm (``files.swarm_folder``), where a stop is kept; None: it ends with the
+            process
+    """
+
+    def __init__(self, wall_ms, draw, folder=None):
+        self._made, self.folder = (wall_ms, draw), folder
         self.db = None  # of the first end, for all
         self.ends = []
 
@@ -33,6 +39,21 @@ class MemoryBus(Bus):
             super()._open()
             self._memory.db = self._db
         self._db = self._memory.db
+
+    def stopped(self):
+        folder = self._memory.folder
+        return KeptStop(folder).get() if folder else super().stopped()
+
+    def _set_stopped(self, wanted: bool, who: str):
+        folder = self._memory.folder
+        if folder and bool(self.stopped()) != wanted:
+            try:
+                KeptStop(folder).set((who, self._wall_ms()) if wanted else None)
+            except OSError as e:
+                raise ClawError(
+                    "the stop of the swarm cannot be kept: %s" % e.strerror, "look at the disk"
+                ) from None
+        super()._set_stopped(wanted, who)
 
     def join(self, identity: str = "", at_once: int = 0):
         self._memory.ends.append(self)

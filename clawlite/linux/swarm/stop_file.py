@@ -35,6 +35,11 @@ class StopFile:
                 "start the engine, or remove the file when the swarm is not stopped",
             ) from None
 
+    stopped = get  # what a stop gate asks of a bus
+
+    def is_known(self) -> bool:
+        return True
+
     def set(self, stop):
         """Keep *stop*, which is what ``get`` returns.  Raises ``OSError``."""
         if stop == self._was:

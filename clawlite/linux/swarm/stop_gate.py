@@ -20,6 +20,7 @@ from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.kept_stop import KeptStop
 
 KNOWN_MS = 10000  # from a process' begin until it has what is on record
 WAIT_MS = 5  # between looks
@@ -71,10 +72,11 @@ class Watcher:
     def __init__(self, agent):
         self._image, self._bus = agent.image, None
         self._swarm = Swarm(agent.image.section(SWARM))
-        if self._swarm.is_shared:
-            agent.image.stop = StopGate(self._swarm, self._opened)
+        agent.image.stop = StopGate(self._swarm, self._opened)
 
     def _opened(self):
+        if not self._swarm.is_shared:
+            return KeptStop(swarm_folder(self._swarm.name))
         if self._bus is None and self._swarm.engine:
             from clawlite.linux.swarm.replicated_bus import bus_of
 

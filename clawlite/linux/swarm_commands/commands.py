@@ -4,6 +4,7 @@ A swarm's file says all there is to know, whether its agents run or not."""
 
 import os
 import sys
+from typing import Any
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
@@ -143,7 +144,7 @@ def _together(paths: list) -> int:
     """Run the agents of a swarm in this process until a signal comes."""
     from clawlite.linux.swarm_commands.together import Together, images_of
 
-    agents = Together(images_of(paths), 1)
+    agents = Together(images_of(paths), 1, True)
     try:
         return agents.run()
     finally:
@@ -196,18 +197,25 @@ def _agents_in(folder: str) -> list:
     return [path for path in paths if os.path.isfile(os.path.join(path, "claw.cbor"))]
 
 
-def opened(names: list, changes: bool) -> tuple:
+def opened(names: list, changes: bool, waits: bool = False) -> tuple:
     """Return (``Swarm``, its ``Bus``), as ``_described``.  Raises ``ClawError``.
 
-    changes  the command does not only read
+    changes  the command does not only read;  waits: it follows what comes
     """
     swarm, image = _described(names)
-    if not swarm.is_shared:
+    if not swarm.is_shared and waits:
         raise ClawError(
             "the swarm %s is in one process alone (backend in-process), and this is another"
             % swarm.name,
-            "use backend: sqlite-wal, or start it for one task: clawlite swarm run TASK",
+            "use backend: sqlite-wal, or look at it with: clawlite swarm status",
         )
+    if not swarm.is_shared:
+        from clawlite.linux.swarm_commands.inside import InsideBus
+
+        swarm.is_shared = True
+        for one in swarm.members:
+            one.count = 1  # of each there is one, which does so many times as much
+        return swarm, InsideBus(swarm)
     if swarm.engine:
         from clawlite.linux.swarm.replicated_bus import bus_of
 
@@ -241,7 +249,9 @@ def _look(verb: str, words: list, as_json: bool) -> int:
         if not words:
             return failed("%s: expected the ID of a task - %s" % (change or verb, _MORE))
         wanted = words.pop(0)
-    swarm, bus = opened(words, bool(change) or verb in ("stop", "resume"))
+    changes = bool(change) or verb in ("stop", "resume")
+    bus: Any
+    swarm, bus = opened(words, changes, verb == "watch")
     try:
         if change:
             task_id = _found(bus, wanted)

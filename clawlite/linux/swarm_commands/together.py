@@ -4,7 +4,8 @@
    providers, state folder, log and audit.  What they share is the loop, the signals and the bus.
 2. Each has a line without input; what it says has its name before it.
 3. An agent that stops (``lifecycle``) leaves, and the others go on.  A signal ends all.
-4. ``count`` processes of an agent are one that does so many times as many tasks at once.
+4. Commands of a person reach it by a socket (inside.py), unless it is there for one task alone.
+5. ``count`` processes of an agent are one that does so many times as many tasks at once.
 """
 
 import os
@@ -21,6 +22,7 @@ from clawlite.linux.io.stdio import MAX_LINE, now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.runtime.shell import INTERRUPT, Shell
 from clawlite.linux.swarm.shared_memory import SharedMemory
+from clawlite.linux.swarm_commands.inside import Door
 
 
 class Line:
@@ -66,30 +68,45 @@ class Line:
         return [*self._woken_by, *self.others]
 
 
+class _Shell(Shell):
+    """An agent's shell; Ctrl-C is no agent's, whoever notices it first."""
+
+    is_interrupted = False
+
+    def interrupt(self):
+        self.is_interrupted = True
+
+
 class Together:
     """The agents of one swarm.
 
     images  paths of their images, one of each member
     fd      int, where their lines go
     code    int, the exit code
+    opens   bool, commands of a person may reach it
     Raises ``ClawError``: one cannot start.
     """
 
-    def __init__(self, images: list, fd: int):
+    def __init__(self, images: list, fd: int, opens: bool = False):
         self._wake = signals.catch()
-        self._memory = SharedMemory(wall_ms, os.urandom)
-        self._shells = []
+        swarm = swarm_of(images[0])
+        self._memory = SharedMemory(wall_ms, os.urandom, files.swarm_folder(swarm.name))
+        self._shells: list = []
+        self._door: Any = None
         self.code = 0
         try:
             for path in images:
                 image = files.open_image(path)
                 line = Line(image.agent.identity, fd), Framer(MAX_LINE, False)
                 folder = os.path.dirname(os.path.abspath(path))
-                shell = Shell(image, folder, False, self._wake, line)
+                shell = _Shell(image, folder, False, self._wake, line)
                 shell.memory = self._memory
                 # code of a maker that hangs when a signal comes: no pump of another stays on
                 shell._guard = signals.interruptible(self._close)
                 self._shells.append(shell)
+            if opens:
+                swarm.is_shared = True
+                self._door = Door(swarm, self._memory.end())
             for shell in self._shells:
                 shell.start()
         except BaseException:
@@ -120,9 +137,13 @@ class Together:
         for shell in self._shells:
             for fd in shell.wire.descriptors():
                 poll.register(fd, select.POLLIN)
-        for fd, _ in poll.poll(None if timeout_ms is None else max(0, timeout_ms)):
-            if fd == self._wake:
-                os.read(fd, 512)
+        if self._door:
+            self._door.watch(poll)
+        ready = [fd for fd, _ in poll.poll(None if timeout_ms is None else max(0, timeout_ms))]
+        if self._wake in ready:
+            os.read(self._wake, 512)
+        if self._door:
+            self._door.serve(ready)
         if signals.interrupts() or signals.terminated():
             self.code = 128 + (signals.terminated() or INTERRUPT)
             return False
@@ -132,6 +153,9 @@ class Together:
                 self._shells.remove(shell)
                 self.code = shell.code
                 shell.leave()
+            if shell.is_interrupted:
+                self.code = 128 + INTERRUPT
+                return False
         return bool(self._shells)
 
     def close(self):
@@ -142,6 +166,9 @@ class Together:
             signals.release()
 
     def _close(self):
+        if self._door:
+            self._door.close()
+            self._door = None
         while self._shells:
             self._shells.pop().leave()
 

@@ -174,9 +174,11 @@ def test_what_an_engine_is_told_of_logins_is_printed(tmp_path, images):
         assert '"claw.v1.team.log.%s"' % name in said
 
 
-def test_an_agent_of_no_swarm_and_one_that_is_alone_are_told_so(tmp_path):
+def test_a_swarm_in_one_process_that_does_not_run_is_told_so(tmp_path):
     image = project(tmp_path, "hand", coordination={**ALONE})
     code, _, errors = swarm(tmp_path, "status", image)
+    assert code == 1 and "the swarm team does not run: with backend in-process its" in errors
+    code, _, errors = swarm(tmp_path, "watch", image)
     assert code == 1 and "is in one process alone (backend in-process)" in errors
 
 

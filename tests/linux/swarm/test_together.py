@@ -3,10 +3,13 @@
 import json
 import os
 import signal
+import socket
 
 import pytest
 from agents import Agent, eventually, linux
 from swarm_team import SWARM, delegate, project, start, swarm
+
+from clawlite.linux.swarm_commands.inside import MOST_ASKED
 
 INSIDE = {"coordination": dict(SWARM["coordination"], backend="in-process")}
 ROLES = [
@@ -105,3 +108,89 @@ def test_an_agent_that_runs_alone_divides_nothing(tmp_path):
     with start(tmp_path, image) as alone:
         error = delegate(alone, "look at 7")["error"]
     assert "this process is alone (backend in-process)" in error["message"]
+
+
+# -- commands of a person
+
+
+def test_a_person_sees_what_a_swarm_in_one_process_does(tmp_path):
+    team(tmp_path)
+    with Agent(linux("swarm", "up", "lead", "hand"), tmp_path) as up:
+        up.expect("[hand] hand is ready")
+        found = json.loads(swarm(tmp_path, "status", "lead", "--json")[1])
+        assert {one["identity"]: one["status"] for one in found["members"]} == {
+            "lead": "ready",
+            "hand": "ready",
+        }
+        assert found["stopped"] is None and found["tasks"] == []
+        code, _, errors = swarm(tmp_path, "trace", "00", "lead")
+        assert code == 1 and "0 tasks have an id that begins with 00" in errors
+        assert swarm(tmp_path, "dead", "lead")[:2] == (0, "")
+        up.signal(signal.SIGINT)
+        assert up.wait() == 0
+    assert "does not run" in swarm(tmp_path, "status", "lead")[2]
+
+
+def test_a_stop_holds_in_one_process_and_in_the_next_one(tmp_path):
+    team(tmp_path)
+    with Agent(linux("swarm", "up", "lead", "hand"), tmp_path) as up:
+        up.expect("[hand] hand is ready")
+        code, said, _ = swarm(tmp_path, "stop", "hand")
+        assert code == 0 and "2 of 2 processes of its agents are there and hear it now" in said
+        assert "stopped by a person at" in swarm(tmp_path, "status", "hand")[1]
+        eventually(lambda: [one for one in logged(tmp_path, "hand") if "stopped" in one["event"]])
+        [pid] = _children(up.process.pid)
+        os.kill(pid, signal.SIGKILL)
+        up.expect("it starts again in 1 s")
+        up.expect("[hand] hand is ready")
+        assert "stopped by a person at" in swarm(tmp_path, "status", "hand")[1]
+    code, said, _ = swarm(tmp_path, "run", "water 7", "lead", "--json")
+    assert json.loads(said)["status"] == "partial", "the process of one task heeds it, too"
+    code, said, _ = swarm(tmp_path, "resume", "lead")
+    assert code == 0 and "goes on" in said
+    report = json.loads(swarm(tmp_path, "run", "water 7", "lead", "--json")[1])
+    assert report["result"] == {"text": "Watered 7"}
+
+
+def test_an_agent_alone_heeds_the_stop_of_its_swarm(tmp_path):
+    image = project(tmp_path, "hand", **INSIDE)
+    assert swarm(tmp_path, "stop", image)[0] == 0
+    with start(tmp_path, image) as alone:
+        delegate(alone, "water 7")
+        calls = eventually(
+            lambda: [one for one in logged(tmp_path, "hand") if one["event"] == "tool.call"]
+        )
+        assert calls[0]["status"] != "ok"
+
+
+def test_a_second_process_of_the_swarm_is_refused(tmp_path):
+    team(tmp_path)
+    with Agent(linux("swarm", "together", "lead", "hand"), tmp_path) as one:
+        one.expect("[hand] hand is ready")
+        code, _, errors = swarm(tmp_path, "together", "lead", "hand")
+        assert code == 1 and "the swarm team runs already, in another process" in errors
+        one.signal(signal.SIGTERM)
+        one.wait()
+    assert not os.path.exists(tmp_path / "state/swarms/team/socket")
+
+
+def test_who_asks_the_process_anything_else_gets_an_error(tmp_path, monkeypatch):
+    team(tmp_path)
+    with Agent(linux("swarm", "together", "lead", "hand"), tmp_path) as one:
+        one.expect("[hand] hand is ready")
+        monkeypatch.chdir(tmp_path / "state/swarms/team")
+        for asked, why in ((b'["leave"]', "expected"), (b"x", "JSON"), (b'["state"]', "values")):
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect("socket")
+                line.sendall(asked + b"\n")
+                assert why in json.loads(line.makefile().readline())["error"]
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect("socket")
+            line.sendall(b" " * (MOST_ASKED + 1))
+            try:
+                assert line.recv(1) == b""
+            except ConnectionResetError:
+                pass
+        assert swarm(tmp_path, "status", "lead")[0] == 0
+        one.signal(signal.SIGTERM)
+        one.wait()

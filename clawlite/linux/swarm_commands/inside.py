@@ -1,0 +1,251 @@
+"""How commands of a person reach a swarm that is one process (``backend: in-process``): a socket in
+the folder of the swarm, which only its user may enter.
+
+    a line to it     [name of a method of ``bus.Bus``, value, ...], JSON
+    a line from it   {"value": what it returns} or {"error": why, "hint"}
+
+1. The process of the swarm never waits for who asks.
+2. A stop is kept in a file (``kept_stop``), so it holds after a restart, and may be given and taken
+   back while no process is there.
+"""
+
+import errno
+import os
+import select
+import socket
+from typing import Any
+
+from clawlite.core.base.errors import ClawError
+from clawlite.linux.files.files import swarm_folder
+from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.kept_stop import KeptStop
+
+_SOCKET = "socket"
+MOST_ASKED = 65536  # bytes of a line
+MOST_CALLERS = 16
+ANSWER_S = 10  # that the process may take
+_CALLS = (
+    "tasks",
+    "state",
+    "history",
+    "stopped",
+    "again",
+    "drop",
+    "stop",
+    "resume",
+    "there",
+)
+
+
+def _address(folder: int) -> str:
+    """Return the name of the socket in a folder, which may be longer than a socket's may be."""
+    return "/proc/self/fd/%d/%s" % (folder, _SOCKET)
+
+
+class Door:
+    """The end of the process.
+
+    swarm  ``swarm.Swarm``;  bus: an end of it
+    Raises ``ClawError``: the swarm has a process already, or its folder cannot be used.
+    """
+
+    def __init__(self, swarm, bus):
+        self._swarm, self._bus = swarm, bus
+        self._callers: dict = {}  # descriptor -> [socket, bytes that came, bytes to be sent]
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        folder = swarm_folder(swarm.name)
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if _connected(self._folder):
+                self.close()
+                raise ClawError(
+                    "the swarm %s runs already, in another process" % swarm.name,
+                    "end that one; see it with: clawlite swarm status",
+                )
+            try:
+                os.unlink(_SOCKET, dir_fd=self._folder)
+            except FileNotFoundError:
+                pass
+            self._listener.bind(_address(self._folder))
+            self._listener.listen(MOST_CALLERS)
+        except OSError as e:
+            self.close()
+            raise ClawError("%s cannot be used: %s" % (folder, e.strerror)) from None
+
+    _folder = -1
+
+    def watch(self, poll):
+        """Register what ``serve`` is to be called for."""
+        poll.register(self._listener.fileno(), select.POLLIN)
+        for fd, (_, _, out) in self._callers.items():
+            poll.register(fd, select.POLLOUT if out else select.POLLIN)
+
+    def serve(self, ready: list):
+        """Deal with the descriptors *ready* that are of this door."""
+        for fd in ready:
+            if fd == self._listener.fileno():
+                self._accept()
+            elif fd in self._callers:
+                try:
+                    self._move(self._callers[fd])
+                except OSError as e:
+                    if e.errno != errno.EAGAIN:
+                        self._drop(fd)
+
+    def _accept(self):
+        try:
+            one, _ = self._listener.accept()
+        except OSError:  # it is gone again, or no descriptor is free
+            return
+        if len(self._callers) >= MOST_CALLERS:
+            one.close()
+            return
+        one.setblocking(False)
+        self._callers[one.fileno()] = [one, b"", b""]
+
+    def _move(self, caller: list):
+        one, come, out = caller
+        if out:
+            caller[2] = out[one.send(out) :]
+            return
+        data = one.recv(MOST_ASKED)
+        if not data or len(come) + len(data) > MOST_ASKED:
+            self._drop(one.fileno())
+            return
+        line, end, caller[1] = (come + data).partition(b"\n")
+        if end:
+            caller[2] = self._answer(line)
+        else:
+            caller[1] = line
+
+    def _answer(self, line: bytes) -> bytes:
+        try:
+            asked = loads(line)
+            if not isinstance(asked, list) or not asked or asked[0] not in _CALLS:
+                raise ClawError("expected [method, value, ...] of %s" % ", ".join(_CALLS))
+            name, *values = asked
+            if name == "there":
+                values = [self._swarm]
+            try:
+                told = {"value": getattr(self._bus, name)(*values)}
+            except TypeError:
+                raise ClawError("%s: other values" % name) from None
+        except ClawError as e:
+            told = {"error": e.message, "hint": e.hint}
+        return dumps(told).encode() + b"\n"
+
+    def _drop(self, fd: int):
+        self._callers.pop(fd)[0].close()
+
+    def close(self):
+        self._listener.close()
+        for fd in list(self._callers):
+            self._drop(fd)
+        if self._folder >= 0:
+            try:
+                os.unlink(_SOCKET, dir_fd=self._folder)
+            except OSError:
+                pass
+            os.close(self._folder)
+            self._folder = -1
+
+
+def _connected(folder: int):
+    """Return a socket that is connected to the process of the swarm, or None."""
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        one.connect(_address(folder))
+    except OSError:
+        one.close()
+        return None
+    return one
+
+
+class InsideBus:
+    """What a command has in place of ``bus.Bus``.
+
+    swarm  ``swarm.Swarm``
+    """
+
+    def __init__(self, swarm):
+        self._swarm, self._line, self._socket = swarm, b"", None
+        self._path = swarm_folder(swarm.name)
+        self._connect()
+
+    def _connect(self):
+        try:
+            folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return
+        self._socket = _connected(folder)
+        os.close(folder)
+        if self._socket:
+            self._socket.settimeout(ANSWER_S)
+
+    def _asked(self, *words) -> Any:
+        if self._socket is None:
+            raise ClawError(
+                "the swarm %s does not run: with backend in-process its tasks are in the memory of "
+                "its process" % self._swarm.name,
+                "start it: clawlite swarm up",
+            )
+        try:
+            self._socket.sendall(dumps(list(words)).encode() + b"\n")
+            while b"\n" not in self._line:
+                data = self._socket.recv(65536)
+                if not data:
+                    raise OSError(0, "it has ended")
+                self._line += data
+        except OSError as e:
+            raise ClawError(
+                "the process of the swarm %s does not answer: %s"
+                % (self._swarm.name, e.strerror or e),
+                "see what it says where clawlite swarm up runs",
+            ) from None
+        line, _, self._line = self._line.partition(b"\n")
+        told = loads(line)
+        if "error" in told:
+            raise ClawError(told["error"], told["hint"])
+        return told["value"]
+
+    def tasks(self, most: int) -> list:
+        return self._asked("tasks", most)
+
+    def state(self, task_id: str):
+        return self._asked("state", task_id)
+
+    def history(self, task_id: str) -> tuple:
+        return self._asked("history", task_id)
+
+    def again(self, task_id: str):
+        return self._asked("again", task_id)
+
+    def drop(self, task_id: str):
+        return self._asked("drop", task_id)
+
+    def there(self, swarm) -> tuple:
+        return self._asked("there") if self._socket else ({}, ())
+
+    def stopped(self):
+        return self._asked("stopped")
+
+    def stop(self, who: str):
+        if self._socket:
+            self._asked("stop", who)
+        elif KeptStop(self._path).get() is None:
+            KeptStop(self._path).set((who, wall_ms()))
+
+    def resume(self, who: str):
+        if self._socket:
+            self._asked("resume", who)
+        else:
+            KeptStop(self._path).set(None)
+
+    def wait(self, later=None):
+        return later
+
+    def leave(self):
+        if self._socket:
+            self._socket.close()
