@@ -1,5 +1,5 @@
-"""Servers that speak as providers of LLMs do, on loopback, and do as a script says: real HTTP,
-plain and TLS.
+"""Servers on loopback that answer like providers of LLMs, as a script says: real HTTP, plain and
+TLS.
 
     with Server([say("Hi."), calls(("water", {"seconds": 3})), FAULTS["html"]], api="anthropic") as
     server:
@@ -10,7 +10,7 @@ A request takes the next step of the script; a step is a dict, or a callable tha
 
     text, calls, stop   an answer: in the API's own form, as a stream when the request asks for one
     read, written       tokens that it is said to have used, OpenAI's form alone
-    status, headers     else: 200, and (name, value) pairs
+    status, headers     when it is not 200; a list of (name, value)
     body                bytes, an object that is sent as JSON, or an iterable of bytes
     stream              list of bytes and ``threading.Event``: chunks, and what is waited for before
                         the next
@@ -40,7 +40,7 @@ from pathlib import Path
 # paths of any API at which a script alone decides: where access tokens come from, and embeddings
 TOKENS = "/token"
 EMBEDDINGS = "/embeddings"
-WAIT_S = 120  # nothing waits longer: a test that hangs must end with a sentence
+WAIT_S = 120  # the longest wait: a test that hangs must fail with a message
 MODEL = "test-model"
 HTML = (
     b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad "
@@ -449,8 +449,7 @@ class Server(http.server.ThreadingHTTPServer):
                 _quietly(connection.close)
 
     def shutdown_request(self, request):
-        # One that shall be reset has SO_LINGER with no time; shutdown() would send an orderly end
-        # first.
+        # A connection to be reset has SO_LINGER of 0 s; shutdown() would send an orderly end first.
         if not struct.unpack("ii", request.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))[0]:
             _quietly(request.shutdown, socket.SHUT_WR)
         self.close_request(request)

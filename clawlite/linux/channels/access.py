@@ -1,12 +1,12 @@
 """Who may say what on a channel now (CKP 0.2.0, 5.3): modes, roles, pairing, length and rate,
 without I/O.
 
-1. A stranger costs nothing: who is not admitted takes no token of the rate.
+1. A message of a stranger does not count towards the rate.
 2. In modes without roles everybody who is admitted is a user: only ``role-based`` makes admins, and
    only an admin approves.
 3. A viewer is answered, and no tool runs for them.
-4. Codes of pairing are asked for from outside and approved on the console; a code is good once, for
-   so long.
+4. A stranger who writes is given a pairing code, and a person approves it on the console.  It
+   works once, until it expires.
 """
 
 OPEN, ALLOWLIST, PAIRING, ROLES = range(4)
@@ -30,7 +30,7 @@ class Bucket:
         self._at_ms = None
 
     def take(self, now_ms: int) -> int:
-        """Take one; return 0, or how many ms it would have to wait, and then nothing was taken."""
+        """Take one and return 0, or take none and return how many ms it has to wait."""
         if self._at_ms is not None and now_ms > self._at_ms:
             self._tokens = min(
                 60000 * self._burst, self._tokens + (now_ms - self._at_ms) * self._per_minute
@@ -124,7 +124,7 @@ class Access:
         self._forget(now_s)
         for code in self._pending:
             if self._pending[code][0] == actor:
-                # told once: who asks on and on hears nothing
+                # the code is sent once: further messages get no answer
                 return Verdict(None, "pairing")
         if len(self._pending) >= self._most or len(self.paired) >= MAX_PAIRED:
             return Verdict(None, "stranger")
@@ -152,8 +152,8 @@ class Access:
             del self._pending[code]
 
     def pair(self, code: str, now_s: int):
-        """Admit who was given *code*; return their id, None for a code that is not, or no
-        longer, good.
+        """Admit the person who was given *code*; return their id, or None when the code is unknown
+        or has expired.
         """
         self._forget(now_s)
         found = self._pending.pop(code.upper(), None)
@@ -163,6 +163,6 @@ class Access:
         return found[0]
 
     def waiting(self, now_s: int) -> int:
-        """Return how many wait to be paired."""
+        """Return how many people wait to be paired."""
         self._forget(now_s)
         return len(self._pending)

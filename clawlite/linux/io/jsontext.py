@@ -1,11 +1,11 @@
-"""JSON of the wire on CPython: strict RFC 8259, bounded, and without ``json`` and ``re`` at import.
+"""JSON of the wire on CPython: strict RFC 8259, bounded, and importing neither ``json`` nor ``re``.
 
 1. ``_json``, the C half of the standard library, is used directly: importing ``json`` costs more
    than everything else that a device does before READY.  Where ``_json`` is missing, ``json`` does
    the same work (tests run both).
 2. ``_json`` takes more than RFC 8259 and we do: NaN, duplicate keys, lone surrogates, any depth,
-   any number.  Each is refused here, by a hook, or by a look at the text that ordinary lines pay
-   one C search for.
+   any number.  Each is refused here: by a hook, or by a check of the text that costs an
+   ordinary line one search in C.
 3. What is accepted, and its value, is the same as on a board
    (firmware-host/micropython/base/jsontext.py); the vectors in tests/core/json_vectors.py hold both
    to it.  The length of a text is bounded by the framer, not here.
@@ -16,7 +16,7 @@ from clawlite.core.base.errors import ParseError
 
 MAX_DEPTH = 32  # arrays and objects open at once
 MAX_NUMBER = 40  # characters of a number
-_FEW = MAX_DEPTH - 4  # arrays in a request that is not looked at for its depth
+_FEW = MAX_DEPTH - 4  # arrays in a request whose depth is not checked
 
 _SPACE = " \t\n\r"
 _SQUARE = bytes.maketrans(b"{}", b"[]")
@@ -85,7 +85,7 @@ try:
     from _json import encode_basestring, make_encoder, make_scanner
 
     class _Lax(_Rules):
-        """What it is asked where duplicate keys are found by counting."""
+        """The same, for texts whose duplicate keys are found by counting."""
 
         object_pairs_hook = None
 
@@ -167,9 +167,9 @@ def request(data: bytes):
     """Return what ``loads`` returns, or raise what it raises, in two thirds of its time for most
     requests.
 
-    No hook is asked for each object: where there are as many colons outside of strings as keys were
-    kept, no key came twice, and all objects with keys are among those that were counted, so the
-    text is not too deep either."""
+    No hook is called for each object.  When there are as many colons outside of strings as keys
+    were kept, no key came twice.  All objects with keys are then among those that were counted,
+    so the text is not too deep either."""
     if _scan_lax and 92 not in data and (91 not in data or data.count(b"[") < _FEW):
         try:
             text = data.decode()
@@ -188,7 +188,7 @@ def request(data: bytes):
                 or "".join(text.split('"')[::2]).count(":") == keys
             ):
                 return value
-        except Exception:  # loads knows what to say of it
+        except Exception:  # loads raises the error that says what is wrong
             pass
     return loads(data)
 
@@ -240,8 +240,8 @@ def _expected(message: str) -> str:
 
 
 def _first_refused(text: str, start: int) -> int:
-    """Return the position where a hook first refuses: the hooks are not told it, so halve the
-    text.
+    """Return the position where a hook first refuses.  Hooks do not know their position, so the
+    text is halved again and again.
     """
     good, bad = start, len(text)  # text[:bad] is refused by a hook, text[:good] is not
     while bad - good > 1:

@@ -1,5 +1,5 @@
-"""Telemetry (CKP 0.2.0, 5.10): what is told, to whom, what never is, and that nobody waits for
-it.
+"""Telemetry (CKP 0.2.0, 5.10): what is exported, to whom, what never is, and that nothing waits
+for an exporter.
 """
 
 import http.server
@@ -341,7 +341,7 @@ def test_an_exporter_that_blocks_keeps_nobody_waiting_and_drops_what_does_not_fi
 
     exporter = Exporter(sink, 1000, 1)
     for number in range(WAITING + 2000):
-        exporter.put({"n": number})  # if it waited for the exporter, it would for ever
+        exporter.put({"n": number})  # a call that waited for this exporter would wait for ever
     assert batches == []
     gate.set()
     exporter.stop()
