@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 import pico_stack
-from run_core_micropython import ROOMS, ROOT
+from run_core_micropython import ROOT
 
 DEADLINE_S = 120  # for what takes milliseconds: a busy machine must not fail a test
 UUID = "00000000-0000-4000-8000-%012d"
@@ -88,15 +88,6 @@ def board(*args, options=(), stand_ins=(), start: str = BOOT, inside: bool = Fal
     """
     folders = [*map(pico_stack.compiled, stand_ins), pico_stack.linked(inside), ".frozen"]
     words = [pico_stack.micropython(), *options, pico_stack.script(start), *map(str, args)]
-    return words, {"MICROPYPATH": ":".join(folders)}
-
-
-def board_of_sources(*args, stand_ins=(), start: str = BOOT) -> tuple:
-    """As ``board``, from the sources: they are compiled where they run, which takes all of the
-    unix port's stack.
-    """
-    folders = [*map(str, (*stand_ins, ROOT, *ROOMS)), ".frozen"]
-    words = [pico_stack.whole("sources"), "-c", start, *map(str, args)]
     return words, {"MICROPYPATH": ":".join(folders)}
 
 

@@ -20,6 +20,7 @@ network or a UART behaves is in no transcript.  So nobody changes the table by t
 """
 
 import ast
+import functools
 import json
 import shutil
 import subprocess
@@ -28,19 +29,19 @@ import tempfile
 from pathlib import Path
 
 import pico_stack
-from run_core_micropython import BOARD, ROOMS, ROOT, command
+from run_core_micropython import BOARD, ROOT, command
 
 from clawlite.host.firmware import firmware
 
 GOLDEN = ROOT / "tests/golden"
 _COUNTER = "seen = set()\n"
-_START = """import sys, main, ran
-try:
-    code = main.main(sys.argv[2:])
-finally:
-    with open(sys.argv[1], "w") as file:
-        file.write(repr((sorted(ran.seen), sorted(sys.modules))))
-sys.exit(code)
+_START = """import sys, main as shell, ran
+def main(found, *arguments):
+    try:
+        return shell.main(list(arguments))
+    finally:
+        with open(found, "w") as file:
+            file.write(repr((sorted(ran.seen), sorted(sys.modules))))
 """
 
 
@@ -56,15 +57,9 @@ def instrument(tree: Path) -> dict[int, tuple]:
             numbered[number] = (name, qualified, ast.parse(ast.unparse(node)))
             node.body.insert(0, ast.parse(f"_ran.add({number})").body[0])
         parsed.body.insert(0, ast.parse("from ran import seen as _ran").body[0])
+        firmware.delegate(name, parsed)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(ast.unparse(ast.fix_missing_locations(parsed)))
-    for path in (ROOT / "clawlite").glob("core/*/*.py"):  # what boards have in no linked module
-        target = tree / path.relative_to(ROOT)
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)
-    for package in ("clawlite", "clawlite/scan"):
-        (tree / package / "__init__.py").touch()
     (tree / "ran.py").write_text(_COUNTER)
     (tree / "start.py").write_text(_START)
     return numbered
@@ -98,17 +93,16 @@ def play(tree: Path, name: str):
         shutil.copytree(GOLDEN / script["agent"], agent)
         found = Path(folder, "found")
         words = [found, agent / "claw.cbor"] + ["--stdio"] * name.endswith("operator")
-        rooms = [tree / room.relative_to(ROOT) for room in ROOMS]
-        done = subprocess.run(
-            [pico_stack.whole("sources"), "-X", "heapsize=16m", tree / "start.py", *words],
-            input=lines.encode(),
-            capture_output=True,
-            env={"MICROPYPATH": ":".join(map(str, (tree, *rooms, ".frozen")))},
-        )
+        done = subprocess.run([*_started(tree), *words], input=lines.encode(), capture_output=True)
         if done.returncode:
             return done.stderr.decode().strip()
         ran, modules = ast.literal_eval(found.read_text())
         return set(ran), set(modules)
+
+
+@functools.cache
+def _started(tree: Path) -> list:
+    return pico_stack.program(tree / "start.py", root=tree, free=pico_stack.UNLINKED)
 
 
 def rare() -> dict[tuple, str]:

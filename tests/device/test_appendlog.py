@@ -86,11 +86,14 @@ def test_a_rewrite_that_was_ended(log):
 
 def powerless(micropython, tmp_path, folder: Path = STORES) -> dict:
     done = subprocess.run(
-        [*pico_stack.program(HERE / "log_board.py"), "12", tmp_path / "out.json"],
+        [
+            *pico_stack.program(HERE / "log_board.py", before=(folder,)),
+            "12",
+            tmp_path / "out.json",
+        ],
         capture_output=True,
         text=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=f"{folder}:.frozen"),
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads((tmp_path / "out.json").read_text())

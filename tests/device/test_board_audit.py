@@ -3,7 +3,6 @@ full, and what is refused (docs/audit.md).
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 import pico_stack
 import pytest
 from agents import UUID, Agent, eventually, linux
-from run_core_micropython import ROOMS
 from secret_samples import samples
 
 from clawlite.host.boards import boards
@@ -396,7 +394,6 @@ def played(micropython, tmp_path, what: str) -> dict:
         [*pico_stack.program(HERE / "audit_board.py", "24M"), what, tmp_path / "out"],
         capture_output=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=":".join(map(str, (ROOT, HERE, *ROOMS, ".frozen")))),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

@@ -3,14 +3,12 @@ a flash that is full, read-only or damaged.
 """
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pico_stack
 import pytest
 from agents import UUID, Agent, linux
-from run_core_micropython import ROOMS
 
 from clawlite.host.build import build
 
@@ -145,11 +143,14 @@ def test_what_was_acknowledged_survives_kills(start):
 
 def run(micropython, tmp_path, what: str, folder: Path = STORES) -> dict:
     done = subprocess.run(
-        [*pico_stack.program(HERE / "store_board.py"), what, tmp_path / "out.json"],
+        [
+            *pico_stack.program(HERE / "store_board.py", before=(folder,)),
+            what,
+            tmp_path / "out.json",
+        ],
         capture_output=True,
         text=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=":".join(map(str, (folder, ROOT, *ROOMS, ".frozen")))),
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads((tmp_path / "out.json").read_text())
@@ -279,7 +280,6 @@ def test_each_byte_that_is_another_one(micropython, tmp_path):
         capture_output=True,
         text=True,
         timeout=300,
-        env=dict(os.environ, MICROPYPATH=":".join(map(str, (ROOT, *ROOMS, ".frozen")))),
     )
     assert done.returncode == 0 and set(done.stderr.splitlines()) == {
         "clawlite: the memory's last 100 bytes were not whole, and are lost"

@@ -17,7 +17,7 @@ import pico_stack
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from run_core_micropython import ROOMS, ROOT
+from run_core_micropython import ROOT
 
 from clawlite.core.policy import policy as core
 from clawlite.host.models import walk
@@ -218,8 +218,7 @@ def is_told(command: list, environment: dict, found, words) -> None:
 
 
 def on_micropython(found, words) -> None:
-    path = ":".join(map(str, [ROOT, *ROOMS, ".frozen"]))
-    is_told(pico_stack.program(BOARD), {"MICROPYPATH": path}, found, words)
+    is_told(pico_stack.program(BOARD), {}, found, words)
 
 
 def on_cython(found, words) -> None:

@@ -50,7 +50,9 @@ def build(version: str, shared: str = "one") -> Contents:
 
 
 def powerless(micropython, tmp_path, script: list) -> list:
-    (tmp_path / "job.json").write_text(json.dumps({"boot": str(BOOT), "script": script}))
+    (tmp_path / "job.json").write_text(
+        json.dumps({"boot": pico_stack.compiled(BOOT), "script": script})
+    )
     done = subprocess.run(
         [
             *pico_stack.program(HERE / "disk_board.py"),

@@ -1,7 +1,6 @@
 """The journal of calls on a board's flash: power that goes at any moment, and what a call costs."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -9,8 +8,6 @@ import pico_stack
 import pytest
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-FOLDERS = [ROOT / "firmware-host/micropython" / name for name in ("stores", "base")] + [ROOT]
 
 
 # calls that come at once, each minute and so rarely that none counts any more: at most so many
@@ -20,10 +17,8 @@ FOLDERS = [ROOT / "firmware-host/micropython" / name for name in ("stores", "bas
 )
 def test_no_record_is_lost_and_what_a_call_costs(micropython, tmp_path, step, written, erased):
     calls, out = 40, tmp_path / "out.json"
-    path = ":".join([*map(str, FOLDERS), ".frozen"])
     done = subprocess.run(
         [*pico_stack.program(HERE / "journal_board.py"), str(calls), str(step), out],
-        env=dict(os.environ, MICROPYPATH=path),
         capture_output=True,
         text=True,
         timeout=300,

@@ -1,7 +1,8 @@
-"""What a board gets (linked, .mpy at -O3) behaves as the sources do, within the heap that the
-project promises.
+"""What a board gets (linked, .mpy at -O3) behaves as its modules do that are not linked, within the
+heap that the project promises.
 """
 
+import ast
 import concurrent.futures
 import json
 import os
@@ -9,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 
+import import_order
 import pico_stack
 import pytest
 from run_core_micropython import BOARD
@@ -16,6 +18,7 @@ from run_core_micropython import BOARD
 from clawlite.host.bench import agent
 from clawlite.host.build import build
 from clawlite.host.firmware import firmware
+from clawlite.host.fit import stack
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # 1,000 calls of an agent with 20 tools and 30 rules, 64-bit unix port.  In 66 KiB 23 of 24 runs do
@@ -33,15 +36,13 @@ def board(micropython, mpy_cross, tmp_path_factory):
     firmware.build(tree, mpy_cross)
     (tree / "start.py").write_text("import sys, main\nsys.exit(main.main(sys.argv[1:]))\n")
 
-    def run(arguments, stdin, *options, path=".:.frozen", start="start.py"):
-        is_linked = start == "start.py"
-        interpreter = micropython if is_linked else pico_stack.whole("sources")
+    def run(arguments, stdin, *options):
         return subprocess.run(
-            [interpreter, *options, start, *arguments],
+            [micropython, *options, "start.py", *arguments],
             input=stdin,
             capture_output=True,
             timeout=300,
-            env=dict(os.environ, MICROPYPATH=path),
+            env=dict(os.environ, MICROPYPATH=".:.frozen"),
             cwd=tree,
         )
 
@@ -49,8 +50,25 @@ def board(micropython, mpy_cross, tmp_path_factory):
     return run
 
 
-def sources(board, arguments, stdin):
-    return board(arguments, stdin, path=".frozen", start=str(BOARD / "run.py"))
+@pytest.fixture(scope="module")
+def unlinked(micropython, mpy_cross, tmp_path_factory):
+    """Return a function that runs the same modules as they are: (arguments, stdin bytes) ->
+    CompletedProcess.  Only what waits for generators is as in linked ones: it is what keeps
+    them in a board's stack.
+    """
+    tree = tmp_path_factory.mktemp("unlinked")
+    for name, path in firmware.sources().items():
+        parsed, target = ast.parse(path.read_text()), tree / path.relative_to(ROOT)
+        firmware.delegate(name, parsed)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(ast.unparse(parsed))
+    (tree / "start.py").write_text(
+        "import main as shell\ndef main(*arguments):\n    return shell.main(list(arguments))\n"
+    )
+    words = pico_stack.program(tree / "start.py", root=tree, free=pico_stack.UNLINKED)
+    return lambda arguments, stdin: subprocess.run(
+        [*words, *arguments], input=stdin, capture_output=True, timeout=300
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +81,7 @@ def sources(board, arguments, stdin):
         ("least-operator", True),
     ],
 )
-def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_path):
+def test_the_linked_core_says_what_the_unlinked_one_says(board, unlinked, name, operator, tmp_path):
     script = json.loads((ROOT / "tests" / "golden" / f"{name}.steps.json").read_text())
     lines = "".join(
         argument + "\n"
@@ -86,7 +104,7 @@ def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_pa
             run.result()
             for run in (
                 both.submit(board, images[0], lines.encode()),
-                both.submit(sources, board, images[1], lines.encode()),
+                both.submit(unlinked, images[1], lines.encode()),
             )
         ]
     assert linked.returncode == plain.returncode == 0, (linked.stderr, plain.stderr)
@@ -103,6 +121,34 @@ def test_the_linked_core_says_what_the_sources_say(board, name, operator, tmp_pa
         )
 
     assert said(linked.stdout) == said(plain.stdout) and len(linked.stdout) > 150
+
+
+RUN = """
+__file__ = %r
+def _run():
+    try:
+        execfile(__file__)
+    except SystemExit as e:
+        return e.args[0]
+_sys.exit(_shallow(%d, _run))
+"""
+
+
+def test_an_agent_runs_from_the_sources(micropython, tmp_path):
+    """As README.md says, by run.py, which compiles them as it goes."""
+    path = BOARD / "run.py"
+    needs = import_order.needs(import_order.modules(BOARD / "runtime/main.py"))
+    text = pico_stack.IN_ORDER % needs + RUN % (str(path), pico_stack.UNLINKED)
+    words = pico_stack.started(stack.FUNCTIONS + text, "-X", "heapsize=16M")
+    shutil.copytree(ROOT / "tests/golden/greenhouse", tmp_path / "agent")
+    done = subprocess.run(
+        [*words, tmp_path / "agent/claw.cbor"],
+        input="is the soil dry?\ny\n/quit\n",
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "") and "Watered for 3 s" in done.stdout, done
 
 
 def without_time(message):

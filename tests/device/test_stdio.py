@@ -10,8 +10,7 @@ import struct
 import subprocess
 import termios
 
-import pytest
-from agents import DEADLINE_S, board, board_of_sources, eventually, make_bench
+from agents import DEADLINE_S, board, eventually, make_bench
 
 
 def test_ctrl_c_in_a_record_does_not_make_text_of_its_rest(micropython):
@@ -35,13 +34,12 @@ def read_until(output: int, wanted: bytes, seen: bytes = b"") -> bytes:
     return seen
 
 
-@pytest.mark.parametrize("code", ["sources", "linked"])
-def test_output_that_a_port_does_not_take_is_told(code, micropython, tmp_path):
+def test_output_that_a_port_does_not_take_is_told(micropython, tmp_path):
     """A pipe that nobody reads takes no more, like the USB of rp2 after its 500 ms; here it says
     so at once.
     """
     image = make_bench(tmp_path)
-    words, env = (board_of_sources if code == "sources" else board)(image)
+    words, env = board(image)
     stdin, given = os.pipe()
     output, stdout = os.pipe()
     os.set_blocking(stdout, False)

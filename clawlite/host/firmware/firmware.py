@@ -134,8 +134,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     # before it is linked: who reads it may get the text itself
     _add(linker.modules["unload"].tree, "REMOTE", [api.codec for api in APIS])
     for name, module in linker.modules.items():
-        if name not in ITERATED:
-            _Delegate().visit(module.tree)
+        delegate(name, module.tree)
     sentences = take_out(
         {name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES
     )
@@ -169,13 +168,18 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     return texts, sentences, asked, functions.names(trees)
 
 
-class _Delegate(ast.NodeTransformer):
-    """Hands the generators that others wait for to ``Agent.drive``, which resumes each from its own
-    loop.
+def delegate(name: str, tree: ast.AST) -> None:
+    """Hand the generators that others in the module *name* wait for to ``Agent.drive``, which
+    resumes each from its own loop.
 
     With ``yield from``, each level takes some 200 bytes of a board's stack whenever the innermost
-    is resumed."""
+    is resumed.
+    """
+    if name not in ITERATED:
+        _Delegate().visit(tree)
 
+
+class _Delegate(ast.NodeTransformer):
     def visit_YieldFrom(self, node):
         return ast.copy_location(ast.Yield(self.visit(node.value)), node)
 

@@ -45,7 +45,7 @@ def test_the_report_names_groups_and_what_nobody_calls(played):
 
 
 def test_an_agent_that_no_board_runs_says_why(tmp_path, monkeypatch):
-    monkeypatch.setattr(board_profile.pico_stack, "whole", lambda why: "false")
+    monkeypatch.setattr(board_profile.pico_stack, "program", lambda *_, **more: ["false"])
     assert board_profile.play(tmp_path, "least-operator") == ""
 
 
