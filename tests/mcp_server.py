@@ -21,6 +21,7 @@ asks         FOLDER/asks is a list of params of elicitation/create: each is aske
 progress     it tells 3000 times how a call goes on, and waits until somebody opens FOLDER/go
 hungry       a call takes all memory that there is, once
 forks        a call starts processes until it gets no more, at most 100, and says how many
+reaches      a call opens its text, a URL, as its variables say, and gives the status
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
              there
 """
@@ -108,6 +109,15 @@ def called(name: str, arguments: dict, meta: dict) -> dict:
             say({"method": "notifications/message", "params": {"data": "x"}})
     if "huge" in WHAT:
         text = "x" * 50_000_000
+    if "reaches" in WHAT:
+        from urllib import error, request
+
+        try:
+            text = str(request.urlopen(text, timeout=20).status)
+        except error.HTTPError as e:
+            text = "%d %s" % (e.code, e.read(300).decode())
+        except OSError as e:
+            text = "no way: %s" % e
     if name == "picture":
         return {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}
     if name == "fail":

@@ -234,6 +234,8 @@ class MCPServer(Strict):
     that it gets, or, at a URL, headers of each request and where its tokens come from; and whether
     what it says of its tools is taken at each start, in place of what was pinned; and who calls it:
     this device (native), or its gateway (mediated), for the named devices alone if there are any.
+    A program may reach *hosts* alone, of those that the Sandbox allows; a server ends when no call
+    needed it for *idle_s*, and *life_s* after its start.
     """
 
     args: list[str] | None = None
@@ -243,10 +245,16 @@ class MCPServer(Strict):
     trust: Literal["lock", "start"] | None = None
     mode: Literal["native", "mediated"] = "native"
     devices: list[Text] | None = None
+    hosts: list[Text] | None = None
+    idle_s: Annotated[int, Meta(ge=1, le=86400)] | None = None
+    life_s: Annotated[int, Meta(ge=1, le=31536000)] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
         is_mediated = value.get("mode") == "mediated"
+        for field in ("hosts", "idle_s", "life_s"):
+            if field in value and is_mediated:
+                report((field,), "a gateway gives all its servers one rule", key=True)
         if "devices" in value and not is_mediated:
             report(("devices",), "a gateway alone asks which device calls", key=True)
         if "oauth2" in value and is_mediated:

@@ -10,10 +10,13 @@ from clawlite.host.base.problems import NOT_ASKED
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.mcp.pinned import SCHEME, image_row
 
+_OF_PROGRAMS = ("args", "environment", "hosts", "idle_s", "life_s")
+
 
 def section(manifest) -> list | None:
     """Return [[name, argv, names of variables, needs the handshake, [[tool, pin], ...], [[header,
-    value], ...], row of its tokens or None], ...], the servers in the order of their first tools;
+    value], ...], row of its tokens or None, [hosts or None, seconds without a call or 0, seconds of
+    its life or 0]], ...], the servers in the order of their first tools;
     None without any.  The pin of a server that is trusted is empty.
     """
     rows = {}
@@ -33,6 +36,7 @@ def section(manifest) -> list | None:
                     image_row(server.oauth2, served.authorization, server.argv[0])
                     if server.oauth2
                     else None,
+                    _life(manifest.settings.mcp.get(server.name)),
                 ],
             )
             row[4][served.tool] = b"" if server.is_trusted else pin_of(served.definition)
@@ -41,6 +45,13 @@ def section(manifest) -> list | None:
         row[4] = sorted(map(list, row[4].items()))
         found.append(row)
     return found or None
+
+
+def _life(own) -> list:
+    if own is None:
+        return [None, 0, 0]
+    hosts = None if own.hosts is None else [host.lower() for host in own.hosts]
+    return [hosts, own.idle_s or 0, own.life_s or 0]
 
 
 def refuse(manifest) -> None:
@@ -76,7 +87,7 @@ def refuse(manifest) -> None:
                 tool,
                 ("mcp_source", "uri"),
                 f"[mcp.{served.server.name}] {unused} is for another kind of server: a program "
-                "gets args and environment, a server at a URL headers and oauth2",
+                f"gets {', '.join(_OF_PROGRAMS)}, a server at a URL headers and oauth2",
                 hint=f"remove {unused}",
             )
         elif served.server.oauth2 is not None and _has_credential(manifest, served.server):
@@ -102,8 +113,8 @@ def refuse(manifest) -> None:
 def _unused(own, server) -> str:
     """Return the field of [mcp.NAME] that a server of this kind never gets, or ""."""
     is_program = server.uri.startswith(SCHEME)
-    fields = ("headers", "oauth2") if is_program else ("args", "environment")
-    return next((field for field in fields if getattr(own, field, None)), "")
+    fields = ("headers", "oauth2") if is_program else _OF_PROGRAMS
+    return next((field for field in fields if getattr(own, field, None) is not None), "")
 
 
 def _has_credential(manifest, server) -> bool:

@@ -3,8 +3,12 @@
 No Sandbox means the most restrictive one this runtime has (CKP 0.2.0, 5.7): level process, every
 capability denied."""
 
+from types import SimpleNamespace
+
+from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.formats.automaton import search
 from clawlite.core.image import profile
+from clawlite.core.net.netrules import allowed, parse_authority
 from clawlite.core.policy.policy import normalise
 from clawlite.host.base.kinds import LIMITS
 from clawlite.host.base.problems import quoted
@@ -112,6 +116,32 @@ def network_of(network) -> list:
         [host.lower() for host in network.allowed_hosts or []],
         blocks_private(network),
     ]
+
+
+def refuse_hosts(manifest) -> None:
+    """Add a problem for each host that the rule of an MCP server names in vain."""
+    can = manifest.sandbox.spec.capabilities if manifest.sandbox else None
+    rules = SimpleNamespace()
+    rules.network, rules.hosts, _ = network_of(can and can.network)
+    for name, own in manifest.settings.mcp.items():
+        for index, host in enumerate(own.hosts or ()):
+            try:
+                parsed, _ = parse_authority(host.lower().replace("*.", "any.", 1), 443)
+                why = "the Sandbox does not allow it"
+                hint = "add it to the allowed_hosts of the Sandbox, or remove it here"
+            except SandboxDenied as e:
+                parsed, why, hint = "", e.message, "name hosts as in allowed_hosts"
+            if host.lower() not in rules.hosts and not (parsed and allowed(rules, parsed)):
+                place = ("mcp", name, "hosts", index)
+                manifest.problems.add(manifest.settings.place, place, why, hint=hint)
+        if own.hosts is not None and level(manifest) == profile.NONE:
+            manifest.problems.add(
+                manifest.settings.place,
+                ("mcp", name, "hosts"),
+                "nothing contains a program at level none",
+                hint="set the level of the Sandbox to process",
+                key=True,
+            )
 
 
 def blocks_private(network) -> bool:

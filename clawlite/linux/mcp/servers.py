@@ -36,7 +36,8 @@ _PIECE = 65536
 # core/image/header.py: where tokens come from, and the section MCP
 _PLACE = (bool, str, int, str)
 _TOKENS = [None, (*_PLACE, str, str, str, str, [None, _PLACE])]
-ROWS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS)]
+_LIFE = ([None, [str]], int, int)
+ROWS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS, _LIFE)]
 
 
 class _Call:
@@ -65,11 +66,26 @@ class _Server:
     headers  list of (name, value): it is a remote server, and *argv* has its URL
     oauth  row that its tokens are asked for with (core/net/oauth2.py), the secret's name, what the
            tokens are for, and where a person signs in, or None; or None
+    life   [hosts that it may reach or None, seconds without a call or 0, seconds of its life or 0]
     """
 
     def __init__(
-        self, number: int, name: str, argv: list, env: list, is_handshake, pins, headers, oauth
+        self,
+        number: int,
+        name: str,
+        argv: list,
+        env: list,
+        is_handshake,
+        pins,
+        headers,
+        oauth,
+        life,
     ):
+        self.hosts, idle_s, life_s = life
+        self.idle_ms, self.life_ms = idle_s * 1000, life_s * 1000
+        self.old_ms = self.idle_since_ms = (
+            None  # when its life is over; since when no call needs it
+        )
         self.number, self.name, self.argv, self.env = number, name, argv, env
         self.oauth = oauth
         self.is_handshake, self.pins, self.headers = is_handshake, dict(pins), headers
@@ -90,17 +106,27 @@ class _Server:
         """Whether it is a remote one to which nothing can be sent until a token comes."""
         return self.is_remote and self.process is not None and self.process.is_waiting
 
+    def rests_ms(self):
+        """Return when it is ended because no call needs it, or its life is over, or None."""
+        if self.process is None or self.calls or self.gone_ms is not None:
+            return None
+        times = [self.old_ms]
+        if self.idle_ms and self.idle_since_ms is not None:
+            times.append(self.idle_since_ms + self.idle_ms)
+        return min([at for at in times if at is not None], default=None)
+
 
 class Servers:
     """All servers of one agent.
 
     rows   section MCP of the image: [[name, argv, names of variables, needs the handshake, [[tool,
-           pin], ...], [[header, value], ...], row of its tokens or None], ...]; a remote server
-           has its URL as argv
+           pin], ...], [[header, value], ...], row of its tokens or None, life], ...]; a
+           remote server has its URL as argv
     seam   asks(task) -> whether a person can be asked during that call; None: during any;
            watches(task) -> whether somebody wants to know of its progress; tell(task, (progress,
            total or None, message), or None at its end)
-    begin  function(number, argv, names of variables, now_ms) -> process (server_process.py)
+    begin  function(number, argv, names of variables, hosts or None, now_ms) -> process
+           (server_process.py)
     remote function(url, headers, oauth) -> the same of a server at a URL (remote.py)
     keep   function(server, media type, base64) -> as ``MCPClient.keep``, or None
     """
@@ -186,7 +212,7 @@ class Servers:
         ]
         for server in self._servers.values():
             times += [call.tell_ms for call in server.calls.values() if call.progress is not None]
-            times += [server.ready_ms, server.gone_ms]
+            times += [server.ready_ms, server.gone_ms, server.rests_ms()]
             if server.client is not None and not server.is_waiting:
                 times.append(server.client.probe_until)
                 if server.is_remote:
@@ -242,13 +268,17 @@ class Servers:
                 __version__, now_ms, server.is_handshake, self._asks(None)
             )
         else:
-            server.process = self._begin(server.number, server.argv, server.env, now_ms)
+            server.process = self._begin(
+                server.number, server.argv, server.env, server.hosts, now_ms
+            )
             server.client = MCPClient(
                 (loads, dumps), __version__, now_ms, server.is_handshake, self._asks(None)
             )
         if self._keep is not None:
             server.client.keep = lambda kind, data: self._keep(server.name, kind, data)
         server.ready_ms, server.why = now_ms + START_MS, ""
+        server.old_ms = now_ms + server.life_ms if server.life_ms else None
+        server.idle_since_ms = None
         server.is_writing, server.is_silent, server.mute_ms = False, True, None
         descriptors = [server.process.stream.fileno()]
         if hasattr(server.process, "fileno"):
@@ -489,6 +519,8 @@ class Servers:
         if server.ready_ms is not None and now_ms >= server.ready_ms:
             self._fail(server, "it did not list its tools within %d s" % (START_MS // 1000), now_ms)
             return
+        if self._rests(server, now_ms):
+            return
         before = server.client.state
         if not server.is_waiting:
             server.client.tick(now_ms)
@@ -512,6 +544,18 @@ class Servers:
                 does_hang = does_hang or call.sent_ms >= server.mute_ms
         if does_hang:
             self._fail(server, "two calls in a row were not answered in time", now_ms)
+
+    def _rests(self, server: _Server, now_ms: int) -> bool:
+        """End *server* when its time is over and no call needs it: the next call starts another."""
+        if server.calls:
+            server.idle_since_ms = None
+        elif server.idle_since_ms is None:
+            server.idle_since_ms = now_ms
+        at = server.rests_ms()
+        if at is None or now_ms < at:
+            return False
+        self._end(server)
+        return True
 
     def _gone(self, server: _Server, now_ms: int):
         """Its stream has closed: what it said last comes by another way, soon."""

@@ -31,7 +31,7 @@ from clawlite.core.image.image import (
     SERVED,
     SERVICE,
 )
-from clawlite.core.image.profile import DENY, ENVIRONMENT, FILE, NONE, SCOPED
+from clawlite.core.image.profile import ALLOWLIST, DENY, ENVIRONMENT, FILE, NONE, SCOPED
 from clawlite.core.policy.policy import paths_of
 from clawlite.linux.files.workspace import hidden, make, store_behind
 from clawlite.linux.hardware import buses
@@ -389,13 +389,19 @@ class Dispatcher:
         workspace = self._image.workspace
         return keep(self._profile, workspace, self._hidden, self._most, owner, server, kind, data)
 
-    def _begin_server(self, number: int, argv: list, variables: list, now_ms: int):
+    def _begin_server(self, number: int, argv: list, variables: list, hosts, now_ms: int):
         """Return the process of an MCP server (linux/mcp/server_process.py)."""
         from clawlite.linux.mcp.server_process import PlainServer, SandboxedServer
 
         env = {name: os.environ[name] for name in variables if name in os.environ}
         if self._profile.level != NONE:
-            return SandboxedServer(self._sandbox(), self._profile, number, argv, env, now_ms)
+            profile = self._profile
+            if hosts is not None:  # of those that the sandbox allows (host/mcp/image_section.py)
+                from copy import copy
+
+                profile = copy(profile)
+                profile.network, profile.hosts = ALLOWLIST if hosts else DENY, hosts
+            return SandboxedServer(self._sandbox(), profile, number, argv, env, now_ms)
         folder = self._image.workspace
         os.makedirs(folder, 0o700, exist_ok=True)
         return PlainServer(argv, dict(_PLAIN, HOME=folder, **env), folder)

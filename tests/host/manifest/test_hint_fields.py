@@ -45,6 +45,9 @@ ELSEWHERE = {
     'remove trust, or use flow = "client_credentials"': (
         "needs a server: tests/linux/mcp/test_sign_in.py builds with one"
     ),
+    "set the level of the Sandbox to process": (
+        "needs a server: tests/linux/mcp/test_own_rules.py builds with one"
+    ),
     "add a Swarm": "tests/host/swarm/test_swarms.py builds such agents",
     'name the certificate of the gateway, or its authority: [tls] ca = ["gateway.pem"]': (
         "needs a certificate: tests/host/boards/test_board_network.py builds with one"
