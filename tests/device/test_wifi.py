@@ -1,5 +1,5 @@
-"""Wi-Fi, the time and the watchdog of a board.  The unix port has neither: modules/ and unset/
-stand in, as documented; NTP is real UDP.
+"""Wi-Fi, the time and the watchdog of a board.  The unix port has none of them, so
+modules/ and unset/ stand in, as MicroPython documents them; NTP is real UDP.
 """
 
 import json
@@ -22,8 +22,8 @@ def device(request, micropython, tmp_path):
     """Return a function that starts a board whose flash is tmp_path/disk; what the world tells it
     is in tmp_path/world.
 
-    The stand-ins are never linked, as a board's own modules are not: what linked code asks of them
-    has its documented name."""
+    The stand-ins are not linked, like a board's own modules.  So linked code must use their
+    documented names."""
     made = board_of_sources if request.param == "sources" else board
     (tmp_path / "disk/state").mkdir(parents=True)
     (tmp_path / "world").mkdir()
@@ -251,7 +251,7 @@ def test_the_watchdog_is_armed_when_the_agent_runs_and_fed_by_its_loop(device, w
         eventually(
             lambda: (world / "watchdog").exists() and (world / "watchdog").read_text() == "1000"
         )
-        # nothing happens, and it is fed
+        # nothing else happens, and the watchdog is still fed
         eventually(lambda: (world / "fed").exists() and (world / "fed").stat().st_size >= 4)
         agent.end()
         assert agent.wait() == 0

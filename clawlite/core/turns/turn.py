@@ -3,8 +3,8 @@
     context -> providers (core/providers/provider_order.py) -> text and tool calls -> each call
     through the one pipeline -> next round
 
-A generator of effects.  It ends with the provider's text, with a budget, or with an error that says
-why."""
+A generator of effects.  It ends with the provider's text, when the budget is used up, or with an
+error that says why."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import SAY
@@ -134,8 +134,8 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
     """Run *calls* and add their results to *messages*; a generator that returns (True when none was
     refused, the skill that is under way).
 
-    However it ends, also closed by Ctrl-C, each call has a result: providers refuse a conversation
-    in which one lacks it."""
+    However it ends, also when Ctrl-C closes it, each call has a result: providers refuse a
+    conversation in which a call has none."""
     clean, answered = True, 0
     try:
         for _, name, arguments, raw in calls:
@@ -168,8 +168,8 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
 
 
 def _plain(name) -> str:
-    """Return a tool's name as providers take it back: for one that a model made up they would
-    refuse all that follows.
+    """Return a tool's name in a form that providers accept in a conversation.  A model can make a
+    name up that they refuse, and with it every later request.
     """
     name = name.replace(".", "__", 1) if isinstance(name, str) else canonical(name, 40)
     # Bytes: MicroPython interns every character that a loop over text sees, for good.

@@ -20,13 +20,13 @@ FILES = ("read-file", "write-file", "edit-file", "list-directory")
 SHELLS = ("exec-shell", "spawn")
 MEMORY = ("memory-read", "memory-write")
 NAMES = FILES + SHELLS + MEMORY
-MAX_ARGUMENT = 131071  # bytes: the kernel passes no longer one
+MAX_ARGUMENT = 131071  # bytes: the kernel takes no longer argument
 MAX_SPAWNED = 5  # programs of spawn at once (clawft, Concurrency Limits)
 SECONDS = {"exec-shell": 30, "spawn": 60}  # that a command has, unless the call says
 
 
 class Text(str):
-    """The text of a result, and what cannot be seen in it.
+    """The text of a result, and what the text alone does not say.
 
     original_bytes  int, bytes of the whole when this is a part, else 0
     is_error        bool, the tool ran and failed
@@ -138,7 +138,7 @@ class Builtins:
         return Command(argv)
 
     def ended(self, task: int) -> None:
-        """Take note that the job of *task* is over, whatever its end."""
+        """Take note that the job of *task* is over, however it ended."""
         self._spawned.discard(task)
 
     def _files(self) -> list:
@@ -163,9 +163,7 @@ class Builtins:
         ]
 
     def outcome(self, name: str, outcome: tuple) -> tuple:
-        """Return the outcome of a tool out of what its job or handler gave: a ``Text``, or the
-        error that it was.
-        """
+        """Return a tool's outcome out of what its job or handler gave: a ``Text`` or an error."""
         done, value = outcome
         if not done:
             return outcome
@@ -224,8 +222,8 @@ def command_of(name: str, arguments: dict, profile, automaton) -> list:
 
 
 def _said(value: dict) -> Text:
-    """Return what a command printed, its exit code first when that is not 0: the end may be cut
-    off.
+    """Return what a command printed.  An exit code other than 0 comes first, because the end may
+    be cut off.
     """
     code, output = value["exit_code"], value["output"]
     head = ""

@@ -28,7 +28,7 @@ def built(folder: Path) -> tuple:
             while part:
                 try:
                     part = os.read(ours, 4096)
-                except OSError:  # Linux: the terminal has no other end any more
+                except OSError:  # on Linux: the other end of the terminal is closed
                     part = b""
                 said += part
             out = running.stdout.read()

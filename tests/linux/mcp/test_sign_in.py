@@ -44,7 +44,8 @@ def person(published) -> str:
 
 
 def test_the_endpoint_is_found_and_pinned(tmp_path, published):
-    """RFC 9728, 5.1; RFC 8414, 3; RFC 8707: a server that moves leads no secret elsewhere."""
+    """RFC 9728, 5.1; RFC 8414, 3; RFC 8707: a server that names another place later gets no secret
+    sent there."""
     agent = agent_of(tmp_path, published, found(published))
     image = build_beside(str(agent))
     assert published.tell("") == (1, published.url), "of the build, for this server"
@@ -118,7 +119,8 @@ def test_metadata_that_are_refused(tmp_path, published, told, said):
 
 
 def test_a_server_without_metadata(tmp_path, published):
-    """Those of before 2025-06-18 have none: the issuer that the maker names has its own."""
+    """Servers from before 2025-06-18 have none; the issuer that the maker names has metadata of its
+    own."""
     published.tell("protected null")
     build(str(agent_of(tmp_path, published, found(published))))
     assert published.tell("") == (1, published.url)
@@ -224,7 +226,7 @@ def test_a_person_who_refuses(tmp_path, published):
 
 
 def test_two_processes_of_an_agent_share_a_sign_in(tmp_path, published):
-    """Each takes what the other has kept: a refresh token counts once."""
+    """Each uses what the other has kept, because a refresh token works once."""
     agent = agent_of(tmp_path, published, person(published))
     published.tell("agree")
     signed_in_build(tmp_path, agent)

@@ -1,5 +1,5 @@
-"""The line editor without a terminal: keys, history, what gives way, and a small terminal that
-shows what a person sees.
+"""The line editor without a terminal: keys, history, output while a person types,
+and a small terminal that shows what a person sees.
 """
 
 import os
@@ -104,8 +104,8 @@ class Typist:
         return data
 
     def type(self, *keys):
-        """Type; after each line the next prompt comes, as a console does it.  Return what had to
-        be written last.
+        """Type *text*; after each line the next prompt comes, as at a console.  Return what was
+        written last.
         """
         for key in keys:
             self.editor.feed(key.encode() if isinstance(key, str) else key)
@@ -272,7 +272,7 @@ def test_ctrl_c_ends_a_record_that_nobody_ends():
     assert it.lines == [b"hello"]
 
 
-# -- what gives way
+# -- output while a person types
 
 
 def test_output_comes_above_what_is_typed():
@@ -469,7 +469,7 @@ def portions(data: bytes, at: list) -> list:
 
 
 class Model:
-    """What the keys mean, in the plainest words."""
+    """What the keys mean, as simple code that the editor is compared with."""
 
     def __init__(self):
         self.before, self.after, self.lines, self.history, self.back, self.draft = (
