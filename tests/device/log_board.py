@@ -1,12 +1,12 @@
-"""The append-only log of a board whose power goes, for test_appendlog.py: littlefs on a RAM disk,
+"""The append-only log of a board whose power fails, for test_appendlog.py: littlefs on a RAM disk,
 on MicroPython.
 
     micropython log_board.py APPENDS OUT       OUT is JSON: {"states", "writes", "erases", "wrong":
                                                [[state, what is on record], ...]}
 
 Records 0, 1, 2 ... are appended, and in the middle the log is written anew with its newer half.
-For each moment at which power can go the log has every record whose append had returned, or that
-and the next, and takes another one."""
+For each moment at which the power can fail: the log then has every record whose append had
+returned, and perhaps the next one, and it takes another record."""
 
 import json
 import os

@@ -1,8 +1,8 @@
 """The agent: tasks, approvals and the lifecycle, without I/O.
 
-A task is a generator (a turn, or one tool call) and whoever waits for its end.  The agent drives it
-from effect to effect; what needs the world goes to the shell's queue (core/base/effect.py), what
-needs a person waits as an approval.
+A task is a generator (a turn, or one tool call) together with whoever waits for its end.  The agent
+drives it from effect to effect.  An effect that needs the outside world goes to the shell's queue
+(core/base/effect.py); one that needs a person waits as an approval.
 
     shell                                   agent
     start(now)                              INIT -> STARTING -> READY
@@ -144,7 +144,8 @@ class Agent:
     def begin(self, generator, ended, now_ms: int, budget_ms=None, once=None) -> int:
         """Start a task; return its number.
 
-        budget_ms  after so long it is ended; the time that it waits for a person does not count
+        budget_ms  the task is ended after so long; time in which it waits for a person does not
+                   count
         Raises ``InvalidRequest`` when too many are under way.
         """
         if len(self.tasks) >= self.max_tasks:
@@ -220,7 +221,7 @@ class Agent:
             self.drive(task, value, error, now_ms)
 
     def catch_up(self, now_ms: int):
-        """Carry on at once what was left to the shell's loop."""
+        """Carry on now what was left to the shell's loop."""
         while self.later:
             self.drive(*self.later.pop(0), now_ms)
 
@@ -324,7 +325,7 @@ class Agent:
             del self.tasks[task.number]
             try:
                 task.ended(value, error, now_ms)
-            except MemoryError:  # once more, when there is room
+            except MemoryError:  # tried again when there is room
                 self.tasks[task.number] = task
                 raise
             self.lifecycle.drained(now_ms)
@@ -360,7 +361,7 @@ class Agent:
         self._ask(now_ms)
 
     def tick(self, now_ms: int):
-        """Do what time asks for."""
+        """Do what is due at *now_ms*."""
         due_ms = self.deadline()
         if due_ms is not None and now_ms >= due_ms:
             self._late(now_ms)

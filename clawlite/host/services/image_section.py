@@ -1,5 +1,5 @@
-"""The section SERVICES of an image: how the tools of services are executed, apart from what a model
-sees of them, and without any credential (core/net/service_call.py reads it).
+"""The section SERVICES of an image: how the tools of services are executed.  It has nothing that a
+model sees, and no credential (core/net/service_call.py reads it).
 """
 
 from collections import namedtuple
@@ -21,7 +21,7 @@ _Rules = namedtuple("_Rules", "network hosts")
 
 
 def alias(name: str) -> str:
-    """Return the name of a tool as the APIs of providers take it: they refuse dots."""
+    """Return the name of a tool in the form that providers' APIs accept: they refuse dots."""
     return name.replace(".", "__", 1)
 
 
@@ -41,7 +41,7 @@ def section(manifest) -> list | None:
                     [[feed.name, feed.path, feed.ttl] for feed in service.feeds],
                 ]
             )
-    for server in mediated_servers(manifest):  # the section MCP says the rest of it
+    for server in mediated_servers(manifest):  # the section MCP has the rest of it
         devices = sorted(server.devices)
         rows.append([server.name, MEDIATED, SERVED, "", 0, "", None, devices, [], []])
     return rows or None
@@ -102,7 +102,7 @@ def _problem(manifest, service, field: str, message: str, hint: str = "") -> Non
 
 
 def _reach(manifest, service, scheme: str, host: str) -> None:
-    """A grant that nobody can execute is refused."""
+    """Refuse a grant that nobody can execute."""
     if service.mode == MEDIATED:
         if manifest.settings.gateway is None:
             _problem(

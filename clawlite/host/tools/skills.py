@@ -5,8 +5,8 @@ reads (docs/skills.md).
    ``all`` decide about it.
 2. While a skill is under way, its tools may be called, composite ones among them, and skills that
    use no other tools.
-3. ``permissions`` that a required tool exceeds are refused here, as far as anybody knows what a
-   tool does: its category, its hints, and what the sandbox gives it.
+3. ``permissions`` that a required tool exceeds are refused here.  What a tool does is known from
+   its category, its hints, and what its sandbox allows.
 """
 
 import dataclasses
@@ -140,7 +140,7 @@ def field(schema: dict) -> str | None:
 
 
 def types(schema: dict, default: str = "string") -> list:
-    """Return the types that *schema* allows, *default* where it says none."""
+    """Return the types that *schema* allows, or *default* when it names none."""
     kinds = schema.get("type", default)
     return kinds if isinstance(kinds, list) else [kinds]
 
@@ -185,7 +185,7 @@ def system(manifest, offered: list) -> str:
 
 
 def check(manifest) -> None:
-    """Add a problem for each skill, and each composite tool, that could not be what it says."""
+    """Add a problem for each skill and each composite tool that cannot do what it declares."""
     for skill in manifest.skills:
         if len(skill.name) > MAX_NAME:
             manifest.problem(

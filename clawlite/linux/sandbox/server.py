@@ -6,9 +6,9 @@
    agent's line, so the arguments and environment of a call are never in the server, nor in the next
    child that it forks.
 3. It has one thread and no timer: it waits for supervisors that take a call or end.  When the agent
-   ends, it ends them and itself.
-4. Where the agent is root, the server stays root to build sandboxes; children become another user
-   first of all.
+   ends, the server ends them and itself.
+4. Where the agent is root, the server stays root to build sandboxes.  The first thing that a child
+   does is to become another user.
 
     python -I -S -c "..." with the agent's socket as stdin; first message: marshal of a dict
     (spawn.start)
@@ -29,8 +29,8 @@ from clawlite.linux.sandbox import bubblewrap, probe, supervisor, watch
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
-# after which the next supervisor is made although no call waits: a short call has the processor
-# for itself
+# after which the next supervisor is made although no call waits: until then a short call has the
+# processor for itself
 SPARE_MS = 10
 LEAVE_MS = 2000  # supervisors need GRACE_MS to end what they watch
 
@@ -44,7 +44,7 @@ def main():
     os.closerange(3, control.fileno())
     os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-    # a Ctrl-C at the agent's terminal is the agent's to hear
+    # a Ctrl-C at the terminal is for the agent
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
@@ -166,7 +166,9 @@ class _Server:
         self._poll.register(fd, select.POLLIN)
 
     def _ended(self, fd: int):
-        """A supervisor has ended.  What it left in profile L is ours now, and has to go."""
+        """A supervisor has ended.  Processes that it left in profile L are children of the server
+        now, and are ended.
+        """
         self._poll.unregister(fd)
         os.close(fd)
         pid = self._running.pop(fd)
@@ -179,7 +181,7 @@ class _Server:
         if pid == self._idle:
             self._idle = None
             self._wasted += 1
-            # something is wrong with all of them: the agent hears of it and starts another server
+            # all of them fail: the agent notices the end of this server and starts another
             if self._wasted > MAX_WASTED:
                 os._exit(1)
 
@@ -197,7 +199,9 @@ class _Server:
                 return
 
     def _leave(self):
-        """The supervisors hear the agent go as we do; whoever takes too long is ended."""
+        """The supervisors notice that the agent is gone, as the server does.  One that takes
+        too long to end is killed.
+        """
         from time import monotonic
 
         end = monotonic() + LEAVE_MS / 1000
@@ -215,7 +219,7 @@ class _Server:
 
 
 def _refuse_all(control, found: dict):
-    """Where nothing can be confined: say so to every call, until the agent goes."""
+    """Answer every call that nothing can be confined here, until the agent goes."""
     reason = "this machine does not let a process be confined: %s" % ", ".join(found["missing"])
     while True:
         call = supervisor.take(control)

@@ -1,8 +1,8 @@
-"""A network without a network, for a process that finds this folder on PYTHONPATH.
+"""A simulated network, for a process that finds this folder on PYTHONPATH.
 
-Names resolve as $CKP_DNS says ({name: [address for the first question, the second, ...]}; the last
-one stays), and no others do.  Each connection that leaves this machine is noted in the file
-$CKP_CONNECTS, one address a line, and refused."""
+Only names in $CKP_DNS resolve ({name: [address for the first question, the second, ...]}; the last
+address stays).  Each connection that would leave this machine is refused, and its
+address becomes a line of the file $CKP_CONNECTS."""
 
 import _socket
 import errno
