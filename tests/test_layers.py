@@ -236,6 +236,30 @@ def test_imports_and_calls_of_every_module():
 
 
 @cache
+def _is_there(module: str) -> bool:
+    path = ROOT / module.replace(".", "/")
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def test_every_module_of_clawlite_that_is_imported_is_there():
+    """An import inside a function fails when it is called, long after a file was renamed."""
+    found = []
+    for folder in ("clawlite", "firmware-host", "tests", "benchmarks"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = []
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    names = [node.module]
+                found += [
+                    f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
+                    for name in names
+                    if name.startswith("clawlite.") and not _is_there(name)
+                ]
+    assert found == []
+
+
 def _graph(layer: str) -> dict:
     """Return {module: modules of the same layer that it imports, anywhere in it}, by dotted
     names.

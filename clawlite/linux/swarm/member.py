@@ -40,7 +40,7 @@ from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.division import Division
-from clawlite.linux.swarm.kept_stop import KeptStop
+from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm.stop_gate import StopGate
 from clawlite.linux.swarm.task_meter import metered
 
@@ -376,7 +376,7 @@ def member_of(agent, memory=None) -> Member:
     member = Member(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
     if swarm.engine:
         bus.refused = lambda reason: member._log("refused", reason=reason)
-    keep = KeptStop(swarm_folder(swarm.name))  # of a swarm in one process, for an agent alone
+    keep = StopFile(swarm_folder(swarm.name))  # of a swarm in one process, for an agent alone
     agent.image.stop = StopGate(swarm, lambda: member._bus if swarm.is_shared else keep)
     member.methods = agent.swarm = SwarmMethods(agent, swarm, member)  # for the tool ``delegate``
     return member

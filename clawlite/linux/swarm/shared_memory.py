@@ -7,7 +7,7 @@
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.swarm.bus import Bus
-from clawlite.linux.swarm.kept_stop import KeptStop
+from clawlite.linux.swarm.stop_file import StopFile
 
 
 class SharedMemory:
@@ -42,13 +42,13 @@ class MemoryBus(Bus):
 
     def stopped(self):
         folder = self._memory.folder
-        return KeptStop(folder).get() if folder else super().stopped()
+        return StopFile(folder).get() if folder else super().stopped()
 
     def _set_stopped(self, wanted: bool, who: str):
         folder = self._memory.folder
         if folder and bool(self.stopped()) != wanted:
             try:
-                KeptStop(folder).set((who, self._wall_ms()) if wanted else None)
+                StopFile(folder).set((who, self._wall_ms()) if wanted else None)
             except OSError as e:
                 raise ClawError(
                     "the stop of the swarm cannot be kept: %s" % e.strerror, "look at the disk"

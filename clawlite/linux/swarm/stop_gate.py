@@ -20,7 +20,7 @@ from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.bus import Bus
-from clawlite.linux.swarm.kept_stop import KeptStop
+from clawlite.linux.swarm.stop_file import StopFile
 
 KNOWN_MS = 10000  # from a process' begin until it has what is on record
 WAIT_MS = 5  # between looks
@@ -76,7 +76,7 @@ class Watcher:
 
     def _opened(self):
         if not self._swarm.is_shared:
-            return KeptStop(swarm_folder(self._swarm.name))
+            return StopFile(swarm_folder(self._swarm.name))
         if self._bus is None and self._swarm.engine:
             from clawlite.linux.swarm.replicated_bus import bus_of
 

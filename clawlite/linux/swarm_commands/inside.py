@@ -5,7 +5,7 @@ the folder of the swarm, which only its user may enter.
     a line from it   {"value": what it returns} or {"error": why, "hint"}
 
 1. The process of the swarm never waits for who asks.
-2. A stop is kept in a file (``kept_stop``), so it holds after a restart, and may be given and taken
+2. A stop is kept in a file (``stop_file``), so it holds after a restart, and may be given and taken
    back while no process is there.
 """
 
@@ -19,7 +19,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.memory import wall_ms
-from clawlite.linux.swarm.kept_stop import KeptStop
+from clawlite.linux.swarm.stop_file import StopFile
 
 _SOCKET = "socket"
 MOST_ASKED = 65536  # bytes of a line
@@ -234,14 +234,14 @@ class InsideBus:
     def stop(self, who: str):
         if self._socket:
             self._asked("stop", who)
-        elif KeptStop(self._path).get() is None:
-            KeptStop(self._path).set((who, wall_ms()))
+        elif StopFile(self._path).get() is None:
+            StopFile(self._path).set((who, wall_ms()))
 
     def resume(self, who: str):
         if self._socket:
             self._asked("resume", who)
         else:
-            KeptStop(self._path).set(None)
+            StopFile(self._path).set(None)
 
     def wait(self, later=None):
         return later
