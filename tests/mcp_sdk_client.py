@@ -2,8 +2,9 @@
 environment of that version (tests/mcp_clients.py).
 
 The JSON is {"command": [...] or "url": str, "token": str, "era": "auto" or "legacy", "says":
-"accept", "decline" or null (it cannot be asked), "steps": [[what, ...], ...]}; stdout gets a JSON
-document: {"version": of the protocol, "asked": questions, "progress": texts, "results": [...]}.
+"accept", "decline" or null (it cannot be asked), "content" of what it accepts, "steps": [[what,
+...], ...]}; stdout gets a JSON document: {"version": of the protocol, "asked": questions,
+"progress": texts, "results": [...]}.
 """
 
 import asyncio
@@ -30,7 +31,8 @@ ASKED, PROGRESS = [], []
 async def ask(context, params):
     ASKED.append(params.message)
     accepts = PLAN["says"] == "accept"
-    return types.ElicitResult(action=PLAN["says"], content={"approve": True} if accepts else None)
+    content = PLAN.get("content", {"approve": True})
+    return types.ElicitResult(action=PLAN["says"], content=content if accepts else None)
 
 
 async def progress(done, total, message):

@@ -7,6 +7,8 @@
        begin(call)          start ``call.name``; later it calls ``ended``, and ``asked`` before that
                             when a person has to approve
        answer(call, approved, reason), cancel(call)
+       filled(call, said)   a person has answered the form that ``asked`` brought: {"action",
+                            "content"}, whatever a client sent
 3. A person is asked by ``elicitation/create`` in the handshake era, and in the stateless one by a
    result that wants input: its call waits until the client sends the request again, which runs
    nothing twice.  A client that can ask nobody is denied, and told why.
@@ -50,6 +52,7 @@ class Call:
     is_prompt        the result is wanted as the messages of a prompt
     id, origin       of the request that waits for the answer; None while the call is paused
     is_stateless, can_ask   of the client that asked
+    has_form         a person is asked for more than yes or no
     token            of its progress, or None
     progress, base   the number that was told last, and that of the last word of this server's own
     state            str, by which a retry finds it again, or None
@@ -57,7 +60,7 @@ class Call:
     """
 
     id = origin = state = number = token = None
-    is_stateless = can_ask = False
+    is_stateless = can_ask = has_form = False
     progress = base = 0
 
     def __init__(self, server, name: str, arguments: dict, is_prompt: bool):
@@ -140,15 +143,20 @@ class MCPServer:
 
     # -- from the offer
 
-    def asked(self, call: Call, question: str):
-        """A person has to approve *call* before it goes on."""
+    def asked(self, call: Call, question: str, form=None):
+        """A person has to approve *call* before it goes on, or to fill a form in.
+
+        form  its schema, or None
+        """
+        call.has_form = form is not None
         if not call.can_ask:
             self._offer.answer(call, False, NO_WAY)
             return
         params = {
             "mode": "form",
             "message": question,
-            "requestedSchema": {
+            "requestedSchema": form
+            or {
                 "type": "object",
                 "properties": {"approve": {"type": "boolean", "title": "Let it run?"}},
                 "required": ["approve"],
@@ -161,7 +169,7 @@ class MCPServer:
         self._last += 1
         number = self._last
         self._questions[number] = call
-        self._tell_progress(call, "waiting for a person's approval")
+        self._tell_progress(call, "waiting for a person" + ("" if form else "'s approval"))
         self._send(
             {"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": params},
             call.origin,
@@ -328,8 +336,12 @@ class MCPServer:
             self._decided(call, message.get("result"))
 
     def _decided(self, call: Call, said):
-        """Take what a person said: only a plain yes is one."""
+        """Take what a person said: of an approval only a plain yes is one."""
         said = said if isinstance(said, dict) else {}
+        if call.has_form:
+            self._tell_progress(call, "a person has answered")
+            self._offer.filled(call, said)
+            return
         content = said.get("content")
         is_yes = isinstance(content, dict) and content.get("approve") is True
         approved = said.get("action") == "accept" and is_yes

@@ -5,6 +5,8 @@
 2. An unknown tool is an error of the protocol; all else that ends a call is a result with
    ``isError``, which a model reads, with the CKP error in its ``_meta``.
 3. A skill's instruction is a prompt, too.
+4. What an MCP server asks a person during a call goes to the client whose call it is, if that has
+   forms (question.py); what comes back is checked here.
 """
 
 import os
@@ -86,6 +88,35 @@ class Offer:
         if task is not None and task.approval is not None:
             self._agent.answer(task, approved, reason, now_ms())
 
+    def filled(self, call, said: dict):
+        """A person has answered a server's form, *said*: {"action", "content"}."""
+        task = self._leaf(call)
+        approval = None if task is None else task.approval
+        if approval is None or not approval.form:
+            return
+        approved, reason = said.get("action") == "accept", ""
+        try:
+            if approved:
+                approval.form.fill(said.get("content") or {})
+            elif said.get("action") != "decline":
+                approval.form.heard(None)  # it is left open
+        except ClawError as e:
+            approved, reason = False, e.message
+        self._agent.answer(task, approved, reason, now_ms())
+
+    def can_ask(self, task) -> bool:
+        """Return whether a client can be asked by a form during the call at work in *task*; None:
+        during any.
+        """
+        if task is None:
+            calls = list(self._under_way.values()) + [self._beginning]
+            return any(call is not None and call.can_ask for call in calls)
+        for call in self._under_way.values():
+            at_work = self._leaf(call)
+            if at_work is not None and at_work.number == task:
+                return call.can_ask
+        return False
+
     def cancel(self, call):
         """End *call*; nobody hears of it any more."""
         number, call.number = call.number, _CANCELLED
@@ -112,7 +143,8 @@ class Offer:
             approval = task and task.approval
             if approval is not None and approval is not call.shown:
                 call.shown = approval
-                call.server.asked(call, question(approval, now_ms(), ""))
+                form = approval.form.to_json()["requestedSchema"] if approval.form else None
+                call.server.asked(call, question(approval, now_ms(), ""), form)
 
     def _leaf(self, call):
         """Return the task that is at work for *call*: of a composite tool, what it calls."""
@@ -138,7 +170,7 @@ class Session:
     _offer: Offer
 
     def can_ask(self, task) -> bool:
-        return False
+        return self._offer.can_ask(task)
 
     @property
     def watches(self) -> bool:

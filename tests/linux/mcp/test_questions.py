@@ -480,3 +480,48 @@ def test_an_admin_of_a_channel_answers(tmp_path):
 def said_to(server, chat: int) -> list:
     """Return the texts that the bot has sent to *chat*."""
     return [one["text"] for one in server.sent if one["chat_id"] == str(chat)]
+
+
+@pytest.mark.parametrize("client", list(mcp_clients.SDKS))
+@pytest.mark.parametrize("says", ["accept", "decline", "cancel"])
+def test_a_client_of_mcp_serve_is_asked(tmp_path, client, says):
+    """MCP, "Elicitation": a server's question goes on to the client whose call it is."""
+    image = asking(tmp_path, question(**{"name": {"type": "string"}}))
+    said = mcp_clients.sdk(
+        client,
+        tmp_path,
+        [["call", "echo", {"text": "x"}]],
+        says,
+        content={"name": "Bonn"},
+        command=linux("mcp", "serve", image),
+    )
+    (asked,) = said["asked"]
+    assert "The MCP server t asks during the call of echo" in asked and '"Which city?"' in asked
+    (result,) = said["results"]
+    text = result["content"][0]["text"]
+    assert (
+        json.loads(text) == [{"action": "accept", "content": {"name": "Bonn"}}]
+        if (says == "accept")
+        else says in text
+    )
+
+
+def test_what_a_client_of_mcp_serve_gives_is_checked(tmp_path):
+    """What does not fit the form is not sent on."""
+    image = asking(tmp_path, question(**{"nights": {"type": "integer"}}))
+    said = mcp_clients.sdk(
+        "sdk2",
+        tmp_path,
+        [["call", "echo", {"text": "x"}]],
+        "accept",
+        content={"nights": "many"},
+        command=linux("mcp", "serve", image),
+    )
+    assert len(said["asked"]) == 1 and "many" not in json.dumps(said["results"])
+
+
+def test_a_client_of_mcp_serve_without_forms(tmp_path):
+    image = asking(tmp_path, question(**{"name": {"type": "string"}}))
+    step = [["call", "echo", {"text": "x"}]]
+    said = mcp_clients.sdk("sdk2", tmp_path, step, command=linux("mcp", "serve", image))
+    assert said["asked"] == [] and "accept" not in json.dumps(said["results"])
