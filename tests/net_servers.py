@@ -48,7 +48,6 @@ def begun(before: set) -> int:
 
 @pytest.fixture(autouse=True)
 def nothing_left(capfd):
-    gc.collect()  # what an earlier test has dropped is not this one's
     # how many, not which: each phase of a test has one of its own (time_limit.py)
     fds, tasks = descriptors(), len(threads())
     yield
@@ -56,9 +55,10 @@ def nothing_left(capfd):
     left = set()
 
     def is_clean() -> bool:
-        gc.collect()
         left.clear()
         left.update(descriptors() - fds)
+        if left:
+            gc.collect()  # it may be dropped, and not closed yet
         return not left
 
     try:
