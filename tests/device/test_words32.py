@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import gateways
+import mcp_agents
 import pico_stack
 import pytest
 import trading_desk
@@ -483,6 +484,25 @@ def test_twenty_tools_of_a_mediated_service(board, tmp_path, bits, most):
         found.append(words32.measure(board, folder, bits))
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
     assert max(more.values()) <= most, (more, found)
+
+
+@pytest.mark.parametrize("bits, most", [(32, 8192), (64, 16384)])
+def test_twenty_tools_of_a_mediated_mcp_server(board, tmp_path, bits, most):
+    """Of 8 KiB on 32-bit words, code and tables together, beside the same agent without them."""
+    if bits == 32 and words32.missing():
+        pytest.skip(words32.missing())
+    found = []
+    for count in (0, 20):
+        tools = [mcp_agents.tool("tool-%d" % n, "many_%03d" % n) for n in range(count)]
+        (tmp_path / str(count)).mkdir()
+        folder = mcp_agents.write(tmp_path / str(count), ("many",), tools=tools)
+        settings = folder / "clawlite.toml"
+        settings.write_text(settings.read_text() + 'mode = "mediated"\n[gateway]\n')
+        (folder / "reflex.toml").write_text(RULE % (1, 1))
+        build_beside(str(folder))
+        found.append(words32.measure(board, folder, bits))
+    more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
+    assert 0 < max(more.values()) <= most, (more, found)  # 3,616 bytes on 32 bits
 
 
 @pytest.mark.parametrize("bits, most", [(32, 1024), (64, 1536)])

@@ -8,6 +8,7 @@ import asyncio
 import functools
 import ssl
 
+from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE
 from clawlite.core.base.errors import ProviderError
 
 PIECE = 16384
@@ -66,6 +67,29 @@ class Connection:
     def close(self) -> None:
         if self._writer:
             self._writer.transport.abort()
+
+
+async def carried_out(work):
+    """Carry out the effects of *work*, a generator that connects (core/net/exchange.py); return its
+    result.
+    """
+    connection, outcome = None, None
+    try:
+        while True:
+            kind, *details = work.send(outcome)
+            outcome = None
+            if kind == OPEN:
+                connection = Connection(*details)
+            elif kind == RECEIVE:
+                outcome = await connection.receive(*details)
+            elif kind == CLOSE:
+                connection.close()
+    except StopIteration as e:
+        return e.value
+    finally:
+        work.close()
+        if connection is not None:
+            connection.close()
 
 
 @functools.cache

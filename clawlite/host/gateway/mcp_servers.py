@@ -8,6 +8,7 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
    again by the next call, not before a pause that doubles with each failure.  No call is sent
    twice: of one that was sent to a server that then failed, nobody knows what it did.
 4. A server that no call needed for ``IDLE_S`` is ended.
+5. Tokens of OAuth are got here, by client credentials, for each device; no device sees one.
 """
 
 import abc
@@ -30,8 +31,10 @@ from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.core.net import http1
 from clawlite.core.net.netrules import authority, parse_url
+from clawlite.core.net.oauth2 import Token, token
 from clawlite.core.net.service_call import ServiceResult, failure, result_of, timed_out
-from clawlite.host.gateway.http import Connection
+from clawlite.core.providers.wire import Codec
+from clawlite.host.gateway.http import Connection, carried_out
 
 START_S = 20  # from the start of a server to its list of tools
 CONNECT_MS = 10000
@@ -42,7 +45,7 @@ MAX_UNSENT = 8388608  # bytes that a server has not read
 GRACE_S = 0.5  # between the end of its stdin, SIGTERM and SIGKILL
 _SAID = 2000  # characters of stderr that are kept
 _PIECE = 65536
-_NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS = range(6)  # of a row of the section MCP
+_NAME, _ARGV, _ENV, _IS_HANDSHAKE, _PINS, _HEADERS, _TOKENS = range(7)  # of a row of section MCP
 _UNKNOWN = "what the call did is not known: look before it is made again"
 
 
@@ -80,13 +83,15 @@ class Servers:
         ms    the time that the call has;  most: bytes of the result
         """
         row = next(row for row in image.section(MCP) if row[_NAME] == name)
-        try:
-            credentials = await _credentials(image, row, find)
-        except ClawError as e:
-            return failure("no_credential", e.message, most)
         server = self._server(device, row)
         try:
             async with asyncio.timeout(ms / 1000):
+                try:
+                    credentials = await _credentials(image, row, find)
+                    if server.tokens is not None:
+                        credentials.append(await server.tokens.header(find))
+                except ClawError as e:
+                    return failure("no_credential", e.message, most)
                 done, value = await server.call(tool, arguments, credentials)
         except TimeoutError:
             return timed_out(ms, most)
@@ -137,6 +142,42 @@ async def _credentials(image, row: list, find) -> list:
     return found
 
 
+class _Tokens:
+    """The tokens of one device for one server, by client credentials; *row* as in section MCP."""
+
+    def __init__(self, row: list, codecs: tuple):
+        *self._row, self._name, self._resource, _ = row
+        self._codec = Codec(*codecs)
+        self._token: Token | None = None
+        self._find: Any = None
+        self._lock = asyncio.Lock()
+
+    async def header(self, find) -> tuple:
+        """Return the header Authorization; *find* as of ``Servers.called``.  Raises
+        ``ClawError``.
+        """
+        self._find = find
+        async with self._lock:
+            if self._token is None or not self._token.lasts(_now_ms()):
+                secret = await find(self._name)
+                work = token(self._row, secret, self._codec, self, self._resource)
+                self._token = await carried_out(work)
+            return "Authorization", "Bearer " + self._token.value
+
+    async def another(self) -> tuple:
+        """The server has refused the token: return the header with a new one."""
+        self._token = None
+        return await self.header(self._find)
+
+    # -- the meter of core/net/oauth2.py
+
+    def now_ms(self) -> int:
+        return _now_ms()
+
+    def now_s(self) -> int:
+        return int(time.time())
+
+
 class _Server(abc.ABC):
     """One server of one device, begun when it is first called; *later* as ``Servers._later``."""
 
@@ -145,6 +186,7 @@ class _Server(abc.ABC):
     def __init__(self, row: list, codecs: tuple, later):
         self.row, self.name, self.pins = row, row[_NAME], dict(row[_PINS])
         self._codecs, self._later = codecs, later
+        self.tokens = _Tokens(row[_TOKENS], codecs) if row[_TOKENS] else None
         self._client: Any = None  # MCPClient
         self._credentials: list = []
         self._calls: dict = {}  # number -> _Call
@@ -422,10 +464,33 @@ class _Remote(_Server):
     def _open(self) -> HTTPClient:
         self._exchanges: dict = {}  # key -> task
         url = parse_url(self.row[_ARGV][0])
-        return HTTPClient(url, self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE])
+        client = HTTPClient(url, self._codecs, __version__, _now_ms(), self.row[_IS_HANDSHAKE])
+        client.renews, self._asks = self.tokens is not None, False
+        return client
+
+    async def _renew(self, client) -> None:
+        """Get another token: what was refused is sent once more with it."""
+        assert self.tokens is not None  # the client renews none else
+        try:
+            header = await self.tokens.another()
+            own = [one for one in self._credentials if one[0] != "Authorization"]
+            self._credentials = [*own, header]
+        except ClawError as e:
+            if client is self._client:
+                self._fail(e.message)
+            return
+        finally:
+            self._asks = False
+        if client is self._client:
+            self._go_on()
 
     def _flush(self) -> None:
         client = self._client
+        if client.is_token_refused:
+            client.is_token_refused, self._asks = False, True
+            self._later(self._renew(client))
+        if self._asks:
+            return
         for wanted in client.requests(_now_ms()):
             self._exchanges[wanted[0]] = asyncio.get_running_loop().create_task(
                 self._exchange(client, *wanted)

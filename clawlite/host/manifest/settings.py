@@ -257,19 +257,15 @@ class MCPServer(Strict):
                 report((field,), "a gateway gives all its servers one rule", key=True)
         if "devices" in value and not is_mediated:
             report(("devices",), "a gateway alone asks which device calls", key=True)
-        if "oauth2" in value and is_mediated:
-            report(
-                ("oauth2",),
-                "a gateway gets no tokens for an MCP server",
-                hint="name a credential of its host under [[credentials]]",
-                key=True,
-            )
         oauth2 = value.get("oauth2")
-        if (
-            value.get("trust") == "start"
-            and isinstance(oauth2, dict)
-            and oauth2.get("flow") == "device"
-        ):
+        is_person = isinstance(oauth2, dict) and oauth2.get("flow") == "device"
+        if is_person and is_mediated:
+            report(
+                ("oauth2", "flow"),
+                "nobody signs in at a gateway: its devices may have several people",
+                hint='use flow = "client_credentials"',
+            )
+        if value.get("trust") == "start" and is_person:
             report(
                 ("trust",),
                 "a person would have to sign in at each start: builds keep no token",

@@ -264,14 +264,6 @@ def test_a_name_that_a_gateway_could_not_tell(tmp_path):
     assert '"127.0.0.1" cannot be the name of a server that a gateway calls' in str(caught.value)
 
 
-def test_tokens_of_oauth_are_none_of_a_gateways(tmp_path):
-    oauth2 = '[mcp.t.oauth2]\nendpoint = "http://127.0.0.1:9/"\nclient_id = "c"\ncredential = "S"\n'
-    agent = mcp_agents.remote(tmp_path, "http://127.0.0.1:9/mcp")
-    with pytest.raises(ManifestErrors) as caught:
-        build.build(mediated(agent, "[gateway]\n", 'mode = "mediated"\n' + oauth2))
-    assert "a gateway gets no tokens for an MCP server" in str(caught.value)
-
-
 def test_a_board_that_would_call_it_natively_is_told_of_the_way(tmp_path):
     agent = mcp_agents.write(tmp_path, tools=[mcp_agents.tool("echo", "echo")])
     with pytest.raises(ManifestErrors) as caught:

@@ -39,8 +39,8 @@ ELSEWHERE = {
     "name it under [[credentials]], with the server's host": (
         "needs a server: tests/linux/mcp/test_remote.py builds with one"
     ),
-    "name a credential of its host under [[credentials]]": (
-        "needs a server: tests/host/gateway/test_gateway_mcp.py builds with one"
+    'use flow = "client_credentials"': (
+        "needs a server: tests/host/gateway/test_gateway_oauth.py builds with one"
     ),
     'remove trust, or use flow = "client_credentials"': (
         "needs a server: tests/linux/mcp/test_sign_in.py builds with one"
