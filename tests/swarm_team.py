@@ -101,11 +101,13 @@ def project(
     code=TOOLS,
     provider=RULED,
     toml="",
+    spec="",
     **changes,
 ) -> str:
     """Build the agent *name* of the swarm, with more *tools* and *rules*; return its image.
 
-    code     its tools.py;  toml: more of its clawlite.toml;  changes  fields of the Swarm
+    code     its tools.py;  toml: more of its clawlite.toml;  spec: more lines of its claw.yaml
+    changes  fields of the Swarm
     """
     folder = tmp_path / name
     folder.mkdir()
@@ -119,6 +121,7 @@ def project(
             tools=json.dumps([{"inline": LOOK}, *tools]),
             swarm="{ name: team, %s" % swarm[1:],
         )
+        + spec
     )
     if provider is RULED:
         (folder / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + toml)

@@ -59,6 +59,7 @@ class Swarm:
     most_nano     int, nano-dollars of a task with all its parts, or None
     engine        [kind, secure, host, port, user, name of the secret, name of the secret of
                   the login ``operator``, or ""], or None: no server
+    shares        [name of a store of the agent's Memory that all agents share, ...]
     """
 
     def __init__(self, record: list):
@@ -79,7 +80,9 @@ class Swarm:
             self.most_tokens,
             self.most_nano,
             self.engine,
+            *shares,
         ) = record
+        self.shares = shares[0] if shares else []
         self.members = [Member(*row) for row in members]
         self.own = self.members[own]
 

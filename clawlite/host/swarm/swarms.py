@@ -21,7 +21,8 @@ FITTING = {  # topology -> the strategies that it has
 }
 TO_ALL = ("majority-vote", "best-of-n", "chain")  # one report would be nothing to compare
 BACKENDS = ("in-process", "sqlite-wal", *swarm_settings.BACKENDS)
-PASSING = ("queue", "direct", "event-bus")
+SHARED = "shared-memory"
+PASSING = ("queue", "direct", "event-bus", SHARED)
 FAILURES, RESET_MS = 3, 60000  # of a circuit breaker that does not say
 AT_ONCE = 4  # tasks of one process at once, where it need not do one after the other
 OPERATOR = "operator"  # as linux/swarm/engine.py has it
@@ -72,6 +73,8 @@ def problems(manifest) -> list:
     passing, backend = coordination.message_passing, coordination.backend
     one_of(("coordination", "message_passing"), passing, PASSING, "message_passing")
     one_of(("coordination", "backend"), backend, BACKENDS, "backend")
+    if passing == SHARED:
+        found += _shared_problems(manifest)
     fitting = FITTING[spec.topology]
     if aggregation.strategy not in fitting:
         found.append(
@@ -85,6 +88,44 @@ def problems(manifest) -> list:
         message = "a pipeline hands each result to the next agent alone"
         found.append((("coordination", "message_passing"), message, '"queue" or "direct"'))
     return found + _members_problems(manifest) + _limits_problems(manifest)
+
+
+def shared(manifest) -> list:
+    """Return the stores of the Memory that all agents of the swarm share, with their places."""
+    if manifest.swarm.spec.coordination.message_passing != SHARED or not manifest.memory:
+        return []
+    stores = enumerate(manifest.memory.spec.stores)
+    return [(index, store) for index, store in stores if store.isolation == "shared"]
+
+
+def _shared_problems(manifest) -> list:
+    """Return the problems of a swarm whose agents share stores."""
+    path = ("coordination", "message_passing")
+    if manifest.swarm.spec.coordination.backend in swarm_settings.BACKENDS:
+        engine = manifest.swarm.spec.coordination.backend
+        message = f'message_passing "{SHARED}" over {engine} is {_LATER}'
+        return [(path, message, 'backend "sqlite-wal" or "in-process", or another message_passing')]
+    if manifest.settings.gateway:
+        return [(path, "a board keeps its stores to itself", "another message_passing")]
+    stores = [store for _, store in shared(manifest)]
+    if not stores:
+        message = "no store of the Memory is shared by the swarm's agents"
+        return [(path, message, "a store with isolation: shared in the Memory")]
+    saving = manifest.settings.memory.wear_saving or ()
+    for store in stores:
+        wrong = (
+            "lies in files"
+            if store.type == "workspace" or store.backend == "filesystem"
+            else "is encrypted, with a key of one agent"
+            if store.encryption
+            else "has a journal of one agent (wear_saving)"
+            if store.name in saving
+            else ""
+        )
+        if wrong:
+            message = f"the shared store {quoted(store.name)} {wrong}: others cannot read it"
+            return [(path, message, "a store in SQLite without that")]
+    return []
 
 
 def _to_all(spec) -> bool:
@@ -217,6 +258,7 @@ def section(manifest) -> list | None:
         _limit(spec.resource_limits, "max_total_tokens"),
         None if cost is None else remotes.nano(cost),
         swarm_settings.record(manifest.settings.swarm, spec.coordination.backend),
+        *([[store.name for _, store in shared(manifest)]] if shared(manifest) else []),
     ]
 
 

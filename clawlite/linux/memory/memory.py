@@ -7,6 +7,7 @@ it.
    sync where it is power-safe.
 3. The thread and SQLite exist from the first request on.  A fault of the file is the outcome of
    each request that meets it; the next one opens it again, so that what is mended needs no restart.
+4. Stores that the agents of a swarm share lie in the swarm's folder, in a file of the same kind.
 """
 
 import _thread
@@ -14,11 +15,13 @@ import os
 import time
 
 from clawlite.core.base.errors import StoreError, unexpected
+from clawlite.core.image.image import SWARM
 from clawlite.core.image.memories import WORKSPACE
-from clawlite.linux.files.files import state_folder
+from clawlite.linux.files.files import state_folder, swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database, folder_of
 
+_STORE = 2  # of a job: stores.py
 LEAVE_S = 2  # what waits when the program leaves may take so long
 MAX_WAITING = 4096  # requests
 
@@ -26,6 +29,23 @@ MAX_WAITING = 4096  # requests
 def wall_ms() -> int:
     """Return the time: milliseconds since 1970."""
     return time.time_ns() // 1000000
+
+
+class _Both:
+    """The stores of one agent, and those with *names* that all agents of its swarm share."""
+
+    def __init__(self, own, shared, names: list):
+        self._own, self._shared, self._names = own, shared, names
+
+    def run(self, jobs: list) -> list:
+        """As ``Stores.run``: what of one store stands in one order keeps it."""
+        theirs = [job for job in jobs if job[_STORE].name in self._names]
+        ours = [job for job in jobs if job[_STORE].name not in self._names]
+        return (self._own.run(ours) if ours else []) + (self._shared.run(theirs) if theirs else [])
+
+    def close(self):
+        self._own.close()
+        self._shared.close()
 
 
 class Memory:
@@ -157,11 +177,22 @@ class Memory:
         from clawlite.linux.memory.encryption import EntryCiphers
         from clawlite.linux.secrets import secrets
 
-        db = Database(folder_of(name))
-        boxes = EntryCiphers(
-            db, name, lambda secret: secrets.resolve(secret, secrets.stores(name)), dumps, loads
-        )
-        return Stores(db, self._clock, dumps, loads, boxes, files)
+        def stores(folder: str, files):
+            db = Database(folder)
+            boxes = EntryCiphers(
+                db, name, lambda secret: secrets.resolve(secret, secrets.stores(name)), dumps, loads
+            )
+            return Stores(db, self._clock, dumps, loads, boxes, files)
+
+        own = stores(folder_of(name), files)
+        if not self._agent.image.size_of(SWARM):
+            return own
+        from clawlite.core.swarm.swarm import Swarm
+
+        swarm = Swarm(self._agent.image.section(SWARM))
+        if not swarm.shares:
+            return own
+        return _Both(own, stores(swarm_folder(swarm.name), None), swarm.shares)
 
     def _tell(self):
         try:

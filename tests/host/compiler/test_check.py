@@ -92,7 +92,10 @@ def test_5_7_native_is_what_these_levels_have(tmp_path, level):
         {
             "swarm": {
                 "inline": dict(
-                    SWARM, coordination=dict(SWARM["coordination"], message_passing="shared-memory")
+                    SWARM,
+                    coordination=dict(
+                        SWARM["coordination"], message_passing="shared-memory", backend="redis"
+                    ),
                 )
             }
         }

@@ -55,12 +55,13 @@ def tree(*roles) -> list:
 
 
 def built(
-    folder, swarm: dict, identity: str = "lead", at_use: bool = False, toml: str = ""
+    folder, swarm: dict, identity: str = "lead", at_use: bool = False, toml: str = "", **more
 ) -> Image:
     spec = {
         "identity": {"inline": {"name": identity, "personality": "x"}},
         "providers": [{"inline": REFLEX}],
         "swarm": {"inline": swarm},
+        **more,
     }
     document = {"claw": "0.3.0", "kind": "Claw", "metadata": {"name": "t"}, "spec": spec}
     (folder / "claw.json").write_text(json.dumps(document))
@@ -130,7 +131,7 @@ def test_an_agent_that_is_alone_in_its_process_leads_nobody(tmp_path):
         ),
         (
             {"coordination__message_passing": "shared-memory"},
-            'message_passing "shared-memory" is not',
+            "no store of the Memory is shared by the swarm's agents",
         ),
         ({"topology": "broadcast"}, "0 agents have the role source"),
         ({"topology": "hierarchical"}, "0 agents have the role root"),
@@ -439,6 +440,47 @@ def test_an_engine_that_does_not_fit_is_refused_by_field(tmp_path, swarm, said, 
         engine(tmp_path, swarm, "[swarm]\n" + said + "\n")
     text = "\n".join(problem.text() for problem in caught.value.problems)
     assert told in text and "swarm" in text
+
+
+# -- a store that all agents share
+
+SHARED = {"coordination__message_passing": "shared-memory"}
+
+
+def memory(**store) -> dict:
+    stores = [
+        {"name": "own", "type": "key-value"},
+        {"name": "team-notes", "type": "key-value", "isolation": "shared", **store},
+    ]
+    return {"inline": {"name": "m", "stores": stores}}
+
+
+@pytest.mark.parametrize("backend", ["sqlite-wal", "in-process"])
+def test_which_stores_are_shared(tmp_path, backend):
+    swarm = team(**SHARED, coordination__backend=backend)
+    image = built(tmp_path, swarm, memory=memory())
+    assert Swarm(image.section(SWARM)).shares == ["team-notes"]
+    image = built(tmp_path, TEAM, memory=memory())
+    assert Swarm(image.section(SWARM)).shares == [], "only where message_passing says so"
+
+
+@pytest.mark.parametrize(
+    "changes, store, toml, why",
+    [
+        ({"coordination__backend": "redis"}, {}, "", '"shared-memory" over redis is not supported'),
+        ({"coordination__backend": "nats"}, {}, "", '"shared-memory" over nats is not supported'),
+        ({}, {"type": "workspace"}, "", "team-notes lies in files"),
+        ({}, {"type": "conversation", "backend": "filesystem"}, "", "team-notes lies in files"),
+        ({}, {"encryption": True}, '[memory]\nencryption = "key"\n', "is encrypted, with a key"),
+        ({}, {}, '[memory]\nwear_saving = ["team-notes"]\n', "has a journal of one agent"),
+        ({}, {}, "[gateway]\n", "a board keeps its stores to itself"),
+    ],
+)
+def test_a_store_that_cannot_be_shared_is_refused(tmp_path, changes, store, toml, why):
+    with pytest.raises(ManifestErrors) as caught:
+        built(tmp_path, team(**SHARED, **changes), toml=toml, memory=memory(**store))
+    said = "\n".join(problem.text() for problem in caught.value.problems)
+    assert why in said.replace('"team-notes"', "team-notes"), said
 
 
 # -- members that are remote agents
