@@ -115,6 +115,12 @@ def _mcp() -> _Parser:
         from clawlite.host.board_console import board_offer
         from clawlite.host.build.build import image_for
 
+        if found.http is not None:
+            raise ClawError(
+                "the tools of a board are served on stdin and stdout alone: a board has one "
+                "operator at a time, and over HTTP there would be several clients",
+                "let the MCP client start this command without --http",
+            )
         return board_offer.serve(image_for(found.manifest), found.port)
 
     parser = _Parser(
@@ -129,6 +135,7 @@ def _mcp() -> _Parser:
         help="of the agent that runs there; may be its image",
     )
     parser.add_argument("--port", metavar="PORT", required=True, help="the board")
+    parser.add_argument("--http", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
     return parser
 

@@ -86,3 +86,12 @@ def test_a_gateway_that_is_not_there(tmp_path, agent):
     with Agent(linux("mcp", "serve", agent, "--port", "gateway:shed"), tmp_path) as offer:
         assert offer.wait() == 3
         assert "gateway:shed" in offer.errors()
+
+
+def test_a_board_is_not_served_over_http(tmp_path, agent):
+    """It is refused by name, before any port is opened (docs/adr/0126)."""
+    words = ("mcp", "serve", agent, "--port", "gateway:shed", "--http", "0")
+    with Agent(linux(*words), tmp_path) as offer:
+        assert offer.wait() == 1
+        said = offer.errors()
+    assert "on stdin and stdout alone" in said and "without --http" in said
