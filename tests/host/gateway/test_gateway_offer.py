@@ -92,6 +92,6 @@ def test_a_board_is_not_served_over_http(tmp_path, agent):
     """It is refused by name, before any port is opened (docs/adr/0126)."""
     words = ("mcp", "serve", agent, "--port", "gateway:shed", "--http", "0")
     with Agent(linux(*words), tmp_path) as offer:
-        assert offer.wait() == 1
+        assert offer.wait() == 2
         said = offer.errors()
     assert "on stdin and stdout alone" in said and "without --http" in said
