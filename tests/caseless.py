@@ -66,7 +66,8 @@ class Caseless:
                 os.write(self._fd, struct.pack("=IiQ", 16 + len(answer), number, unique) + answer)
             except OSError:  # whoever asked has gone
                 pass
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        os.close(fd)
 
     def _answer(self, code: int, node: int, data: bytes) -> bytes:
         if code == _INIT:

@@ -300,7 +300,8 @@ class LineBoard:
 
     def release(self):
         """Give the terminal's end to who serves it."""
-        os.close(self._slave)
+        fd, self._slave = self._slave, -1
+        os.close(fd)
 
     def step(self):
         """Take what has come, and answer."""
@@ -357,7 +358,8 @@ class LineBoard:
         return time.monotonic_ns() // 1000000
 
     def close(self):
-        os.close(self.fd)
+        fd, self.fd = self.fd, -1
+        os.close(fd)
 
 
 def serve(boards: list, until, seconds: float = 60):

@@ -58,7 +58,8 @@ class Client:
         return self
 
     def __exit__(self, *_):
-        os.close(self.fd)
+        fd, self.fd = self.fd, -1
+        os.close(fd)
 
     def send(self, data: bytes):
         os.write(self.fd, data)

@@ -28,6 +28,9 @@ FORBIDDEN = {
     ),
     "a path of somebody's machine": re.compile(r"(?<![\w.~/-])/(wor" r"k|roo" r"t)(?![\w-])"),
     "a mark of a merge that nobody finished": re.compile(r"^(<{7}|>{7}|\|{7}) |^={7}$"),
+    # Closed again, or after a failed close, it may be another file's: SQLite's, with a journal's
+    # lines written into it.
+    "a descriptor that is closed while its number is kept": re.compile(r"\bos\.close\(se" r"lf\."),
     "an unfinished mark": re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b"),
 }
 
@@ -75,6 +78,11 @@ def test_no_tracked_file_holds(what):
         ),
         ("a mark of a merge that nobody finished", ">" + ">>>>>> 6e94817 (a commit)", ">>> 6"),
         ("a mark of a merge that nobody finished", "=" + "======", "a ======="),
+        (
+            "a descriptor that is closed while its number is kept",
+            "os.close(se" + "lf._fd)",
+            "fd, self._fd = self._fd, -1; os.close(fd)",
+        ),
         ("an unfinished mark", "# TO" + "DO: later", "# to do it later"),
     ],
 )

@@ -345,5 +345,6 @@ class _Signals:
         signal.set_wakeup_fd(self._old_fd)
         for number, handler in self._old:
             signal.signal(number, handler)
-        os.close(self.fd)
-        os.close(self._writer)
+        ends, self.fd, self._writer = (self.fd, self._writer), -1, -1
+        for fd in ends:
+            os.close(fd)

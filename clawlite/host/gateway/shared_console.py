@@ -60,8 +60,9 @@ class Console:
 
     def close(self) -> None:
         self._loop.remove_reader(self._master)
-        os.close(self._master)
-        os.close(self._slave)
+        ends, self._master, self._slave = (self._master, self._slave), -1, -1
+        for fd in ends:
+            os.close(fd)
         sim.forget(self._file)
 
     def _readable(self) -> None:

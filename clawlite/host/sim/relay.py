@@ -164,9 +164,9 @@ class Relay:
 
     def _ended(self):
         """The process is gone: start the next."""
-        os.close(self._stdout)
+        stdout, self._stdout = self._stdout, None
+        os.close(stdout)
         code = self._process.wait()
-        self._stdout = None
         if self._phase == 0:
             raise self._no_start(f"exit code {code}")
         # where no code ran any more, or in the middle of a collection, which the unix port does
@@ -348,10 +348,9 @@ class Relay:
             if self._process:
                 self._process.kill()
                 self._process.wait()
-            if self._stdout is not None:
-                os.close(self._stdout)
-            os.close(self._stdin)
-            os.close(self._feed)
+            for fd in (self._stdout, self._stdin, self._feed):
+                if fd is not None:
+                    os.close(fd)
 
     def _step(self) -> bool:
         """Wait for whatever comes next, and deal with it; return False at the end."""

@@ -164,7 +164,9 @@ class Groups:
 
     def leave(self):
         """Close it in a process that has no use for it."""
-        os.close(self._top)
+        top, self._top = self._top, -1
+        if top >= 0:
+            os.close(top)
 
     def close(self):
         """Remove all groups and be where we were before."""
@@ -181,7 +183,7 @@ class Groups:
         except OSError:
             pass
         finally:
-            os.close(self._top)
+            self.leave()
 
     def _clean(self):
         """Remove our groups, and those of a server that was killed."""

@@ -68,7 +68,9 @@ class Ruleset:
 
     def drop(self):
         """Let the rules go; who is under them stays there."""
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 def inside(version: int, writable: list) -> Ruleset:

@@ -44,7 +44,8 @@ class OpenEntry:
         return self
 
     def __exit__(self, *_):
-        os.close(self.folder)
+        folder, self.folder = self.folder, -1
+        os.close(folder)
 
 
 class PathWalk:
@@ -75,8 +76,8 @@ class PathWalk:
 
     def leave(self):
         if self.fd is not None:
-            os.close(self.fd)
-            self.fd = None
+            fd, self.fd = self.fd, None
+            os.close(fd)
 
     def restart(self, parts: list):
         """Go on from the root with *parts* and what is left."""
@@ -171,8 +172,8 @@ class PathWalk:
                 self.todo.insert(0, part)
                 return
             raise ClawError("%s: %s" % (shown(self.text), e.strerror)) from None
-        os.close(self.fd)
-        self.fd = fd
+        above, self.fd = self.fd, fd
+        os.close(above)
         self.at.append(part)
         self.check(here, os.fstat(fd))
 

@@ -77,7 +77,7 @@ class PWM:
             self._patiently("duty_cycle", 0)
             self._patiently("enable", 1)
         except BlockingIOError:
-            os.close(self._lock)
+            self.close()
             raise ImageMismatch(
                 "pin %s: channel %d of %s is in use by another agent or pin"
                 % (name, channel, chip),
@@ -85,7 +85,7 @@ class PWM:
                 "Pi 4, 13 and 19 too)",
             ) from None
         except OSError:
-            os.close(self._lock)
+            self.close()
             raise
 
     def _patiently(self, file: str, value: int):
@@ -110,7 +110,9 @@ class PWM:
         self._value = value
 
     def close(self):
-        os.close(self._lock)
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
 
 
 class ADC:

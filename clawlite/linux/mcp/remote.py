@@ -163,8 +163,10 @@ class RemoteServer:
 
     def end(self):
         self._connections.close_all()
-        os.close(self._reader)
-        os.close(self._writer)
+        ends, self._reader, self._writer = (self._reader, self._writer), -1, -1
+        for fd in ends:
+            if fd >= 0:
+                os.close(fd)
 
 
 class _Named:

@@ -76,7 +76,8 @@ class PlainServer:
             )
         except OSError as e:
             self.stream.close()
-            os.close(self._errors)
+            errors, self._errors = self._errors, -1
+            os.close(errors)
             raise ClawError("%s: %s" % (argv[0], e.strerror)) from None
         finally:
             theirs.close()
@@ -116,8 +117,9 @@ class PlainServer:
             except subprocess.TimeoutExpired:
                 pass
         self._signal(signal.SIGKILL)  # what it started and left
-        os.close(self._errors)
-        self._errors = -1
+        errors, self._errors = self._errors, -1
+        if errors >= 0:
+            os.close(errors)
 
     def _signal(self, number: int):
         try:

@@ -133,8 +133,9 @@ class Server:
         finally:
             with self._lock:
                 self._closing = True
-                os.close(self._reader)
-                os.close(self._writer)
+                ends, self._reader, self._writer = (self._reader, self._writer), -1, -1
+                for fd in ends:
+                    os.close(fd)
             for client in self._clients.values():
                 client.sock.close()
             self._listener.close()

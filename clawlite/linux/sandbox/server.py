@@ -144,9 +144,7 @@ class _Server:
             pid = namespaces.clone() if self._found["profile"] == "N" else os.fork()
         if pid == 0:
             try:
-                os.close(self._taken[0])
-                os.close(self._life[1])
-                for fd in self._running:
+                for fd in (self._taken[0], self._life[1], *self._running):
                     os.close(fd)
                 supervisor.wait(
                     self._control.detach(),

@@ -141,9 +141,11 @@ class Bus:
                 self._fd = was
                 raise
             if was >= 0:  # who waits for it knows its number
-                os.dup2(self._fd, was, False)
-                os.close(self._fd)
-                self._fd = was
+                fd, self._fd = self._fd, was
+                try:
+                    os.dup2(fd, was, False)
+                finally:
+                    os.close(fd)
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when another process has changed something; -1

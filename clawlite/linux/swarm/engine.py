@@ -114,8 +114,9 @@ class Engine(ABC):
         self._end()
         self._thread.join(TOLD_S)
         with self._lock:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
 
     # -- in the engine's threads
 

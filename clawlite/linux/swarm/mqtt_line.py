@@ -74,8 +74,9 @@ class Line:
     def free(self):
         """Give back the descriptor, when ``run`` has ended."""
         with self._lock:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            if fd >= 0:
+                os.close(fd)
 
     def _wake(self):
         with self._lock:

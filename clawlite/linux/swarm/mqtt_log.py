@@ -141,9 +141,13 @@ class KeptLog:
         self._saved = position
 
     def close(self):
-        if self._db is not None:
-            self._db.close()
-        os.close(self._lock)  # which unlocks it
+        lock, self._lock = self._lock, -1
+        try:
+            if self._db is not None:
+                self._db.close()
+        finally:
+            if lock >= 0:
+                os.close(lock)  # which unlocks it
 
 
 class Keeper(Owner):

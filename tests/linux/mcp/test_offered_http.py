@@ -168,7 +168,7 @@ def test_the_request_of_a_cancelled_call_ends(tmp_path):
             waiting.join(60)
             status, headers, body = found[0]
             assert (status, headers["Content-Type"], body) == (200, "text/event-stream", b"")
-            assert mark.read_text() == "began ended"
+            eventually(lambda mark=mark: mark.read_text() == "began ended")
 
 
 def test_a_client_of_the_newer_era_that_goes_cancels_its_call(tmp_path):
