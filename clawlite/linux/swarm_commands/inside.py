@@ -148,8 +148,8 @@ class Door:
                 os.unlink(_SOCKET, dir_fd=self._folder)
             except OSError:
                 pass
-            os.close(self._folder)
-            self._folder = -1
+            folder, self._folder = self._folder, -1
+            os.close(folder)
 
 
 def _connected(folder: int):
