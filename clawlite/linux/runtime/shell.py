@@ -184,6 +184,9 @@ class Shell:
 
     def tell(self, task: int, progress):
         """Say how the call *task* goes on: (progress, total or None, message), None at its end."""
+        guard = self.agent.image.guard
+        if guard and progress and progress[-1]:  # a server may tell what it was given
+            progress = (*progress[:-1], guard.text(progress[-1]))
         if self.people is None:
             self.session.tell(task, progress)
         elif self.terminal:

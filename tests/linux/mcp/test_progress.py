@@ -74,3 +74,29 @@ def test_a_client_that_wants_it_is_told(tmp_path):
             go(tmp_path)
             answer = agent.message()
             assert answer["id"] == number and answer["result"]["content"][0]["text"] == "a"
+
+
+def test_a_secret_in_it_is_redacted(tmp_path):
+    """A server tells what it was given; a result is looked at, and so is the way to it."""
+    agent = mcp_agents.write(tmp_path, ("progress",), tools=[mcp_agents.tool("echo", "echo")])
+    os.mkfifo(tmp_path / "marks/go")
+    manifest = agent / "claw.yaml"
+    scanned = "name: p, secret_scanning: { enabled: true, scope: output }, rules"
+    manifest.write_text(manifest.read_text().replace("name: p, rules", scanned))
+    image = build_beside(str(agent))
+    env = {"SOME_TOKEN": "abcdefgh12345XYZQ"}
+    with Agent(linux("mcp", "serve", image), tmp_path, env=env) as agent:
+        params = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        agent.call("initialize", params, 1)
+        arguments = {"text": env["SOME_TOKEN"]}
+        call = {"name": "echo", "arguments": arguments, "_meta": {"progressToken": "p"}}
+        agent.line(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}))
+        heard = agent.message()["params"]
+        assert heard["message"].endswith("[REDACTED: known]"), heard
+        go(tmp_path)
+        agent.expect('"id":2')
+        assert env["SOME_TOKEN"] not in agent.text()
