@@ -422,7 +422,10 @@ class HTTPClient(MCPClient):
         if not isinstance(error, dict):
             said = "HTTP %d" % one.status
             if one.status == 401 or one.status == 403:
-                said += ": it wants another credential (clawlite.toml, [[credentials]] of its host)"
+                said += (
+                    ": it wants another credential (clawlite.toml: [[credentials]] of its host, "
+                )
+                said += "or [mcp.NAME.oauth2])"
             error = {"code": -32603, "message": said}
         self._text(one, self._dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode(), done)
 

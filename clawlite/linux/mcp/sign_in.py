@@ -30,7 +30,7 @@ def refresh_token(image, name: str, tell) -> str:
     """
     rows = image.section(MCP) or []
     shaped(rows, ROWS, "MCP servers")
-    wanted = [tokens for *_, tokens in rows if tokens and tokens[-1] is not None]
+    wanted = [tokens for *_, tokens, _ in rows if tokens and tokens[-1] is not None]
     for *row, secret, resource, device in wanted:
         if secret == name:
             _, authorities = image.section(NETWORK) or (None, ())
