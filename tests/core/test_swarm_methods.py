@@ -1,6 +1,6 @@
 """core/swarm: the methods of CKP 9.3.3, with a bus that only notes what it is asked."""
 
-from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest
+from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.swarm.swarm import Swarm
 from clawlite.core.swarm.swarm_methods import MAX_DESCRIPTION, SwarmMethods
 
@@ -212,9 +212,3 @@ def test_9_3_3_a_broadcast_is_sent_and_a_wrong_one_is_only_logged():
     one.notified({"method": "claw.initialized"})
     assert len(bus.sent) == 1
     assert one._agent.events() == ["swarm.broadcast"] + ["swarm.refused"] * 5
-
-
-def test_a_broadcast_that_asks_for_an_answer_is_no_request():
-    one, _ = methods()
-    assert isinstance(refused(lambda: one.serves("claw.swarm.broadcast")), InvalidRequest)
-    assert one.serves("claw.swarm.report") and not one.serves("claw.swarm.other")

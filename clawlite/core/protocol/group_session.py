@@ -5,6 +5,7 @@ none of them, loads nothing of it.
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.protocol import rpc
+from clawlite.core.protocol.method_table import NEVER, find
 from clawlite.core.protocol.session import Session
 
 
@@ -44,10 +45,11 @@ class Later:
 class GroupSession(Session):
     """As ``Session``; *groups* is a list of what answers more methods:
 
-    capability               a name for ``capabilities`` of claw.initialize, or ""
-    serves(method) -> bool   raises ``ClawError`` for what is no request
-    begin(method, params)    returns the result, or a ``Later``; raises ``ClawError``
-    notified(message)        takes a notification; never raises
+    capability             a name for ``capabilities`` of claw.initialize, or ""
+    rows                   its methods, as in method_table.py; a session of an image that needs none
+                           of them does not have the group
+    begin(method, params)  returns the result, or a ``Later``; raises ``ClawError``
+    notified(message)      takes a notification; never raises
     """
 
     groups = ()
@@ -84,7 +86,8 @@ class GroupSession(Session):
     def _other(self, id, method: str, params, reply, now_ms: int):
         if self._is_heard and isinstance(params, dict):
             for group in self.groups:
-                if group.serves(method):
+                row = find(method, group.rows)
+                if row and row[1] != NEVER:
                     value = group.begin(method, params)
                     if not isinstance(value, Later):
                         return value
@@ -92,8 +95,12 @@ class GroupSession(Session):
                     return None
         return super()._other(id, method, params, reply, now_ms)
 
-    def _serves(self, method: str) -> bool:
-        return any(group.serves(method) for group in self.groups) or super()._serves(method)
+    def _served(self, method: str) -> list:
+        for group in self.groups:
+            row = find(method, group.rows)
+            if row:
+                return row
+        return super()._served(method)
 
     @property
     def _is_heard(self) -> bool:

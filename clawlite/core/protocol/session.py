@@ -9,6 +9,7 @@ batches are answered as batches."""
 
 from clawlite.core.protocol import rpc
 from clawlite.core.protocol.calls import Calls
+from clawlite.core.protocol.method_table import NEVER, OPEN, START, find
 from clawlite.core.base.effect import LOG, SEND
 from clawlite.core.base.errors import (
     ClawError,
@@ -159,7 +160,10 @@ class Session:
             raise InvalidParams("params: expected an object, got an array")
         if not self._asked:
             raise InvalidRequest("expected claw.initialize first, got %s" % method[:60])
-        if method == "claw.status":
+        _, taken, needs = self._served(method)[:3]
+        if taken == NEVER:
+            raise InvalidRequest("%s is a notification" % method, "send it without an id")
+        if taken == START:
             told = {
                 "state": self.agent.lifecycle.state,
                 "uptime_ms": 0 if self._opened_ms is None else now_ms - self._opened_ms,
@@ -167,15 +171,11 @@ class Session:
             if self.agent.conditions:
                 told["conditions"] = [tell() for tell in self.agent.conditions]
             return told
-        if not self._serves(method):
-            raise self._not_found(method[:60])
-        if not self._open:
+        if not (self._open and (taken == OPEN or self.agent.is_ready)):
             raise self._refusal(method, now_ms)
-        if method == "claw.shutdown":
+        if taken == OPEN:
             return self._shutdown(id, params, reply, now_ms)
-        if not self.agent.is_ready:
-            raise self._refusal(method, now_ms)
-        if method.startswith("claw.memory."):
+        if needs == "memory":
             return self.agent.memories().begin(id, method, params, reply, now_ms)
         return self._calls.answer(id, params, method == "claw.tool.approve", reply, now_ms)
 
@@ -191,30 +191,21 @@ class Session:
             "send claw.initialize first" if state == STOPPED else "",
         )
 
-    def _not_found(self, method: str):
-        if method == "claw.initialized" or method == "claw.heartbeat":
-            return InvalidRequest("%s is a notification" % method, "send it without an id")
-        known = method.startswith("claw.") and self.agent.image is not None
-        return MethodNotFound(
-            "unknown method %s" % method, "this agent is %s" % self._level() if known else ""
-        )
-
-    def _serves(self, method: str) -> bool:
-        """A method is answered when it is in this table and the image declares its primitive: tools
-        need a tool, memory a Memory.  The table is one string: it costs a board no heap while
-        nobody asks, as a dictionary would.
+    def _served(self, method: str) -> list:
+        """Return the row of *method*, which the image has what it needs for.  Raises
+        ``MethodNotFound``.
         """
-        image = self.agent.image
+        row, image = find(method), self.agent.image
+        needs = row and row[2]
         if (
-            method
-            not in "claw.shutdown claw.tool.call claw.tool.approve claw.tool.deny "
-            "claw.memory.query claw.memory.store claw.memory.compact".split()
+            needs == "-"
+            or image
+            and (image.has_tools if needs == "tools" else row and image.size_of(MEMORY))
         ):
-            return False
-        if method == "claw.shutdown":
-            return True
-        return image is not None and (
-            image.size_of(MEMORY) > 0 if method.startswith("claw.memory.") else image.has_tools
+            return row
+        known = method.startswith("claw.") and image
+        raise MethodNotFound(
+            "unknown method %s" % method[:60], "this agent is %s" % self._level() if known else ""
         )
 
     def _level(self) -> str:

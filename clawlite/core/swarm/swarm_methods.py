@@ -8,14 +8,19 @@ here, and a bus carries out what they ask.
 """
 
 from clawlite.core.base.effect import LOG
-from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest
+from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.protocol.calls import is_uuid
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.protocol.rpc import field
 from clawlite.core.swarm.swarm import FAILED, STATUSES, Task
 
 MAX_DESCRIPTION = 65536  # characters
-_METHODS = ("claw.swarm.delegate", "claw.swarm.report", "claw.swarm.discover")
+ROWS = """
+swarm.delegate   ready  swarm  task_id  9.3.3  task context
+swarm.report     ready  swarm  -        9.3.3  task_id status result token_usage? duration_ms?
+swarm.broadcast  -      swarm  -        9.3.3  swarm message
+swarm.discover   ready  swarm  -        9.3.3  swarm?
+"""
 _BROADCAST = "claw.swarm.broadcast"
 
 
@@ -34,18 +39,10 @@ class SwarmMethods:
            What it raises is a ``ClawError``.  put and report may return a ``Later``.
     """
 
-    capability = "swarm"
+    capability, rows = "swarm", ROWS
 
     def __init__(self, agent, swarm, bus):
         self._agent, self.swarm, self._bus = agent, swarm, bus
-
-    def serves(self, method: str) -> bool:
-        """Return whether *method* is one of the three requests.  Raises ``InvalidRequest`` for the
-        notification, which came as a request.
-        """
-        if method == _BROADCAST:
-            raise InvalidRequest("%s is a notification" % method, "send it without an id")
-        return method in _METHODS
 
     def begin(self, method: str, params: dict):
         """Return the result of one of the requests, or a ``Later``.  Raises ``ClawError``."""

@@ -133,6 +133,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     linker = Linker(own, UNITS, CALLED_BY_NAME)
     # before it is linked: who reads it may get the text itself
     _add(linker.modules["unload"].tree, "REMOTE", [api.codec for api in APIS])
+    _squeeze(linker.modules["method_table"].tree)
     for name, module in linker.modules.items():
         delegate(name, module.tree)
     sentences = take_out(
@@ -182,6 +183,14 @@ def delegate(name: str, tree: ast.AST) -> None:
 class _Delegate(ast.NodeTransformer):
     def visit_YieldFrom(self, node):
         return ast.copy_location(ast.Yield(self.visit(node.value)), node)
+
+
+def _squeeze(tree) -> None:
+    """Leave the columns of the rows in core/protocol/method_table.py that a session reads."""
+    for node in walk(tree):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Constant):
+            rows = [row.split()[:3] for row in node.value.value.split("\n")]
+            node.value.value = "\n".join(map(" ".join, rows))
 
 
 def _load_first(trees: dict) -> None:

@@ -6,7 +6,13 @@ import os
 
 from clawlite.linux.files.files import state_folder
 
-METHODS = tuple("claw.task." + name for name in ("create", "get", "list", "cancel", "subscribe"))
+ROWS = """
+task.create     ready  -  task_id  -  message? messages? caller?
+task.get        ready  -  -        -  task_id
+task.list       ready  -  -        -  state? page_size? page_token?
+task.cancel     ready  -  -        -  task_id reason?
+task.subscribe  ready  -  -        -  task_id
+"""
 
 
 class TaskGroup:
@@ -16,16 +22,13 @@ class TaskGroup:
     join   function(TaskRunner): from now on it is polled, and closed at the end
     """
 
-    capability = ""
+    capability, rows = "", ROWS
 
     def __init__(self, agent, join):
         self._agent, self._join, self._methods = agent, join, None
         self._folder = os.path.join(state_folder(agent.image.agent.name), "tasks")
         if os.path.isdir(self._folder):
             self._open()  # an earlier process may have left some
-
-    def serves(self, method: str) -> bool:
-        return method in METHODS
 
     def notified(self, message: dict):
         """No method of tasks is a notification."""
