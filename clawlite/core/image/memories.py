@@ -5,12 +5,25 @@ shell that has stores reads.
 from clawlite.core.base.effect import REMEMBER
 from clawlite.core.image.image import MEMORY
 
+# Images have the numbers: a new type goes to the end.  ``TYPES`` has their names.  What stores of a
+# type do is four bits of one number, which costs a board nothing: DOES >> 4 * store.type & FILES.
 CONVERSATION, SEMANTIC, KEY_VALUE, WORKSPACE, CHECKPOINT = range(5)
+TYPES = ("conversation", "semantic", "key-value", "workspace", "checkpoint")
+SEARCHED = 1  # by words, and compacted
+SINGLE = 2  # each entry has a key, which has one value: the newest
+FILES = 4  # values are files
+SNAPSHOTS = 8  # the key is the task of an entry, and has several values
+DOES = (
+    SEARCHED << 4 * CONVERSATION
+    | SEARCHED << 4 * SEMANTIC
+    | SINGLE << 4 * KEY_VALUE
+    | (SINGLE | FILES) << 4 * WORKSPACE
+    | SNAPSHOTS << 4 * CHECKPOINT
+)
 GLOBAL, PER_IDENTITY, PER_CHANNEL = range(3)
 NEVER, SUMMARIZE, TRUNCATE, WINDOW = range(4)
 FTS, VECTOR, HYBRID = range(3)
 RECIPROCAL, LINEAR = range(2)
-TYPES = ("conversation", "semantic", "key-value", "workspace", "checkpoint")
 SCOPES = ("global", "per-identity", "per-channel")
 STRATEGIES = ("none", "summarize", "truncate", "sliding-window")
 

@@ -15,21 +15,21 @@ from clawlite.core.protocol.calls import is_uuid
 from clawlite.core.base.effect import ASK
 from clawlite.core.base.errors import InvalidParams
 from clawlite.core.image.memories import (
-    CHECKPOINT,
     CONVERSATION,
+    DOES,
     GLOBAL,
-    KEY_VALUE,
     MAX_TOP,
     PER_CHANNEL,
     PER_IDENTITY,
     SCOPES,
-    SEMANTIC,
+    SEARCHED,
+    SINGLE,
+    SNAPSHOTS,
     STRATEGIES,
     SUMMARIZE,
     TYPES,
     VECTOR,
     WINDOW,
-    WORKSPACE,
     Store,
     ask,
     stores,
@@ -219,7 +219,7 @@ def _query(query: dict, store) -> tuple:
         top = top or store.top_k
     elif kind == "key":
         what = _short(field(query, "key", str, "query."), MAX_KEY, "query.key")
-        top = top or (1 if store.type == KEY_VALUE else store.top_k)
+        top = top or (1 if DOES >> 4 * store.type & SINGLE else store.top_k)
     elif kind == "time-range":
         span = field(query, "time_range", dict, "query.")
         since, until = what = _time(span, "from"), _time(span, "to")
@@ -271,14 +271,14 @@ def _entries(params: dict, store) -> list:
                 % (where, "" if "content" in entry else ", there is none")
             )
         key = field(entry, "key", str, where, False)
-        if store.type == CHECKPOINT:
+        if DOES >> 4 * store.type & SNAPSHOTS:
             key = _task(content, where)
-        elif store.type in (KEY_VALUE, WORKSPACE) and not key:
+        elif DOES >> 4 * store.type & SINGLE and not key:
             raise InvalidParams("%skey: a %s store needs one" % (where, TYPES[store.type]))
         if key is not None:
             _short(key, MAX_KEY, where + "key")
         vector = _vector(entry, where)
-        if vector is not None and store.type not in (CONVERSATION, SEMANTIC):
+        if vector is not None and not DOES >> 4 * store.type & SEARCHED:
             raise InvalidParams(
                 "%svector: a %s store is not searched by vectors" % (where, TYPES[store.type])
             )

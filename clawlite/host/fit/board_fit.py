@@ -10,6 +10,7 @@ out.
 import dataclasses
 import typing
 
+from clawlite.core.image.memories import FILES
 from clawlite.core.mcp import tool_provider
 from clawlite.host.base.document import LinePlace
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems
@@ -21,6 +22,7 @@ from clawlite.host.documents import registry
 from clawlite.host.firmware import slot
 from clawlite.host.fit import audit, pins, stores
 from clawlite.host.fit import heap as board_heap
+from clawlite.host.memory.store_type import TYPES
 from clawlite.host.policy import scan_config
 from clawlite.host.providers import provider_order, trust
 from clawlite.host.swarm import swarms
@@ -491,7 +493,7 @@ def _stores(manifest, board: Profile, known: list, problems: Problems) -> None:
                     lambda b: b.flash_bytes is None or size <= b.flash_bytes,
                     "a smaller store",
                 )
-                if store.type == "workspace"
+                if TYPES[store.type].does(FILES)
                 else f"retention.max_entries in its place: a {store.type} store is "
                 f"counted in entries",
             )

@@ -5,8 +5,9 @@ A board keeps its stores, the console's conversation among them, in one append-o
 (firmware-host/micropython/stores/stores.py), found by key, time and words.
 """
 
-from clawlite.core.image.memories import SUMMARIZE
+from clawlite.core.image.memories import FILES, SUMMARIZE
 from clawlite.host.memory import memories
+from clawlite.host.memory.store_type import TYPES
 
 # of the console's conversation, where it names no number (storelog.py)
 TALK_ENTRIES = 256
@@ -103,8 +104,8 @@ def notes(manifest, board) -> list[tuple]:
 
 
 def _store(store, board, problem) -> None:
-    if store.type == "workspace":
-        problem(("type",), f"{board.name} keeps no workspace store", "leave it out")
+    if TYPES[store.type].does(FILES):
+        problem(("type",), f"{board.name} keeps no {store.type} store", "leave it out")
         return
     if store.backend in ("sqlite", "sqlite-vec"):  # others are built nowhere
         problem(

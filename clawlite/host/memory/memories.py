@@ -12,6 +12,7 @@ from clawlite.core.image import memories
 from clawlite.core.memory.memory_methods import MAX_NUMBERS
 from clawlite.core.policy.policy import is_within, normalise
 from clawlite.host.base.problems import did_you_mean, quoted
+from clawlite.host.memory.store_type import TYPES
 from clawlite.host.providers import provider_order, remotes
 from clawlite.host.tools import sandboxes
 
@@ -33,12 +34,6 @@ FUSIONS = {
     None: memories.RECIPROCAL,
     "reciprocal-rank": memories.RECIPROCAL,
     "linear-combination": memories.LINEAR,
-}
-# of the others: sqlite
-BACKENDS = {
-    "workspace": ("filesystem",),
-    "conversation": ("sqlite", "filesystem"),
-    "semantic": ("sqlite", "sqlite-vec"),
 }
 TOP_K = 10
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -78,7 +73,7 @@ def refuse(manifest) -> None:
             key=True,
         )
     names = [store.name for store in stores]
-    files = [store.name for store in stores if store.type == "workspace" or in_files(store)]
+    files = [store.name for store in stores if lies_in_files(store)]
     for promise in ("power_safe", "wear_saving"):
         for number, name in enumerate(getattr(manifest.settings.memory, promise) or ()):
             if name not in names:
@@ -102,19 +97,25 @@ def in_files(store) -> bool:
     return store.type == "conversation" and store.backend == "filesystem"
 
 
+def lies_in_files(store) -> bool:
+    """Return whether what *store* keeps are files: a path and a size are its own."""
+    return TYPES[store.type].does(memories.FILES) or in_files(store)
+
+
 def _store(store, key: str | None, problem) -> None:
-    taken = BACKENDS.get(store.type, ("sqlite",))
+    declared = TYPES[store.type]
+    taken = declared.backends
     if store.backend is not None and store.backend not in taken:
         problem(
             ("backend",),
             f'backend "{store.backend}" of a {store.type} store is {LATER}',
             " or ".join(map(quoted, taken)),
         )
-    if store.encryption and store.type == "workspace":
+    if store.encryption and declared.does(memories.FILES):
         problem(
             ("encryption",),
-            "files of a workspace are not encrypted",
-            hint="remove it, and keep the workspace on an encrypted disk",
+            f"files of a {store.type} are not encrypted",
+            hint=f"remove it, and keep the {store.type} on an encrypted disk",
         )
     elif store.encryption and in_files(store):
         problem(
@@ -128,7 +129,7 @@ def _store(store, key: str | None, problem) -> None:
             "it needs a key",
             hint='name a secret in clawlite.toml: [memory] encryption = "NAME"',
         )
-    if store.search is not None and store.type not in ("semantic", "conversation"):
+    if store.search is not None and not declared.does(memories.SEARCHED):
         problem(
             ("search",),
             f"a {store.type} store is not searched",
@@ -137,7 +138,7 @@ def _store(store, key: str | None, problem) -> None:
         )
     if (
         store.compaction is not None
-        and store.type not in ("semantic", "conversation")
+        and not declared.does(memories.SEARCHED)
         and store.compaction.enabled is not False
     ):
         problem(
@@ -157,21 +158,21 @@ def _store(store, key: str | None, problem) -> None:
             hint="leave one of them out",
             key=True,
         )
-    if store.checkpoint is not None and store.type != "checkpoint":
+    if store.checkpoint is not None and not declared.does(memories.SNAPSHOTS):
         problem(
             ("checkpoint",),
             f"a {store.type} store has no checkpoints",
             hint="use type: checkpoint, or remove it",
             key=True,
         )
-    if store.retention is not None and store.type == "workspace":
+    if store.retention is not None and declared.does(memories.FILES):
         problem(
             ("retention",),
-            "files of a workspace are not forgotten by themselves",
+            f"files of a {store.type} are not forgotten by themselves",
             hint="use max_size_mb, or remove it",
             key=True,
         )
-    if store.max_size_mb is not None and store.type != "workspace" and not in_files(store):
+    if store.max_size_mb is not None and not lies_in_files(store):
         problem(
             ("max_size_mb",),
             f"the size of a {store.type} store is {LATER}",
@@ -183,7 +184,7 @@ def _store(store, key: str | None, problem) -> None:
 def _embedding(manifest, store, problem) -> None:
     """Check ``embedding``: of a semantic store, by a provider whose API makes some."""
     provider = manifest.resolve("Provider", store.embedding.provider_ref)
-    if store.type != "semantic":
+    if not TYPES[store.type].embeds:
         problem(
             ("embedding",),
             f"a {store.type} store has no embeddings",
@@ -230,7 +231,7 @@ def _path(manifest, store, problem) -> None:
     """Check ``path``: of what lies in files, absolute, with known variables that have a value."""
     if store.path is None:
         return
-    if store.type != "workspace" and not in_files(store):
+    if not lies_in_files(store):
         problem(
             ("path",),
             f"a path of a {store.type} store is {LATER}",
@@ -292,7 +293,8 @@ def _is_written_by_tools(manifest, store) -> bool:
         (
             one
             for one in manifest.memory.spec.stores
-            if one.type == "workspace" and not (SCOPES[one.scope] or SCOPES[one.isolation])
+            if TYPES[one.type].does(memories.FILES)
+            and not (SCOPES[one.scope] or SCOPES[one.isolation])
         ),
         None,
     )
@@ -342,7 +344,7 @@ def _record(manifest, store) -> list:
     ]
     return [
         store.name,
-        memories.TYPES.index(store.type),
+        TYPES[store.type].number,
         SCOPES[store.scope] or SCOPES[store.isolation],
         min(ages, default=None),
         min(most, keep.max_entries) if keep and keep.max_entries else None,
@@ -381,7 +383,8 @@ def compaction(store) -> tuple:
         store.lifecycle and store.lifecycle.consolidation,
         store.forgetting and store.forgetting.strategy,
     )
-    if declared is None and store.type in ("conversation", "semantic") and "summarize" in means:
+    searched = TYPES[store.type].does(memories.SEARCHED)
+    if declared is None and searched and "summarize" in means:
         return True, memories.SUMMARIZE
     return False, memories.STRATEGIES.index(
         declared.strategy

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from clawlite.core.image.memories import TYPES
 from clawlite.host.base.problems import quoted
 from clawlite.host.models.common import Count, Duration, Strict, Text
 
@@ -58,7 +59,7 @@ class Confidence(Strict):
 
 class Store(Strict):
     name: Text
-    type: Literal["conversation", "semantic", "key-value", "workspace", "checkpoint"]
+    type: Literal[TYPES]  # type: ignore[valid-type]
     backend: (
         Literal["sqlite", "postgresql", "filesystem", "sqlite-vec", "pgvector", "qdrant", "custom"]
         | None

@@ -51,10 +51,14 @@ def _shared(image):
     """Return the first workspace store that all identities and channels share, or None."""
     if image is None or not image.size_of(MEMORY):
         return None
-    from clawlite.core.image.memories import GLOBAL, WORKSPACE, stores
+    from clawlite.core.image.memories import DOES, FILES, GLOBAL, stores
 
     return next(
-        (store for store in stores(image) if store.type == WORKSPACE and store.scope == GLOBAL),
+        (
+            store
+            for store in stores(image)
+            if DOES >> 4 * store.type & FILES and store.scope == GLOBAL
+        ),
         None,
     )
 

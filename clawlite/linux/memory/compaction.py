@@ -8,11 +8,10 @@ its commits.
 """
 
 from clawlite.core.base.errors import StoreError
-from clawlite.core.image.memories import CONVERSATION, SEMANTIC, TRUNCATE
+from clawlite.core.image.memories import DOES, SEARCHED, TRUNCATE
 from clawlite.linux.memory.entry import COLUMNS, check, checksum
 
 WINDOW = 1000  # entries that a compaction leaves where the store names no number
-SEARCHED = (CONVERSATION, SEMANTIC)
 SUMMARY_BYTES = 24000  # of the entries that one summary is made of
 SUMMARY_LEAST = 8  # entries of a place for which one is worth while
 # that one is made of, so that something of each is seen; more are summarized with the summary of
@@ -69,7 +68,7 @@ class Compaction:
         for place in self._where(store, part, now):
             floor = self._places.floor(place, store, now)
             before += self._places.count(place, floor, store)
-            if store.type in SEARCHED:
+            if DOES >> 4 * store.type & SEARCHED:
                 row = self._db.row(
                     "SELECT id FROM entries WHERE id BETWEEN ? AND ? ORDER BY id "
                     "DESC LIMIT 1 OFFSET ?",

@@ -16,7 +16,7 @@ import time
 
 from clawlite.core.base.errors import StoreError, unexpected
 from clawlite.core.image.image import SWARM
-from clawlite.core.image.memories import WORKSPACE
+from clawlite.core.image.memories import DOES, FILES
 from clawlite.linux.files.files import state_folder, swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database, folder_of
@@ -165,7 +165,7 @@ class Memory:
         name = self._agent.image.agent.name
         files = None
         if any(
-            store.type == WORKSPACE or store.path is not None
+            DOES >> 4 * store.type & FILES or store.path is not None
             for store in self._agent.memories().stores
         ):
             from clawlite.linux.files.workspace import store_behind

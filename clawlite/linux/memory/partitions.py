@@ -12,7 +12,7 @@
 """
 
 from clawlite.core.base.errors import StoreError
-from clawlite.core.image.memories import KEY_VALUE
+from clawlite.core.image.memories import DOES, FILES, SINGLE
 from clawlite.linux.memory.entry import BITS, COLUMNS, check, name
 
 MAX_PLACES = 4096  # of one store
@@ -143,7 +143,7 @@ class Partitions:
     def floor(self, place, store, now_ms: int) -> int:
         """Return the id from which on the entries of *place* are alive."""
         floor = place.base + 1
-        if store.max_entries is not None and store.type != KEY_VALUE:
+        if store.max_entries is not None and not DOES >> 4 * store.type & SINGLE:
             floor = max(floor, place.last - store.max_entries + 1)
         if store.max_age_s is not None:
             place.alive = self.since(place, self.now(now_ms) - store.max_age_s * 1000, place.alive)
@@ -196,7 +196,7 @@ class Partitions:
         """Return how many entries are alive; of a key-value store, how many keys.  Cost: they
         are passed through.
         """
-        if store.type == KEY_VALUE:
+        if DOES >> 4 * store.type & (SINGLE | FILES) == SINGLE:
             return self._db.row(
                 "SELECT count(DISTINCT key) FROM entries WHERE id BETWEEN ? AND ?",
                 (floor, place.last),

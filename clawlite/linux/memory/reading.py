@@ -7,9 +7,8 @@ by stores.py.
 """
 
 from clawlite.core.base.clock import iso8601
-from clawlite.core.image.memories import KEY_VALUE, WORKSPACE
+from clawlite.core.image.memories import DOES, FILES, SEARCHED, SINGLE
 from clawlite.linux.memory import search
-from clawlite.linux.memory.compaction import SEARCHED
 from clawlite.linux.memory.entry import COLUMNS, check
 
 MAX_ANSWER = 1048576  # characters of content in one answer
@@ -40,7 +39,7 @@ class Reading:
         now = self._clock()
         place = self._places.find(store, part, now)
         if (
-            store.type == WORKSPACE
+            DOES >> 4 * store.type & FILES
             and kind == "key"
             and (place is None or not self._has(place, what))
         ):
@@ -49,7 +48,7 @@ class Reading:
             return {"entries": []}
         floor, box = self._places.floor(place, store, now), self._boxes.of(store)
         if kind == "key":
-            most = 1 if store.type in (KEY_VALUE, WORKSPACE) else min(top, store.snapshots or top)
+            most = 1 if DOES >> 4 * store.type & SINGLE else min(top, store.snapshots or top)
             rows = self._db.run(
                 "SELECT %s FROM entries WHERE key=? AND id BETWEEN ? AND ? ORDER "
                 "BY id DESC LIMIT ?" % COLUMNS,
@@ -81,9 +80,13 @@ class Reading:
                 floor,
                 store,
                 box,
-                (what, vector, 4 * top if store.type == KEY_VALUE else top),
+                (
+                    what,
+                    vector,
+                    4 * top if DOES >> 4 * store.type & (SINGLE | FILES) == SINGLE else top,
+                ),
             )
-            if store.type not in SEARCHED:
+            if not DOES >> 4 * store.type & SEARCHED:
                 alive = {row[0] for row in self._alive(store, floor, place.last, place, -1)}
                 found = [one for one in found if one[0] in alive]
             rows = (
@@ -124,7 +127,7 @@ class Reading:
         values of keys.
         """
         shadowed = ""
-        if store.type in (KEY_VALUE, WORKSPACE):
+        if DOES >> 4 * store.type & SINGLE:
             shadowed = (
                 " AND NOT EXISTS (SELECT 1 FROM entries AS newer WHERE newer.key=entries.key AND "
                 "newer.id>entries.id AND newer.id<=%d)" % place.last
@@ -145,7 +148,7 @@ class Reading:
             id, at, key, content, is_json, metadata, _, _ = row
             if box:
                 key, content, is_json, metadata = box.unpack(content)
-            if store.type == WORKSPACE:
+            if DOES >> 4 * store.type & FILES:
                 file = self._files.read(store, part, key)
                 if file is None:
                     continue

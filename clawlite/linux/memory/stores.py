@@ -19,10 +19,18 @@ one thread.
 from binascii import crc32
 
 from clawlite.core.base.errors import ClawError, InvalidParams, StoreError, unexpected
-from clawlite.core.image.memories import CONVERSATION, KEY_VALUE, SUMMARIZE, TRUNCATE, WORKSPACE
+from clawlite.core.image.memories import (
+    CONVERSATION,
+    DOES,
+    FILES,
+    SEARCHED,
+    SINGLE,
+    SUMMARIZE,
+    TRUNCATE,
+)
 from clawlite.linux.memory import search
 from clawlite.linux.memory.backfill import Backfill
-from clawlite.linux.memory.compaction import REACH, SEARCHED, WINDOW, Compaction
+from clawlite.linux.memory.compaction import REACH, WINDOW, Compaction
 from clawlite.linux.memory.database import failure, is_full
 from clawlite.linux.memory.entry import insert, is_altered, set_aside, text_of, told
 from clawlite.linux.memory.memory_journal import Journal, fold
@@ -114,7 +122,7 @@ class Stores:
         self._stores[store.name] = store
         if job[_VERB] != "store":
             return _READS if job[_VERB] in ("query", "oldest", "lacking") else _COMMITS
-        return _APPENDS if store.saves_wear and store.type != WORKSPACE else _COMMITS
+        return _APPENDS if store.saves_wear and not DOES >> 4 * store.type & FILES else _COMMITS
 
     def _go(self, way, jobs: list) -> list:
         if not jobs:
@@ -329,7 +337,7 @@ class Stores:
         known = self._known(request_id, mark, now)
         if known is not None:
             return known, (), ()
-        if store.type == WORKSPACE:
+        if DOES >> 4 * store.type & FILES:
             self._files.write(
                 store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)]
             )
@@ -344,7 +352,7 @@ class Stores:
             id += 1
             row = [
                 key,
-                None if store.type == WORKSPACE else text,
+                None if DOES >> 4 * store.type & FILES else text,
                 is_json,
                 metadata and self._dumps(metadata),
             ]
@@ -389,10 +397,10 @@ class Stores:
         """Do what new entries bring with them: old values of their keys go, and after a batch
         the rest.
         """
-        if store.type not in SEARCHED:
+        if not DOES >> 4 * store.type & SEARCHED:
             for key in dict.fromkeys(keys):
                 self._shorten(store, place, key, now)
-            if store.type == KEY_VALUE and store.max_entries:
+            if DOES >> 4 * store.type & SINGLE and store.max_entries:
                 self._evict(store, place)
         elif place.last - place.indexed >= BATCH:
             self._places.index(place)
@@ -409,7 +417,7 @@ class Stores:
         """Delete the values of *key* that are no longer its own: a checkpoint store keeps
         several.
         """
-        keep = 1 if store.type in (KEY_VALUE, WORKSPACE) else store.snapshots
+        keep = 1 if DOES >> 4 * store.type & SINGLE else store.snapshots
         if keep is None:
             return
         old = self._db.run(

@@ -118,10 +118,11 @@ def _stores(device, image, folder: str):
 
     from clawlite.core.image.memories import (
         CONVERSATION,
+        DOES,
+        FILES,
         SUMMARIZE,
         TYPES,
         VECTOR,
-        WORKSPACE,
         stores,
     )
     from stores import Stores
@@ -142,7 +143,7 @@ def _stores(device, image, folder: str):
     device.agent.memories = device.stores.methods
     for store in stores(image):
         if (
-            store.type == WORKSPACE
+            DOES >> 4 * store.type & FILES
             or store.search == VECTOR
             or store.compaction == SUMMARIZE
             or store.secret

@@ -23,7 +23,7 @@ from binascii import crc32
 
 from appendlog import MAX_PAYLOAD, rewrite, start, walk
 from clawlite.core.base.errors import StoreError
-from clawlite.core.image.memories import CHECKPOINT, CONVERSATION, KEY_VALUE, stores
+from clawlite.core.image.memories import CONVERSATION, DOES, SINGLE, SNAPSHOTS, stores
 from unload import drop
 from storeplace import Place
 
@@ -207,7 +207,11 @@ def add(log, place, store, file, offset: int, entry: tuple):
     """
     n, at, tag = entry
     most = store and (
-        1 if store.type == KEY_VALUE else store.snapshots if store.type == CHECKPOINT else None
+        1
+        if DOES >> 4 * store.type & SINGLE
+        else store.snapshots
+        if DOES >> 4 * store.type & SNAPSHOTS
+        else None
     )
     if most and tag:
         _shadow(log, place, file, (offset, tag), most - 1)
@@ -216,7 +220,7 @@ def add(log, place, store, file, offset: int, entry: tuple):
     place.count += 1
     place.last, place.at = n, max(at, place.at)
     if store and store.max_entries:
-        if store.type != KEY_VALUE:
+        if not DOES >> 4 * store.type & SINGLE:
             cut(log, place, file, n - store.max_entries + 1)
         elif place.count > store.max_entries:
             _drop(log, place, place.first)

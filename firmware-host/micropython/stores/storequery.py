@@ -10,7 +10,7 @@
 
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import InvalidParams
-from clawlite.core.image.memories import KEY_VALUE
+from clawlite.core.image.memories import DOES, SINGLE
 from storelog import expire, head, place_of, positions, raw, read, tag_of
 
 MAX_WORDS = 12  # of a question
@@ -31,7 +31,7 @@ def query(log, store, part: str, details: tuple, now: int) -> dict:
     with open(log.path, "rb") as file:
         expire(log, place, store, file, now)
         if kind == "key":
-            most = 1 if store.type == KEY_VALUE else min(top, store.snapshots or top)
+            most = 1 if DOES >> 4 * store.type & SINGLE else min(top, store.snapshots or top)
             return _answer(log, place, file, _by_key(log, place, file, what, most), top)
         if kind == "time-range":
             answer = _answer(log, place, file, _by_time(place, file, what), top)

@@ -8,7 +8,7 @@ from binascii import crc32, unhexlify
 
 from appendlog import MAX_PAYLOAD, append
 from clawlite.core.base.errors import InvalidParams, StoreError
-from clawlite.core.image.memories import CONVERSATION, KEY_VALUE, SEMANTIC, TRUNCATE
+from clawlite.core.image.memories import DOES, SEARCHED, SINGLE, TRUNCATE
 from storelog import (
     CUT,
     ENTRIES,
@@ -171,7 +171,7 @@ def _check_room(log, place, store, entries: list):
     """
     more = len(entries)
     total = sum([place.count for place in log.places]) + more
-    if total > log.most and store.type == KEY_VALUE:
+    if total > log.most and DOES >> 4 * store.type & SINGLE:
         more -= sum(
             [1 for entry in entries if next(positions(place, tag_of(entry[0])), None) is not None]
         )
@@ -255,7 +255,7 @@ def _compact(log, store, part, strategy: int, now: int) -> tuple:
         with open(log.path, "rb") as file:
             expire(log, place, store, file, now)
             before += place.count
-            if place.count > keep and store.type in (CONVERSATION, SEMANTIC):
+            if place.count > keep and DOES >> 4 * store.type & SEARCHED:
                 _leave(log, place, file, keep)
             after += place.count
     if log.places and log.end:
