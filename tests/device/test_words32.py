@@ -420,6 +420,7 @@ def test_every_part_of_the_code_has_its_sizes():
         "log",
         "machinepins",
         "memory",
+        "mqtt",
         "openai",
         "pins",
         "reflex",
@@ -535,5 +536,20 @@ def test_a_member_of_a_swarm(board, tmp_path, bits, most):
         (folder / "reflex.toml").write_text(RULE % (1, 1))
         build_beside(str(folder))
         found.append(words32.measure(board, folder, bits))
+    more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
+    assert max(more.values()) <= most, (more, found)
+
+
+@pytest.mark.parametrize("bits, most", [(32, 12288), (64, 20480)])
+def test_a_member_of_a_swarm_by_mqtt(board, tmp_path, bits, most):
+    """What a board's swarm client takes, beside the same agent in no swarm: with 32-bit words no
+    more than 12 KiB.  Nobody is at the broker's place.
+    """
+    if bits == 32 and words32.missing():
+        pytest.skip(words32.missing())
+    found = [
+        words32.measure(board, words32.references(tmp_path)[name], bits)
+        for name in ("reflex", "mqtt")
+    ]
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
     assert max(more.values()) <= most, (more, found)

@@ -48,6 +48,7 @@ PARTS = {
     "audit": Part("auditing"),
     "lan": Part("lan", "lan"),
     "gateway": Part("distant"),
+    "mqtt": Part("mqttmember", "lan"),
     "mediated": Part("mediated"),
     "swarmstop": Part("swarmstop"),
     "swarmmember": Part("swarmmember"),

@@ -108,6 +108,11 @@ class Engine(ABC):
         log; called by the loop, and never waits.
         """
 
+    def stopped(self, stop):
+        """Tell those of a stop who do not read the log: (who, ms since 1970), or None.  Never
+        waits.
+        """
+
     def close(self):
         """End the threads; what was appended and is not there yet may be lost."""
         self._left.set()

@@ -10,6 +10,8 @@ One member keeps it (``mqtt_log.py``); the broker carries it and says who speaks
                                         keeper is there
     claw/v1/NAME/here/IDENTITY/PROCESS  retained, and its will: that process is connected
     claw/v1/NAME/ping/PROCESS           whether it still is
+    claw/v1/NAME/estop                  retained, from the keeper: whether a person has stopped the
+                                        swarm; for boards, which do not read the log
 
 1. Nothing depends on what the broker keeps: an entry that has not come back is sent again.
 2. A presence that was retained counts once its process has spoken in this connection: a broker
@@ -95,6 +97,10 @@ class MQTTEngine(Engine, Owner):
     def save(self, position: str, data: bytes):
         if self._keeper:  # any other process has the same state, and no log to cut
             self._keeper.save(int(position), data)
+
+    def stopped(self, stop):
+        if self._keeper:
+            self._keeper.tell_stop(stop)
 
     def close(self):
         super().close()

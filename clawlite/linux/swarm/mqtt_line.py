@@ -44,10 +44,10 @@ class Line:
     client  its id, by which the broker ends an older connection of the same process
     topics  what is subscribed
     will    (topic, data): retained, and published by the broker when this connection dies; the
-            owner may set another one before ``run``
+            owner may set another one before ``run``; None: none
     """
 
-    def __init__(self, place: tuple, client: str, topics: list, will: tuple, owner: Owner):
+    def __init__(self, place: tuple, client: str, topics: list, will, owner: Owner):
         self._place, self._id, self._topics, self.will = place, client, topics, will
         self._owner, self._calls = owner, deque()
         self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -98,7 +98,7 @@ class Line:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._serve(client, link)
-            if self._is_in:
+            if self._is_in and self.will:
                 topic, data = self.will
                 client.publish(topic, data, 1, True)
             client.disconnect()
@@ -123,8 +123,9 @@ class Line:
             from clawlite.linux.net.tls import context
 
             made.tls_set_context(context())
-        topic, data = self.will
-        made.will_set(topic, data, 1, True)
+        if self.will:
+            topic, data = self.will
+            made.will_set(topic, data, 1, True)
         made.on_connect, made.on_subscribe = self._connected, self._subscribed
         made.on_message = self._message
         return made

@@ -160,6 +160,7 @@ class Keeper(Owner):
         self._log, self._tell, self._base = log, tell, base(swarm)
         self._birth, self._is_born, self._told = "", False, log.head
         self._batch, self._asks = [], []
+        self._stop: Any = None  # what boards are told; None: not known yet
         topics = [self._base + "log/+", self._base + "ask/+/+"]
         self._line = Line(place, process + "-log", topics, ("", b""), self)
         self._left = threading.Event()
@@ -169,6 +170,19 @@ class Keeper(Owner):
     def save(self, position: int, data: bytes):
         """Keep *data* as the state up to *position*; never waits."""
         self._line.call(self._log.save, position, data)
+
+    def tell_stop(self, stop):
+        """Let boards know whether the swarm is stopped: (who, ms since 1970), or None; never
+        waits.
+        """
+        who, at_ms = stop or ("", 0)
+        news = {"level": "stop" if stop else "none", "by": who, "at": at_ms}
+        if news != self._stop:
+            self._stop = news
+            self._line.call(self._tell_stop)
+
+    def _tell_stop(self):
+        self._line.publish(self._base + "estop", dumps(self._stop).encode(), True)
 
     def close(self):
         self._left.set()
@@ -205,6 +219,8 @@ class Keeper(Owner):
         self._is_born = True
         self._batch, self._asks = [], []
         self._line.publish(self._base + "keeper", self._news(True), True)
+        if self._stop:
+            self._tell_stop()
 
     def heard(self, topic: str, data: bytes, is_retained: bool):
         kind, _, rest = topic[len(self._base) :].partition("/")

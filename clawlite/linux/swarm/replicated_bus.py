@@ -257,8 +257,10 @@ class ReplicatedBus:
                 later.fail(self._away(*self._why))
 
     def _keep_stop(self):
+        stop = self._replica.stopped()
+        self._engine.stopped(stop)
         try:
-            self._keep.set(self._replica.stopped())
+            self._keep.set(stop)
         except OSError as e:
             self.refused("whether the swarm is stopped cannot be kept: %s" % e.strerror)
 

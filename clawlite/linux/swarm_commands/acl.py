@@ -59,6 +59,11 @@ _MEMBER = (
     ("readwrite", "ping/+"),
     ("read", "keeper"),
     ("read", "out"),
+    # a board, and the process that speaks for it
+    ("readwrite", "status/%s"),
+    ("readwrite", "up/%s"),
+    ("readwrite", "down/%s"),
+    ("read", "estop"),
 )
 _KEEPER = (
     ("read", "log/+"),
@@ -66,6 +71,7 @@ _KEEPER = (
     ("write", "say/+/+"),
     ("write", "keeper"),
     ("write", "out"),
+    ("write", "estop"),
 )
 
 

@@ -27,6 +27,7 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
        clawlite swarm acl redis | nats | mqtt [MANIFEST | IMAGE]
        clawlite swarm remote [MANIFEST | IMAGE]
+       clawlite swarm board [MANIFEST | IMAGE]
        clawlite swarm stand-in
        clawlite swarm together FOLDER ..."""
 HELP = """up      start the agents in these folders (in those of the current folder, unless named): one process
@@ -39,6 +40,7 @@ stop    no agent of the swarm begins a tool with side effects, from now on
 resume  they may again
 watch   whether it is stopped, a line of JSON at each change, until Ctrl-C or the end of its input
 remote  be the members that are remote agents ([swarm.remote.NAME]), until Ctrl-C; up starts it
+board   speak for the board of this manifest, which reaches the MQTT broker by itself, until Ctrl-C
 stand-in
         be the members that are boards; clawlite gateway starts it, and speaks to it by JSON
 together
@@ -56,6 +58,7 @@ VERBS = (
     "watch",
     "acl",
     "remote",
+    "board",
     "stand-in",
     "together",
 )
@@ -104,6 +107,12 @@ def main(args: list) -> int:
                     "standard input; %s" % (" ".join(words), _MORE)
                 )
             return StandIn().run()
+        if verb == "board":
+            from clawlite.linux.swarm_commands.mqtt_board import MQTTBoard
+
+            if as_json or len(words) > 1:
+                return failed("board: expected one MANIFEST or IMAGE, and no --json - " + _MORE)
+            return MQTTBoard(image_of(words[0] if words else ".")).run()
         if verb == "acl":
             from clawlite.linux.swarm_commands.acl import acl
 

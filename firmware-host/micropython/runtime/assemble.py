@@ -9,7 +9,7 @@ from clawlite.core.turns.handlers import Handlers
 from clawlite.core.image.image import CONTEXT, GUARD, PINS
 from jsontext import dumps, loads
 from unload import drop
-from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, PINS as PINNED, REMOTE
+from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, MQTT, PINS as PINNED, REMOTE
 from stdio import Stdio, is_terminal
 from oom_unwind import load_providers
 
@@ -76,6 +76,10 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         attach(device)
     elif GATEWAY in having:
         from uplink import attach
+
+        attach(device)
+    elif MQTT in having:
+        from mqttmember import attach
 
         attach(device)
     # it comes with the first turn, when what starts an agent has gone

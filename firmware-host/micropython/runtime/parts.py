@@ -12,7 +12,7 @@ from clawlite.core.image.image import GUARD, NETWORK, SKILLS
 
 NAMES = (
     "reflex replay openai anthropic oauth2 remote gateway lan limits tls pins log guard leaks "
-    "injection memory skills audit secrets"
+    "injection memory skills audit secrets mqtt"
 )
 (
     REFLEX,
@@ -34,7 +34,8 @@ NAMES = (
     SKILLED,
     AUDIT,
     SECRETS,
-) = range(19)
+    MQTT,
+) = range(20)
 _MOST = 512  # bytes of the file
 
 
@@ -54,6 +55,8 @@ def parts(image) -> set:
     ):
         if name in wanted:
             found.add(number)
+    if "swarm" in wanted and GATEWAY not in found:
+        found.add(MQTT)
     try:
         rows = image.section(GUARD) if GUARDS in found or AUDIT in found else (None, None)
         if AUDIT in found:

@@ -12,6 +12,7 @@ from pathlib import Path
 import lan_boards
 import pytest
 from agents import Agent, clawlite, eventually, linux
+from board_beds import AGENTS, TOOLS
 from engines import SERVERS
 from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
@@ -22,40 +23,6 @@ from clawlite.host.sim.sim import Sim
 
 pytestmark = [needs_micropython, needs_mpy_cross]
 DOCS = Path(__file__).resolve().parents[3] / "docs/swarm.md"
-AGENTS = [
-    {"identity_ref": "lead", "role": "leader"},
-    {"identity_ref": "shed", "role": "worker"},
-]
-# where the bed is a folder on the board, each run leaves an x there, and waits for its file go
-TOOLS = '''\
-def look(bed: str) -> str:
-    """Look at a bed."""
-    yield from _wait(bed)
-    return bed + " is dry"
-
-
-def water(bed: str) -> str:
-    """Water a bed."""
-    yield from _wait(bed)
-    return "Watered " + bed
-
-
-def _wait(bed):
-    where = "/" + bed
-    if _is_there(where + "/waits"):
-        with open(where + "/begun", "a") as file:
-            file.write("x")
-        while not _is_there(where + "/go"):
-            yield 10
-
-
-def _is_there(path):
-    try:
-        open(path).close()
-        return True
-    except OSError:
-        return False
-'''
 
 
 class Team:

@@ -372,7 +372,7 @@ def test_a_board_is_in_a_swarm_through_a_gateway_alone(tmp_path):
             build.build(str(tmp_path), board="pico")
         return "\n".join(problem.text() for problem in caught.value.problems)
 
-    assert "pico is in a swarm through its gateway alone" in refused("")
+    assert "pico is in a swarm by MQTT, or through its gateway" in refused("")
     assert "add [gateway] to clawlite.toml" in refused("")
     told = refused("[gateway]\n", "in-process")
     assert "coordination.backend" in told and "no gateway can speak for one process alone" in told
@@ -384,6 +384,49 @@ def test_a_board_is_in_a_swarm_through_a_gateway_alone(tmp_path):
     assert "pico" not in build.build(str(tmp_path))["fits"]
     (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n[gateway]\n')
     assert "pico" in build.build(str(tmp_path))["fits"]
+
+
+BY_MQTT = '[swarm]\ntransport = "mqtt"\n'
+REMOTE = {
+    "protocol": "openai-compatible",
+    "endpoint": "http://127.0.0.1:9/v1",
+    "model": "m",
+    "auth": {"type": "none"},
+}
+
+
+@pytest.mark.parametrize(
+    "board, said, provider, told",
+    [
+        ("pico", BY_MQTT, None, "pico has no network"),
+        (
+            "pico-w",
+            BY_MQTT + 'address = "mqtts://host"\n',
+            None,
+            "MQTT without TLS in this version",
+        ),
+        ("pico-w", BY_MQTT, REMOTE, "a board that speaks MQTT asks no remote provider"),
+    ],
+)
+def test_what_a_board_cannot_do_by_mqtt_is_refused_by_name(tmp_path, board, said, provider, told):
+    built(tmp_path, team(coordination__backend="nats"))
+    if provider:
+        document = json.loads((tmp_path / "claw.json").read_text())
+        document["spec"]["providers"] = [{"inline": provider}]
+        (tmp_path / "claw.json").write_text(json.dumps(document))
+    rules = "" if provider else 'reflex = "reflex.toml"\n'
+    (tmp_path / "clawlite.toml").write_text(rules + said)
+    with pytest.raises(ManifestErrors) as caught:
+        build.build(str(tmp_path), board=board)
+    text = "\n".join(problem.text() for problem in caught.value.problems)
+    assert told in text and "its gateway speaks MQTT for it" in text
+
+
+def test_a_board_with_wifi_is_in_a_swarm_by_mqtt(tmp_path):
+    built(tmp_path, team(coordination__backend="nats"))
+    (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + BY_MQTT)
+    fits = build.build(str(tmp_path))["fits"]
+    assert "pico-w" in fits and "pico" not in fits
 
 
 def engine(folder, swarm: dict, said: str):

@@ -3,13 +3,11 @@ each of them to its own name.  tests/linux/swarm/test_redis.py plays those of Re
 """
 
 import asyncio
-import re
-import shlex
-import subprocess
 
 import pytest
 from brokers import Peer
 from engines import BROKERS, SERVERS
+from guarded_broker import guarded
 from nats import connect
 from swarm_world import IDS, MEMBERS, World, task
 
@@ -97,26 +95,9 @@ def test_an_engine_without_logins_is_refused():
     assert "its user's alone" in caught.value.hint
 
 
-class Mosquitto(BROKERS["mosquitto"]):
-    """One that was set up as ``swarm acl mqtt`` says."""
-
-    def start(self):
-        text, etc = acl("mqtt", SWARM), str(self.folder)
-        said = re.sub("^#", "", text, flags=re.M).replace("/etc/mosquitto", etc)
-        (self.folder / "team.acl").write_text(text + "\n")
-        (self.folder / "team.passwd").touch()
-        for line in re.findall("mosquitto_passwd .*", said):
-            words = [self._program.replace("sbin/mosquitto", "bin/mosquitto_passwd")]
-            words += shlex.split(line)[1:]
-            subprocess.run(words, env=self._environment, check=True, capture_output=True)
-        settings = re.findall("^   ([a-z_]+ [^ ]+)$", said, flags=re.M)
-        self.more = "\n".join(one for one in settings if not one.startswith("persistence "))
-        super().start()
-
-
 @pytest.fixture
 def mosquitto(tmp_path, monkeypatch):
-    monkeypatch.setitem(BROKERS, "mosquitto", Mosquitto)
+    monkeypatch.setitem(BROKERS, "mosquitto", guarded(SWARM))
     world = World("mosquitto", tmp_path)
     assert "acl_file" in world.server.more and "autosave_interval 1" in world.server.more
     yield world
