@@ -166,7 +166,7 @@ def _taken(lines: list, head, agent: str, anchor, board, as_json: bool) -> int:
     if not found["ok"] or not lines:
         return _verified(found, "audit-" + agent, as_json)
     path = "%s-audit-%d-%d.jsonl" % (agent, found["first"], found["last"])
-    with open(path, "xb") as file:
+    with open(path, "xb", opener=lambda name, how: os.open(name, how, 0o600)) as file:
         file.write(b"".join([line + b"\n" for line in lines]))
         file.flush()
         os.fsync(file.fileno())

@@ -20,6 +20,7 @@ import time
 from typing import Any
 
 from clawlite.core.base.errors import ClawError
+from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import own_file
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm.engine import FIRST_PAUSE_S, LONGEST_PAUSE_S, TOLD_S, Refused
@@ -73,9 +74,11 @@ class KeptLog:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path = os.path.join(folder, FILE)
             own_file(path)
+            log = sqlite_log.look(path)
             self._db = sqlite3.connect(
                 path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
+            sqlite_log.check(self._db.execute, path, "the log of the swarm", log)
             self._db.execute("pragma journal_mode = wal")
             self._db.execute("pragma synchronous = full")
             self._db.executescript(_SCHEMA)

@@ -103,7 +103,9 @@ def test_the_audit_of_a_board_is_shown_verified_and_taken(board, image, tmp_path
         and "40 records, 1 to 40" in taken.stdout
         and os.listdir(there) == ["audit.head"]
     ), taken.stderr
-    lines = (tmp_path / "kept-audit-1-40.jsonl").read_bytes().splitlines()
+    file = tmp_path / "kept-audit-1-40.jsonl"
+    assert file.stat().st_mode & 0o777 == 0o600, "as the audit itself"
+    lines = file.read_bytes().splitlines()
     assert len(lines) == COUNT and json.loads(lines[-1])["n"] == COUNT
     note = "40:%s" % verified["hash"]
     left = clawlite("audit", "verify", "--anchor", note, *words, cwd=tmp_path)
