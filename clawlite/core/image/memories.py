@@ -34,7 +34,7 @@ _LIMIT = [None, -(1 << 32)]
 _SHAPE = [
     (
         str,
-        5,
+        len(TYPES),
         3,
         _LIMIT,
         _LIMIT,

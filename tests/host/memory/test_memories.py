@@ -199,12 +199,15 @@ def test_a_store_is_a_record_of_the_image(tmp_path):
     ]
 
 
+NEXT = len(memories.TYPES)
+
+
 @pytest.mark.parametrize(
     "record",
     [
         [],
         ["s"],
-        ["s", 5, 0, None, None, 0, False, 0, 0, 1, False, None, None, None, False, None, None],
+        ["s", NEXT, 0, None, None, 0, False, 0, 0, 1, False, None, None, None, False, None, None],
         ["s", 0, 0, 0, None, 0, False, 0, 0, 1, False, None, None, None, False, None, None],
     ],
 )
