@@ -47,6 +47,11 @@ def test_a_newcomer_has_a_team_at_work(tmp_path):
             talk.expect("is ready")
             talk.line("water bed 2")
             assert "Bed 2 is watered." in talk.expect("\n") + talk.expect("\n")
+        assert clawlite(team, tmp_path, "clawlite swarm stop leader")[0] == 0
+        found = clawlite(team, tmp_path, 'clawlite swarm run "look at bed 3" leader')
+        assert found == (0, "Bed 3 is dry.\n"), "it only reads"
+        code, said = clawlite(team, tmp_path, 'clawlite swarm run "water bed 3" leader')
+        assert code == 1 and "was stopped by a person" in said
         up.signal(signal.SIGTERM)
         assert up.wait() == 0
 
