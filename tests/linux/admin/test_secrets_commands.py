@@ -40,6 +40,9 @@ def test_set_list_and_remove(tmp_path):
         == '[{"name":"KEY","encrypted":false}]\n'
     )
     assert _secrets(tmp_path, "list", "--agent", "b", "--json").stdout == "[]\n"
+    done = _secrets(tmp_path, "list", "--agent", "b")
+    said = "b keeps none; set one with: clawlite secrets set NAME\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", said)
     assert _secrets(tmp_path, "remove", "KEY", "--agent", "a").returncode == 0 and not path.exists()
     done = _secrets(tmp_path, "remove", "KEY", "--agent", "a", "--json")
     assert done.returncode == 1 and "there is no" in done.stderr and '"error"' in done.stdout
