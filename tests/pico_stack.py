@@ -1,8 +1,8 @@
 """A ``micropython`` command for tests, whose programs have the stack of a Pico with a quarter of
 it free (docs/adr/0080).
 
-It takes ``[-X heapsize=SIZE] SCRIPT [ARGUMENTS]``.  What OUTSIDE names has the unix port's stack;
-nothing else starts MicroPython without this file (test_pico_stack.py).
+It takes ``[-X heapsize=SIZE] SCRIPT [ARGUMENTS]``.  Nothing starts MicroPython without this file
+(test_pico_stack.py).
 """
 
 import atexit
@@ -22,17 +22,13 @@ from clawlite.host.fit import stack
 
 BYTES = stack.scaled(stack.PICO)
 INSIDE = Path(__file__).parent / "device/inside_board.py"
-# Why something has all of the unix port's stack; each of them stands in docs/adr/0176, too.
-OUTSIDE = {
-    "heap": "what is held is measured to the byte, and what makes the stack short holds some",
-}
 HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
 UNLINKED = BYTES + stack.FRAME  # bytes: what IN_ORDER calls, a linker writes into a board's code
 DISK = 4 * stack.FRAME  # bytes: a test's own disk, where a board's flash is driven by C code
 _made = []
 _SCRIPT = """\
 #!/bin/sh
-# micropython, with %(free)d bytes of stack
+# micropython, with as much stack as a board
 if [ "$1" = -X ]; then
     size=${2#heapsize=}
     case $size in
@@ -75,7 +71,6 @@ def micropython(free: int = BYTES) -> str:
         file.write(
             _SCRIPT
             % {
-                "free": free,
                 "heap": HEAP,
                 "command": shlex.quote(_unlimited()),
                 "before": shlex.join(stack.arguments(free)),
@@ -83,12 +78,6 @@ def micropython(free: int = BYTES) -> str:
         )
     os.chmod(path, 0o755)
     return path
-
-
-def whole(why: str) -> str:
-    """Return the command ``micropython`` with all of the unix port's stack; *why* is in OUTSIDE."""
-    assert why in OUTSIDE, why
-    return _unlimited()
 
 
 @functools.cache
@@ -165,6 +154,7 @@ def started(text: str, *options: str) -> list[str]:
     """Return the command and script of *text*, which makes the stack short itself
     (stack.FUNCTIONS).
     """
+    assert "_shallow(" in text, "the script runs in the unix port's stack"
     return [_unlimited(), *options, script(text)]
 
 

@@ -1,11 +1,13 @@
 // MicroPython with 32-bit words (its WebAssembly port) as a board: node words32.mjs PACKAGE TREE AGENT
+// STACK
 //
+// STACK bytes are left of the port's own stack, below calls that fill the rest.
 // TREE has a board's .mpy files and words32_board.mpy, AGENT an image and its tools.py.  It collects only between calls from
 // here.  Prints one JSON line: bytes of heap in use before ours, when READY, and after a turn.
 import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-const [packageFolder, tree, agent] = process.argv.slice(2);
+const [packageFolder, tree, agent, stack] = process.argv.slice(2);
 const { loadMicroPython } = await import(pathToFileURL(packageFolder + "/micropython.mjs"));
 const mp = await loadMicroPython({ heapsize: 1 << 20, stdout: () => {}, linebuffer: true });
 
@@ -22,6 +24,25 @@ function used() {
   return mp.globals.get("_used");
 }
 
+// Where the stack ends is found by running into it.
+const SHALLOW = `
+import micropython
+_end = 0
+def _deep():
+    global _end
+    _end = micropython.stack_use()
+    _deep()
+try:
+    _deep()
+except RuntimeError:
+    pass
+def _shallow(run):
+    if micropython.stack_use() + ${stack} < _end:
+        found = _shallow(run)
+        return found
+    return run()
+`;
+
 copy(tree, "/lib");
 copy(agent, "/agent");
 // There is no network here; a provider is away.
@@ -29,10 +50,11 @@ mp.FS.writeFile("/lib/socket.py", "SOCK_STREAM = 1\ndef getaddrinfo(*_):\n    ra
 try {
   mp.runPython("import binascii, hashlib, json, os, select, socket, struct, sys, time, words32_board");
   mp.runPython("words32_board.stand_ins()");
+  mp.runPython(SHALLOW);
   const start = used();
-  mp.runPython("device = words32_board.ready('/agent/claw.cbor')");
+  mp.runPython("device = _shallow(lambda: words32_board.ready('/agent/claw.cbor'))");
   const ready = used() - start;
-  mp.runPython("words32_board.turn(device, '/agent/claw.cbor')");
+  mp.runPython("_shallow(lambda: words32_board.turn(device, '/agent/claw.cbor'))");
   console.log(JSON.stringify({ start, ready, after: used() - start }));
 } catch (e) {
   console.error(String(e.message));

@@ -7,7 +7,6 @@ import os
 import subprocess
 import threading
 
-import pico_stack
 import pytest
 from agents import INITIALIZE, tool_call
 
@@ -63,7 +62,7 @@ def run(micropython, tree, image, heap: int, typed: bytes, *more: str, names: in
     link.symlink_to(os.path.dirname(image))
     return subprocess.run(
         [
-            pico_stack.whole("heap"),
+            micropython,
             "-X",
             f"heapsize={heap}k",
             "crowded.py",

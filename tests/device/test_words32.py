@@ -26,8 +26,11 @@ from clawlite.host.fit import heap
 from clawlite.host.flash.plan import FILES, file_list
 from clawlite.host.projects import new
 
-WITHIN = 0.15
-ABOVE = 0.22  # too much is the better mistake: a board that holds less still runs
+WITHIN = {32: 0.15, 64: 0.2}
+# Too much is the better mistake: a board that holds less still runs. With 64 bits, what makes the
+# stack short knows names before, whose table has room then, and a collection takes what lies on the
+# stack for pointers.
+ABOVE = {32: 0.22, 64: 0.27}
 GOLDEN = Path(__file__).parents[1] / "golden"
 BOARDS_PAGE = Path(__file__).parents[2] / "docs/boards.md"
 AGENTS = (
@@ -126,6 +129,20 @@ def agents(tmp_path_factory):
     return found
 
 
+def test_words_of_32_bits_have_a_picos_stack(board, agents, monkeypatch):
+    """With a quarter of it free; what is held is the same as with all of that port's stack."""
+    if words32.missing():
+        pytest.skip(words32.missing())
+    found = {}
+    for stack in (3500, words32.STACK, 30000):
+        monkeypatch.setattr(words32, "STACK", stack)
+        found[stack] = words32.measure(board, agents["greenhouse"], 32)
+    little, pico, whole = found.values()
+    assert pico == whole and little["ready"] == whole["ready"]
+    # the turn needs more, and its modules are not there afterwards
+    assert little["after"] < whole["after"] - 8192, found
+
+
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
@@ -134,7 +151,7 @@ def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
     folder = agents[name]
     said = heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
     measured = words32.measure(board, folder, bits)["after"]
-    assert -WITHIN * measured <= said - measured <= ABOVE * measured, (
+    assert -WITHIN[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
     )
 
@@ -382,7 +399,7 @@ def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, name, profile
     )
     assert done.returncode == 0, done.stderr
     said = heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder), there)
-    assert abs(said - int(done.stdout)) <= WITHIN * int(done.stdout), (said, done.stdout)
+    assert abs(said - int(done.stdout)) <= WITHIN[32] * int(done.stdout), (said, done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -400,7 +417,7 @@ def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents
         (folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w")
     )
     measured = words32.measure(with_stand_ins, folder, bits)["after"]
-    assert -WITHIN * measured <= said - measured <= ABOVE * measured, (
+    assert -WITHIN[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
     )
 
@@ -455,10 +472,9 @@ def test_the_files_of_the_table_are_those_that_there_are():
     )
 
 
-@pytest.mark.parametrize("bits, most", [(32, 8192), (64, 16384)])
-def test_twenty_tools_of_a_mediated_service(board, tmp_path, bits, most):
+def test_twenty_tools_of_a_mediated_service(board, tmp_path):
     """Of 8 KiB on 32-bit words, code and tables together, beside the same agent without them."""
-    if bits == 32 and words32.missing():
+    if words32.missing():
         pytest.skip(words32.missing())
     tools = [
         {**trading_desk.DESCRIPTOR["tools"][1], "name": f"order_{number}"} for number in range(20)
@@ -482,15 +498,14 @@ def test_twenty_tools_of_a_mediated_service(board, tmp_path, bits, most):
         text = (folder / "services/trading-api.json").read_text()
         (folder / "services/trading-api.json").write_text(text.replace('"skill": null,', ""))
         build_beside(str(folder))
-        found.append(words32.measure(board, folder, bits))
+        found.append(words32.measure(board, folder, 32))
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
-    assert max(more.values()) <= most, (more, found)
+    assert max(more.values()) <= 8192, (more, found)
 
 
-@pytest.mark.parametrize("bits, most", [(32, 8192), (64, 16384)])
-def test_twenty_tools_of_a_mediated_mcp_server(board, tmp_path, bits, most):
+def test_twenty_tools_of_a_mediated_mcp_server(board, tmp_path):
     """Of 8 KiB on 32-bit words, code and tables together, beside the same agent without them."""
-    if bits == 32 and words32.missing():
+    if words32.missing():
         pytest.skip(words32.missing())
     found = []
     for count in (0, 20):
@@ -501,15 +516,14 @@ def test_twenty_tools_of_a_mediated_mcp_server(board, tmp_path, bits, most):
         settings.write_text(settings.read_text() + 'mode = "mediated"\n[gateway]\n')
         (folder / "reflex.toml").write_text(RULE % (1, 1))
         build_beside(str(folder))
-        found.append(words32.measure(board, folder, bits))
+        found.append(words32.measure(board, folder, 32))
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
-    assert 0 < max(more.values()) <= most, (more, found)  # 3,616 bytes on 32 bits
+    assert 0 < max(more.values()) <= 8192, (more, found)  # 3,616 bytes on 32 bits
 
 
-@pytest.mark.parametrize("bits, most", [(32, 1024), (64, 1536)])
-def test_the_stop_of_a_swarm(board, tmp_path, bits, most):
+def test_the_stop_of_a_swarm(board, tmp_path):
     """What ``[gateway] obeys_stop_of`` costs, beside the same agent without it."""
-    if bits == 32 and words32.missing():
+    if words32.missing():
         pytest.skip(words32.missing())
     found = []
     for name, more in (("without", ""), ("with", 'obeys_stop_of = "team"\n')):
@@ -517,15 +531,14 @@ def test_the_stop_of_a_swarm(board, tmp_path, bits, most):
         gateways.project(folder, "http://127.0.0.1:9/v1", gateway=more)
         (folder / "reflex.toml").write_text(RULE % (1, 1))
         build_beside(str(folder))
-        found.append(words32.measure(board, folder, bits))
+        found.append(words32.measure(board, folder, 32))
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
-    assert max(more.values()) <= most, (more, found)
+    assert max(more.values()) <= 1024, (more, found)
 
 
-@pytest.mark.parametrize("bits, most", [(32, 4096), (64, 9216)])
-def test_a_member_of_a_swarm(board, tmp_path, bits, most):
+def test_a_member_of_a_swarm(board, tmp_path):
     """What a Swarm costs a board behind a gateway, beside the same agent without it."""
-    if bits == 32 and words32.missing():
+    if words32.missing():
         pytest.skip(words32.missing())
     found = []
     for name, more in (("without", ""), ("with", words32.SWARM % "garden")):
@@ -535,21 +548,20 @@ def test_a_member_of_a_swarm(board, tmp_path, bits, most):
         (folder / "claw.yaml").write_text(claw + more)
         (folder / "reflex.toml").write_text(RULE % (1, 1))
         build_beside(str(folder))
-        found.append(words32.measure(board, folder, bits))
+        found.append(words32.measure(board, folder, 32))
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
-    assert max(more.values()) <= most, (more, found)
+    assert max(more.values()) <= 4096, (more, found)
 
 
-@pytest.mark.parametrize("bits, most", [(32, 12288), (64, 20480)])
-def test_a_member_of_a_swarm_by_mqtt(board, tmp_path, bits, most):
+def test_a_member_of_a_swarm_by_mqtt(board, tmp_path):
     """What a board's swarm client takes, beside the same agent in no swarm: with 32-bit words no
     more than 12 KiB.  Nobody is at the broker's place.
     """
-    if bits == 32 and words32.missing():
+    if words32.missing():
         pytest.skip(words32.missing())
     found = [
-        words32.measure(board, words32.references(tmp_path)[name], bits)
+        words32.measure(board, words32.references(tmp_path)[name], 32)
         for name in ("reflex", "mqtt")
     ]
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
-    assert max(more.values()) <= most, (more, found)
+    assert max(more.values()) <= 12288, (more, found)
