@@ -11,20 +11,19 @@ import time
 from pathlib import Path
 
 import pytest
-from agents import Agent, board, board_of_sources, eventually, make_bench
+from agents import Agent, board, eventually, make_bench
 
 HERE = Path(__file__).parent
 NETWORKS = [{"ssid": "Garten", "password": "rose-rose"}, {"ssid": "Käse", "password": "brie-brie"}]
 
 
-@pytest.fixture(params=["sources", "linked"])
-def device(request, micropython, tmp_path):
+@pytest.fixture
+def device(micropython, tmp_path):
     """Return a function that starts a board whose flash is tmp_path/disk; what the world tells it
     is in tmp_path/world.
 
     The stand-ins are not linked, like a board's own modules.  So linked code must use their
     documented names."""
-    made = board_of_sources if request.param == "sources" else board
     (tmp_path / "disk/state").mkdir(parents=True)
     (tmp_path / "world").mkdir()
     (tmp_path / "bench").mkdir()
@@ -43,7 +42,7 @@ def device(request, micropython, tmp_path):
             "main.run(device, None)\n"
             % (str(image), str(image.parent), str(tmp_path / "disk/state"), watchdog_ms)
         )
-        words, env = made(stand_ins=(*folders, HERE / "modules"), start=start)
+        words, env = board(stand_ins=(*folders, HERE / "modules"), start=start)
         return Agent(
             words,
             tmp_path / "home",
