@@ -319,7 +319,7 @@ ERRORS = [
     (
         "swarm dance",
         [
-            "expected one of up, run, status, trace, dead, stop, resume, watch, acl, remote, "
+            "expected one of up, run, status, trace, dead, stop, resume, watch, acl, remote, board, "
             "stand-in, together, got dance"
         ],
     ),
