@@ -319,8 +319,8 @@ ERRORS = [
     (
         "swarm dance",
         [
-            "expected one of up, run, status, trace, dead, stop, resume, watch, acl, remote, board, "
-            "stand-in, together, got dance"
+            "expected one of up, run, status, trace, dead, stop, resume, watch, acl, remote, "
+            "board, stand-in, together, got dance"
         ],
     ),
     ("buid", ["there is no command", 'did you mean "build"?']),
