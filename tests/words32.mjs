@@ -7,7 +7,8 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-const [packageFolder, tree, agent, stack] = process.argv.slice(2);
+// Without a stack in bytes, all of it is free: as much is never asked for.
+const [packageFolder, tree, agent, stack = "1000000"] = process.argv.slice(2);
 const { loadMicroPython } = await import(pathToFileURL(packageFolder + "/micropython.mjs"));
 const mp = await loadMicroPython({ heapsize: 1 << 20, stdout: () => {}, linebuffer: true });
 
