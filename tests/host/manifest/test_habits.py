@@ -270,7 +270,7 @@ def test_a_secret_without_its_name(tmp_path):
         "clawlite: set: expected the NAME of the secret\nusage: "
     )
     assert clawlite("secrets", "sett", "X", cwd=tmp_path / "g").stderr.startswith(
-        "clawlite: expected set, list or remove"
+        "clawlite: expected set, login, list or remove"
     )
 
 
