@@ -57,8 +57,12 @@ def _tool(name: str, about: str, schema: dict, **more) -> dict:
     return {"inline": {"name": name, "description": about, "input_schema": schema, **more}}
 
 
-def manifest(rules: list, extra: int = 0) -> dict:
-    """Return an agent's manifest; *extra*: so many tools more."""
+def manifest(rules: list, extra: int = 0, **policy) -> dict:
+    """Return an agent's manifest.
+
+    extra   so many tools more
+    policy  what its policy holds beside the *rules*
+    """
     asks = dict(NUMBER, required=["litres"], additionalProperties=False)
     tools = [
         _tool("join", "Join words", SCHEMA, annotations=READS, output_schema=TEXT),
@@ -92,7 +96,7 @@ def manifest(rules: list, extra: int = 0) -> dict:
             "sandbox": {"inline": {"name": "box", "level": "none"}},
             "tools": tools + [_tool("t%d" % at, "More", {"type": "object"}) for at in range(extra)],
             "skills": [{"inline": skill}],
-            "policies": [{"inline": {"name": "p", "rules": rules}}],
+            "policies": [{"inline": {"name": "p", **policy, "rules": rules}}],
         },
     }
 
@@ -111,11 +115,11 @@ RULES = [
 ]
 
 
-def build(folder: Path, rules=RULES, extra: int = 0) -> str:
+def build(folder: Path, rules=RULES, extra: int = 0, **policy) -> str:
     """Write and build the agent into *folder*/agent; return its image."""
     agent = folder / "agent"
     agent.mkdir()
-    (agent / "claw.json").write_text(json.dumps(manifest(rules, extra)))
+    (agent / "claw.json").write_text(json.dumps(manifest(rules, extra, **policy)))
     more = "".join(
         '\n\ndef t%d() -> str:\n    """More."""\n    return ""\n' % at for at in range(extra)
     )

@@ -7,6 +7,8 @@
 3. A skill's instruction is a prompt, too.
 4. What an MCP server asks a person during a call goes to the client whose call it is, if that has
    forms (question.py); what comes back is checked here.
+5. A question and an error leave without secrets, where policies look for them, as on a channel; a
+   result has been looked at by the pipeline.
 """
 
 import os
@@ -71,7 +73,9 @@ class Offer:
             if error is not None and not is_known:
                 call.server.ended(call, None, error)
             elif call.number is not _CANCELLED:
-                result = refused(error.to_json()) if error else self._result(call, value)
+                result = (
+                    refused(self._cleaned(error.to_json())) if error else self._result(call, value)
+                )
                 call.server.ended(call, result, None)
 
         self._beginning = call
@@ -144,7 +148,21 @@ class Offer:
             if approval is not None and approval is not call.shown:
                 call.shown = approval
                 form = approval.form.to_json()["requestedSchema"] if approval.form else None
-                call.server.asked(call, question(approval, now_ms(), ""), form)
+                asked = self._cleaned(question(approval, now_ms(), ""))
+                call.server.asked(call, asked, form and self._cleaned(form))
+
+    def _cleaned(self, value):
+        """Return *value*, JSON, without secrets in its texts, names among them: a field whose name
+        is one cannot be filled in.
+        """
+        guard = self._agent.image.guard
+        if guard is None:
+            return value
+        if isinstance(value, str):
+            return guard.text(value)
+        if isinstance(value, dict):
+            return {guard.text(name): self._cleaned(one) for name, one in value.items()}
+        return [self._cleaned(one) for one in value] if isinstance(value, list) else value
 
     def _leaf(self, call):
         """Return the task that is at work for *call*: of a composite tool, what it calls."""

@@ -162,6 +162,39 @@ def test_a_retry_runs_once_and_belongs_to_its_call(image, tmp_path):
     assert (tmp_path / "poured").read_text() == "poured 1\n"
 
 
+def test_a_secret_leaves_neither_in_a_question_nor_in_an_error(tmp_path):
+    """5.7, secret scanning: what a client's person reads is looked at as a channel's messages are,
+    before the call may run at all.
+    """
+    rules = [dict(mcp_offer.RULES[0], match={"name": "join"}), mcp_offer.RULES[-1]]
+    scanning = {"enabled": True, "scope": "output"}
+    image = mcp_offer.build(tmp_path, rules, secret_scanning=scanning)
+    token = "abcdefgh12345XYZ"
+    hello = dict(HELLO, capabilities={"elicitation": {}})
+    with Agent(linux("mcp", "serve", image), tmp_path, env={"SOME_TOKEN": token}) as agent:
+        agent.send(line(1, "initialize", hello))
+        agent.message()
+        agent.send(line(2, "tools/call", {"name": "join", "arguments": {"words": [token]}}))
+        asked = agent.message()
+        assert asked["method"] == "elicitation/create"
+        assert "Approve join(" in asked["params"]["message"]
+        assert "[REDACTED: known]" in asked["params"]["message"]
+        approve = asked["params"]["requestedSchema"]["properties"]
+        assert approve == {"approve": {"type": "boolean", "title": "Let it run?"}}
+        no = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}
+        agent.send(json.dumps(no).encode() + b"\n")
+        assert agent.message()["result"]["_meta"]["clawlite/error"]["code"] == -32013
+        wrong = {"words": [], "how": token}
+        agent.send(line(3, "tools/call", {"name": "join", "arguments": wrong}))
+        assert agent.message()["result"]["_meta"]["clawlite/error"]["code"] == -32602
+        wrong = {"words": [], token: 1}
+        agent.send(line(4, "tools/call", {"name": "join", "arguments": wrong}))
+        refused = agent.message()["result"]
+        assert refused["_meta"]["clawlite/error"]["code"] == -32602
+        assert "[REDACTED: known]" in text_of(refused)
+        assert token not in agent.text()
+
+
 @pytest.mark.parametrize(
     "sent, code, said",
     [
