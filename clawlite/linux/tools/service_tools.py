@@ -2,7 +2,8 @@
 core/net/service_call.py shapes them, or by its gateway (linux/net/gateway_client.py).
 
 1. The sandbox's network rules decide as they do for ``web-fetch``; what they forbid is
-   ``SandboxDenied``.  All else that goes wrong is a result that says so.
+   ``SandboxDenied``, and a call that finds no room is refused.  All else that goes wrong is a
+   result that says so.
 2. Credentials are the runtime's, by host (clawlite.toml, ``[[credentials]]``).  No redirect is
    followed: another server would get what was meant for this one.
 """
@@ -105,6 +106,8 @@ class ServiceTools:
         if outcome[IS_OK] or isinstance(outcome[VALUE], SandboxDenied):
             return outcome
         error = outcome[VALUE]
+        if error.data and error.data.get("ran") is False:
+            return outcome
         if isinstance(error, ToolTimeout):
             return True, timed_out(ms, most)
         if isinstance(error, InvalidParams):

@@ -5,8 +5,10 @@ import socket
 
 import pytest
 import trading_desk
-from agents import Agent, clawlite, linux, tool_call
+from agents import Agent, clawlite, eventually, linux, tool_call
 from trading_desk import TOKEN, Desk
+
+from clawlite.linux.tools.fetch import MAX_AT_ONCE
 
 CONTEXT, TRADE = "trading-api.get_market_context", "trading-api.execute_trade"
 ORDER = {"symbol": "ACME", "side": "buy", "quantity": 2}
@@ -146,6 +148,25 @@ def test_a_service_that_says_nothing_has_its_time(tmp_path, desk):
         gate.set()
         assert error == {"code": "timeout", "message": "Service did not respond within 300ms"}
     assert len(desk.requests) <= 1
+
+
+def test_a_call_that_finds_no_room_is_not_remembered(tmp_path, desk):
+    """9.3.2 ``context.request_id``: that too many requests are under way is this machine's
+    refusal, no result of the service; with the same id the call runs later, once.
+    """
+    gate = desk.gate("/api/v1/trades")
+    with served(tmp_path, desk, name="executor") as agent:
+        for number in range(1, MAX_AT_ONCE + 1):
+            agent.line(json.dumps(tool_call(TRADE, ORDER, number)))
+        eventually(lambda: desk.requests)
+        refused = called(agent, TRADE, ORDER, 99)
+        assert refused["code"] == -32600 and refused["data"]["ran"] is False, refused
+        assert "requests are under way" in refused["message"]
+        gate.set()
+        for _ in range(MAX_AT_ONCE):
+            assert "result" in agent.message()
+        assert called(agent, TRADE, ORDER, 99)["ok"]
+    assert len(desk.requests) == MAX_AT_ONCE + 1
 
 
 def test_a_service_that_is_not_there(tmp_path):
