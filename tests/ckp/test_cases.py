@@ -4,6 +4,11 @@ One that cannot hold yet stands in pending.toml with what it waits for, and is e
 when it begins to hold, its test fails until it is taken off that list.  Those that wait for the
 process sandbox alone are run with none as well."""
 
+import copy
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 from ckp import clock, expect, manifests, static, stores, triggers, turns, wire
 from ckp.book import CASES, PENDING, waits_for
@@ -64,6 +69,21 @@ def test_case(case, tmp_path, monkeypatch):
 @pytest.mark.parametrize("case", [pytest.param(CASES[id], id=id) for id in WITHOUT_ISOLATION])
 def test_case_without_isolation(case, tmp_path):
     wire.run(case, tmp_path, manifests.in_process(manifests.resolved(case["setup"])))
+
+
+def test_a_limit_of_a_full_sandbox_is_met_by_the_tool():
+    """Sandbox page 0.3.0 (5.7): resource limits MUST be enforced. An error alone proves nothing:
+    the tool has run, because what clawlite.toml calls writable reaches it in mode full, too.
+    """
+    case = copy.deepcopy(CASES["SBX-23"])
+    case["expect"] = [
+        {"id": 2, "text_contains": "Too many open files"},
+        {"executed": {"open-files": 1}},
+    ]
+    # mode full has no other names: the tools' user must be able to enter the folder by its own
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        wire.run(case, Path(folder))
 
 
 def test_every_word_of_every_case_is_read():

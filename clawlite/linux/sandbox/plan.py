@@ -108,7 +108,9 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
         whole = WHOLE_WRITE
     elif profile.files == READ_ONLY and not profile.mounts:
         whole = WHOLE_READ
-    mounts = [] if whole else _declared(profile, workspace, real)
+    # the whole file system still lacks devices, and what lies below a folder closed to the tools'
+    # user; what is read-only in it says nothing new
+    mounts = [mount for mount in _declared(profile, workspace, real) if mount[2] or not whole]
     if folder is not None:
         mounts.append((folder, "/workspace", writable))
         if whole:

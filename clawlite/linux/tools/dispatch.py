@@ -31,7 +31,7 @@ from clawlite.core.image.image import (
     SERVED,
     SERVICE,
 )
-from clawlite.core.image.profile import ALLOWLIST, DENY, ENVIRONMENT, FILE, NONE, SCOPED
+from clawlite.core.image.profile import ALLOWLIST, DENY, ENVIRONMENT, FILE, FULL, NONE, SCOPED
 from clawlite.core.policy.policy import paths_of
 from clawlite.linux.files.workspace import hidden, make, store_behind
 from clawlite.linux.hardware import buses
@@ -107,7 +107,7 @@ class Dispatcher:
         self._relaxed, self._variables, writable, self._search, credentials, _, self._namespaces = (
             shaped(local or [[], [], [], None, [], [], ""], _LOCAL, "what is local")
         )
-        if profile.files == SCOPED:
+        if profile.files in (SCOPED, FULL):
             profile.mounts += [
                 (path, True) for path in map(os.path.expandvars, writable) if _is_there(path)
             ]

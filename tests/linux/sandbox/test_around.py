@@ -139,3 +139,12 @@ def test_where_tools_cannot_get_into_the_workspace_the_folder_is_named():
         source = "def f():\n    return 1\n"
         good, value = place.run(["function", "tools.py", source, "f", {}], files=P.FULL, mounts=[])
         assert not good and value[1] == -32010 and value[4] == {"ran": False}
+
+
+def test_mode_full_shows_the_devices_that_are_mounted(place):
+    """CKP 5.7, filesystem.mount_paths: in mode full ``/dev`` stays small, but for them."""
+    see = "test -c /dev/tty && echo there || echo no"
+    mounted = place.shell(see, files=P.FULL, mounts=[["/dev/tty", True]])
+    assert mounted["output"] == "there\n", mounted
+    if place.profile == "N":
+        assert place.shell(see, files=P.FULL, mounts=[])["output"] == "no\n"
