@@ -7,6 +7,7 @@ gateway.  The gateway starts it, and speaks to it in lines of JSON; ``device`` i
 """
 
 import os
+import resource
 import select
 import sys
 
@@ -26,6 +27,9 @@ class StandIn:
 
     def run(self) -> int:
         """Serve until the end of the input, when every member leaves in order; return 0."""
+        # each board takes four descriptors, and the usual limit is 1,024
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         try:
             while True:
                 poll, due = select.poll(), []
