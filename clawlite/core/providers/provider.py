@@ -277,7 +277,7 @@ class Provider:
         """
         headers = [("Content-Type", "application/json")] + self.headers(key)
         # behind the system message, which Anthropic keeps apart
-        first = b"," if self.kind == OPENAI else b""
+        first = b"" if self.kind == ANTHROPIC else b","
         end = b'],"max_tokens":%d}' % allowed
         return [
             head(self.where, headers, prefix[_LENGTH] + len(first) + len(body) + len(end)),

@@ -14,12 +14,25 @@ begin there, and where answers go.
    (docs/adr/0044).
 """
 
+import os
+
 from clawlite.core.base.errors import InvalidParams, PolicyDenied
 from clawlite.core.image.features import CLI
 from clawlite.core.image.image import CHANNELS
 from clawlite.linux.channels.access import ADMIN, OPEN, ROLE_NAMES, VIEWER
 from clawlite.linux.channels.channel import MAX_ACTOR, TRY_AGAIN_MS, Channel
 from clawlite.linux.channels.lock import ChannelLock
+from clawlite.linux.files.files import state_folder
+from clawlite.linux.io import signals, stdio
+from clawlite.linux.memory.memory import wall_ms
+
+
+def channels_of(agent, tells: bool):
+    """Return the ``Channels`` of a shell's *agent*, with the clocks, the folder and the wake pipe
+    of this machine; *tells*: a person reads its console.
+    """
+    folder = os.path.join(state_folder(agent.image.agent.name), "channels")
+    return Channels(agent, stdio.now_ms, wall_ms, os.urandom, folder, signals.waker(), tells)
 
 
 class Channels:

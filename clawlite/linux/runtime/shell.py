@@ -234,7 +234,7 @@ class Shell:
         self.settle()
         if self.agent.image.size_of(CHANNELS):
             self.wire.flush(0)  # READY is said first
-            from clawlite.linux.channels.sources import channels_of
+            from clawlite.linux.channels.channels import channels_of
 
             self.channels = channels_of(self.agent, self.console is not None)
         if not self.answer_only:  # ask does one turn, and ends

@@ -52,7 +52,6 @@ def image(folder, specs: dict, settings: str = ""):
                 "channels",
                 "lock",
                 "overlap",
-                "sources",
                 "state",
             ],
             ["cron"],
