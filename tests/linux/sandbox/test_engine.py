@@ -6,6 +6,8 @@ import os
 import select
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 
@@ -352,6 +354,18 @@ def test_the_server_comes_back_when_it_has_died():
             assert time.monotonic() < end
             engine.poll()
         assert player.run(profile(), _shell("echo again"))[1]["output"] == "again\n"
+
+
+def test_a_supervisor_whose_server_is_gone_already_ends():
+    """Else it keeps the line open that tells the agent so."""
+    lines = (
+        "import os",
+        "from clawlite.linux.sandbox import supervisor",
+        "life, end = os.pipe()",
+        "os.close(end)",
+        "supervisor.wait(-1, -1, life, {'profile': 'L'}, None, None, None, None)",
+    )
+    assert subprocess.run([sys.executable, "-c", "\n".join(lines)]).returncode == 0
 
 
 def _take(calls) -> tuple:
