@@ -150,12 +150,12 @@ nats:
 SCHEMAS := build/schema-suite
 schemas: $(STAMP)
 	@[ -d $(SCHEMAS) ] || { rm -rf $(SCHEMAS).part && mkdir -p $(SCHEMAS).part && \
-		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
-		--dest $(SCHEMAS).part 'jsonschema==4.26.0' && \
+		$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps \
+		--no-binary jsonschema --dest $(SCHEMAS).part 'jsonschema==4.26.0' && \
 		tar -xzf $(SCHEMAS).part/jsonschema-4.26.0.tar.gz -C $(SCHEMAS).part --strip-components 3 \
 		jsonschema-4.26.0/json/tests/draft7 jsonschema-4.26.0/json/tests/draft2020-12 && \
-		rm $(SCHEMAS).part/jsonschema-4.26.0.tar.gz && mv $(SCHEMAS).part $(SCHEMAS); } >/dev/null 2>&1 || \
-		echo "No test suite of JSON Schema could be fetched: its tests are skipped."
+		rm $(SCHEMAS).part/jsonschema-4.26.0.tar.gz && mv $(SCHEMAS).part $(SCHEMAS); \
+		} >/dev/null 2>&1 || echo "No test suite of JSON Schema could be fetched: its tests are skipped."
 
 # Power cuts are played from what strace records of an agent.
 strace:

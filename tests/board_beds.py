@@ -2,24 +2,16 @@
 board's tools.py.
 """
 
+from swarm_team import BEDS
+
 AGENTS = [
     {"identity_ref": "lead", "role": "leader"},
     {"identity_ref": "shed", "role": "worker"},
 ]
 # where the bed is a folder on the board, each run leaves an x there, and waits for its file go
-TOOLS = '''\
-def look(bed: str) -> str:
-    """Look at a bed."""
-    yield from _wait(bed)
-    return bed + " is dry"
-
-
-def water(bed: str) -> str:
-    """Water a bed."""
-    yield from _wait(bed)
-    return "Watered " + bed
-
-
+TOOLS = (
+    BEDS
+    + """\
 def _wait(bed):
     where = "/" + bed
     if _is_there(where + "/waits"):
@@ -35,4 +27,5 @@ def _is_there(path):
         return True
     except OSError:
         return False
-'''
+"""
+)

@@ -68,10 +68,7 @@ LOOK = {
     },
     "annotations": {"readOnlyHint": True},
 }
-TOOLS = '''\
-import os
-
-
+BEDS = '''\
 def look(bed: str) -> str:
     """Look at a bed."""
     yield from _wait(bed)
@@ -84,12 +81,18 @@ def water(bed: str) -> str:
     return "Watered " + bed
 
 
+'''
+TOOLS = (
+    "import os\n\n\n"
+    + BEDS
+    + '''\
 def _wait(bed):
     """Until the test ends it, where the bed is a folder that has no file named go."""
     while os.path.isdir(bed) and not os.path.exists(bed + "/go"):
         open(bed + "/%d" % os.getpid(), "w").close()
         yield 10
 '''
+)
 
 
 def project(

@@ -17,10 +17,11 @@ USAGE = (
     "--agent AGENT] [--json]"
 )
 HELP = (
-    """The secrets that an agent keeps for itself, by the names that secret_ref gives.  set reads the value from stdin, or asks for it
-without showing it; with $%s the store is encrypted (aes-256-gcm).
-login signs a person in at an MCP server ([mcp.NAME.oauth2] flow = "device") and keeps what lasts of it under the name of its credential.
-It needs the image: clawlite build."""  # noqa: E501
+    """The secrets that an agent keeps for itself, by the names that secret_ref gives.  set reads
+the value from stdin, or asks for it without showing it; with $%s the store
+is encrypted (aes-256-gcm).  login signs a person in at an MCP server ([mcp.NAME.oauth2]
+flow = "device") and keeps what lasts of it under the name of its credential.
+It needs the image: clawlite build."""
     % encrypted_store.VARIABLE
 )
 

@@ -10,8 +10,6 @@ board (firmware-host, mqttmember.py) plays its turns.
 """
 
 import os
-import select
-import signal
 import threading
 from collections import deque
 from typing import Any
@@ -28,6 +26,7 @@ from clawlite.linux.swarm.engine import FIRST_PAUSE_S, LONGEST_PAUSE_S, MQTT, TO
 from clawlite.linux.swarm.mqtt_line import Line, Owner
 from clawlite.linux.swarm.mqtt_log import base
 from clawlite.linux.swarm_commands.printing import said
+from clawlite.linux.swarm_commands.stepping import until_signal, wait
 
 GRACE_MS = 3000  # a board that is back by then was never gone
 AGAIN_MS = 10000  # between repetitions of what has no answer
@@ -72,20 +71,10 @@ class MQTTBoard(Owner):
 
     def run(self) -> int:
         """Serve until a signal; return 0 after SIGTERM, 130 after Ctrl-C."""
-        ends: list = []
-
-        def end(*_):
-            ends.append(0)
-            raise KeyboardInterrupt
-
-        signal.signal(signal.SIGTERM, end)
         said("%s: speaks for it at %s" % (self.name, self._where))
         self._thread.start()
         try:
-            while True:
-                self._step()
-        except KeyboardInterrupt:
-            return ends[0] if ends else 130
+            return until_signal(self._step)
         finally:
             self._left.set()
             self._line.close()
@@ -94,14 +83,8 @@ class MQTTBoard(Owner):
                 self._member.close()
 
     def _step(self):
-        poll = select.poll()
-        poll.register(self._fd, select.POLLIN)
-        due: list = [self._gone_ms, self._again_ms]
-        if self._member:
-            poll.register(self._member.fileno(), select.POLLIN)
-            due.append(self._member.deadline())
-        first = min([at for at in due if at is not None], default=None)
-        poll.poll(None if first is None else max(0, first - now_ms()))
+        members = [self._member] if self._member else []
+        wait([self._fd], members, (self._gone_ms, self._again_ms))
         try:
             os.eventfd_read(self._fd)
         except BlockingIOError:

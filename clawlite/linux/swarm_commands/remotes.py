@@ -4,8 +4,6 @@ each what a member does.
 """
 
 import os
-import select
-import signal
 from typing import Any
 
 from clawlite.core.base.errors import ClawError, TransientError
@@ -21,6 +19,7 @@ from clawlite.linux.secrets.secrets import resolve, stores
 from clawlite.linux.swarm.board_member import BoardMember
 from clawlite.linux.swarm_commands.a2a_turn import ASK, BEGINS, MAX_ANSWER, WAIT, A2ATurn, Remote
 from clawlite.linux.swarm_commands.printing import said
+from clawlite.linux.swarm_commands.stepping import until_signal, wait
 
 CONNECT_MS = 10000
 ANSWER_MS = 30000  # of one request
@@ -83,33 +82,16 @@ class Remotes:
 
     def run(self) -> int:
         """Serve until a signal; return 0 after SIGTERM, 130 after Ctrl-C."""
-        ends: list = []
-
-        def end(*_):
-            ends.append(0)
-            raise KeyboardInterrupt
-
-        signal.signal(signal.SIGTERM, end)
         try:
-            while True:
-                self._step()
-        except KeyboardInterrupt:
-            return ends[0] if ends else 130
+            return until_signal(self._step)
         finally:
             self._connections.close_all()
             for agent in self._agents:
                 agent.member.close()
 
     def _step(self):
-        poll, due = select.poll(), []
-        poll.register(self._wakes, select.POLLIN)
-        for agent in self._agents:
-            poll.register(agent.member.fileno(), select.POLLIN)
-            due.append(agent.member.deadline())
-        for one in self._work:
-            due += [one.due_ms, one.wake_ms]
-        first = min([at for at in due if at is not None], default=None)
-        poll.poll(None if first is None else max(0, first - now_ms()))
+        due = [at for one in self._work for at in (one.due_ms, one.wake_ms)]
+        wait([self._wakes], [agent.member for agent in self._agents], due)
         try:
             os.read(self._wakes, 64)
         except BlockingIOError:

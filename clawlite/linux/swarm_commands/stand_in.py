@@ -8,13 +8,12 @@ gateway.  The gateway starts it, and speaks to it in lines of JSON; ``device`` i
 
 import os
 import resource
-import select
 import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
-from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.swarm.board_member import BoardMember
+from clawlite.linux.swarm_commands.stepping import wait
 
 _PIECE = 65536
 
@@ -32,14 +31,7 @@ class StandIn:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         try:
             while True:
-                poll, due = select.poll(), []
-                poll.register(sys.stdin.fileno(), select.POLLIN)
-                for member in self._members.values():
-                    poll.register(member.fileno(), select.POLLIN)
-                    due.append(member.deadline())
-                first = min([at for at in due if at is not None], default=None)
-                wait_ms = None if first is None else max(0, first - now_ms())
-                for fd, _ in poll.poll(wait_ms):
+                for fd in wait([sys.stdin.fileno()], self._members.values()):
                     if fd == sys.stdin.fileno():
                         data = os.read(fd, _PIECE)
                         if not data:

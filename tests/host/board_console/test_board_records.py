@@ -17,12 +17,18 @@ kind: Claw
 metadata: { name: kept, version: "1.0.0" }
 spec:
   identity: { inline: { personality: "x", autonomy: autonomous } }
-  providers: [ { inline: { protocol: custom, endpoint: "builtin:replay", model: none, auth: { type: none } } } ]
+  providers:
+    - inline: { protocol: custom, endpoint: "builtin:replay", model: none, auth: { type: none } }
   sandbox: { inline: { level: none } }
   policies:
     - inline: { name: first, rules: [ { id: all, action: audit-only, scope: all } ] }
-    - inline: { name: second, rules: [ { id: no, action: deny, scope: tool, match: { name: look } }, { id: all, action: allow, scope: all } ], audit: { destination: file } }
-"""  # noqa: E501
+    - inline:
+        name: second
+        rules:
+          - { id: no, action: deny, scope: tool, match: { name: look } }
+          - { id: all, action: allow, scope: all }
+        audit: { destination: file }
+"""
 COUNT = 40
 
 

@@ -18,35 +18,6 @@ def state(monkeypatch, tmp_path):
     return {"CLAWLITE_STATE": tmp_path / "state"}
 
 
-@pytest.fixture(scope="module")
-def greenhouse(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    assert clawlite("new", "greenhouse", "--offline", cwd=folder).returncode == 0
-    return folder / "greenhouse"
-
-
-@pytest.fixture(scope="module")
-def flashed(greenhouse, tmp_path_factory):
-    """Return a virtual board with the greenhouse on it."""
-    folder = tmp_path_factory.mktemp("flashed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLAWLITE_STATE", str(folder / "state"))
-        with Sim(folder=str(folder / "flash")) as board:
-            (folder / "flash/boot.json").write_text('{"window_ms": 100}')
-            with flash.target(board.path) as target:
-                flash.flash(
-                    str(greenhouse),
-                    target,
-                    False,
-                    None,
-                    lambda found: None,
-                    lambda: None,
-                    lambda total, more: None,
-                )
-            board.registry = folder / "state"
-            yield board
-
-
 def ask(text, board, tmp_path, *more):
     return clawlite(
         "ask",
