@@ -45,11 +45,15 @@ class Team:
         return self.sims[-1]
 
     def gateway(self, sim):
-        return gateway(self.path, self.path / "shed", "--port", sim.path)
+        self.running = gateway(self.path, self.path / "shed", "--port", sim.path)
+        return self.running
 
     def is_(self, status: str) -> bool:
         """Wait until the swarm knows the board as that."""
-        eventually(lambda: self.member()["status"] == status, 60)
+        try:
+            eventually(lambda: self.member()["status"] == status, 60)
+        except AssertionError:
+            raise AssertionError("the gateway noted: " + self.running.errors()) from None
         return True
 
     def member(self) -> dict:
