@@ -5,8 +5,8 @@ breaker.
    nobody expected, or the log that its policies demand cannot be written.  A provider that is away
    is none of these: the next one is asked.
 2. Nothing goes on meanwhile: what was under way is ended, its handlers closed, its callers told.
-3. The fifth failure within ten minutes opens the breaker: STOPPING, STOPPED, and the process ends
-   with 1.
+3. The fifth failure within ten minutes opens the circuit breaker: STOPPING, STOPPED, and the
+   process ends with 1.
 
 Loaded when something has failed.
 """
@@ -14,7 +14,7 @@ Loaded when something has failed.
 from clawlite.core.base.effect import EXIT
 from clawlite.core.base.errors import ClawError, InternalError, InvalidRequest, unexpected
 
-# after the first failure of a window, the second, ...; one more is one too many
+# after the first failure within WINDOW_MS, the second, ...; after one more the process ends
 PAUSES_MS = (1000, 2000, 4000, 8000)
 WINDOW_MS = 600000
 _ERROR = "ERROR"  # lifecycle.py loads this module, not the other way round
@@ -34,7 +34,7 @@ class Recovery:
         self.due_ms = 0
 
     def failed(self, error, now_ms: int):
-        """Go to ERROR, and to STOPPED when it is one failure too many."""
+        """Go to ERROR; after too many failures go to STOPPED, and end the process."""
         life = self._agent.lifecycle
         self.error = error = error if isinstance(error, ClawError) else unexpected(error)
         self._failed_at = [at for at in self._failed_at if now_ms - at < WINDOW_MS] + [now_ms]
@@ -63,12 +63,12 @@ class Recovery:
         for number in sorted(tasks):
             try:
                 self._agent.cancel(number, ended, now_ms)
-            # the failure may lie just there; this one is gone all the same
+            # ending a task may be what fails; it is forgotten all the same
             except Exception:
                 tasks.pop(number, None)
 
     def refusal(self, method: str, now_ms: int):
-        """Return the error of a request that comes meanwhile."""
+        """Return the error for a request that comes while the agent is in ERROR."""
         wait_ms = max(0, self.due_ms - now_ms)
         return InvalidRequest(
             "%s: the agent is %s: %s" % (method, _ERROR, self.error.message),

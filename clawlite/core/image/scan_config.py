@@ -1,12 +1,13 @@
-"""What policies and the sandbox want looked at, as the image has it (CKP 0.2.0, 5.7 and 5.8);
-clawlite/scan/guard.py looks.
+"""What the policies and the sandbox want to have scanned, as the image has it (CKP 0.2.0, 5.7 and
+5.8).  clawlite/scan/guard.py scans.
 """
 
 INPUT, OUTPUT = 1, 2  # where secrets are looked for, or'ed
-BLOCK, REDACT, WARN = 0, 1, 2  # what becomes of them
-# who looks for injections, or'ed: patterns; a model, at what they doubt; a model, at all
+BLOCK, REDACT, WARN = 0, 1, 2  # what happens to a secret that is found
+# what looks for injections, or'ed: patterns; a model, for texts that the patterns doubt; a model,
+# for all texts
 PATTERN, DOUBTFUL, ALL = 1, 2, 4
-STOP, MARK, NOTE = 0, 1, 2  # what becomes of an injection: block-and-log, warn, log-only
+STOP, MARK, NOTE = 0, 1, 2  # what happens to an injection: block-and-log, warn, log-only
 ORDERS, DATA, UNCLEAR = 0, 1, 2  # what a model says of a text
 AUDIT_INPUTS, AUDIT_OUTPUTS, AUDIT_APPROVALS = range(3)  # positions in ``ScanConfig.audit``
 _MANY = 1 << 32

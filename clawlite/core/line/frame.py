@@ -7,7 +7,7 @@
    ignored.
 3. The limit counts all bytes before the LF.  A longer line is dropped and told once, at its LF; so
    is one for which a board has no memory.
-4. Every byte is looked at once.  Held are at most *limit* bytes of an open line and the chunk that
+4. Every byte is looked at once.  At most *limit* bytes of an open line are held, and the chunk that
    is being read.
 """
 

@@ -9,7 +9,7 @@
    another session passes.
 4. 0x1E begins a new item wherever it stands, so noise costs the items that it hits; it is in no
    payload.  A frame whose LF alone is lost is whole.
-5. Every byte is looked at once.  Held are at most *limit* bytes of an open item and the chunk that
+5. Every byte is looked at once.  At most *limit* bytes of an open item are held, and the chunk that
    is being read.
 """
 

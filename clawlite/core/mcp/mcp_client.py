@@ -11,7 +11,7 @@ out.
 3. A server may ask a person by a form (elicitation), where whoever made the client can ask one:
    ``feed`` says so, and the call goes on with ``answer`` or ``again``.  A server that asks for
    anything else gets an error: this client offers no sampling and no roots, and says so from the
-   start.  Whoever made a call that fails after that is told what the server asked for.
+   start.  When a call fails after that, its error tells what the server asked for.
 """
 
 from clawlite.core.base.effect import ASKING

@@ -9,7 +9,8 @@
 
 1. A provider's tool is NAMESPACE__TOOL for the agent, and NAMESPACE/TOOL/PIN, the pin in hex
    (mcp_pin.py), for the runtime.
-2. Its list is asked again for each call: what has changed since the agent was built is refused.
+2. ``list_tools`` is called again for each call: a tool that has changed since the agent was built
+   is refused.
 """
 
 from binascii import unhexlify
@@ -26,10 +27,11 @@ def is_provided(name: str) -> bool:
 
 
 def listed(space: dict) -> list:
-    """Return [[namespace, definitions], ...] of the providers in *space*, the names of a tools.py
-    that has run; whether they are good ones is for the caller to say.
+    """Return [[namespace, definitions], ...] of the providers in *space*, the global names
+    of a tools.py that has run.  The caller checks the definitions.
 
-    Raises ``ClawError`` for an object that is none; what its own code raises passes.
+    Raises ``ClawError`` for an object that is no tool provider.  What the maker's own code raises
+    passes.
     """
     return [[provider.namespace, provider.list_tools()] for provider in _providers(space)]
 

@@ -6,7 +6,7 @@
    bodies are read.
 3. Bounds: 16,384 bytes of head (1xx included), of a chunk's first line and of trailers; 100 fields,
    where repeats of one may count once.  A body has no bound here: its pieces go out as they come,
-   and who takes them counts.
+   and the receiver counts them.
 """
 
 from clawlite.core.base.dialect import const

@@ -3,8 +3,8 @@ both.
 
 1. One decision for everybody: ``decide_host`` before a name is looked up, ``decide_addresses``
    before one is connected to.
-2. What two programs could read in two ways is refused, never repaired: whoever checks and whoever
-   connects see one host.
+2. What two programs could read in two ways is refused, never repaired: the check and the connection
+   see the same host.
 3. Every address of a name is judged; one bad one refuses the name.  The caller connects to what was
    judged, nothing else.
 4. Messages never hold an address that a name led to: a model could map a private network by asking.

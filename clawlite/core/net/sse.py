@@ -5,8 +5,8 @@ portion.
 2. ``data`` lines are joined with LF, ``event`` names the event; comments, ``id``, ``retry`` and
    unknown fields are ignored.
 3. An event without data is none; one that the stream's end cuts is dropped.
-4. Every byte is looked at once.  Held is one event; more than the limit is an error, and so is what
-   is not UTF-8.
+4. Every byte is looked at once.  At most one event is held.  A longer one than the limit is an
+   error, and so is what is not UTF-8.
 """
 
 from clawlite.core.base.errors import ProviderError

@@ -85,8 +85,8 @@ def error(id, e) -> dict:
 def unreadable(e) -> dict:
     """Return the answer to a line that is no JSON, of ``ParseError`` *e*.
 
-    A request whose params alone hold what is no text has an id, and somebody who waits for it: it
-    is -32602 there."""
+    Where only the params of a request hold what is no text, its id is known: the answer has that
+    id, and is -32602."""
     whole = e.whole if isinstance(e, ParseError) else None
     id = id_of(whole)
     if id is None or "params" not in whole:

@@ -3,7 +3,7 @@
     limits -> credential -> exchange (core/net/exchange.py) -> answer     an attempt
     a failure that may pass -> wait -> the next attempt               at most ``max_attempts``
 
-1. A failure says itself in one line: which provider, why, tried how often, what comes next.
+1. A failure is told in one line: which provider, why, how often it was tried, what comes next.
 2. No attempt follows one whose tool calls were handed on.
 3. Whatever an attempt has used is counted, also when it broke off.
 """
@@ -49,7 +49,7 @@ class Provider:
               the same without tools
     keep      bytes of a streamed answer that the conversation remembers, about: more is shown and
               forgotten
-    learn     function(token of oauth2), for who looks for secrets; or None
+    learn     function(token of oauth2), so that leak scans know the token; or None
     repetition  ``repetition.Repetition``, where a shell has the room to look for it, or None
     """
 

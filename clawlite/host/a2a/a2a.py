@@ -104,7 +104,7 @@ class A2A:
         return web.json_response({"error": said}, status=404)
 
     def _caller(self, request) -> str:
-        """Return who asks, or "" for a stranger."""
+        """Return the name of the caller, or "" for a stranger."""
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         name, _, token = given.strip().partition(":")
         return name if scheme.lower() == "bearer" and self._is_right(name, token) else ""

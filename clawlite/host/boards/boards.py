@@ -56,8 +56,8 @@ def profile(name: str, folder: str = ".") -> board_profile.Profile:
 
 
 def load_all(folder: str = ".") -> list[board_profile.Profile]:
-    """Return the profiles of all boards, by name, but for those with mistakes: who asks for such
-    a one is told.
+    """Return the profiles of all boards, sorted by name, without those that have mistakes:
+    ``load`` of such a board tells them.
     """
     found = []
     for path in files(folder).values():

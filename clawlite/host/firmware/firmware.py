@@ -131,7 +131,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     if taken := sorted(set(own) & set(foreign_names.names_of())):
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
     linker = Linker(own, UNITS, CALLED_BY_NAME)
-    # before it is linked: who reads it may get the text itself
+    # before linking, which may put the text itself where the name is read
     _add(linker.modules["unload"].tree, "REMOTE", [api.codec for api in APIS])
     _squeeze(linker.modules["method_table"].tree)
     for name, module in linker.modules.items():

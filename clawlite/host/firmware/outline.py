@@ -5,20 +5,19 @@ A function or method that nobody calls holds its code, an object of 32 bytes and
 all the same (64-bit words). Which ones are rare is a table (firmware.py), not a matter of the
 sources.
 
-    a function, a method that one class alone has          goes; who calls it says
+    a function, a method that one class alone has          goes; its callers say
                                                            ``__import__("group").function(...)``
     a method whose name others have, or that is handed on  stays, and calls it: ``return
                                                            __import__("group").function(self, ...)``
     a class                                                goes like a function
-    ``__init__`` of a class that is only ever called       goes; who calls the class says
+    ``__init__`` of a class that is only ever called       goes; callers of the class say
                                                            ``__import__("group").Class___init__(Class(),
                                                            ...)``
 
-1. A group is a module like any other: what it needs of the units it imports from them.  2.
-   ``unload.drop`` forgets groups as it
-forgets the occasional modules; but not one with classes that somebody asks for by ``except`` or
-``isinstance``.
-3. What must work when memory is at an end is no rare function: loading takes some.
+1. A group is a module like any other: it imports what it needs from the units.
+2. ``unload.drop`` forgets groups as it forgets the occasional modules, except groups with classes
+   that an ``except`` or an ``isinstance`` names.
+3. What must work when memory is short is no rare function, because loading it takes memory.
 """
 
 import ast

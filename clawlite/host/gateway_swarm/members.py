@@ -127,7 +127,7 @@ class Members:
         while True:
             why = await self._serve()
             self._tasks.clear()  # they are the swarm's again
-            self._note(f"who speaks for the boards in their swarms has ended: {why}")
+            self._note(f"the process that speaks for the boards in their swarms has ended: {why}")
             await asyncio.sleep(AGAIN_S)
 
     async def _serve(self) -> str:

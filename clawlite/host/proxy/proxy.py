@@ -128,10 +128,10 @@ class Proxy:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # -- who asks
+    # -- the caller
 
     def _runner(self, request) -> Runner:
-        """Return who asks.  Raises ``Refused``."""
+        """Return the runner that sent *request*.  Raises ``Refused``."""
         given = request.headers.get("x-api-key", "")
         scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":

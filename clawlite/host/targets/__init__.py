@@ -1,4 +1,4 @@
-"""What the rows of benchmarks are held to: one table, which is data, and who reads it.
+"""The targets of the benchmarks: one table, which is data, and the code that reads it.
 
 Imports: no other room.
 Used by: bench.

@@ -176,8 +176,8 @@ class Sender:
 
 @contextlib.contextmanager
 def _at_rest(folder: str):
-    """Keep who writes the audit from replacing its last file meanwhile, under the lock that they
-    have (files.py): a moment.
+    """Hold the lock of the audit (files.py) for a moment, so that no process replaces its last
+    file meanwhile.
     """
     fd = os.open(os.path.join(folder, "audit.head"), os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -64,8 +64,8 @@ class TurnOutput:
 
 
 def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
-    """A generator of effects: *work* without what it says, which goes to *into*; who asks for an
-    approval stands in it.
+    """A generator of effects: *work* without what it says, which goes to *into*.  An approval that
+    it asks for names the caller.
 
     begins  function(effect), called before each effect of *acts* until it returns True, or None;
             it may return a generator, whose effects come first: what that raises is the effect's

@@ -6,8 +6,8 @@
 
 1. With overlap_policy ``queue`` a message is acknowledged when it is on disk, and not before; with
    ``skip`` and ``allow`` when it was looked at.
-2. The broker is told how long a message may be and how many it may send without an acknowledgement:
-   neither paho nor this module holds more.
+2. The broker is told how long a message may be and how many it may send without an acknowledgement,
+   so neither paho nor this module ever holds more.
 3. Who speaks is what the "+" of the topic stands for, which a broker can enforce; what a message
    says of itself is text.
 4. An acknowledgement is for the connection that the message came by: packet ids of another session

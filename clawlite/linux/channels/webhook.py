@@ -5,9 +5,9 @@ docs/channels.md has the wire).
                   HMAC-SHA256(secret, timestamp "." body)
     {"from": "who", "text": "what"}        ->  200 {"text": "..."}   or 4xx, 5xx {"error": "..."}
 
-1. Whoever has the secret says who speaks; without a good signature nothing of a body is looked at.
+1. Whoever has the secret says who speaks.  A body without a good signature is not looked at.
 2. A request is good within 300 s of its time stamp, and once, over restarts, too (seen.py).
-3. The answer is the turn's: who asks waits for it.
+3. The answer is the turn's, and the client waits for it.
 """
 
 import hashlib

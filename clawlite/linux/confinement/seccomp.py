@@ -277,7 +277,9 @@ def _uncounted(program, rules: Rules):
 
 
 def _options(program):
-    """What prctl(2) holds memory with is refused; to hide from who looks changes nothing."""
+    """Refuse the options of prctl(2) that hold memory.  PR_SET_DUMPABLE 0 succeeds and does
+    nothing: a process must not hide from the supervisor, which measures it.
+    """
     program.begin("prctl")
     program.argument(0)
     program.add(_JEQ, SET_SECCOMP, 3, 0)

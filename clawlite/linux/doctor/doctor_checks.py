@@ -13,7 +13,7 @@ class Machine:
     proc     its table of processes; by default below *root*
     port     path of the port that is asked about, or None
     environ  dict
-    uid, gids  who asks: int, set of int
+    uid, gids  the user who runs the check, and their groups: int, set of int
     now_s    its clock, seconds since 1970
     """
 
@@ -61,7 +61,7 @@ class Machine:
             return "~"  # as os.path.expanduser leaves it
 
     def may(self, path: str, bits: int) -> bool:
-        """Return whether who asks may do *bits* (4 read, 2 write, 1 search) with the file at
+        """Return whether this user may do *bits* (4 read, 2 write, 1 search) with the file at
         *path*, by its owner, group and mode.
         """
         try:

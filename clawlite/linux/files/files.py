@@ -163,7 +163,7 @@ def leads_to_inode(path: str, open_inode: tuple) -> bool:
     """Return what ``leads_to`` returns, for an open file with this ``inode``: one system call."""
     try:
         status = os.stat(path)
-    except OSError:  # who opens it next hears why
+    except OSError:  # opening it next tells why
         return False
     return (status.st_dev, status.st_ino) == open_inode
 

@@ -195,5 +195,5 @@ def unescaped(word: str) -> str:
     return word
 
 
-# of the agent, or of a child; after a fork whoever has another root makes one of its own
+# the table of this process; a child with another root makes its own after the fork
 here = Table()

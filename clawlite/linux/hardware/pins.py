@@ -172,7 +172,7 @@ class PinHandlers(Handlers):
         return outcome
 
     def _told(self, switch):
-        """Call *switch*; nobody waits for what comes of it but who reads the log of the service."""
+        """Call *switch*; what goes wrong is only told on stderr, the log of a service."""
         try:
             switch()
         except ClawError as e:

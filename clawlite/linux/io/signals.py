@@ -4,8 +4,9 @@ between two of its lines.
 A maker's code that runs just then may end its step by itself: between switching a pump on and the
 ``try`` whose ``finally`` switches it off, nothing must be raised.  What still runs 100 ms later
 hangs, and gets a KeyboardInterrupt; at once when a second signal comes.  The 100 ms begin with that
-code when the signal came before it and the loop has not asked since.  Who swallows that is left at
-the next one: what else is under way is closed, and the process ends. ``_signal`` is the C module
+code when the signal came before it and the loop has not asked since.  Code that
+swallows it is abandoned at the next signal: everything else under way is closed, and the process
+ends. ``_signal`` is the C module
 under ``signal``, whose enums cost 4 ms at import."""
 
 import os

@@ -1,5 +1,5 @@
-"""A thread that works when a bell rings: begun at the first ring, and never waited for by who
-rings.
+"""A thread that works when it is woken: started by the first wake-up, and nobody ever waits for
+it.
 """
 
 import _thread

@@ -4,8 +4,8 @@
    A Host or an Origin that is not this machine is refused: a page in a browser may have a name that
    leads here.
 2. Clients of the handshake era have sessions, each a conversation of its own
-   (core/mcp/mcp_server.py).  At most ``MAX_SESSIONS``; who is one too many takes the place of the
-   one that was silent for longest.  Those of the stateless era share one.
+   (core/mcp/mcp_server.py).  At most ``MAX_SESSIONS``: one more ends the session that was
+   silent for longest.  Clients of the stateless era share one.
 3. The answer to a request is JSON; it becomes a stream of events when something is to be said
    before it: progress, or a question for a person.
 4. A client of the stateless era that closes its connection cancels its call; in the handshake era
@@ -191,7 +191,7 @@ class HTTPSession(Session):
         return id
 
     def _end(self, conversation: MCPServer):
-        """End a session and its calls; who waits for one is told."""
+        """End a session and its calls; clients that wait for a call are told."""
         conversation.close()
         for number, client in list(self._clients.items()):
             if client.conversation is conversation:

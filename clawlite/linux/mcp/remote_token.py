@@ -25,7 +25,7 @@ class Secret:
 
     name  str;  value  function() -> str
     keep  function(str) that keeps another value in its place; None: it never changes
-    learn function(token), for who looks for secrets
+    learn function(token), so that leak scans know it
     """
 
     def __init__(self, name: str, value, keep, learn):

@@ -1,7 +1,7 @@
 """Vectors that are missing: of entries that were stored while a provider failed, and of summaries.
 
-lacking   how many               -> [(id, text), ...], the newest first, of the newest that are
-          compared at all
+lacking   how many               -> [(id, text), ...], the newest first, among the entries that a
+          search by vectors compares
 learn     [(id, its text, vector), ...]    -> None: one whose text is another by now, a
           summary's, learns nothing
 """

@@ -6,9 +6,10 @@
    order are one.
 3. The newest entry of a place is never deleted, it can only be too old to be shown: no id is given
    twice.
-4. While nobody has set the clock it is as late as the newest entry of all, and so is what is stored
-   then.  What came before any time was known is as old as the next entry that has one.  So a start
-   without a clock brings nothing back, and the first time that is set takes nothing away.
+4. While the clock is unset, the time of the newest entry of all stands in for it, also for entries
+   that are stored then.  Entries from before any time was known count as old as the next entry that
+   has a time.  So a start without a clock brings no expired entry back, and setting the clock
+   expires none too early.
 """
 
 from clawlite.core.base.errors import StoreError

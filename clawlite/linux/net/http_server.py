@@ -3,9 +3,9 @@ waits for a client.
 
 1. The thread alone touches sockets; what the two share is a list each way, under one lock, and a
    pipe that wakes the thread.
-2. At most ``MOST`` clients, ``PER_ADDRESS`` of one address.  Who is one too many takes the place of
-   the oldest that has not sent its request, of its own address first; where all have sent theirs,
-   it is refused.  Who is out is answered 503.
+2. At most ``MOST`` clients, ``PER_ADDRESS`` of one address.  One more drops the oldest
+   client that has not sent its request yet, of its own address first; where all have sent theirs,
+   the new one is dropped.  A client that is dropped is answered 503.
 3. A client that has not sent its request within 10 s is answered 408, one that does not read is
    dropped.
 4. What was answered is closed once the client has closed, or 2 s later: a close over unread bytes

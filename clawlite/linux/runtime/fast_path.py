@@ -51,7 +51,7 @@ class FastPath:
         effects, record = self._effects, shell.session.record
         for at in range(len(lines) - 1):
             if shell.code is not None:
-                shell.framer.feed(b"\n".join(lines[at:]))  # for whoever has the line next
+                shell.framer.feed(b"\n".join(lines[at:]))  # for the next session on this line
                 return
             if lines[at] and (lines[at][-1] > 32 or lines[at].strip(b" \t")):
                 record(lines[at], self._now_ms)

@@ -64,7 +64,8 @@ class Shell:
         self.decided = workspace.Decided(self.agent.tasks)
         self.fast_path = FastPath(self)
         watched = image.size_of(TELEMETRY) > 0
-        # who looks on sees effects; a person may interrupt what they do not know to have begun
+        # The fast path queues no effects.  Telemetry looks at effects, and a person who may press
+        # Ctrl-C must see what begins, so both need the queue.
         if operator and not watched:
             self.agent.run, self.agent.emit = self.fast_path.start, self.fast_path.emit
         self.session = (session or GroupSession)(

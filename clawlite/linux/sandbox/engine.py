@@ -333,7 +333,7 @@ class Engine:
         readable, or None.
         """
         if self._queue and not self._is_full():
-            return 0  # one was cancelled: there is room for who waits
+            return 0  # a call was cancelled: the next one in the queue can start
         late = [call.late_ms for call in self._calls.values() if call.late_ms is not None]
         return min(late) if late else None
 

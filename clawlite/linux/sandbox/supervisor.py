@@ -148,7 +148,7 @@ def _run(
         memory = os.memfd_create("plan")
         os.write(memory, marshal.dumps(plan))
         handed = [memory, job_fd, talk] + [fd for fd in output[1:] if fd >= 0]
-        # before anything can grow, and as who looks at it later
+        # before anything can grow, and as the user that measures it later
         if plan["room"] is not None:
             _confine(plan, uid)
             plan["room"] = max(plan["room"], quota.size(watch.workspace(plan)))

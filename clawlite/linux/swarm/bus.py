@@ -140,7 +140,7 @@ class Bus:
                 self._let_go()
                 self._fd = was
                 raise
-            if was >= 0:  # who waits for it knows its number
+            if was >= 0:  # the loop polls this number: keep it
                 fd, self._fd = self._fd, was
                 try:
                     os.dup2(fd, was, False)
@@ -154,14 +154,14 @@ class Bus:
         return self._fd
 
     def join(self, identity: str = "", at_once: int = 0):
-        """Be there: as a member that does *at_once* tasks at once, or as somebody who looks on."""
+        """Join as a member that does *at_once* tasks at once; with 0, only watch."""
         self._joined = identity, at_once
         if self._folder:
             path = self._path(self.process)
             part = path + ".part"
             try:
-                # It has its name only once it is open: one that nobody reads belongs to a process
-                # that ended, and whoever finds it removes it.
+                # The FIFO gets its final name only once it is open.  So one that nobody reads
+                # belongs to a process that ended, and any member may remove it.
                 os.mkfifo(part, 0o600)
                 # for writing too: a FIFO that nobody writes would always be readable
                 self._fd = os.open(part, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -117,7 +117,7 @@ class Member:
         for task_id in [*self._runs, *self._divided]:
             try:
                 self._bus.release(task_id)
-            except ClawError:  # who looks finds that this process has ended
+            except ClawError:  # the others find out that this process has ended
                 break
         self._bus.leave()
 

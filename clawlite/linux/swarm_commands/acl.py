@@ -1,5 +1,6 @@
-"""``clawlite swarm acl``: what an engine is to be told of the logins of a swarm, so that it proves
-who speaks (CKP 0.2.0, 10).  docs/swarm.md says how far each engine can.
+"""``clawlite swarm acl``: the configuration of an engine that gives each member of a swarm its own
+login, so that the engine proves who sent a message (CKP 0.2.0, 10).  docs/swarm.md says how far
+each engine can.
 """
 
 from clawlite.core.base.errors import ClawError

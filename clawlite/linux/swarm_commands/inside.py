@@ -4,7 +4,7 @@ the folder of the swarm, which only its user may enter.
     a line to it     [name of a method of ``bus.Bus``, value, ...], JSON
     a line from it   {"value": what it returns} or {"error": why, "hint"}
 
-1. The process of the swarm never waits for who asks.
+1. The process of the swarm never waits for a command that asks it.
 2. A stop is kept in a file (``stop_file``), so it holds after a restart, and may be given and taken
    back while no process is there.
 """

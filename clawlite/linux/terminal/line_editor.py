@@ -11,7 +11,7 @@ kernel's editing is off.
    remembered.
 4. A question (``ask``) gets a line of its own: what was typed before it is put aside, and comes
    back after it.
-5. Bytes that are no UTF-8 are kept as they are: who reads the line refuses it and says so.
+5. Bytes that are no UTF-8 are kept as they are: the reader of the line refuses it and says so.
 """
 
 from _codecs import utf_8_decode

@@ -1,9 +1,9 @@
 """World models (CKP 0.3.0, WorldModel): what is likely to come of an action, asked before a skill
 takes it (docs/skills.md).
 
-1. Asked is before each call with side effects that a turn makes while a skill with a model is under
-   way; whatever it says, policy, approval and sandbox decide as ever: a model can only make things
-   stricter.
+1. While a skill with a world model is under way, the model is asked before each call with side
+   effects.  Whatever it says, policy, approval and sandbox decide as ever: a model can only make
+   things stricter.
 2. A tool is called through the one pipeline, a provider within its limits.  What one says is data
    by a stranger: it is compared with what was asked for, and shown in quotes.
 3. No answer, one that lacks something, or one that is too high is a doubt, and a doubt falls back

@@ -42,7 +42,8 @@ def start(root: str = ""):
 
     root  as in slots.py; what an agent keeps lies in its folder ``state``
     """
-    # whoever holds them still has them; later they are out of memory
+    # The running functions keep what they need of these modules until they return; later the
+    # modules are out of memory.
     for name in ("bootwindow", "slots"):
         sys.modules.pop(name, None)
     window_ms, pin, watchdog_ms = _settings(root)

@@ -45,8 +45,8 @@ class Clock:
         return self.now_ms(), self.epoch_s()
 
     def ask(self, stdio, is_new: bool = False):
-        """Ask whoever holds the line for the time, when it is unset, and that is a minute ago or
-        a host is new there.
+        """Ask the other end of the line for the time while the clock is unset: once a minute, and
+        at once when a new host is there.
         """
         if self.epoch_s() is None and (is_new or self.now >= self._due):
             self._due = self.now + _ASK_MS

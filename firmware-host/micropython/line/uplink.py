@@ -140,8 +140,8 @@ class Uplink:
         return "no gateway at the other end of the line (clawlite gateway starts one there)"
 
     def call(self):
-        """Ask whoever holds the line for a hello: but for an operator, who would take it for
-        JSON.
+        """Ask the other end of the line for a hello, unless an operator is there, who would take it
+        for JSON.
         """
         if self._stdio.line is None and not self._stdio.operator:
             prompt = self._stdio.prompt
