@@ -266,7 +266,7 @@ def test_who_speaks_for_a_board_is_started_again_and_the_board_is_asked_once(tea
         assert "result" in delegate(lead, "look at bed")
         eventually(lambda: begun(place), 60)
         os.kill(stand_in(running), signal.SIGKILL)
-        assert says(running, "who speaks for the boards in their swarms has ended")
+        assert says(running, "the process that speaks for the boards in their swarms has ended")
         assert team.is_("busy")
         (place / "go").touch()
         assert team.ends(1) == ("completed", {"text": "Bed bed is dry."})
