@@ -40,7 +40,7 @@ def boot(is_ready):
     import slots
 
     path, modules = list(sys.path), set(sys.modules)
-    opened = bootwindow._open(_ROOT, *slots.read(_ROOT), lambda: None)
+    opened = bootwindow._choose_slot(_ROOT, *slots.read(_ROOT), lambda: None)
     if opened and is_ready:
         slots.ready(_ROOT)
     sys.path[:] = path

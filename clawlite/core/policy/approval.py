@@ -1,4 +1,9 @@
-"""Approvals: how one begins to wait, and how it ends; loaded when there is one.
+"""Approvals: how one begins to wait, what its question says, and how it ends; loaded when there is
+one.
+
+It is put to a person elsewhere: at the console by ``Console._put_approval`` of
+core/protocol/console.py, and to the admins of a channel by ``Channel.announce`` of
+linux/channels/channel.py.  An operator answers by a method of core/protocol/calls.py.
 
 Each is bound to its task, and so to one call of one caller, and is used up by its first answer.  It
 is on record while it waits (KEEP), so that a restart forgets none silently.

@@ -1,4 +1,5 @@
-"""The console: people's lines in, text out.
+"""The console: people's lines in, text out.  It puts approvals to the person and takes the answers
+(``_put_approval``, ``_answer_approval``); core/policy/approval.py has what is asked.
 
 1. Whatever a person types is text, also ``{``.
 2. One turn at a time; lines that come meanwhile wait their turn.
@@ -33,7 +34,7 @@ class Console:
     def __init__(self, agent, ahead: bool = False):
         self.agent = agent
         self._ahead = ahead
-        agent.on_wait = self._ask
+        agent.on_wait = self._put_approval
         agent.calls = []
         self.clean = True  # False once a tool or a policy refused something in a turn
         self.failed = False  # True once a turn ended with an error
@@ -77,7 +78,7 @@ class Console:
             )
             self._prompt()
         elif self._asking() and not early:
-            self._answer(self._asking(), text, now_ms)
+            self._answer_approval(self._asking(), text, now_ms)
         elif len(self._lines) >= MAX_WAITING:
             self._say(
                 "%d lines wait already; this one was dropped: %s"
@@ -124,7 +125,7 @@ class Console:
         if not is_told:
             self._ended(None, error, now_ms)
         elif self._asking():
-            self._ask(self._asking(), now_ms)
+            self._put_approval(self._asking(), now_ms)
 
     def tell(self, text: str):
         """Say what is no part of an answer."""
@@ -153,9 +154,9 @@ class Console:
         while True:
             task = self._asking()
             if task and self._ahead and self._lines and self._lines[0].strip().lower() in _ANSWERS:
-                self._answer(task, self._lines.pop(0), now_ms)
+                self._answer_approval(task, self._lines.pop(0), now_ms)
             elif task and self._closing:
-                self._answer(task, None, now_ms)
+                self._answer_approval(task, None, now_ms)
             elif task or self.turn is not None:
                 return
             elif self._lines:
@@ -244,7 +245,7 @@ class Console:
         if not beginning:  # else the loop that began it goes on: no recursion per line
             self._work(now_ms)
 
-    def _ask(self, task, now_ms: int):
+    def _put_approval(self, task, now_ms: int):
         """Put the question of *task*, which waits first now; None: the last one is answered,
         perhaps not by this person.
         """
@@ -261,7 +262,7 @@ class Console:
             self._prompt()
             self._work(now_ms)
 
-    def _answer(self, task, line, now_ms: int):
+    def _answer_approval(self, task, line, now_ms: int):
         said = "" if line is None else line.strip().lower()
         form = task.approval.form
         if form and (not said or said.split()[0] not in _COMMANDS[:-1]):

@@ -1,5 +1,5 @@
-"""What runs first on a board: the boot window and safe mode, then the image of the right slot
-(slots.py).
+"""What runs first on a board: the boot window and safe mode; then ``_choose_slot`` decides between
+slots A and B, and opens the image of one.  slots.py keeps the record that it decides by.
 
 1. No image locks its maker out: for a short time after each reset nothing of it has run, and Ctrl-C
    ends the start; neither does it start while the file ``safe-mode`` is there or the safe-mode pin
@@ -53,7 +53,7 @@ def start(root: str = ""):
             return None
         _say("Ctrl-C within %d ms keeps the agent from starting" % window_ms)
         if _waits(root, pin, window_ms):
-            opened = _open(root, slot, trials, checked, _armed(watchdog_ms))
+            opened = _choose_slot(root, slot, trials, checked, _armed(watchdog_ms))
             if opened and watchdog_ms:
                 import main
 
@@ -64,7 +64,7 @@ def start(root: str = ""):
     return None
 
 
-def _open(root: str, slot: str, trials: int, checked: int, feed):
+def _choose_slot(root: str, slot: str, trials: int, checked: int, feed):
     """Return what ``start`` does, of the first slot that opens; *feed*: function() that the
     watchdog wants to be called.
     """

@@ -1,4 +1,5 @@
-"""Image slots A and B, and the boot record, which says the one to boot.
+"""Image slots A and B, and the boot record, which says the one to boot.  bootwindow.py decides
+between them (``_choose_slot``): when that one does not open, or failed too often, the other boots.
 
     /claw-a.cbor, /claw-a/   an image, and what it runs with: the firmware that it was flashed with,
                              tools.py
