@@ -8,6 +8,19 @@ numbers and names of their own, and tests hold them to these.
 """
 
 
+class Package:
+    """A package that one kind of channel needs, and no other agent.
+
+    module  what is imported, and has ``__version__``
+    name    what it is called where it is installed from
+    major   its least version
+    extra   the extra of clawlite that brings it (pyproject.toml)
+    """
+
+    def __init__(self, module: str, name: str, major: int, extra: str):
+        self.module, self.name, self.major, self.extra = module, name, major, extra
+
+
 class Kind:
     """One kind of channel; its number in images is its place in ``KINDS``.
 
@@ -16,10 +29,12 @@ class Kind:
               clawlite.toml
     triggers  bool, its messages are events: each begins a run of its own, without a conversation
     carries   bool, the tool ``message`` may write to it
+    package   ``Package`` that its module needs, which STARTING looks for; or None
     """
 
-    def __init__(self, type: str, ability: str, triggers: bool, carries: bool):
+    def __init__(self, type: str, ability: str, triggers: bool, carries: bool, package=None):
         self.type, self.ability, self.triggers, self.carries = type, ability, triggers, carries
+        self.package = package
 
 
 KINDS = (  # images have the numbers: a new one goes to the end
@@ -27,27 +42,28 @@ KINDS = (  # images have the numbers: a new one goes to the end
     Kind("cron", "cron", True, False),
     Kind("webhook", "webhook", False, False),
     Kind("telegram", "telegram", False, True),
-    Kind("queue", "mqtt", True, True),
+    Kind("queue", "mqtt", True, True, Package("paho.mqtt", "paho-mqtt", 2, "mqtt")),
 )
 CLI = 0  # the console, which has no source of its own
 
 
 class Api:
-    """One HTTP API of remote models.
+    """One HTTP API of remote models; its number in images is 2 and its place in ``APIS``.
 
     protocol  what a Provider's ``protocol`` says
-    number    what stands for it in images and in core/providers/provider.py, which loads its codec
-    codec     the module of core/providers; a board's slot has it only where it is used
+    codec     the module of core/providers, and that of host/providers; a board's slot has the first
+              only where it is used
     """
 
-    def __init__(self, protocol: str, number: int, codec: str):
-        self.protocol, self.number, self.codec = protocol, number, codec
+    def __init__(self, protocol: str, codec: str):
+        self.protocol, self.codec = protocol, codec
 
 
-APIS = (
-    Api("openai-compatible", 2, "openai"),
-    Api("anthropic-native", 3, "anthropic"),
+APIS = (  # images have the numbers: a new one goes to the end
+    Api("openai-compatible", "openai"),
+    Api("anthropic-native", "anthropic"),
 )
+API_NUMBERS = {api.protocol: 2 + place for place, api in enumerate(APIS)}
 # what a Provider's ``protocol`` may say: custom is for those without a network
 PROTOCOLS = tuple([api.protocol for api in APIS]) + ("custom",)
 

@@ -19,6 +19,10 @@ _STOPS = {
 
 
 class Codec(Shared):
+    FIRST = b""  # the system message stands apart
+    HEADERS = (("anthropic-version", "2023-06-01"),)
+    KEY_HEADER = "x-api-key"
+
     def messages(self, messages: list) -> list:
         """Return the JSON texts of the wire's messages: user and assistant alternate, so all
         results of a round are one.

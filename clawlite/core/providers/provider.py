@@ -15,7 +15,7 @@ from clawlite.core.net.exchange import exchange, head, refused, without
 from clawlite.core.policy.meter import MAX_TOKENS
 from clawlite.core.turns.turn import Reply
 
-OPENAI, ANTHROPIC = 2, 3
+_OPENAI = const(2)  # numbers of APIs: ``API_NUMBERS`` of core/image/features.py
 NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
 MAX_WAIT_MS = 60000  # a longer Retry-After goes to the next provider
@@ -38,7 +38,7 @@ _KEPT_OF_BODY = 16
 class Provider:
     """One row of the image's PROVIDERS.
 
-    name      str;  kind: OPENAI or ANTHROPIC
+    name      str;  kind: the number of its API
     where     (tls bool, host str, port int, target str of the request line)
     auth      NONE, BEARER, KEY_HEADER or OAUTH2; secret: the reference; oauth2: row of
               core/net/oauth2.py, or None
@@ -86,7 +86,7 @@ class Provider:
         self._learn = learn
         self._token = None  # oauth2.Token
         self._told = False  # that another model answers
-        if self.kind == OPENAI:
+        if self.kind == _OPENAI:
             from clawlite.core.providers.openai import Codec
         else:
             from clawlite.core.providers.anthropic import Codec
@@ -276,8 +276,7 @@ class Provider:
         in the image.
         """
         headers = [("Content-Type", "application/json")] + self.headers(key)
-        # behind the system message, which Anthropic keeps apart
-        first = b"" if self.kind == ANTHROPIC else b","
+        first = self.codec.FIRST
         end = b'],"max_tokens":%d}' % allowed
         return [
             head(self.where, headers, prefix[_LENGTH] + len(first) + len(body) + len(end)),
@@ -294,10 +293,9 @@ class Provider:
             ("Accept-Encoding", "identity"),
             ("User-Agent", "clawlite"),
         ]
-        if self.kind == ANTHROPIC:
-            headers.append(("anthropic-version", "2023-06-01"))
+        headers.extend(self.codec.HEADERS)
         if self.auth == KEY_HEADER:
-            headers.append(("x-api-key" if self.kind == ANTHROPIC else "api-key", key))
+            headers.append((self.codec.KEY_HEADER, key))
         elif self.auth != NONE:
             headers.append(("Authorization", "Bearer " + key))
         return headers

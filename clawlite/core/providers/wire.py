@@ -67,7 +67,15 @@ class Codec:
     loads, dumps   a runtime's jsontext
     A subclass has ``messages(list of turn.Message) -> list of str``, and ``add(stream, obj, whole)
     -> str``, which puts one JSON object into an answer and returns its text.
+
+    FIRST       bytes before the first message of a request: the prepared part has one already
+    HEADERS     (name, value) of each header that all its requests have
+    KEY_HEADER  the header of auth "api-key-header"
     """
+
+    FIRST = b","
+    HEADERS = ()
+    KEY_HEADER = "api-key"
 
     def __init__(self, loads, dumps):
         self._loads = loads

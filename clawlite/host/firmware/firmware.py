@@ -132,7 +132,8 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
     linker = Linker(own, UNITS, CALLED_BY_NAME)
     # before linking, which may put the text itself where the name is read
-    _add(linker.modules["unload"].tree, "REMOTE", [api.codec for api in APIS])
+    for name, text in (("unload", "REMOTE"), ("parts", "NAMES")):
+        _add(linker.modules[name].tree, text, [api.codec for api in APIS])
     _squeeze(linker.modules["method_table"].tree)
     for name, module in linker.modules.items():
         delegate(name, module.tree)
@@ -252,7 +253,7 @@ def _enter(base, name: str, groups) -> None:
 def _add(module, name: str, words, around: str = "") -> None:
     """Add *words* to the text *name* of a tree, with *around* before and behind it."""
     for node in module.body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == name:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
             node.value.value = around + " ".join([*node.value.value.split(), *words]) + around
 
 

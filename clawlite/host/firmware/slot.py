@@ -96,7 +96,8 @@ def ability(part: str) -> str:
 def parts(image) -> list[str]:
     """Return the parts of a board's code that an image (``core.image.Image``) has."""
     found = _firmware().parts(image)
-    names = [name for number, name in enumerate(_firmware().NAMES.split()) if number in found]
+    known = _firmware().NAMES.split() + [api.codec for api in APIS]
+    names = [name for number, name in enumerate(known) if number in found]
     # uplink.py loads these, not assemble.py
     wanted = image.requires
     is_mediated = "mediated" in wanted or "mediated-line" in wanted

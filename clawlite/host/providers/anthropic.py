@@ -26,4 +26,4 @@ def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
     return begun(body) + b',"messages":['
 
 
-API = ProviderApi("anthropic-native", "/messages", _wire)
+API = ProviderApi("/messages", _wire)

@@ -22,4 +22,4 @@ def _wire(spec, system: str, tools: list, goes_on: bool) -> bytes:
     return begun(body) + b',"messages":[' + packed({"role": "system", "content": system})
 
 
-API = ProviderApi("openai-compatible", "/chat/completions", _wire)
+API = ProviderApi("/chat/completions", _wire)

@@ -1,33 +1,24 @@
 """What a provider API declares to the compiler: one module of this room for each, which ends with a
-``ProviderApi``.  ``remotes.py`` lists them.
+``ProviderApi``.  Its row in core/image/features.py names the module.
 """
 
 import dataclasses
 import json
 from collections.abc import Callable
 
-from clawlite.core.image.features import APIS
-
 
 @dataclasses.dataclass(frozen=True)
 class ProviderApi:
     """One HTTP API of remote models.
 
-    protocol  what a Provider's ``protocol`` says; its row is in core/image/features.py
     path      what follows the endpoint in the target of a request
     wire      function(spec, system: str, tools: list of Tool primitives, goes_on: bool) -> bytes:
               the JSON of a request up to the first message of the conversation; goes_on: later
               requests begin as this one does, so that a cache of the provider pays
     """
 
-    protocol: str
     path: str
     wire: Callable
-
-    @property
-    def number(self) -> int:
-        """What stands for the API in images."""
-        return next(api.number for api in APIS if api.protocol == self.protocol)
 
 
 def packed(value: object) -> bytes:

@@ -6,11 +6,13 @@ JSON here, once; the device adds the conversation (core/providers/provider.py). 
 always denies are not offered to a model."""
 
 import dataclasses
+import importlib
 import re
 import urllib.parse
 
 from msgspec import structs
 
+from clawlite.core.image import features
 from clawlite.core.net.oauth2 import encoded
 from clawlite.core.providers.provider import (
     BEARER,
@@ -22,10 +24,12 @@ from clawlite.core.providers.provider import (
     OAUTH2,
 )
 from clawlite.host.policy.folding import nano
-from clawlite.host.providers import anthropic, openai
 
-# {what a Provider's ``protocol`` says: its ``ProviderApi``}
-APIS = {module.API.protocol: module.API for module in (openai, anthropic)}
+# {what a Provider's ``protocol`` says: its ``provider_api.ProviderApi``}
+APIS = {
+    api.protocol: importlib.import_module("clawlite.host.providers." + api.codec).API
+    for api in features.APIS
+}
 AUTH = {"none": NONE, "bearer": BEARER, "api-key-header": KEY_HEADER, "oauth2": OAUTH2}
 BACKOFF = {"exponential": EXPONENTIAL, "linear": LINEAR, "constant": CONSTANT}
 EMBEDDINGS = "/embeddings"
@@ -47,7 +51,7 @@ def row(provider, settings, prefix: list, bare: list) -> list:
     price = settings.prices.get(spec.model)
     return [
         provider.name,
-        api.number,
+        features.API_NUMBERS[spec.protocol],
         *_where(spec.endpoint, api.path),
         spec.model,
         AUTH[spec.auth.type],

@@ -1,6 +1,6 @@
 """Messages of Anthropic, as the proxy reads and changes them (dialect.py)."""
 
-from clawlite.core.providers.provider import ANTHROPIC
+from clawlite.core.image.features import API_NUMBERS
 from clawlite.host.proxy.dialect import (
     NOTHING,
     Call,
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 class Anthropic:
-    kind, name = ANTHROPIC, "anthropic"
+    kind, name = API_NUMBERS["anthropic-native"], "anthropic"
     path = "/v1/messages"
 
     # -- what goes upstream

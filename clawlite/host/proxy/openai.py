@@ -1,7 +1,7 @@
 """Chat completions of OpenAI, as the proxy reads and changes them (dialect.py)."""
 
 from clawlite.core.base.errors import ParseError
-from clawlite.core.providers.provider import OPENAI
+from clawlite.core.image.features import API_NUMBERS
 from clawlite.host.proxy.dialect import (
     NOTHING,
     Call,
@@ -19,7 +19,7 @@ _KEPT = ("content", "reasoning_content", "reasoning", "reasoning_details")  # of
 
 
 class OpenAI:
-    kind, name = OPENAI, "openai"
+    kind, name = API_NUMBERS["openai-compatible"], "openai"
     path = "/v1/chat/completions"
 
     # -- what goes upstream

@@ -1,10 +1,11 @@
 """``clawlite service install|remove|status|talk``: an agent that systemd starts, with the standard
 library alone.
 
-An agent with channels (cron, webhook, telegram, mqtt) runs from boot on; so does one with --tty,
-which serves that terminal (a UART, a USB gadget).  Of any other nothing runs until somebody
-connects to its socket, and it ends when they leave: it does nothing alone. As root these are units
-of the system that run as another user; else they are units of the user."""
+An agent with channels beside its console (any row of ``KINDS`` in core/image/features.py), or in a
+swarm, runs from boot on; so does one with --tty, which serves that terminal (a UART, a USB gadget).
+Of any other nothing runs until somebody connects to its socket, and it ends when they leave: it
+does nothing alone.  As root these are units of the system that run as another user; else they are
+units of the user."""
 
 import os
 import subprocess

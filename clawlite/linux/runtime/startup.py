@@ -16,7 +16,7 @@ import sys
 from clawlite.core.agent.lifecycle import ERROR, INIT, STOPPED
 from clawlite.core.base.effect import LOG
 from clawlite.core.base.errors import ClawError
-from clawlite.core.image.image import MEMORY, WORLDS
+from clawlite.core.image.image import CHANNELS, MEMORY, WORLDS
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.tools import user_tools
 
@@ -39,7 +39,7 @@ class Startup:
         self.source = user_tools.find(image, folder)
         self._functions = functions
         self._demands_log = "log" in image.requires
-        self._needs_mqtt = "mqtt" in image.requires
+        self._has_channels = image.size_of(CHANNELS) > 0
         self._remembers = image.size_of(MEMORY) > 0
         if image.size_of(WORLDS):
             from clawlite.linux.tools.world_model import WorldModels
@@ -61,8 +61,8 @@ class Startup:
             self._shell.log.check()
         if self._shell.audit:
             self._shell.audit.check()
-        if self._needs_mqtt:
-            check_mqtt()
+        if self._has_channels:
+            check_packages(self._shell.agent.image)
         if self._remembers:
             from clawlite.core.image.memories import stores
             from clawlite.linux.memory.database import check_folder, folder_of
@@ -173,21 +173,33 @@ class Startup:
         )
 
 
-def check_mqtt():
-    """Raise ``ClawError`` when what a channel of type queue needs is not installed."""
+def check_packages(image):
+    """Raise ``ClawError`` when a package that a channel of *image* needs is not installed."""
+    from clawlite.core.image.features import KINDS
+
+    for kind in KINDS:
+        if kind.package and kind.ability in image.requires:
+            _check_package(kind.type, kind.package)
+
+
+def _check_package(type: str, package):
     if sys.flags.no_site:  # a launcher left it out: it alone knows where packages lie
         import site
 
         site.main()
+    from importlib import import_module
+
     try:
-        import paho.mqtt
+        version = import_module(package.module).__version__
     except ImportError:
         raise ClawError(
-            "a channel of type queue needs the package paho-mqtt, which is not installed",
-            "pip install 'clawlite[mqtt]'",
+            "a channel of type %s needs the package %s, which is not installed"
+            % (type, package.name),
+            "pip install 'clawlite[%s]'" % package.extra,
         ) from None
-    if int(paho.mqtt.__version__.split(".")[0]) < 2:
+    if int(version.split(".")[0]) < package.major:
         raise ClawError(
-            "a channel of type queue needs paho-mqtt 2, got %s" % paho.mqtt.__version__,
-            "pip install --upgrade 'clawlite[mqtt]'",
+            "a channel of type %s needs %s %d, got %s"
+            % (type, package.name, package.major, version),
+            "pip install --upgrade 'clawlite[%s]'" % package.extra,
         )

@@ -11,14 +11,10 @@ from clawlite.core.base.errors import ImageError, ImageMismatch
 from clawlite.core.image.image import GUARD, NETWORK, SKILLS
 
 NAMES = (
-    "reflex replay openai anthropic oauth2 remote gateway lan limits tls pins log guard leaks "
-    "injection memory skills audit secrets mqtt"
-)
+    "oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit "
+    "secrets mqtt reflex replay"
+)  # and the codecs of APIs, which host/firmware/firmware.py enters
 (
-    REFLEX,
-    REPLAY,
-    OPENAI,
-    ANTHROPIC,
     OAUTH2,
     REMOTE,
     GATEWAY,
@@ -35,7 +31,9 @@ NAMES = (
     AUDIT,
     SECRETS,
     MQTT,
-) = range(20)
+    REFLEX,
+    REPLAY,
+) = range(18)  # behind REFLEX as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
 _MOST = 512  # bytes of the file
 
 
@@ -72,14 +70,12 @@ def parts(image) -> set:
             found.add(TLS)
         if image.size_of(SKILLS):
             found.add(SKILLED)
-        for number in (
-            image.agent.providers
-        ):  # as in core/providers/provider_order.py, core/providers/provider.py
+        for number in image.agent.providers:
             if number < 2:
-                found.add(max(number, 0))
+                found.add(REFLEX + max(number, 0))
             elif GATEWAY not in found:
                 row = image.provider(number - 2)
-                found.add(row[1])
+                found.add(REFLEX + row[1])
                 if row[7] == 3:
                     found.add(OAUTH2)
     except (IndexError, TypeError, ValueError):

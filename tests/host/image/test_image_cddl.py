@@ -10,7 +10,7 @@ import mcp_agents
 import pytest
 from cddl_verifier import validate
 
-from clawlite.core.image import header
+from clawlite.core.image import features, header
 from clawlite.core.image import image as layout
 from clawlite.host.compiler import compiler
 from clawlite.host.manifest import manifest
@@ -92,3 +92,19 @@ def test_images_are_deterministic():
     )
     data = (folder / "claw.cbor").read_bytes()
     assert header.MAGIC + cbor2.dumps(cbor2.loads(data[3:]), canonical=True) == data
+
+
+def test_the_grammar_has_every_row_of_features():
+    """What a new row brings stands in the grammar, too: people read images by it."""
+    abilities = sorted({ability.name for ability in features.ABILITIES})
+    numbers = features.API_NUMBERS
+    lines = [
+        "ability = " + " / ".join(f'"{name}"' for name in abilities),
+        f"kind: 0..{len(features.KINDS) - 1},   ; "
+        + " ".join(kind.type for kind in features.KINDS),
+        f"kind: {min(numbers.values())}..{max(numbers.values())},   ; " + ", ".join(numbers),
+        f"exporters: [+ [type: 0..{len(features.EXPORTERS) - 1}, ",
+        ";   " + ", ".join(exporter.name for exporter in features.EXPORTERS),
+    ]
+    grammar = " ".join(GRAMMAR.split())
+    assert [line for line in lines if " ".join(line.split()) not in grammar] == []
