@@ -12,7 +12,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import Problems, one_of, quoted
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import settings
-from clawlite.host.mcp import pinned, remote_listing
+from clawlite.host.mcp import pinned
 from clawlite.host.services import descriptor
 from clawlite.host.services.descriptor import SNAPSHOT
 
@@ -25,6 +25,8 @@ def discover(manifest: str, names=(), is_dry: bool = False) -> list[dict]:
     Raises ``ClawError``; then nothing is written.
     """
     sources = Sources(manifest if os.path.isdir(manifest) else os.path.dirname(manifest))
+    from clawlite.host.mcp import remote_listing
+
     problems = Problems()
     own_settings = settings.load(sources, problems)
     problems.raise_all()

@@ -28,7 +28,6 @@ from clawlite.host.base.problems import one_of, quoted
 from clawlite.host.documents import lock
 from clawlite.host.documents.registries import changed
 from clawlite.host.documents.sources import Refused, Sources
-from clawlite.host.mcp import authorization, listing, remote_listing, remote_token
 from clawlite.host.providers.remotes import place_of
 
 SCHEME = "stdio://"
@@ -211,6 +210,9 @@ def _listed(server: Server, settings, known) -> lock.Entry:
 
     known  its entry of the lock, or None: where its tokens come from does not change by itself
     """
+    # only here: they bring what speaks HTTP, a sixth of what a build loads
+    from clawlite.host.mcp import listing, remote_listing, remote_token
+
     found: dict = {}
     if server.uri.startswith(SCHEME):
         env = {name: os.environ[name] for name in server.environment if name in os.environ}
@@ -235,6 +237,8 @@ def _authorization(server: Server, settings, headers: list, known):
         return None
     if known is not None and is_pinned(known, server):
         return json.loads(known.text)["authorization"]
+    from clawlite.host.mcp import authorization
+
     return authorization.discovered(server.argv[0], server.oauth2, headers, settings.authorities)
 
 
