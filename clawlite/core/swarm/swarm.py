@@ -15,6 +15,7 @@ Topologies    leader-worker  the leader hands tasks to the workers
 LEADER_WORKER, PEER_TO_PEER, PIPELINE, BROADCAST, HIERARCHICAL = range(5)
 LEADER_DECIDES, MERGE, MAJORITY_VOTE, BEST_OF_N, CHAIN = range(5)
 LEADER, SOURCE, ROOT = "leader", "source", "root"  # roles
+_ENGINE = 7  # fields of ``Swarm.engine``
 WAITING, RUNNING, COMPLETED, FAILED, PARTIAL, DEAD = (
     "waiting",
     "running",
@@ -59,6 +60,8 @@ class Swarm:
     most_nano     int, nano-dollars of a task with all its parts, or None
     engine        [kind, secure, host, port, user, name of the secret, name of the secret of
                   the login ``operator``, or ""], or None: no server
+    is_board      bool, the agent is a board that reaches the engine itself, and a process elsewhere
+                  speaks for it
     shares        [name of a store of the agent's Memory that all agents share, ...]
     """
 
@@ -83,6 +86,9 @@ class Swarm:
             *shares,
         ) = record
         self.shares = shares[0] if shares else []
+        self.is_board = self.engine is not None and self.engine[_ENGINE:] == [True]
+        if self.engine is not None:
+            self.engine = self.engine[:_ENGINE]
         self.members = [Member(*row) for row in members]
         self.own = self.members[own]
 

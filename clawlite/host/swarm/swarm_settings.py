@@ -66,6 +66,8 @@ class SwarmSettings(Strict):
                 the name of the secret that is the password of the login "operator", with which
                 commands of a person give tasks, stop and resume
     plain       the passwords may go over a line without TLS
+    board       the agent is a board that reaches the MQTT broker itself: ``clawlite swarm up``
+                starts who speaks for it
     remote      {identity of a member: RemoteAgent}
     """
 
@@ -75,6 +77,7 @@ class SwarmSettings(Strict):
     credential: Text | None = None
     operator_credential: Text | None = None
     plain: bool = False
+    board: bool = False
     remote: dict[str, RemoteAgent] | None = None
 
     @staticmethod
@@ -133,6 +136,11 @@ def problems(said, backend: str) -> list:
     if said.transport and backend != "nats":
         message = 'MQTT takes the place of the engine nats, and the backend is "%s"' % backend
         return [(("transport",), message, "backend: nats in the Swarm", "")]
+    if said.board and not said.transport:
+        message = "a board is in a swarm by MQTT, or through its gateway"
+        return [
+            (("board",), message, 'transport = "mqtt" beside it, or [gateway] in its place', "")
+        ]
     engine = said.transport or backend
     if said.address is not None and place(said.address)[0] != engine:
         if engine == "nats" and place(said.address)[0] == MQTT:
@@ -146,8 +154,8 @@ def problems(said, backend: str) -> list:
 
 
 def record(said, backend: str) -> list | None:
-    """Return [kind, secure, host, port, user, credential, operator_credential] of the engine; None
-    without one.
+    """Return [kind, secure, host, port, user, credential, operator_credential] of the engine, and
+    True behind them for a board; None without one.
     """
     if backend not in BACKENDS:
         return None
@@ -155,7 +163,7 @@ def record(said, backend: str) -> list | None:
     engine = said.transport or backend
     _, *where = place(said.address or engine + "://127.0.0.1")
     secrets = said.credential or "", said.operator_credential or ""
-    return [KINDS.index(engine), *where, said.user or "", *secrets]
+    return [KINDS.index(engine), *where, said.user or "", *secrets, *[True] * said.board]
 
 
 def remotes_problems(said, members: list, own: str, backend: str, leads: list) -> list:

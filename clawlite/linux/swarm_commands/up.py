@@ -2,12 +2,15 @@
 
 1. Each runs as ``clawlite run FOLDER``, as many times as its swarm says (``count``); the agents of
    a swarm with the backend in-process run in one process (together.py), and its remote agents are
-   spoken for by one (remotes.py).
-2. One that ends is started again, after a pause that doubles up to a minute.
-3. What they say comes with their name before it.  Ctrl-C, SIGTERM or the end of this process ends
+   spoken for by one (remotes.py).  A board by MQTT ([swarm] board) is spoken for by
+   ``clawlite swarm board``; one behind a gateway by that, which a person starts.
+2. A folder has one ``swarm up`` at a time: it holds a lock on the folder, which the kernel lifts.
+3. One that ends is started again, after a pause that doubles up to a minute.
+4. What they say comes with their name before it.  Ctrl-C, SIGTERM or the end of this process ends
    all; where it was killed, the kernel tells them.
 """
 
+import fcntl
 import os
 import selectors
 import signal
@@ -92,10 +95,18 @@ def up(folders: list) -> int:
     """Run the agents in *folders*, else those of the current folder, until a signal; return 0.
     Raises ``ClawError`` when one cannot be built.
     """
-    processes, together, remotes = [], [], set()
+    processes, together, remotes, locks = [], [], set(), []
     for folder in folders or _found():
-        swarm = _swarm_of(folder)
+        swarm, is_behind = _swarm_of(folder)
         own = swarm.own
+        locks.append(_lock(folder))
+        if is_behind:
+            said("%s: a board behind a gateway, which speaks for it: clawlite gateway" % folder)
+            continue
+        if swarm.is_board:
+            name = "board " + own.identity
+            processes.append(_Process(name, [sys.executable, _START, "swarm", "board", folder]))
+            continue
         if not swarm.is_shared:
             together.append(folder)
             continue
@@ -126,6 +137,24 @@ def up(folders: list) -> int:
         return 0
     finally:
         _end(processes)
+        for lock in locks:
+            os.close(lock)
+
+
+def _lock(folder: str) -> int:
+    """Return a descriptor that keeps every other ``swarm up`` from *folder*.  Raises ``ClawError``:
+    one has it.
+    """
+    fd = os.open(folder if os.path.isdir(folder) else os.path.dirname(folder) or ".", os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise ClawError(
+            "%s: its processes run already, by another clawlite swarm up" % folder,
+            "end that one with Ctrl-C, or look at them: clawlite swarm status %s" % folder,
+        ) from None
+    return fd
 
 
 def _end(processes: list):
@@ -157,8 +186,10 @@ def _found() -> list:
     return found
 
 
-def _swarm_of(folder: str) -> Swarm:
-    """Return the swarm of the agent in *folder*, which is built where it has changed."""
+def _swarm_of(folder: str) -> tuple:
+    """Return (the swarm of the agent in *folder*, whether a gateway stands before that agent); it
+    is built where it has changed.
+    """
     if not os.path.exists(folder):
         raise ClawError("there is no folder %s" % folder)
     if image_cache.find(folder, False) is None:
@@ -168,4 +199,4 @@ def _swarm_of(folder: str) -> Swarm:
     image = files.open_image(image_of(folder))
     if not image.size_of(SWARM):
         raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
-    return Swarm(image.section(SWARM))
+    return Swarm(image.section(SWARM)), "gateway" in image.requires

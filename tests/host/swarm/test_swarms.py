@@ -427,6 +427,12 @@ def test_a_board_with_wifi_is_in_a_swarm_by_mqtt(tmp_path):
     (tmp_path / "clawlite.toml").write_text('reflex = "reflex.toml"\n' + BY_MQTT)
     fits = build.build(str(tmp_path))["fits"]
     assert "pico-w" in fits and "pico" not in fits
+    assert not compiled(
+        tmp_path, team(coordination__backend="nats"), "lead", False, BY_MQTT
+    ).is_board
+    said = BY_MQTT + "board = true\n"
+    swarm = compiled(tmp_path, team(coordination__backend="nats"), "lead", False, said)
+    assert swarm.is_board and swarm.engine == [2, False, "127.0.0.1", 1883, "", "", ""]
 
 
 def engine(folder, swarm: dict, said: str):
@@ -475,6 +481,7 @@ def test_where_an_engine_is_and_who_speaks_to_it(tmp_path):
         (ON_NATS, 'transport = "amqp"', "transport"),
         (ON_NATS, 'address = "mqtt://host"', 'expected transport = "mqtt" beside it'),
         (ON_NATS, 'transport = "mqtt"\naddress = "nats://host"', "expected an address of mqtt"),
+        (ON_NATS, "board = true", "a board is in a swarm by MQTT, or through its gateway"),
         (DOTTED, 'transport = "mqtt"', "other.hand is part of an MQTT topic"),
     ],
 )

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from agents import Agent, eventually, linux
-from swarm_team import UUID, delegate, ended, look_on, project, start, swarm
+from swarm_team import MEMBERS, SWARM, UUID, delegate, ended, look_on, project, start, swarm
 
 
 @pytest.fixture
@@ -112,6 +112,30 @@ def test_up_starts_all_again_when_they_end_and_one_ctrl_c_ends_them(tmp_path, im
         command.signal(signal.SIGINT)
         assert command.wait() == 0
     assert processes() == {"lead": 0, "hand": 0}
+
+
+def test_a_second_up_on_a_folder_says_that_its_processes_run_already(tmp_path, images):
+    with Agent(linux("swarm", "up", "lead", "hand"), tmp_path) as command:
+        command.expect(" is ready")
+        code, said, errors = swarm(tmp_path, "up", "hand")
+        assert (code, said) == (1, "") and "hand: its processes run already, by another " in errors
+        assert "end that one with Ctrl-C, or look at them: clawlite swarm status hand" in errors
+        command.signal(signal.SIGKILL)
+        command.wait()
+    with Agent(linux("swarm", "up", "hand"), tmp_path) as command:
+        command.expect(" is ready")
+
+
+def test_up_starts_who_speaks_for_a_board_and_leaves_out_what_is_behind_a_gateway(tmp_path):
+    members = [*MEMBERS, {"identity_ref": "far", "role": "worker"}]
+    nats = dict(SWARM["coordination"], backend="nats")
+    mqtt = '[swarm]\ntransport = "mqtt"\naddress = "mqtt://127.0.0.1:1"\n'
+    project(tmp_path, "hand", toml=mqtt + "board = true\n", coordination=nats, agents=members)
+    project(tmp_path, "far", toml="[gateway]\n" + mqtt, coordination=nats, agents=members)
+    with Agent(linux("swarm", "up", "far", "hand"), tmp_path) as command:
+        command.expect("far: a board behind a gateway, which speaks for it: clawlite gateway")
+        command.expect("[board hand] hand: speaks for it at mqtt://127.0.0.1:1")
+        assert len(_children(command.process.pid)) == 1
 
 
 def test_agents_end_when_up_is_killed(tmp_path, images):
