@@ -9,8 +9,8 @@ from clawlite.linux.swarm.engine import OPERATOR
 from clawlite.linux.swarm.mqtt_log import base
 from clawlite.linux.swarm.replicated_bus import keeper_of
 
-ENGINES = ("redis", "nats", "mqtt")
-_ONE_OF = " or ".join((", ".join(ENGINES[:-1]), ENGINES[-1]))
+ENGINES = ("redis", "nats", "mqtt", "emqx", "nats-mqtt")
+ONE_OF = " or ".join((", ".join(ENGINES[:-1]), ENGINES[-1]))
 PASSWORD = "PASSWORD"  # stands for one: none is made here
 _REDIS = (
     "ACL SETUSER %s on >" + PASSWORD + " ~claw:{%s}:* &claw:{%s}:* -@all +@stream +@hash +@pubsub "
@@ -26,6 +26,7 @@ _STREAMS = (
     "$JS.API.CONSUMER.*.%s",
     "$JS.API.CONSUMER.*.%s.>",
 )
+_AUTHORIZATION = "authorization {\n  users: [\n%s  ]\n}"
 _NAMES = "$JS.API.STREAM.NAMES"
 _USER = """\
     {
@@ -50,6 +51,30 @@ _MQTT = """\
 # A login for each agent, and one for a person's commands:
 {1}
 # This text is {0}.acl.  Only {2} writes the log: it keeps it.
+"""
+# EMQX 5: the text is a file of authorization rules, so all else is a comment there
+_EMQX = """\
+%% emqx.conf:
+%%   authorization {{
+%%     no_match = deny
+%%     sources = [{{ type = file, enable = true, path = "etc/{0}.acl.conf" }}]
+%%   }}
+%%   authentication = [{{ mechanism = password_based, backend = built_in_database }}]
+%% A login for each agent, and one for a person's commands, in that database (Dashboard, Access
+%% Control, Authentication, Users), each with a password of its own in place of PASSWORD:
+%%   {1}
+%% This text is {0}.acl.conf.  Only {2} writes the log: it keeps it.
+"""
+# nats-server with an MQTT listener: levels are tokens there, and what is delivered with QoS 1 comes
+# over subjects of the server's own
+_NATS_MQTT = """\
+    {
+      user: "%s", password: "%s"
+      permissions {
+        publish { allow: [%s] }
+        subscribe { allow: [%s, "$MQTT.sub.>"] }
+      }
+    }
 """
 _MEMBER = (
     ("write", "log/%s"),
@@ -77,34 +102,75 @@ _KEEPER = (
 
 
 def acl(engine: str, swarm: Swarm) -> str:
-    """Return the text for *engine*: a command of Redis, a block for the configuration of NATS, or
-    an ACL file of mosquitto.  Raises ``ClawError``: there is no such engine.
+    """Return the text for *engine*: a command of Redis, a block for the configuration of NATS (for
+    "nats-mqtt" of its MQTT listener), or an ACL file of mosquitto or EMQX.  Raises ``ClawError``:
+    there is no such engine.
     """
     if engine == "mqtt":
         return _mqtt(swarm)
+    if engine == "emqx":
+        return _emqx(swarm)
+    if engine == "nats-mqtt":
+        users = [_nats_mqtt_user(swarm, name) for name in _names(swarm)]
+        return _AUTHORIZATION % "".join(users)
     if engine == "redis":
         return _REDIS % ((swarm.name,) * 3)
     if engine == "nats":
-        names = [one.identity for one in swarm.members]
-        users = [_nats_user(swarm.name, name) for name in (*names, OPERATOR)]
-        return "authorization {\n  users: [\n%s  ]\n}" % "".join(users)
+        return _AUTHORIZATION % "".join([_nats_user(swarm.name, name) for name in _names(swarm)])
     raise ClawError(
-        "acl: expected %s, got %s" % (_ONE_OF, engine[:40]),
+        "acl: expected %s, got %s" % (ONE_OF, engine[:40]),
         "a swarm on sqlite-wal needs none: its folder is its user's alone",
     )
 
 
+def _names(swarm: Swarm) -> list:
+    return [*(one.identity for one in swarm.members), OPERATOR]
+
+
+def _topics(swarm: Swarm, name: str) -> list:
+    """Return [(read, write or readwrite, topic), ...] of the login *name*."""
+    rules = *_MEMBER, *(_KEEPER if name == keeper_of(swarm) else ())
+    return [
+        (may, base(swarm.name) + (topic % name if "%s" in topic else topic)) for may, topic in rules
+    ]
+
+
+def _may(swarm: Swarm, name: str, what: str) -> list:
+    """Return the topics that the login *name* may *what*, "read" or "write"."""
+    return [topic for may, topic in _topics(swarm, name) if what in may]
+
+
 def _mqtt(swarm: Swarm) -> str:
-    names, keeper = [*(one.identity for one in swarm.members), OPERATOR], keeper_of(swarm)
     add = "#   mosquitto_passwd -b /etc/mosquitto/%s.passwd %s " + PASSWORD
-    lines = [_MQTT.format(swarm.name, "\n".join(add % (swarm.name, one) for one in names), keeper)]
-    for name in names:
+    logins = "\n".join(add % (swarm.name, one) for one in _names(swarm))
+    lines = [_MQTT.format(swarm.name, logins, keeper_of(swarm))]
+    for name in _names(swarm):
         lines.append("user " + name)
-        for may, topic in (*_MEMBER, *(_KEEPER if name == keeper else ())):
-            topic = topic % name if "%s" in topic else topic
-            lines.append("topic %s %s%s" % (may, base(swarm.name), topic))
+        lines += ["topic %s %s" % rule for rule in _topics(swarm, name)]
         lines.append("")
     return "\n".join(lines).rstrip()
+
+
+def _emqx(swarm: Swarm) -> str:
+    names = _names(swarm)
+    lines = [_EMQX.format(swarm.name, " ".join(names), keeper_of(swarm))]
+    for name in names:
+        for what, action in (("write", "publish"), ("read", "subscribe")):
+            topics = ", ".join(_quoted(_may(swarm, name, what)))
+            lines.append('{allow, {username, "%s"}, %s, [%s]}.' % (name, action, topics))
+    return "\n".join(lines)
+
+
+def _nats_mqtt_user(swarm: Swarm, name: str) -> str:
+    subjects = [
+        _quoted(one.replace("/", ".").replace("+", "*") for one in _may(swarm, name, what))
+        for what in ("write", "read")
+    ]
+    return _NATS_MQTT % (name, PASSWORD, *(", ".join(some) for some in subjects))
+
+
+def _quoted(texts) -> list:
+    return ['"%s"' % one for one in texts]
 
 
 def _nats_user(swarm: str, name: str) -> str:
@@ -113,4 +179,4 @@ def _nats_user(swarm: str, name: str) -> str:
     allowed = ["claw.v1.%s.log.%s" % (swarm, name), "claw.v1.%s.here.*" % swarm, _NAMES]
     allowed += [one % each for each in (stream, store) for one in _STREAMS]
     allowed.append("$O.%s.>" % stream)
-    return _USER % (name, PASSWORD, ", ".join('"%s"' % one for one in allowed), swarm, swarm, name)
+    return _USER % (name, PASSWORD, ", ".join(_quoted(allowed)), swarm, swarm, name)

@@ -25,7 +25,7 @@ USAGE = """usage: clawlite swarm up [FOLDER ...]
        clawlite swarm trace ID [MANIFEST | IMAGE] [--json]
        clawlite swarm dead [retry ID | drop ID] [MANIFEST | IMAGE] [--json]
        clawlite swarm stop | resume | watch [MANIFEST | IMAGE]
-       clawlite swarm acl redis | nats | mqtt [MANIFEST | IMAGE]
+       clawlite swarm acl redis | nats | mqtt | emqx | nats-mqtt [MANIFEST | IMAGE]
        clawlite swarm remote [MANIFEST | IMAGE]
        clawlite swarm board [MANIFEST | IMAGE]
        clawlite swarm stand-in
@@ -46,6 +46,7 @@ stand-in
 together
         the agents in these folders as one process (backend in-process); up starts it
 acl     what the engine is to be told of the swarm's logins; write passwords where PASSWORD stands
+        (mqtt: mosquitto; nats-mqtt: the MQTT listener of a NATS server)
 MANIFEST or IMAGE is any agent of the swarm, built before."""  # noqa: E501
 VERBS = (
     "up",
@@ -114,10 +115,10 @@ def main(args: list) -> int:
                 return failed("board: expected one MANIFEST or IMAGE, and no --json - " + _MORE)
             return MQTTBoard(image_of(words[0] if words else ".")).run()
         if verb == "acl":
-            from clawlite.linux.swarm_commands.acl import acl
+            from clawlite.linux.swarm_commands.acl import ONE_OF, acl
 
             if as_json or not words:
-                return failed("acl: expected redis, nats or mqtt, and no --json - " + _MORE)
+                return failed("acl: expected %s, and no --json - %s" % (ONE_OF, _MORE))
             said(acl(words[0], _described(words[1:])[0]))
             return 0
         if verb == "run":

@@ -3,12 +3,15 @@ each of them to its own name.  tests/linux/swarm/test_redis.py plays those of Re
 """
 
 import asyncio
+import json
+import re
 
 import pytest
 from brokers import Peer
 from engines import BROKERS, SERVERS
 from guarded_broker import guarded
 from nats import connect
+from paho.mqtt import client as paho
 from swarm_world import IDS, MEMBERS, World, task
 
 from clawlite.core.base.errors import ClawError
@@ -90,7 +93,9 @@ def test_nats_does_not_let_a_member_read_the_answers_for_another(nats):
 
 
 def test_an_engine_without_logins_is_refused():
-    with pytest.raises(ClawError, match="acl: expected redis, nats or mqtt, got sqlite") as caught:
+    with pytest.raises(
+        ClawError, match="acl: expected redis, nats, mqtt, emqx or nats-mqtt, got sqlite"
+    ) as caught:
         acl("sqlite-wal", SWARM)
     assert "its user's alone" in caught.value.hint
 
@@ -161,3 +166,71 @@ def test_a_login_that_mosquitto_refuses_is_told(mosquitto):
     with pytest.raises(ClawError, match="it refuses the login lead") as caught:
         mosquitto.bus("lead", password="wrong")
     assert "user and credential of [swarm]" in caught.value.hint
+
+
+@pytest.fixture
+def listener(tmp_path, monkeypatch):
+    more = acl("nats-mqtt", SWARM) + "\n"
+    kind = type("Listener", (BROKERS["nats-mqtt"],), {"more": more})
+    monkeypatch.setitem(BROKERS, "nats-mqtt", kind)
+    world = World("nats-mqtt", tmp_path)
+    yield world
+    world.close()
+
+
+def test_members_over_the_listener_of_nats_work_with_the_logins_that_are_printed(listener):
+    lead, hand = joined(listener, "lead", "lead"), joined(listener, "hand", "hand")
+    assert listener.done(lead.put(task()))
+    assert listener.take(hand).id == IDS[0]
+    person = joined(listener, "operator", "")
+    listener.done(person.stop("Ada"))
+    listener.until(lambda: lead.stopped() and hand.stopped())
+    reader = joined(listener, "hand", "")  # a command that only reads
+    assert reader.state(IDS[0]) == "running" and reader.stopped()
+    assert not listener.refused
+
+
+def test_the_listener_of_nats_does_not_let_a_member_speak_for_another_or_read_its_mail(listener):
+    lead, hand = joined(listener, "lead", "lead"), joined(listener, "hand", "hand")
+    spy, heard, granted = paho.Client(paho.CallbackAPIVersion.VERSION2, "spy"), set(), []
+    spy.username_pw_set("other", PASSWORD)
+    spy.on_message = lambda client, data, message: heard.add(message.topic)
+    spy.on_subscribe = lambda client, data, mid, reasons, more: granted.extend(reasons)
+    spy.connect("127.0.0.1", listener.server.port)
+    spy.loop_start()
+    topics = ("out", "#", "log/+", "say/lead/+")
+    spy.subscribe([("claw/v1/team/" + topic, 1) for topic in topics])
+    listener.until(lambda: len(granted) == len(topics))
+    assert [reason.is_failure for reason in granted] == [False, True, True, True]
+    row = list(task().__dict__.values())
+    entry = '%s\n[1,"p",1,"lead","put",[%s]]' % (hand._engine._birth, dumps(row))
+    spy.publish("claw/v1/team/log/lead", entry, 1)
+    spy.publish("claw/v1/team/log/other", entry, 1)
+    listener.until(
+        lambda: any("other spoke in the name of lead" in one for one in listener.refused)
+    )
+    listener.settle()
+    assert lead.state(IDS[0]) is None
+    spy.loop_stop()
+    assert heard == {"claw/v1/team/out"}
+
+
+def test_emqx_is_told_the_same_as_mosquitto():
+    """No EMQX runs here: its rules are read, and say of each login what those of mosquitto do."""
+    text, found, wanted = acl("emqx", SWARM), set(), set()
+    rule = re.compile(r'\{allow, \{username, "(.+?)"\}, (publish|subscribe), \[(.+)\]\}\.')
+    for line in text.splitlines():
+        if line and not line.startswith("%%"):
+            name, action, topics = rule.fullmatch(line).groups()
+            found |= {(name, action, one) for one in json.loads("[%s]" % topics)}
+    for line in acl("mqtt", SWARM).splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind == "user":
+            name = rest
+        elif kind == "topic":
+            may, topic = rest.split()
+            actions = {"write": ["publish"], "read": ["subscribe"]}
+            both = ["publish", "subscribe"]
+            wanted |= {(name, action, topic) for action in actions.get(may, both)}
+    assert found == wanted and len(found) > 50
+    assert "%%     no_match = deny\n" in text and "Only lead writes the log" in text

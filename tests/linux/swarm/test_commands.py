@@ -179,8 +179,12 @@ def _children(pid: int) -> list:
         (["dead", "drop", "ffff", "lead"], 1, "0 tasks have an id"),
         (["stand-in", "x"], 2, "expected nothing more, got x - it reads the agents from its"),
         (["together"], 2, "together: expected the FOLDER of each agent - clawlite swarm --help"),
-        (["acl"], 2, "acl: expected redis, nats or mqtt"),
-        (["acl", "zenoh", "lead"], 1, "acl: expected redis, nats or mqtt, got zenoh"),
+        (["acl"], 2, "acl: expected redis, nats, mqtt, emqx or nats-mqtt"),
+        (
+            ["acl", "zenoh", "lead"],
+            1,
+            "acl: expected redis, nats, mqtt, emqx or nats-mqtt, got zenoh",
+        ),
         (["up", "nowhere"], 1, "there is no folder nowhere"),
     ],
 )
