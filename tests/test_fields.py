@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST = {
     "clawlite/core": 5,
     "clawlite/scan": 5,
-    "clawlite/linux": 9.5,
+    "clawlite/linux": 8.7,
     "clawlite/host": 5,
-    "firmware-host/micropython": 20.5,
+    "firmware-host/micropython": 5,
 }
 ENDS = (0, -1)
 CALLS_OF_PYTHON = {"partition", "rpartition", "getsockname", "getrlimit", "waitpid", "exc_info"}

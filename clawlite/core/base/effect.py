@@ -87,6 +87,7 @@ TEXT, COUNT = 1, 2  # SAY, TELL, PROMPT, WRITE
 EVENT = MESSAGE = APPROVAL = 1  # LOG, SEND, APPROVE
 TOOL = 1  # RUN, as a task yields it
 TASK = 1  # of those with a task, as a shell gets them
+RUN_TOOL, RUN_ARGUMENTS = 2, 3  # RUN, as a shell gets it
 IS_OK, VALUE = range(2)  # of an outcome
 ASKING = 2  # in an outcome, in place of True or False (core/turns/handlers.py, ``question``)
 

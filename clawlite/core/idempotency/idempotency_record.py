@@ -29,14 +29,12 @@ A shell appends them when it carries KEEP effects out.  Of each key only the las
 
 import binascii
 
-from clawlite.core.base.dialect import const
-
 WAIT, BEGIN, END, GONE = 1, 2, 3, 4
 NEW, OPEN, BEGUN, ENDED, LOST = 0, 1, 2, 3, 4
 KEPT_S = 300  # so long a call is remembered after its end
 _SET_S = 1700000000  # a clock that shows less has not been set
 
-_KEY = const(3)  # of what ``parse`` returns
+KIND, WHEN, OWNER, KEY, TEXT = range(5)  # positions in what ``parse`` returns
 
 
 def line(kind: int, when: int, owner: int, key: str, text: str) -> bytes:
@@ -71,7 +69,7 @@ def last_of(lines) -> tuple:
         if record is None:
             damaged += 1
         else:
-            last[record[_KEY]] = number
+            last[record[KEY]] = number
         number += 1
     return last, damaged
 

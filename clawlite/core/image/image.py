@@ -46,6 +46,9 @@ from clawlite.core.base.text import decode_utf8
 ) = range(1, 14)
 MEMORY, SKILLS, CHANNELS, TELEMETRY, LOCAL, CONTEXT, WORLDS, NETWORK, MCP = range(14, 23)
 SWARM, SERVICES, STOPPED_WITH = 23, 24, 25
+# positions in the section NETWORK, and of what it says of the gateway
+NETWORK_GATEWAY, NETWORK_AUTHORITIES = range(2)
+GATEWAY_HOST, GATEWAY_PORT, GATEWAY_IS_SECURE = range(3)
 OBSERVER, SUPERVISED, AUTONOMOUS = 0, 1, 2  # the levels of an agent's autonomy
 READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_EFFECTS, ASKS = (
     1,

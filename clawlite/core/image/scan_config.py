@@ -9,7 +9,10 @@ BLOCK, REDACT, WARN = 0, 1, 2  # what happens to a secret that is found
 PATTERN, DOUBTFUL, ALL = 1, 2, 4
 STOP, MARK, NOTE = 0, 1, 2  # what happens to an injection: block-and-log, warn, log-only
 ORDERS, DATA, UNCLEAR = 0, 1, 2  # what a model says of a text
-AUDIT_INPUTS, AUDIT_OUTPUTS, AUDIT_APPROVALS = range(3)  # positions in ``ScanConfig.audit``
+# positions in the section GUARD, whose fields ``ScanConfig`` describes
+INJECTION, LEAKS, CHECKS, AUDIT, REFERENCES, ENCRYPTED = range(6)
+# positions in ``ScanConfig.audit``
+AUDIT_INPUTS, AUDIT_OUTPUTS, AUDIT_APPROVALS, AUDIT_KEPT_S, AUDIT_DESTINATION = range(5)
 _MANY = 1 << 32
 
 

@@ -18,6 +18,7 @@ from clawlite.core.base.errors import PolicyDenied
 
 DAY, HOUR = 86400, 3600
 CALLS, DAY_TOKENS, DAY_COST = ".calls", ".day", ".cost"  # no name of a provider has a dot
+ENTRY_KEY, ENTRY_AMOUNT = 0, 2  # positions in an entry of STORE; of CALLS the amount is the limit
 TOKENS, COST = 1, 2  # bits of ``AgentInfo.rates``: what rules ask about
 _MINUTE_MS = 60000
 _SET_MS = 1700000000000  # a clock that shows less has not been set

@@ -5,9 +5,13 @@ the layout).
 import os
 
 from clawlite.scan.auditline import head_of
+from osfields import STAT_SIZE
 
 SEGMENT = 16384  # bytes
+NUMBER, HASH, TIME = range(3)  # positions in what ``begun`` returns
 _HEAD = 256
+# a line between its quotes: {"seq":7,"prev":"c0ffee...","time":"2026-..."
+_NUMBER, _HASH, _TIME = 2, 5, 9
 
 
 def begun(path: str) -> tuple:
@@ -19,7 +23,7 @@ def begun(path: str) -> tuple:
     with open(path, "rb") as file:
         parts = file.read(119).split(b'"', 10)
     try:
-        return int(parts[2][1:-1]), str(parts[5], "utf-8"), str(parts[9], "utf-8")
+        return int(parts[_NUMBER][1:-1]), str(parts[_HASH], "utf-8"), str(parts[_TIME], "utf-8")
     except (ValueError, IndexError):
         return None, "", "unset"
 
@@ -43,6 +47,6 @@ def put(folder: str, head):
 def size_of(path: str) -> int:
     """Return the bytes of a file, 0 when there is none."""
     try:
-        return os.stat(path)[6]
+        return os.stat(path)[STAT_SIZE]
     except OSError:
         return 0

@@ -9,9 +9,10 @@ that keep one; others pay nothing.
    after the other, and dropped.
 """
 
-from clawlite.core.base.effect import KEEP, LOG, RUN, SEND
+from clawlite.core.base.effect import EVENT, KEEP, KIND, LOG, MESSAGE, RUN, RUN_TOOL, SEND
 from clawlite.core.base.errors import ClawError, unexpected
 from clawlite.core.image.image import GUARD, HAS_SIDE_EFFECTS
+from clawlite.core.image.scan_config import AUDIT_KEPT_S, LEAKS
 from unload import drop
 
 _FULL = 28  # ENOSPC
@@ -42,20 +43,20 @@ class Auditing:
     def carry_out(self, effect: tuple):
         """Carry out one effect of the agent, on record where it has to be."""
         if effect is not self._written and (
-            effect[0] == LOG
-            and effect[1]["event"][:4] in ("tool", "task")
-            or effect[0] == RUN
-            and effect[2].flags & HAS_SIDE_EFFECTS
+            effect[KIND] == LOG
+            and effect[EVENT]["event"][:4] in ("tool", "task")
+            or effect[KIND] == RUN
+            and effect[RUN_TOOL].flags & HAS_SIDE_EFFECTS
         ):
             error = self._write(effect)
             self._written = effect
             if error:
                 self.device.agent.lifecycle.fail(error, self.device.now_ms())
-                if effect[0] == RUN:  # it must not
+                if effect[KIND] == RUN:  # it must not
                     return
                 self._withhold(error)
-            if effect[0] == LOG:
-                effect[1].pop("output", None)  # for the audit alone
+            if effect[KIND] == LOG:
+                effect[EVENT].pop("output", None)  # for the audit alone
         self._carry_out(effect)
 
     def _withhold(self, error):
@@ -63,11 +64,11 @@ class Auditing:
         hears.
         """
         effects = self.device.agent.effects
-        at = 1 if effects and effects[0][0] == KEEP else 0
-        if len(effects) > at and effects[at][0] == SEND and "result" in effects[at][1]:
+        at = 1 if effects and effects[0][KIND] == KEEP else 0
+        if len(effects) > at and effects[at][KIND] == SEND and "result" in effects[at][MESSAGE]:
             effects[at] = (
                 SEND,
-                {"jsonrpc": "2.0", "id": effects[at][1]["id"], "error": error.to_json()},
+                {"jsonrpc": "2.0", "id": effects[at][MESSAGE]["id"], "error": error.to_json()},
             )
 
     def _start(self):
@@ -125,7 +126,7 @@ class Auditing:
         try:
             self._flush()
         except Exception as e:
-            if self._waiting and (isinstance(e, MemoryError) or effect[0] == RUN):
+            if self._waiting and (isinstance(e, MemoryError) or effect[KIND] == RUN):
                 self._waiting.pop()
             raise
 
@@ -137,7 +138,7 @@ class Auditing:
         from auditlog import append
 
         while self._waiting:
-            append(self._folder, self._waiting[0], self.wants[3], self.device.epoch_s())
+            append(self._folder, self._waiting[0], self.wants[AUDIT_KEPT_S], self.device.epoch_s())
             self._waiting.pop(0)
 
     def _open(self):
@@ -156,5 +157,5 @@ class Auditing:
 
     def _drop(self):
         drop(_STEP)
-        if self.image.section(GUARD)[1] is None:  # else they are in memory anyway
+        if self.image.section(GUARD)[LEAKS] is None:  # else they are in memory anyway
             drop("leaks known services")

@@ -11,7 +11,7 @@
 2. Every function raises ``OSError`` when the flash cannot be read or written.
 """
 
-from auditfiles import SEGMENT, begun, head_in, put, size_of
+from auditfiles import SEGMENT, TIME, begun, head_in, put, size_of
 from clawlite.scan.auditline import line
 
 _DAY, _PARTS = 86400, 16  # a segment is of a day, or of a sixteenth of the retention
@@ -47,4 +47,4 @@ def append(folder: str, text: str, kept_s, now):
 def _is_over(path: str, before_s: int) -> bool:
     from clawlite.core.base.clock import iso8601
 
-    return begun(path)[2] < iso8601(before_s)
+    return begun(path)[TIME] < iso8601(before_s)

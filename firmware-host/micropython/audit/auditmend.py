@@ -4,10 +4,11 @@ segment.  Loaded for that, and dropped.
 
 import os
 
-from auditfiles import SEGMENT, begun, head_in, put, size_of
+from auditfiles import SEGMENT, TIME, begun, head_in, put, size_of
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import ClawError
 from clawlite.scan.auditline import beginning, digest
+from osfields import BLOCK_BYTES, BLOCKS, FREE_BLOCKS
 
 _BLOCK = 4096
 _LEAST = 49152  # bytes that it may have in any case: host/fit/heap.py counts them
@@ -95,7 +96,7 @@ def turn(folder: str, path: str, head, kept_s, now):
         os.rename(path, "%s/audit-%012d.jsonl" % (folder, begun(path)[0] or head.last))
     old = _segments(folder) if kept_s and now else []
     gone = 0
-    while gone + 1 < len(old) and begun(folder + "/" + old[gone + 1])[2] < iso8601(now - kept_s):
+    while gone + 1 < len(old) and begun(folder + "/" + old[gone + 1])[TIME] < iso8601(now - kept_s):
         # the one after it begins too early: so all of this one is older
         gone += 1
     # the head first: a segment that is left over is only older than it says
@@ -127,10 +128,10 @@ def _check_room(folder: str):
     for name in _segments(folder):
         own += (size_of(folder + "/" + name) + _BLOCK - 1) // _BLOCK * _BLOCK
     about = os.statvfs(folder)
-    left = free = about[0] * about[3]
+    left = free = about[BLOCK_BYTES] * about[FREE_BLOCKS]
     names = os.listdir("/")
     if ("claw-a.cbor" in names) != ("claw-b.cbor" in names):
-        free -= about[0] * (about[2] - about[3]) - own
+        free -= about[BLOCK_BYTES] * (about[BLOCKS] - about[FREE_BLOCKS]) - own
     if left < SEGMENT + 2 * _BLOCK or own + SEGMENT > max(_LEAST, (own + free) // 2):
         raise ClawError(
             "the audit has no room for more: %s has %d bytes" % (folder, own),

@@ -3,7 +3,8 @@ has it.  Loaded for a record, and dropped.
 """
 
 from clawlite.core.base.clock import iso8601
-from clawlite.core.base.effect import LOG
+from clawlite.core.base.effect import EVENT, KIND, LOG, RUN_ARGUMENTS, RUN_TOOL, TASK
+from clawlite.core.image.scan_config import AUDIT_APPROVALS
 from clawlite.scan.auditrecord import begins, record
 from jsontext import dumps
 
@@ -16,7 +17,9 @@ def text_of(audit, effect: tuple, short: bool):
     short  without what may be long, and it says so: better a part than none, and than an agent that
            ends
     """
-    pairs = _pairs(audit, effect, (False, False, audit.wants[2]) if short else audit.wants)
+    pairs = _pairs(
+        audit, effect, (False, False, audit.wants[AUDIT_APPROVALS]) if short else audit.wants
+    )
     if pairs is None:
         return None
     return json_of(
@@ -30,12 +33,16 @@ def problem_of(audit, problem: str) -> str:
 
 def _pairs(audit, effect: tuple, wants):
     """Return the record of *effect*, or None."""
-    if effect[0] == LOG:
-        effect[1]["timestamp"] = _time(audit)
-        return record(effect[1], wants, audit.image)
-    task = audit.device.agent.tasks.get(effect[1])
+    if effect[KIND] == LOG:
+        effect[EVENT]["timestamp"] = _time(audit)
+        return record(effect[EVENT], wants, audit.image)
+    task = audit.device.agent.tasks.get(effect[TASK])
     return begins(
-        _time(audit), wants, effect[2].name, effect[3], task.once.id if task and task.once else None
+        _time(audit),
+        wants,
+        effect[RUN_TOOL].name,
+        effect[RUN_ARGUMENTS],
+        task.once.id if task and task.once else None,
     )
 
 

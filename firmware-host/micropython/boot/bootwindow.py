@@ -57,7 +57,8 @@ def start(root: str = ""):
             if opened and watchdog_ms:
                 import main
 
-                main.watch(opened[1], watchdog_ms)
+                _, device = opened
+                main.watch(device, watchdog_ms)
             return opened
     except KeyboardInterrupt:
         _say("interrupted, the agent does not start")
@@ -77,7 +78,7 @@ def _choose_slot(root: str, slot: str, trials: int, checked: int, feed):
     if not order:
         _say("there is no image here - write one with: clawlite flash")
     elif len(order) > 1 and trials >= _TRIALS:
-        _say("slot %s was not ready in %d boots: slot %s is taken" % (slot, trials, order[1]))
+        _say("slot %s was not ready in %d boots: slot %s is taken" % (slot, trials, order[-1]))
         order.reverse()
     for name in order:
         stays = name == slot
@@ -146,12 +147,12 @@ def _damage(folder: str, feed) -> str:
         name, size, wanted = str(line, "utf-8").split(" ")
         try:
             with open(folder + "/" + name, "rb") as file:
-                found = _sum(file, buffer)
+                found, crc = _sum(file, buffer)
         except OSError:
             return name + " is missing"
-        if found[0] != int(size):
-            return "%s is damaged: it has %d bytes, expected %s" % (name, found[0], size)
-        if found[1] != int(wanted, 16):
+        if found != int(size):
+            return "%s is damaged: it has %d bytes, expected %s" % (name, found, size)
+        if crc != int(wanted, 16):
             return name + " is damaged"
         feed()
     return ""

@@ -8,6 +8,7 @@ line that cannot be written is an ERROR of the agent (CKP 0.2.0, section 8).
 import os
 
 from clawlite.core.base.errors import ClawError
+from osfields import STAT_SIZE
 
 _LIMIT = 16384
 _FULL = 28  # ENOSPC
@@ -20,7 +21,7 @@ class Log:
         self._path, self._dumps, self._guard = folder + "/log.jsonl", dumps, guard
         self._waiting = self._error = None
         try:
-            self._size = os.stat(self._path)[6]
+            self._size = os.stat(self._path)[STAT_SIZE]
         except OSError:
             self._size = 0
 

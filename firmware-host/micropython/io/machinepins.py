@@ -13,6 +13,7 @@ from clawlite.core.base.errors import ImageMismatch, SandboxDenied
 from clawlite.core.image.pins import ADC, FULL, INPUT, OUTPUT, PULL_UP, PWM
 
 _HERTZ = 1000
+_KIND, _NUMBER, _PIN = range(3)  # positions in a pin of the bank
 # core/image/pins.py has it too; importing it would load the simulated bank
 _KINDS = ("adc", "input", "output", "pwm", "input", "input")
 
@@ -40,7 +41,7 @@ class MachinePins:
                 )
             self.names.append(name)
             if kind == OUTPUT or kind == PWM:
-                self._outputs.append((kind, self._pins[name][2]))
+                self._outputs.append((kind, self._pins[name][_PIN]))
 
     def read(self, name: str) -> int:
         """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
@@ -66,8 +67,8 @@ class MachinePins:
         return [
             {
                 "name": name,
-                "pin": self._pins[name][1],
-                "kind": _KINDS[self._pins[name][0]],
+                "pin": self._pins[name][_NUMBER],
+                "kind": _KINDS[self._pins[name][_KIND]],
                 "value": _value(self._pins[name]),
             }
             for name in self.names
@@ -107,9 +108,13 @@ def _opened(number: int, kind: int):
 
 
 def _value(pin: tuple) -> int:
-    kind = pin[0]
+    kind = pin[_KIND]
     return (
-        pin[2].read_u16() if kind == ADC else pin[2].duty_u16() if kind == PWM else pin[2].value()
+        pin[_PIN].read_u16()
+        if kind == ADC
+        else pin[_PIN].duty_u16()
+        if kind == PWM
+        else pin[_PIN].value()
     )
 
 

@@ -12,6 +12,7 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from jsontext import loads
+from osfields import DAY, HOUR, MINUTE, MONTH, SECOND, WEEKDAY, YEAR
 
 ASKS = {"jsonrpc": "2.0", "method": "claw.clock"}
 _FIRST, _LAST = 1700000000, 4102444800  # 2023, 2100
@@ -42,7 +43,18 @@ def set_clock(device, epoch_s: int):
         from machine import RTC
 
         at = time.gmtime(epoch_s - (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0))
-        RTC().datetime((at[0], at[1], at[2], at[6] + 1, at[3], at[4], at[5], 0))
+        RTC().datetime(
+            (
+                at[YEAR],
+                at[MONTH],
+                at[DAY],
+                at[WEEKDAY] + 1,
+                at[HOUR],
+                at[MINUTE],
+                at[SECOND],
+                0,
+            )
+        )
     except (AttributeError, ImportError, OSError):
         device.clock.begins_s = epoch_s - device.now_ms() // 1000
     if device.session:

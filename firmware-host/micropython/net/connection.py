@@ -16,6 +16,7 @@ from clawlite.core.base.errors import ClawError
 
 _PIECE = 512  # bytes that are received, and read from flash, at once
 _LOOK_UP_MS = 500
+_OFFSET, _LENGTH = range(2)  # positions in a part that is told by its place
 
 
 class Connection:
@@ -139,10 +140,10 @@ class Connection:
             if isinstance(part, bytes):
                 self._view = memoryview(self.queue.pop(0))
                 continue
-            size = part[1] if part[1] < _PIECE else _PIECE
-            self._view = memoryview(self._read(part[0], size))
-            self.queue[0] = [part[0] + size, part[1] - size]
-            if part[1] == size:
+            size = part[_LENGTH] if part[_LENGTH] < _PIECE else _PIECE
+            self._view = memoryview(self._read(part[_OFFSET], size))
+            self.queue[0] = [part[_OFFSET] + size, part[_LENGTH] - size]
+            if part[_LENGTH] == size:
                 self.queue.pop(0)
         return len(self._view) > 0
 

@@ -22,6 +22,7 @@ from jsontext import dumps, loads
 from unload import drop
 from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink, mediate
 
+_KIND, _DATA = range(2)  # positions in an event of a ``Framer``
 _PATIENCE_MS, _TLS_MS = 5000, 10000  # to connect, and to be known
 _PAUSE_MS, _MAX_PAUSE_MS = 1000, 60000
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
@@ -140,7 +141,7 @@ class Lan(Uplink):
                 self._framer.feed(data)
                 event = self._framer.next_event()
                 while event:
-                    self._came(event[0], event[1])
+                    self._came(event[_KIND], event[_DATA])
                     event = self._framer.next_event() if self._framer else None
         except (OSError, ValueError, ClawError) as e:
             self._broken(e, self._now_ms())

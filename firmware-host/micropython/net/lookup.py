@@ -14,6 +14,9 @@ from chance import chance
 
 _AGAIN_MS = 2000
 _MAX = 512  # bytes of a message
+_HOST, _PORT = range(2)  # positions in the address of a server
+# positions in its head: QR is the high bit; the low four are the RCODE; the low byte of ANCOUNT
+_FLAGS, _CODE, _ANSWERS = 2, 3, 7
 
 
 class Lookup:
@@ -24,7 +27,10 @@ class Lookup:
     """
 
     def __init__(self, name: str, server: tuple):
-        self._name, self._server = name, socket.getaddrinfo(server[0], server[1])[0][-1]
+        self._name, self._server = (
+            name,
+            socket.getaddrinfo(server[_HOST], server[_PORT])[0][-1],
+        )
         # no name ends in a digit (RFC 3696, 2)
         self._question = b"" if name[-1:].isdigit() else _question(name)
         self._id = chance()[:2]
@@ -76,15 +82,15 @@ def _answer(data: bytes, question: bytes):
     end = 12 + len(question)
     if (
         len(data) < end
-        or not data[2] & 0x80
+        or not data[_FLAGS] & 0x80
         or data[4:6] != b"\x00\x01"
         or data[12:end].lower() != question.lower()
     ):
         return None
     # a failure of the server's: it may know better when it is asked again
-    if data[3] & 15 not in (0, 3):
+    if data[_CODE] & 15 not in (0, 3):
         return None
-    for _ in range(data[7]):
+    for _ in range(data[_ANSWERS]):
         while end < len(data) and 0 < data[end] < 64:
             end += 1 + data[end]
         end += 2 if end < len(data) and data[end] else 1

@@ -29,6 +29,12 @@ _PING_MS = 15000
 _SILENT_MS = 40000  # a broker that has not even answered a ping is gone
 _MAX_PACKET = 8448  # bytes: a record, its topic and its length
 _MQTT = 2  # kind of an engine
+# positions in the section SWARM, in one of its members, and in its engine
+# (clawlite/host/image/image.cddl)
+_NAME, _OWN, _MEMBERS, _ENGINE = 0, 1, 3, 15
+_IDENTITY = 0
+_KIND, _IS_SECURE, _HOST, _PORT = 0, 1, 2, 3
+_REASON = 1  # position in what a broker answers CONNECT with (MQTT 3.1.1, 3.2.2)
 _RESUME = "when it is safe: clawlite swarm resume"
 
 
@@ -36,9 +42,14 @@ def attach(device):
     """Give *device* its connection to the broker.  Raises ``ImageMismatch``."""
     record = device.agent.image.section(SWARM)
     try:
-        name, own, members, engine = record[0], record[1], record[3], record[15]
-        me = members[own][0]
-        if engine[0] != _MQTT or engine[1]:
+        name, own, members, engine = (
+            record[_NAME],
+            record[_OWN],
+            record[_MEMBERS],
+            record[_ENGINE],
+        )
+        me = members[own][_IDENTITY]
+        if engine[_KIND] != _MQTT or engine[_IS_SECURE]:
             raise ValueError
     except (IndexError, TypeError, ValueError):
         raise ImageMismatch(
@@ -69,7 +80,7 @@ class Mqtt:
 
     def about(self) -> str:
         """Return what /status says."""
-        return "MQTT %s:%d: %s" % (self._engine[2], self._engine[3], self._why)
+        return "MQTT %s:%d: %s" % (self._engine[_HOST], self._engine[_PORT], self._why)
 
     # -- as ``SwarmMember`` uses it
 
@@ -207,7 +218,7 @@ class Mqtt:
         if kind == 3:
             self._heard(head, body)
         elif kind == 2:  # it lets the board in, or not
-            if len(body) != 2 or body[1]:
+            if len(body) != 2 or body[_REASON]:
                 raise ClawError("the broker refuses the login")
             topics = b"".join(
                 [_text(self._base + one) + b"\x01" for one in ("down/" + self._me, "estop")]

@@ -9,7 +9,7 @@ from tls import CERT_REQUIRED, PROTOCOL_TLS_CLIENT, SSLContext
 
 from clawlite.core.base.errors import ProviderError
 from clawlite.core.image.header import shaped
-from clawlite.core.image.image import NETWORK
+from clawlite.core.image.image import NETWORK, NETWORK_AUTHORITIES
 
 
 def wrapper(image, epoch_s):
@@ -24,7 +24,9 @@ def wrapper(image, epoch_s):
             "a console, a gateway or NTP sets it: clawlite console --port PORT, "
             "clawlite wifi SSID --port PORT",
         )
-    authorities = shaped(image.section(NETWORK), (object, [bytes]), "section 21")[1]
+    authorities = shaped(image.section(NETWORK), (object, [bytes]), "section 21")[
+        NETWORK_AUTHORITIES
+    ]
 
     def wrap(opened, host: str):
         gc.collect()  # of its buffers one takes 16 KB, in one piece

@@ -24,7 +24,11 @@ _POLL_MS = 500
 _WATCH_MS = 5000
 _PAUSE_MS, _MAX_PAUSE_MS = 2000, 300000
 _MAX_FILE = 2048  # bytes
+_HOST, _PORT = range(2)  # positions in the address of a server
+_ADDRESS, _DNS = 0, 3  # positions in what ``ifconfig`` returns
+_SSID = 0  # position in a network
 _NTP, _NTP_MS = ("pool.ntp.org", 123), 30000
+_MODE, _STRATUM = range(2)  # positions in an answer (RFC 5905, 7.3)
 _SINCE_1900, _ERA = 2208988800, 1 << 32
 _SINCE_2024 = 3913056000  # since 1900: what is less is of the era that begins in 2036
 
@@ -62,7 +66,7 @@ class Wifi:
 
     def name_server(self):
         """Return (address, port) of the network's name server, or None while there is no radio."""
-        return self._dns or (self._wlan.ifconfig()[3], 53) if self._wlan else None
+        return self._dns or (self._wlan.ifconfig()[_DNS], 53) if self._wlan else None
 
     def deadline(self):
         """Return the time in ms of the next ``tick`` that matters, or None."""
@@ -93,7 +97,10 @@ class Wifi:
         elif self._begun is None:  # after a pause
             self._join(now_ms)
         elif self._wlan.isconnected():
-            self.state = "%s, address %s" % (self._networks[self._at][0], self._wlan.ifconfig()[0])
+            self.state = "%s, address %s" % (
+                self._networks[self._at][_SSID],
+                self._wlan.ifconfig()[_ADDRESS],
+            )
             self._begun = now_ms  # so long it may be away before the next is tried
             self._pause = _PAUSE_MS
             if self._device.epoch_s() is None:
@@ -104,7 +111,7 @@ class Wifi:
         elif now_ms - self._begun >= TRY_MS or self._wlan.status() == getattr(
             network, "STAT_WRONG_PASSWORD", None
         ):
-            self.state = "no way into %s" % self._networks[self._at][0]
+            self.state = "no way into %s" % self._networks[self._at][_SSID]
             self._next(now_ms)
 
     def _join(self, now_ms: int):
@@ -144,7 +151,7 @@ class Wifi:
                 self._asked = now_ms
                 from lookup import Lookup
 
-                self._names = Lookup(self._server[0], self.name_server())
+                self._names = Lookup(self._server[_HOST], self.name_server())
             address = self._names and self._names.address(now_ms)
             if address:
                 self._names = None
@@ -152,7 +159,7 @@ class Wifi:
                 self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 self._socket.sendto(
                     b"\x23" + bytes(39) + self._nonce,
-                    socket.getaddrinfo(address, self._server[1])[0][-1],
+                    socket.getaddrinfo(address, self._server[_PORT])[0][-1],
                 )
         # no name server yet, or no such name: again, when it is time
         except (OSError, ClawError):
@@ -178,7 +185,12 @@ def _seconds(data: bytes, nonce: bytes):
     """Return the seconds since 1970 of a server's answer to a request with *nonce*, or None when
     it is none.
     """
-    if len(data) < 48 or data[0] & 7 != 4 or not 1 <= data[1] <= 15 or data[24:32] != nonce:
+    if (
+        len(data) < 48
+        or data[_MODE] & 7 != 4
+        or not 1 <= data[_STRATUM] <= 15
+        or data[24:32] != nonce
+    ):
         return None
     since = struct.unpack(">I", data[40:44])[0]
     return since + (_ERA if since < _SINCE_2024 else 0) - _SINCE_1900

@@ -7,6 +7,7 @@ from clawlite.core.agent.agent import Agent
 from clawlite.core.base.errors import UNWINDING, ImageMismatch
 from clawlite.core.turns.handlers import Handlers
 from clawlite.core.image.image import CONTEXT, GUARD, PINS
+from clawlite.core.image.scan_config import AUDIT as GUARD_AUDIT, AUDIT_DESTINATION
 from jsontext import dumps, loads
 from unload import drop
 from parts import AUDIT, GATEWAY, GUARDS, LAN, LIMITS, LOG, MEMORY, MQTT, PINS as PINNED, REMOTE
@@ -104,10 +105,10 @@ def _audit(image) -> list:
 
     shape = (bool, bool, bool, [None, 1 << 32], str, object)
     # the last one is of Linux
-    wants = shaped(image.section(GUARD)[3], [shape, shape + (object,)], "the audit")
-    if wants[4] != "file":
+    wants = shaped(image.section(GUARD)[GUARD_AUDIT], [shape, shape + (object,)], "the audit")
+    if wants[AUDIT_DESTINATION] != "file":
         raise ImageMismatch(
-            "the audit goes to %s, which this board does not do" % wants[4],
+            "the audit goes to %s, which this board does not do" % wants[AUDIT_DESTINATION],
             "destination: file; see it with clawlite audit --port PORT",
         )
     return wants

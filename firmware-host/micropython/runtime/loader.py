@@ -7,7 +7,7 @@ function by function."""
 import gc
 
 from clawlite.core.base.errors import ImageMismatch
-from clawlite.core.image.image import NETWORK, Image
+from clawlite.core.image.image import GATEWAY_IS_SECURE, NETWORK, Image
 from parts import compare
 
 _EIO = 5  # the flash fails
@@ -53,7 +53,7 @@ def _check_network(image):
     is reached with less.
     """
     where, authorities = image.section(NETWORK) or (None, [])
-    if "https" not in image.requires and not (where and where[2]):
+    if "https" not in image.requires and not (where and where[GATEWAY_IS_SECURE]):
         return
     try:
         import tls  # noqa: F401 (is it there?)

@@ -19,16 +19,16 @@ def recover(device):
     error = InternalError("out of memory", "ask for less at once, or build a smaller agent")
     lost = [number for number in sorted(agent.tasks) if not agent.tasks[number].generator]
     doing, heard = device.doing, device.heard
-    if doing and device.short > 1 and doing[0] == E.SEND:
+    if doing and device.short > 1 and doing[E.KIND] == E.SEND:
         doing = (
             E.SEND,
             {
                 "jsonrpc": "2.0",
-                "id": doing[1].get("id") if isinstance(doing[1], dict) else None,
+                "id": (doing[E.MESSAGE].get("id") if isinstance(doing[E.MESSAGE], dict) else None),
                 "error": _unknown("what was asked for").to_json(),
             },
         )
-    if doing and (device.short == 1 or doing[0] > E.PROMPT):
+    if doing and (device.short == 1 or doing[E.KIND] > E.PROMPT):
         agent.effects.insert(0, doing)
     device.doing = None
     device.stdio.spoil()

@@ -37,10 +37,10 @@ def unwind(device):
     remembered and can be read again.
     """
     again, doing = device.short > 1, device.doing
-    if doing and doing[0] > E.EXIT:
+    if doing and doing[E.KIND] > E.EXIT:
         device.doing = None  # whoever asked is gone
-    elif again and doing and doing[0] == E.SEND and isinstance(doing[1], dict):
-        doing[1].pop("result", None)
+    elif again and doing and doing[E.KIND] == E.SEND and isinstance(doing[E.MESSAGE], dict):
+        doing[E.MESSAGE].pop("result", None)
     doing = None
     if again:
         device.agent.idempotency = None  # calls that may not run twice are on record

@@ -8,7 +8,19 @@ slot says in its file ``parts`` what it has.
 """
 
 from clawlite.core.base.errors import ImageError, ImageMismatch
-from clawlite.core.image.image import GUARD, NETWORK, SKILLS
+from clawlite.core.image.image import (
+    GATEWAY_IS_SECURE,
+    GUARD,
+    NETWORK,
+    NETWORK_GATEWAY,
+    SKILLS,
+)
+from clawlite.core.image.scan_config import (
+    AUDIT as GUARD_AUDIT,
+    AUDIT_OUTPUTS,
+    INJECTION as GUARD_INJECTION,
+    LEAKS as GUARD_LEAKS,
+)
 
 NAMES = (
     "oauth2 remote gateway lan limits tls pins log guard leaks injection memory skills audit "
@@ -35,6 +47,9 @@ NAMES = (
     REPLAY,
 ) = range(18)  # behind REFLEX as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
 _MOST = 512  # bytes of the file
+# positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a kind of _AUTH
+_API, _AUTH = 1, 7
+_OAUTH2 = 3
 
 
 def parts(image) -> set:
@@ -59,14 +74,22 @@ def parts(image) -> set:
         rows = image.section(GUARD) if GUARDS in found or AUDIT in found else (None, None)
         if AUDIT in found:
             found.add(SECRETS)  # no record has one
-            if rows[3][1]:  # it has what tools return
+            if rows[GUARD_AUDIT][AUDIT_OUTPUTS]:  # it has what tools return
                 found.add(GUARDS)
-        for row, number in ((0, INJECTION), (1, LEAKS), (1, SECRETS)):
+        for row, number in (
+            (GUARD_INJECTION, INJECTION),
+            (GUARD_LEAKS, LEAKS),
+            (GUARD_LEAKS, SECRETS),
+        ):
             if rows[row] and GUARDS in found:
                 found.add(number)
         if REMOTE in found or image.agent.counts:
             found.add(LIMITS)
-        if "https" in wanted or LAN in found and image.section(NETWORK)[0][2]:
+        if (
+            "https" in wanted
+            or LAN in found
+            and image.section(NETWORK)[NETWORK_GATEWAY][GATEWAY_IS_SECURE]
+        ):
             found.add(TLS)
         if image.size_of(SKILLS):
             found.add(SKILLED)
@@ -75,8 +98,8 @@ def parts(image) -> set:
                 found.add(REFLEX + max(number, 0))
             elif GATEWAY not in found:
                 row = image.provider(number - 2)
-                found.add(REFLEX + row[1])
-                if row[7] == 3:
+                found.add(REFLEX + row[_API])
+                if row[_AUTH] == _OAUTH2:
                     found.add(OAUTH2)
     except (IndexError, TypeError, ValueError):
         raise ImageError("image: its parts are not what this version knows")

@@ -5,6 +5,7 @@ dropped.
 import os
 
 from clawlite.core.image.image import GUARD
+from clawlite.core.image.scan_config import LEAKS, REFERENCES
 
 _SECRET = 8192  # bytes at most
 
@@ -37,13 +38,13 @@ def clean(text: str, image, folder: str) -> str:
     where policies look for secrets.
     """
     section = image.section(GUARD)
-    if section[1] is not None:
+    if section[LEAKS] is not None:
         return image.guard.clean(text)
     from clawlite.scan.leaks import find, merged, replaced
 
     data = text.encode()
     found = find(data)
-    secrets = values(folder, section[4])
+    secrets = values(folder, section[REFERENCES])
     if secrets:
         from clawlite.scan.known import Known
 

@@ -23,6 +23,9 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.idempotency.idempotency_record import (
     BEGIN,
     END,
+    KEY,
+    KIND,
+    TEXT,
     WAIT,
     age_s,
     last_of,
@@ -31,10 +34,14 @@ from clawlite.core.idempotency.idempotency_record import (
     still,
 )
 from jsontext import dumps, loads
+from osfields import STAT_SIZE
 
 _NEWEST = 500  # bytes; littlefs keeps up to 512 of blocks of 4 KB in the folder
 _GROWTH = 8192  # bytes, after which calls.older is written anew
 _PIECE = 128
+# positions in what is put on record: of a call that began or ended; of one that waits
+_FINGERPRINT = 0
+_TOOL, _RULE = 0, 2
 _ARGUMENTS = 512  # bytes of JSON of a call that waits; longer ones are not kept
 
 
@@ -44,9 +51,9 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
         try:
             text = dumps(payload)
         except ValueError as e:  # a handler's error may say what JSON lacks
-            text = dumps([payload[0], {"code": -32603, "message": "no JSON: %s" % e}])
+            text = dumps([payload[_FINGERPRINT], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > _ARGUMENTS:
-            text = dumps([payload[0], None, payload[2]])
+            text = dumps([payload[_TOOL], None, payload[_RULE]])
         _append(folder, kind, key, line(kind, now or 0, 0, key, text), now)
         return True, []
     except (OSError, MemoryError) as e:
@@ -63,7 +70,7 @@ def recover(agent, folder: str, now, says: bool):
         _compact(folder, now, False)
         restarted(
             agent,
-            [(record[3], _value(record)) for record in _records(folder) if record[0] == WAIT],
+            [(record[KEY], _value(record)) for record in _records(folder) if record[KIND] == WAIT],
             says,
         )
     except (OSError, ClawError, MemoryError) as e:
@@ -96,7 +103,7 @@ def kept(folder: str, now, key):
 
 
 def _value(record: tuple):
-    return loads(record[4].encode())
+    return loads(record[TEXT].encode())
 
 
 def _unread(e):
@@ -131,12 +138,12 @@ def _begun(path: str, size: int, key: str) -> int:
         data = file.read(size)
     at = data.rfind(b"\n", 0, max(size - 1, 0)) + 1
     record = parse(data[at:-1])
-    return at if record and record[0] == BEGIN and record[3] == key else size
+    return at if record and record[KIND] == BEGIN and record[KEY] == key else size
 
 
 def _size(folder: str, name: str) -> int:
     # littlefs writes for each file that is opened to be written
-    return os.stat(folder + "/" + name)[6] if name in os.listdir(folder) else 0
+    return os.stat(folder + "/" + name)[STAT_SIZE] if name in os.listdir(folder) else 0
 
 
 def _move(folder: str, end: int, data: bytes, now):
@@ -218,7 +225,7 @@ def _compact(folder: str, now, lives: bool):
     with open(older + ".new", "wb") as file:
         for data in _lines(folder):
             record = parse(data)
-            if record and last[record[3]] == number:
+            if record and last[record[KEY]] == number:
                 record = still(record, now or 0, lambda _: lives)
                 if record:
                     file.write(line(*record))

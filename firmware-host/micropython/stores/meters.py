@@ -7,7 +7,7 @@ import os
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.policy.ledger import CALLS, Ledger, add
+from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
 from jsontext import dumps, loads
 
 _MAX = 4096  # bytes of the file
@@ -42,8 +42,8 @@ class Meters:
         """Return what the effect STORE gives for *entries*; they are in flash when this returns."""
         if not entries:
             return self._meter.today()
-        if entries[0][0] == CALLS:
-            entries = self._meter.call(entries[0][2])
+        if entries[0][ENTRY_KEY] == CALLS:
+            entries = self._meter.call(entries[0][ENTRY_AMOUNT])
         if not add(self._spent, entries):
             return False
         with open(self._path + ".new", "w") as file:

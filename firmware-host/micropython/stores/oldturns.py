@@ -16,7 +16,7 @@ import struct
 import sys
 from binascii import crc32
 
-from appendlog import read, rewrite, start, walk
+from appendlog import TORN, read, rewrite, start, walk
 from clawlite.core.memory.conversation import store_of
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.image.memories import stores
@@ -35,7 +35,7 @@ def take(log, path: str):
     key = crc32(("%s\n%s\n%s" % (image.agent.name, store.name, part)).encode())
     bounded(log, store)
     try:
-        lost = start(path)[1]
+        lost = start(path)[TORN]
         done = _last(log)
         # from the first on
         here = not [offset for offset, _ in walk(path) if _mark(path, offset) == done]

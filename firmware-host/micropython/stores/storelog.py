@@ -25,11 +25,15 @@ from appendlog import MAX_PAYLOAD, rewrite, start, walk
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import CONVERSATION, DOES, SINGLE, SNAPSHOTS, stores
 from unload import drop
+from osfields import BLOCK_BYTES, FREE_BLOCKS
 from storeplace import Place
 
 PLACE, ENTRIES, CUT = 1, 2, 3
 HEAD, ENTRY = ">BH16sIH", ">IIHHH"
 HEAD_BYTES, ENTRY_BYTES = 25, 14
+# positions in what ``head``, ``raw`` and ``read`` return of an entry
+ENTRY_N, ENTRY_AT, ENTRY_JSON, ENTRY_KEY = 0, 1, 2, 3
+_OFFSET, _TAG = range(2)  # positions in the place of an entry and the tag of its key
 KEPT_MS = 300000  # so long a request is remembered,
 _KEPT = 64  # and so many of all stores
 # of the console's conversation, where it names no number: it takes no room from others without end
@@ -228,14 +232,14 @@ def add(log, place, store, file, offset: int, entry: tuple):
 
 
 def _shadow(log, place, file, newest: tuple, keep: int):
-    """Take away the values of the key of the entry at offset ``newest[0]`` that are not among
+    """Take away the values of the key of the entry at offset ``newest[_OFFSET]`` that are not among
     the *keep* last ones before it.
     """
-    found = list(positions(place, newest[1]))
+    found = list(positions(place, newest[_TAG]))
     if len(found) > keep:
-        key = read(log, file, newest[0])[3]
+        key = read(log, file, newest[_OFFSET])[ENTRY_KEY]
         for i in found:
-            if read(log, file, place.offsets[i])[3] == key:
+            if read(log, file, place.offsets[i])[ENTRY_KEY] == key:
                 keep -= 1
                 if keep < 0:
                     _drop(log, place, i)
@@ -263,7 +267,7 @@ def _trim(place):
 
 def cut(log, place, file, n: int):
     """Take away what has a number below *n*."""
-    while place.count and head(file, place.offsets[place.first])[0] < n:
+    while place.count and head(file, place.offsets[place.first])[ENTRY_N] < n:
         _drop(log, place, place.first)
 
 
@@ -321,7 +325,7 @@ def _room(log) -> int:
     can always be written anew.
     """
     about = os.statvfs(log.path.rpartition("/")[0] or ".")
-    return (log.end + about[0] * about[3] - _SPARE) // 2
+    return (log.end + about[BLOCK_BYTES] * about[FREE_BLOCKS] - _SPARE) // 2
 
 
 def _wanted(log, now: int):

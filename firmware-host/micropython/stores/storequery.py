@@ -11,7 +11,17 @@
 from clawlite.core.base.clock import iso8601
 from clawlite.core.base.errors import InvalidParams
 from clawlite.core.image.memories import DOES, SINGLE
-from storelog import expire, head, place_of, positions, raw, read, tag_of
+from storelog import (
+    ENTRY_AT,
+    ENTRY_KEY,
+    expire,
+    head,
+    place_of,
+    positions,
+    raw,
+    read,
+    tag_of,
+)
 
 MAX_WORDS = 12  # of a question
 MAX_RARE = 3  # by which entries are found; the others count in the score
@@ -19,6 +29,7 @@ MAX_RARE = 3  # by which entries are found; the others count in the score
 # made of
 MAX_ANSWER = 8192
 _EACH = 192
+_FIRST, _LAST = range(2)  # positions in a span of time
 
 
 def query(log, store, part: str, details: tuple, now: int) -> dict:
@@ -43,7 +54,7 @@ def query(log, store, part: str, details: tuple, now: int) -> dict:
 def _by_key(log, place, file, key: str, most: int):
     """Yield (offset, None) of the newest *most* entries of *key*, the newest first."""
     for i in positions(place, tag_of(key)):
-        if most and read(log, file, place.offsets[i])[3] == key:
+        if most and read(log, file, place.offsets[i])[ENTRY_KEY] == key:
             most -= 1
             yield place.offsets[i], None
 
@@ -53,10 +64,10 @@ def _by_time(place, file, span):
     without a time are in none.  None: of all.
     """
     for i in positions(place):
-        at = span and head(file, place.offsets[i])[1]
-        if at and at < span[0]:
+        at = span and head(file, place.offsets[i])[ENTRY_AT]
+        if at and at < span[_FIRST]:
             return
-        if not span or at and at <= span[1]:
+        if not span or at and at <= span[_LAST]:
             yield place.offsets[i], None
 
 

@@ -14,6 +14,7 @@ from storelog import (
     ENTRIES,
     ENTRY,
     ENTRY_BYTES,
+    ENTRY_JSON,
     HEAD,
     HEAD_BYTES,
     KEPT_MS,
@@ -38,6 +39,9 @@ MAX_PLACES = 32  # of all stores
 # in place of the id of a request: a turn that came from there (oldturns.py)
 OLD = b"conversation.log"
 _MORE = 600  # bytes of a new place's record
+# of a request, as ``put`` takes it; of what ``asked`` returns of it
+_ID, _MARK = range(2)
+_KNOWN_MARK, _KNOWN_PLACE, _KNOWN_FIRST, _KNOWN_COUNT = range(4)
 WINDOW = 1000  # entries that a compaction leaves where the store names no number
 
 
@@ -69,15 +73,15 @@ def _store(log, store, part: str, details: tuple, now: int) -> dict:
             unhexlify(request_id.replace("-", "")),
             _mark([store.name, part, [entry[:3] for entry in entries]], 0),
         )
-        known = asked(log, record[0], now)
+        known = asked(log, record[_ID], now)
         if known:
-            if known[0] != record[1]:
+            if known[_KNOWN_MARK] != record[_MARK]:
                 raise InvalidParams(
                     "context.request_id: another request had this id within %d s"
                     % (KEPT_MS // 1000),
                     "send a new id with new entries",
                 )
-            return _stored(known[1], known[2], known[3])
+            return _stored(known[_KNOWN_PLACE], known[_KNOWN_FIRST], known[_KNOWN_COUNT])
     place = put(log, store, part, record, entries, texts, now)
     stored = _stored(place, place.last - len(texts) + 1, len(texts))
     if store.compacts and store.compaction == TRUNCATE and _is_full(log, place, store, now):
@@ -105,7 +109,7 @@ def put(log, store, part: str, record: tuple, entries: list, texts: list, now: i
     except StoreError:
         place = place_of(log, store, part)
         if (
-            record[0] not in (bytes(16), OLD)
+            record[_ID] not in (bytes(16), OLD)
             or not place
             or not _gives_way(log, place, size + _MORE, len(entries))
         ):
@@ -197,7 +201,7 @@ def _gives_way(log, place, size: int, more: int) -> bool:
     with open(log.path, "rb") as file:
         for i in range(place.first, len(place.offsets)):
             if place.offsets[i] and keep > 1:
-                need -= ENTRY_BYTES + len(raw(file, place.offsets[i])[2])
+                need -= ENTRY_BYTES + len(raw(file, place.offsets[i])[ENTRY_JSON])
                 more -= 1
                 keep -= 1
                 if need <= 0 and more <= 0 and keep <= place.count // 2:
