@@ -25,7 +25,7 @@ ROOM_KIB = 192  # for times: what a board has, not what it can just live in
 SLOTS = (
     ("tools alone", "replay"),
     ("a provider over http", "openai remote limits"),
-    ("behind a gateway", "gateway"),
+    ("behind a gateway", "gateway communication"),
 )
 CALLS = 1000
 SIDE_EFFECTS, RECORDED = "glob-0-a", 64

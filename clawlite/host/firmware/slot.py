@@ -49,6 +49,7 @@ PARTS = {
     "lan": Part("lan", "lan"),
     "gateway": Part("distant"),
     "mqtt": Part("mqttmember", "lan"),
+    "communication": Part("communication"),
     "mediated": Part("mediated"),
     "swarmstop": Part("swarmstop"),
     "swarmmember": Part("swarmmember"),
@@ -98,7 +99,8 @@ def parts(image) -> list[str]:
     found = _firmware().parts(image)
     known = _firmware().NAMES.split() + [api.codec for api in APIS]
     names = [name for number, name in enumerate(known) if number in found]
-    # uplink.py loads these, not assemble.py
+    # parts.py has no numbers for these: assemble.py loads the first, uplink.py the others
+    names += ["communication"] * (not {"gateway", "mqtt"}.isdisjoint(names))
     wanted = image.requires
     is_mediated = "mediated" in wanted or "mediated-line" in wanted
     is_member = "swarm" in wanted

@@ -71,18 +71,8 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         device.console = Console(device.agent, not device.terminal)
         device.printable = printable
     device.stdio = Stdio(operator, device.now_ms)
-    if LAN in having:
-        from lan import attach
-
-        attach(device)
-    elif GATEWAY in having:
-        from uplink import attach
-
-        attach(device)
-    elif MQTT in having:
-        from mqttmember import attach
-
-        attach(device)
+    if GATEWAY in having or MQTT in having:
+        _connect(device, having)
     # it comes with the first turn, when what starts an agent has gone
     elif REMOTE in having:
         device.agent.keep_bytes, device.agent.prepare = (
@@ -95,6 +85,19 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
         Meters(device.agent, folder, device.clock.both)
     if MEMORY in having:
         _stores(device, image, folder)
+
+
+def _connect(device, having: set):
+    """Give *device* what connects it to its gateway or swarm: in a file of its own, since all
+    others would keep the names of the modules for ever.
+    """
+    if LAN in having:
+        from lan import attach
+    elif GATEWAY in having:
+        from uplink import attach
+    else:
+        from mqttmember import attach
+    attach(device)
 
 
 def _audit(image) -> list:

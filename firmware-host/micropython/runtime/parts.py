@@ -46,6 +46,8 @@ NAMES = (
     REFLEX,
     REPLAY,
 ) = range(18)  # behind REFLEX as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
+# What an image requires, and brings a part each: one text, since MicroPython keeps each short one.
+_WANTED = "audit gateway guard http https lan log memory pins swarm"
 _MOST = 512  # bytes of the file
 # positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a kind of _AUTH
 _API, _AUTH = 1, 7
@@ -55,21 +57,13 @@ _OAUTH2 = 3
 def parts(image) -> set:
     """Return their numbers.  Raises ``ImageError`` for sections of another shape."""
     found, wanted = set(), image.requires
-    for name, number in (
-        ("audit", AUDIT),
-        ("gateway", GATEWAY),
-        ("guard", GUARDS),
-        ("http", REMOTE),
-        ("https", REMOTE),
-        ("lan", LAN),
-        ("log", LOG),
-        ("memory", MEMORY),
-        ("pins", PINS),
+    for name, number in zip(
+        _WANTED.split(), (AUDIT, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS, MQTT)
     ):
         if name in wanted:
             found.add(number)
-    if "swarm" in wanted and GATEWAY not in found:
-        found.add(MQTT)
+    if GATEWAY in found:
+        found.discard(MQTT)
     try:
         rows = image.section(GUARD) if GUARDS in found or AUDIT in found else (None, None)
         if AUDIT in found:

@@ -24,10 +24,11 @@ DOORS = {
     ("assemble", "pins"): "PINS, and no machine.Pin",
     ("assemble", "machinepins"): "PINS, and machine.Pin",
     ("assemble", "stores"): "MEMORY",
-    ("assemble", "distant"): "GATEWAY",
+    ("assemble", "communication"): "GATEWAY or MQTT",
+    ("communication", "distant"): "GATEWAY",
+    ("communication", "lan"): "LAN",
+    ("communication", "mqttmember"): "what loads it without a gateway",
     ("assemble", "guard"): "GUARDS",
-    ("assemble", "lan"): "LAN",
-    ("assemble", "mqttmember"): "MQTT",
     ("assemble", "limits"): "LIMITS",
     ("assemble", "logfile"): "LOG",
     ("assemble", "auditing"): "AUDIT",
@@ -79,9 +80,9 @@ def test_parts_that_are_declared_are_those_of_boards():
     """parts.py counts the APIs of providers behind its own names, by their numbers in images."""
     parts, codecs = slot._firmware(), [api.codec for api in features.APIS]
     names = parts.NAMES.split()
-    by_uplink = {"mediated", "swarmstop", "swarmmember"}
+    of_slots = {"communication", "mediated", "swarmstop", "swarmmember"}
     declared = {name for name, part in slot.PARTS.items() if not part.of_board}
-    assert declared <= {*names, *codecs} | by_uplink
+    assert declared <= {*names, *codecs} | of_slots
     assert len(names) == parts.REFLEX + min(features.API_NUMBERS.values())
     assert repr(" ".join([*names, *codecs])) in firmware.linked()[0]["parts"]
     assert {slot.ability(name) for name in slot.PARTS} <= set(features.BOARDS)
@@ -153,11 +154,15 @@ def image(folder, claw: str, toml: str = "") -> str:
         (CLAW % ("openai-compatible", "http://127.0.0.1:9"), "", "openai remote limits"),
         (CLAW % ("anthropic-native", "http://127.0.0.1:9"), "", "anthropic remote limits"),
         (CLAW % ("openai-compatible", "https://127.0.0.1:9"), "", "openai remote limits tls"),
-        (CLAW % ("openai-compatible", "http://127.0.0.1:9"), "[gateway]\n", "gateway"),
+        (
+            CLAW % ("openai-compatible", "http://127.0.0.1:9"),
+            "[gateway]\n",
+            "gateway communication",
+        ),
         (
             CLAW % ("openai-compatible", "http://127.0.0.1:9"),
             '[gateway]\nwire = "tcp"\naddress = "127.0.0.1:9"\n',
-            "gateway lan",
+            "gateway lan communication",
         ),
         (
             CLAW % ("custom", "builtin:reflex") + BLOCKS % "secret_scanning: { enabled: true }",
