@@ -80,7 +80,9 @@ class Request:
 
 
 class ServiceResult(dict):
-    """A result; ``is_error`` as the tool pipeline asks it."""
+    """A result; ``is_error`` as the tool pipeline asks it.  *ran*: the service may have seen it."""
+
+    ran = True
 
     @property
     def is_error(self) -> bool:
@@ -219,6 +221,13 @@ def failure(code: str, message: str, max_bytes: int = MAX_RESULT) -> ServiceResu
     if over > 0:
         data = message.encode()
         found["error"]["message"] = _decoded(data[: max(len(data) - over, 0)])
+    return found
+
+
+def refusal(code: str, message: str, max_bytes: int = MAX_RESULT) -> ServiceResult:
+    """Return the ``ServiceResult`` of a call that was refused before the service was asked."""
+    found = failure(code, message, max_bytes)
+    found.ran = False
     return found
 
 

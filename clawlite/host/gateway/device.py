@@ -291,8 +291,9 @@ class Device:
             self._sent[id] = min(seen, len(self._jobs[id].records))
             self.pump()
             return
+        is_again = seen > 0 or params.get("again") is True  # it may have run
         try:
-            if seen or params.get("again") is True:
+            if is_again:
                 raise ProviderError("the gateway was started anew and knows this request no more")
             if self._image is None:
                 self._identify()  # it may be known meanwhile
@@ -305,9 +306,10 @@ class Device:
                 )
             begin(id, params, messages, size)
         except ClawError as e:
-            self._link.send(
-                dumped({"jsonrpc": "2.0", "id": id, "error": {"code": e.code, "message": shown(e)}})
-            )
+            error = {"code": e.code, "message": shown(e)}
+            if not is_again:
+                error["data"] = {"ran": False}
+            self._link.send(dumped({"jsonrpc": "2.0", "id": id, "error": error}))
 
     def _begin(self, id: str, params: dict, messages: list, size: int) -> None:
         if size > MAX_ASKED or not messages or messages[0].role != "user":

@@ -32,7 +32,7 @@ from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.core.net import http1
 from clawlite.core.net.netrules import authority, parse_url
 from clawlite.core.net.oauth2 import Token, token
-from clawlite.core.net.service_call import ServiceResult, failure, result_of, timed_out
+from clawlite.core.net.service_call import ServiceResult, failure, refusal, result_of, timed_out
 from clawlite.core.providers.wire import Codec
 from clawlite.host.gateway.http import Connection, carried_out
 
@@ -91,12 +91,12 @@ class Servers:
                     if server.tokens is not None:
                         credentials.append(await server.tokens.header(find))
                 except ClawError as e:
-                    return failure("no_credential", e.message, most)
+                    return refusal("no_credential", e.message, most)
                 done, value = await server.call(tool, arguments, credentials)
         except TimeoutError:
             return timed_out(ms, most)
         except _NotMade as e:
-            return failure(e.result_code, e.message, most)
+            return refusal(e.result_code, e.message, most)
         if not done:
             hint = " - " + value.hint if value.hint else ""
             return failure("failed", value.message + hint, most)

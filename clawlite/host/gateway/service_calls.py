@@ -27,6 +27,7 @@ from clawlite.core.net.service_call import (
     BadArgument,
     Service,
     failure,
+    refusal,
     request_of,
     result_of,
     timed_out,
@@ -64,7 +65,8 @@ class ToolJob(Answer):
         self.said = canonical(result)
         self.outcome = "ok" if result["ok"] else result["error"]["code"]
         self._pieces(self.said)
-        self._keep({"jsonrpc": "2.0", "id": self.id, "result": {"ok": result["ok"]}})
+        ended = {"ok": result["ok"]} if result.ran else {"ok": False, "ran": False}
+        self._keep({"jsonrpc": "2.0", "id": self.id, "result": ended})
 
 
 async def called(image, name: str, device: str, text: str, codecs: tuple, servers, secret):
@@ -79,12 +81,12 @@ async def called(image, name: str, device: str, text: str, codecs: tuple, server
     else:
         tool = image.tool(name)
     if tool is None or tool.handler[HANDLER_KIND] != SERVICE:
-        return failure("unknown_tool", f"{name[:80]} is no tool of a service that was granted")
+        return refusal("unknown_tool", f"{name[:80]} is no tool of a service that was granted")
     of, _, verb = tool.handler[HANDLER_NAME].partition(".")
     service = next(one for one in services if one.name == of)
     most = tool.max_output
     if service.mode != MEDIATED or service.devices and device not in service.devices:
-        return failure("unknown_tool", f"{tool.name} is not for the device {device}", most)
+        return refusal("unknown_tool", f"{tool.name} is not for the device {device}", most)
     try:
         arguments = loads(text.encode()) if len(text) <= MAX_ARGUMENTS else None
     except ClawError:
@@ -107,7 +109,7 @@ async def called(image, name: str, device: str, text: str, codecs: tuple, server
     except BadArgument as e:
         return failure("bad_argument", e.message, most)
     except ClawError as e:
-        return failure("no_credential", e.message, most)
+        return refusal("no_credential", e.message, most)
     return await sent(service, request, loads, tool.timeout_ms or TIMEOUT_MS, most)
 
 
@@ -141,7 +143,7 @@ async def sent(service: Service, request, loads, timeout_ms: int, max_bytes: int
             request.method, request.target, place, headers, None if body is None else len(body)
         )
     except ValueError as e:
-        return failure("no_credential", f"it cannot be sent: {e}", max_bytes)
+        return refusal("no_credential", f"it cannot be sent: {e}", max_bytes)
     connection = Connection(
         service.scheme, service.host, service.port, [head, body or b""], CONNECT_MS
     )

@@ -3,15 +3,17 @@ device's side of its records, over TCP or TLS.
 
 1. A thread for each call, and one connection at a time: of one token the newest connection counts.
 2. A call has an id.  When the connection breaks, it is made again, and the gateway, which has begun
-   the call, goes on there: nothing is called twice.  A call that a gateway never took says so.
-3. The token never goes over the wire: the gateway sends a nonce, and the answer is its HMAC-SHA256.
+   the call, goes on there: nothing is called twice.
+3. A call that the gateway cannot have made is refused: it may be sent again with its request id.
+4. The token never goes over the wire: the gateway sends a nonce, and the answer is its HMAC-SHA256.
 """
 
 import _thread
 import os
 from binascii import hexlify
 
-from clawlite.core.base.errors import ClawError, ParseError
+from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
+from clawlite.core.idempotency.idempotency_journal import not_run
 from clawlite.core.image.header import shaped
 from clawlite.core.image.image import NETWORK
 from clawlite.core.image.image_signature import sign
@@ -78,7 +80,7 @@ class GatewayCalls:
             _thread.start_new_thread(self._work, (call,))
         except RuntimeError as e:
             self._close(call)
-            call.outcome = True, failure("busy", str(e))
+            call.outcome = False, not_run("no thread for the call (%s)" % e, "send it again later")
         self._calls[task] = call
 
     def poll(self) -> list:
@@ -87,7 +89,7 @@ class GatewayCalls:
         for task, call in list(self._calls.items()):
             if call.outcome is None and self._now_ms() >= call.due_ms:
                 self.cancel(task)
-                done.append((task, (True, self._late(call))))
+                done.append((task, self._late(call)))
             elif call.outcome is not None:
                 del self._calls[task]
                 done.append((task, call.outcome))
@@ -110,33 +112,44 @@ class GatewayCalls:
 
     def _late(self, call: _Call):
         if call.sent:
-            return failure("timeout", "The gateway did not say in time what became of the call")
-        return failure("unreachable", self._nobody("it does not answer"))
+            said = "The gateway did not say in time what became of the call"
+            return True, failure("timeout", said)
+        return False, self._nobody("it does not answer")
 
-    def _nobody(self, why: str) -> str:
-        return "no gateway at %s:%d (%s): nothing was called" % (self._host, self._port, why)
+    def _nobody(self, why: str) -> InvalidRequest:
+        return not_run(
+            "no gateway at %s:%d (%s): nothing was called" % (self._host, self._port, why),
+            "start the gateway, and send it again",
+        )
 
     # -- in the thread of a call
 
     def _work(self, call: _Call):
-        result = None
+        outcome = None
         try:
             with self._line:
-                result = self._until_done(call)
+                outcome = True, self._until_done(call)
         except Cancelled:
             pass
+        except InvalidRequest as e:
+            outcome = False, e
         except ClawError as e:
-            result = failure("no_credential" if not call.sent else "unreachable", e.message)
+            outcome = self._failed(call, e.message, e.hint)
         except Exception as e:  # MemoryError, or a bug
-            result = failure("unreachable", "the call failed inside (%s)" % type(e).__name__)
+            outcome = self._failed(call, "the call failed inside (%s)" % type(e).__name__, "")
         with self._lock:
             self._close(call)
             if not call.connection.cancelled:
-                call.outcome = True, result
+                call.outcome = outcome
                 try:
                     os.write(self._wake, b"\0")
                 except OSError:  # full: it is readable then
                     pass
+
+    def _failed(self, call: _Call, message: str, hint: str) -> tuple:
+        if call.sent:
+            return True, failure("unreachable", message)
+        return False, not_run("%s; nothing was called" % message, hint)
 
     def _close(self, call: _Call):
         for fd in (call.connection.reader, call.connection.writer):
@@ -156,7 +169,7 @@ class GatewayCalls:
             finally:
                 stream.close()
             if not call.sent and self._now_ms() >= give_up:
-                return failure("unreachable", self._nobody(why))
+                raise self._nobody(why)
             self._pause(call)
 
     def _pause(self, call: _Call):
@@ -205,8 +218,14 @@ class GatewayCalls:
         elif method is None and id == call.id:
             error = message.get("error")
             if isinstance(error, dict):
-                return failure("unreachable", "the gateway: %s" % error.get("message"))
-            return ServiceResult(self._parsed(call.said.encode()))
+                said = "the gateway: %s" % error.get("message")
+                if _has_not_run(error.get("data")):
+                    raise not_run(said, "")
+                return failure("unreachable", said)
+            result = ServiceResult(self._parsed(call.said.encode()))
+            if _has_not_run(message.get("result")):
+                raise not_run("the gateway: %s" % result["error"]["message"], "")
+            return result
         return None
 
     def _who(self) -> dict:
@@ -232,6 +251,10 @@ class GatewayCalls:
 
     def _send(self, stream: Stream, message: dict):
         stream.send(b"\x1e" + self._dumps(message).encode() + b"\n")
+
+
+def _has_not_run(said) -> bool:
+    return isinstance(said, dict) and said.get("ran") is False
 
 
 def _proof(token: str, params) -> dict:

@@ -2,14 +2,15 @@
 core/net/service_call.py shapes them, or by its gateway (linux/net/gateway_client.py).
 
 1. The sandbox's network rules decide as they do for ``web-fetch``; what they forbid is
-   ``SandboxDenied``, and a call that finds no room is refused.  All else that goes wrong is a
-   result that says so.
+   ``SandboxDenied``, and a call that finds no room or no credential is refused.  All else that
+   goes wrong is a result that says so.
 2. Credentials are the runtime's, by host (clawlite.toml, ``[[credentials]]``).  No redirect is
    followed: another server would get what was meant for this one.
 """
 
 from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, InvalidParams, SandboxDenied, ToolTimeout
+from clawlite.core.idempotency.idempotency_journal import not_run
 from clawlite.core.image.header import shaped
 from clawlite.core.image.image import HANDLER_NAME, SERVICES
 from clawlite.core.net.feed import PREFIX
@@ -112,8 +113,9 @@ class ServiceTools:
             return True, timed_out(ms, most)
         if isinstance(error, InvalidParams):
             return True, failure("bad_argument", error.message, most)
-        code = "unreachable" if type(error) is ClawError else "no_credential"
-        return True, failure(code, error.message, most)
+        if type(error) is not ClawError:
+            return False, not_run(error.message, error.hint)
+        return True, failure("unreachable", error.message, most)
 
     def cancel(self, task: int):
         """Nothing more is heard of the call."""

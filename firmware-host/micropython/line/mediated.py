@@ -6,13 +6,14 @@ board (docs/services.md); clawlite/linux/net/gateway_client.py is its like on Li
 2. A call goes up in records, as a request of a provider does (uplink.py): its arguments in pieces,
    then ``claw.gateway.tool``.  After a session broke, it goes up again with its id and the count of
    what came; a gateway that was started anew refuses it then, so nothing is called twice.
-3. Whatever goes wrong is a result that says so (clawlite/core/net/service_call.py).
+3. A call that the gateway cannot have made is refused, and may be sent again with its request id.
+   All else that goes wrong is a result that says so (clawlite/core/net/service_call.py).
 """
 
 from binascii import hexlify
 
 from clawlite.core.base import effect as E
-from clawlite.core.base.errors import ClawError
+from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import HANDLER_KIND, SERVICE
 from jsontext import dumps, loads
 from chance import chance
@@ -127,7 +128,7 @@ class Mediated:
                 if call.sent:
                     self._fail(task, "timeout", "The gateway did not say what became of the call")
                 else:
-                    self._fail(task, "unreachable", self._uplink.nobody() + ": nothing was called")
+                    self._refuse(task, self._uplink.nobody() + ": nothing was called")
             elif call and call.parts:
                 self._uplink.go_on(call)
 
@@ -173,18 +174,28 @@ class Mediated:
                 return True
             if method is not None or message.get("id") != call.id:
                 return False
-            if "error" in message:
-                del self._calls[task]
-                self._fail(task, "unreachable", "the gateway: " + message["error"]["message"])
-                return True
             del self._calls[task]
-            result = loads("".join(call.said).encode())
-            self._end(task, result if result["ok"] else Failed(result))
+            ended = message.get("error")
+            if ended:
+                said, ended = "the gateway: " + ended["message"], ended.get("data")
+            else:
+                said, ended = None, message["result"]
+                result = loads("".join(call.said).encode())
+            if ended and ended.get("ran") is False:
+                self._refuse(task, said or "the gateway: " + result["error"]["message"])
+            elif said:
+                self._fail(task, "unreachable", said)
+            else:
+                self._end(task, result if result["ok"] else Failed(result))
         except (ClawError, KeyError, TypeError, AttributeError):
             if task in self._calls:
                 return False
             self._fail(task, "unreachable", "the gateway's answer is malformed")
         return True
+
+    def _refuse(self, task: int, message: str):
+        error = InvalidRequest(message, "", {"ran": False})
+        self._device.agent.done(task, (False, error), self._device.now_ms())
 
     def _fail(self, task: int, code: str, message: str):
         self._end(task, Failed({"ok": False, "error": {"code": code, "message": message}}))

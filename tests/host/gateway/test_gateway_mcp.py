@@ -84,7 +84,7 @@ def test_what_the_server_changed_is_refused(tmp_path, state, board):
     with gateway(tmp_path, agent, "--port", sim.path) as running:
         assert says(running, "runs served")
         said = script(tmp_path, sim.facts["id"], "say hello", "/status", timeout=60)
-    assert '"code":"changed"' in said and "READY" in said, said
+    assert '"code":' not in said and "READY" in said, said
     assert "has changed the description and input schema of its tool echo since" in said, said
     assert "tools/call" not in mcp_agents.methods(tmp_path)
 
@@ -94,7 +94,7 @@ def test_without_a_gateway_a_call_says_so(tmp_path, state, board):
     sim = board(mediated(agent))
     words = ["console", "--port", sim.path, "--timeout", 60]
     done = clawlite(*words, cwd=tmp_path, stdin=b"say hello\n/status\n", CLAWLITE_STATE=state)
-    assert '"code":"unreachable"' in done.stdout and "READY" in done.stdout, done
+    assert '"code":' not in done.stdout and "READY" in done.stdout, done
     assert "no gateway at the other end of the line (clawlite gateway starts one" in done.stdout
     assert ": nothing was called" in done.stdout
     assert "tools/call" not in mcp_agents.methods(tmp_path)
@@ -204,8 +204,10 @@ def test_a_device_on_the_lan_that_may_not(tmp_path, state):
             with Agent(words, tmp_path, env=env) as linux_device:
                 linux_device.initialize()
                 linux_device.line(json.dumps(tool_call("echo", {"text": "hi"}, number)))
-                answer = linux_device.message()["result"]["content"][0]["text"]
-                assert said in answer, answer
+                answer = linux_device.message()
+                assert ("result" if name == "shed" else "error") in answer, answer
+                text = json.dumps(answer).replace('\\"', '"')
+                assert said in text, text
 
 
 def test_a_board_on_the_lan(tmp_path):

@@ -85,6 +85,13 @@ def called(agent, name: str, arguments: dict = None, number: int = 1):
     return result
 
 
+def refused(agent, name: str, arguments: dict = None, number: int = 1) -> dict:
+    """Return the error of a call that nobody made."""
+    error = called(agent, name, arguments, number)
+    assert error["code"] == -32600 and error["data"]["ran"] is False, error
+    return error
+
+
 def test_adr_020_mediated_the_desk_end_to_end(world, desk):
     """An analyst who may read, an executor who may trade; the gateway alone has the credentials,
     each device its own or else the service's; every call is in the gateway's audit.
@@ -123,10 +130,8 @@ def test_a_device_that_is_not_named_is_refused(world, desk):
     token = world.token("analyst")
     with world.gateway("executor", TRADING_API_TOKEN=TOKEN):
         with world.agent(image, token) as agent:
-            error = called(agent, TRADE, ORDER)["error"]
-            assert (
-                error["code"] == "unknown_tool" and "not for the device analyst" in error["message"]
-            )
+            error = refused(agent, TRADE, ORDER)
+            assert "not for the device analyst" in error["message"]
     assert desk.requests == []
 
 
@@ -135,7 +140,7 @@ def test_errors_are_results_and_nothing_is_called_twice(world, desk):
     token, path = world.token("analyst"), "/api/v1/market_context/analyst"
     with world.gateway("analyst") as gateway:
         with world.agent(image, token) as agent:
-            assert called(agent, CONTEXT)["error"]["code"] == "no_credential"
+            assert "no credential TRADING_API_TOKEN" in refused(agent, CONTEXT)["message"]
             assert desk.requests == []
         gateway.end()
     with world.gateway("analyst", TRADING_API_TOKEN=TOKEN):
@@ -165,16 +170,32 @@ def test_without_a_gateway_and_with_a_wrong_token(world, desk):
     image = world.project("analyst", '"all"', more="[budget]\ntimeout_per_tool_ms = 1500\n")
     token = world.token("analyst")
     with world.agent(image, token) as agent:
-        error = called(agent, CONTEXT)["error"]
-        assert error["code"] == "unreachable" and "nothing was called" in error["message"]
+        assert "nothing was called" in refused(agent, CONTEXT)["message"]
     image = world.project("analyst", '"all"')
     token = world.token("analyst")
     with world.gateway("analyst", TRADING_API_TOKEN=TOKEN):
         with world.agent(image, token[:-4] + "0000") as agent:
-            error = called(agent, CONTEXT)["error"]
-            assert error["code"] == "unreachable"
+            assert "is GATEWAY_TOKEN right?" in refused(agent, CONTEXT)["message"]
         with world.agent(image, token) as agent:
             assert called(agent, CONTEXT)["ok"]
+    assert len(desk.requests) == 1
+
+
+@pytest.mark.parametrize("name, arguments", [(CONTEXT, None), (TRADE, ORDER)])
+def test_what_a_gateway_did_not_call_is_not_remembered(world, desk, name, arguments):
+    """9.3.2 ``context.request_id``: neither that no gateway is there nor that it has no credential
+    is what the service says; with the same id the call runs later, once.
+    """
+    image = world.project("analyst", '"all"')
+    with world.agent(image, world.token("analyst")) as agent:
+        assert "no gateway at" in refused(agent, name, arguments)["message"]
+        with world.gateway("analyst") as gateway:
+            assert "no credential" in refused(agent, name, arguments)["message"]
+            gateway.end()
+        assert desk.requests == []
+        with world.gateway("analyst", TRADING_API_TOKEN=TOKEN):
+            result = called(agent, name, arguments)
+            assert result["ok"] and called(agent, name, arguments) == result
     assert len(desk.requests) == 1
 
 
@@ -184,11 +205,7 @@ def test_a_gateway_that_does_not_know_the_image(world, desk):
     token = world.token("analyst")
     with world.gateway("executor", TRADING_API_TOKEN=TOKEN):
         with world.agent(image, token) as agent:
-            error = called(agent, CONTEXT)["error"]
-            assert (
-                error["code"] == "unreachable"
-                and "knows no project whose image" in error["message"]
-            )
+            assert "knows no project whose image" in refused(agent, CONTEXT)["message"]
 
 
 def test_a_gateway_that_ends_in_the_middle_of_a_call_calls_nothing_twice(world, desk):

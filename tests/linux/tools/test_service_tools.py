@@ -110,13 +110,20 @@ def test_policy_and_approval_are_asked_first(tmp_path, desk):
     assert len(desk.requests) == 1
 
 
-@pytest.mark.parametrize("token, code", [(None, "no_credential"), ("wrong", "http_401")])
-def test_without_the_right_credential(tmp_path, desk, token, code):
-    with served(tmp_path, desk, token) as agent:
-        result = called(agent, CONTEXT)
-        assert result["error"]["code"] == code
-        assert called(agent, CONTEXT, number=2)["error"]["code"] == code, "the agent goes on"
-    assert len(desk.requests) == (0 if token is None else 2)
+def test_with_a_wrong_credential(tmp_path, desk):
+    with served(tmp_path, desk, "wrong") as agent:
+        for number in (1, 2):  # the agent goes on
+            assert called(agent, CONTEXT, number=number)["error"]["code"] == "http_401"
+    assert len(desk.requests) == 2
+
+
+def test_without_a_credential_nothing_is_called(tmp_path, desk):
+    with served(tmp_path, desk, None) as agent:
+        for number in (1, 2):
+            refused = called(agent, CONTEXT, number=number)
+            assert refused["code"] == -32600 and refused["data"]["ran"] is False, refused
+            assert "TRADING_API_TOKEN" in refused["message"]
+    assert desk.requests == []
 
 
 def test_adr_020_results_are_cut_and_say_so(tmp_path, desk):
