@@ -8,6 +8,8 @@ resource the last.
     revoke        no access token counts any more
     agree, deny   what a person says to each code from now on; before, nothing
     forget        no refresh token counts any more
+    strict        a refresh token that comes a second time ends the sign-in (RFC 9700, 4.14.2)
+    hold, go      requests for tokens wait, and go on
     meta JSON     the metadata of the authorization server have these fields in place of its own
     protected JSON, or null   the metadata of the MCP server are these, or there are none
 """
@@ -30,8 +32,12 @@ from werkzeug.serving import make_server
 
 CLIENT, SECRET, SCOPE = "my agent", "secret-0123456789", "tools:call"
 PERSONS = "a person's agent"
+CONFIDENTIAL = "a person's agent with a secret"
 TOKENS, GIVEN = set(), []
 CODES, REFRESH = {}, set()  # device code -> Code; refresh tokens that count
+STRICT: list = []
+GOES_ON = threading.Event()
+GOES_ON.set()
 SAYS: dict = {}  # "person": True or False, once they have said it
 METADATA: dict = {}
 PROTECTED: dict = {}  # "is": what is served in place of the SDK's own
@@ -53,7 +59,7 @@ class Client(ClientMixin):
         return secret == SECRET
 
     def check_endpoint_auth_method(self, method, endpoint):
-        return method == ("client_secret_basic" if self.client_id == CLIENT else "none")
+        return method == ("none" if self.client_id == PERSONS else "client_secret_basic")
 
     def check_grant_type(self, kind):
         return (kind == "client_credentials") == (self.client_id == CLIENT)
@@ -104,12 +110,14 @@ class ByDevice(DeviceCodeGrant):
 
 class ByRefresh(grants.RefreshTokenGrant):
     INCLUDE_NEW_REFRESH_TOKEN = True
-    TOKEN_ENDPOINT_AUTH_METHODS = ["none"]
+    TOKEN_ENDPOINT_AUTH_METHODS = ["none", "client_secret_basic"]
 
     def authenticate_refresh_token(self, refresh_token):
-        return (
-            Code(PERSONS, SCOPE, {"refresh": refresh_token}) if refresh_token in REFRESH else None
-        )
+        if refresh_token not in REFRESH:
+            if STRICT:
+                REFRESH.clear()
+            return None
+        return Code(request.form["client_id"], SCOPE, {"refresh": refresh_token})
 
     def authenticate_user(self, refresh_token):
         return "ada"
@@ -130,10 +138,11 @@ app.config["OAUTH2_TOKEN_EXPIRES_IN"] = {"client_credentials": 3600}
 app.config["OAUTH2_REFRESH_TOKEN_GENERATOR"] = True
 tokens = AuthorizationServer(
     app,
-    query_client=lambda id: Client(id) if id in (CLIENT, PERSONS) else None,
+    query_client=lambda id: Client(id) if id in (CLIENT, PERSONS, CONFIDENTIAL) else None,
     save_token=save,
 )
 tokens.register_grant(grants.ClientCredentialsGrant)
+ByDevice.TOKEN_ENDPOINT_AUTH_METHODS = ["none", "client_secret_basic"]
 tokens.register_grant(ByDevice)
 tokens.register_grant(ByRefresh)
 tokens.register_endpoint(Device)
@@ -141,6 +150,7 @@ tokens.register_endpoint(Device)
 
 @app.post("/token")
 def token():
+    GOES_ON.wait(60)
     return tokens.create_token_response()
 
 
@@ -176,6 +186,12 @@ def told(line: str):
         TOKENS.clear()
     elif word == "forget":
         REFRESH.clear()
+    elif word == "strict":
+        STRICT.append(True)
+    elif word == "hold":
+        GOES_ON.clear()
+    elif word == "go":
+        GOES_ON.set()
     elif word in ("agree", "deny"):
         SAYS["person"] = word == "agree"
     elif word == "meta":

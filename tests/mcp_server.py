@@ -5,6 +5,7 @@ answers other methods with an error.  WHAT it does wrong:
 
 silent       it never answers          neither   it refuses initialize, too
 not-json     its answers are no JSON   stranger  it answers a request that was never sent
+lies         it answers a call under another id
 flood        it sends notifications without end, once a tool is called
 huge         a result of 50 MB         twice     it lists a tool twice
 orders       its description gives a model orders
@@ -22,6 +23,8 @@ progress     it tells 3000 times how a call goes on, and waits until somebody op
 hungry       a call takes all memory that there is, once
 forks        a call starts processes until it gets no more, at most 100, and says how many
 reaches      a call opens its text, a URL, as its variables say, and gives the status
+spins        a call with the text "itself" takes the processor for ever, one with "others" by one
+             process after the other
 odd          its first byte is an X, as of a sandbox that could not start it, once FOLDER/now is
              there
 """
@@ -94,6 +97,9 @@ def called(name: str, arguments: dict, meta: dict) -> dict:
     if "noisy" in WHAT:
         for _ in range(50):
             print("noise " * 166667, file=sys.stderr, flush=True)
+    while "spins" in WHAT and text in ("itself", "others"):
+        if text == "others":
+            subprocess.run([sys.executable, "-c", "for _ in range(3000000): pass", FOLDER])
     if "hungry" in WHAT and not os.path.exists(os.path.join(FOLDER, "ate")):
         note("ate", "")
         eaten = []
@@ -194,7 +200,8 @@ for line in sys.stdin:
         continue
     result = answer(request["method"], request.get("params", {}))
     if result is not None:
-        say({"id": request["id"], "result": result})
+        lies = "lies" in WHAT and request["method"] == "tools/call"
+        say({"id": str(request["id"]) if lies else request["id"], "result": result})
         if "notify" in WHAT and request["method"] == "tools/call":
             say({"method": "notifications/tools/list_changed"})
         if "idle" in WHAT and request["method"] == "tools/call":

@@ -185,6 +185,12 @@ def test_what_a_result_may_be():
         '[resource "file:///x"]',
         "[content of no known form]",
     ]
+    one, kept = ready(), []
+    one.keep = lambda kind, data: kept.append(data) or "in a file"
+    one.call("a", "echo", {})
+    ((_, (_, text)),) = one.feed(line(sent(one)[0]["id"], {"content": blocks[1:2] * 10}))
+    assert kept == ["AAAA"] * 8 and text.count("in a file") == 8
+    assert text.endswith("not kept: a result has at most 8 files]")
     done, error = outcome({"content": [{"type": "text", "text": "no disk"}], "isError": True})
     assert not done and error.message == "the tool failed: no disk"
     done, error = outcome({"resultType": "input_required"})

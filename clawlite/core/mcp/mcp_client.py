@@ -25,6 +25,7 @@ MAX_TOOLS = 1000
 MAX_PAGES = 100
 MAX_UNASKED = 10000  # messages in a row that answer nothing
 MAX_SAID = 2000  # characters of a server's error that are shown
+MAX_KEPT = 8  # files that are made of one result
 MAX_INPUTS = 4  # questions of a server that are shown
 ELICIT = "elicitation/create"
 PROBE_MS = 3000
@@ -378,6 +379,7 @@ def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
             )
         return False, unanswered(requests)
     content = result.get("content", [])
+    keep = keep and _first_of(keep)
     text = (
         "\n".join([_block(block, keep) for block in content]) if isinstance(content, list) else ""
     )
@@ -385,6 +387,22 @@ def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
         error = "the tool failed: %s" % (text or "it does not say why")
         return False, _failure(ClawError, error, wanted)
     return True, result["structuredContent"] if "structuredContent" in result else text
+
+
+def _first_of(keep):
+    """Return *keep* for the first ``MAX_KEPT`` pieces of one result: each is a file, and is written
+    before anything else goes on.
+    """
+    count = 0
+
+    def kept(kind: str, data: str) -> str:
+        nonlocal count
+        count += 1
+        if count > MAX_KEPT:
+            return "not kept: a result has at most %d files" % MAX_KEPT
+        return keep(kind, data)
+
+    return kept
 
 
 def _failure(cls, message: str, wanted: str):

@@ -5,14 +5,14 @@ the renewal of what it gave (RFC 6749, 6).
    authorization server is asked again and again, never faster than it wants.
 2. What lasts is a refresh token.  A server may give a new one with each renewal, and the old one
    counts no more then: the caller keeps the new one.
-3. The client has no secret: it is one that its user could read (RFC 6749, 2.1, public).
-4. No token stands in an error.
+3. The client has no secret (RFC 6749, 2.1, public), or shows the one that it was given.
+4. Neither a token nor a secret stands in an error.
 """
 
 from clawlite.core.base.effect import SLEEP
 from clawlite.core.base.errors import ClawError, ProviderError, TransientError
 from clawlite.core.net.exchange import refused, without
-from clawlite.core.net.oauth2 import MAX_TOKEN, encoded, posted, token_of
+from clawlite.core.net.oauth2 import MAX_TOKEN, basic, encoded, posted, token_of
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 LONGEST_S = 1800  # that a person is waited for
@@ -27,7 +27,7 @@ class Ended(ProviderError):
     """The sign-in of the person counts no more: they have to sign in again."""
 
 
-def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell):
+def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, secret: str = ""):
     """A generator of effects that returns (``Token``, refresh token or "") when a person agrees.
 
     row       as of core/net/oauth2.py
@@ -35,14 +35,16 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell):
     codec, meter, resource  as of ``oauth2.token``;  loads: function(bytes) -> value of JSON
     tell      function(address to open, code to enter there, the address with the code or "",
               seconds that there are for it)
+    secret    of the client, "" for a public one
     Raises ``ProviderError``: nobody agreed in time, they refused, or no such flow.
     """
     tls, host, port, target, client, scope = row
     where, own = (tls, host, port, target), "client_id=" + client
+    shown = basic(client, secret) if secret else []
     target = "&resource=" + encoded(resource) if resource else ""
     body = own + ("&scope=" + scope if scope else "") + target
-    status, headers, body = yield from _posted(device, body)
-    answer = _answer(device, status, headers, body, codec, meter, "")
+    status, headers, body = yield from _posted(device, body, shown)
+    answer = _answer(device, status, headers, body, codec, meter, [secret])
     code, uri = answer.get("device_code"), answer.get("verification_uri")
     entered, whole = answer.get("user_code"), answer.get("verification_uri_complete")
     if (
@@ -63,7 +65,7 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell):
     while meter.now_ms() + pause * 1000 < ends_ms:
         yield (SLEEP, pause * 1000)
         try:
-            status, headers, said = yield from _posted(where, body)
+            status, headers, said = yield from _posted(where, body, shown)
         except TransientError:  # it may be back before the code ends
             pause = min(2 * pause, _LONGEST_INTERVAL_S)
             continue
@@ -75,7 +77,7 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell):
         elif why == "expired_token":
             break
         elif why != "authorization_pending":
-            answer = _answer(where, status, headers, said, codec, meter, code)
+            answer = _answer(where, status, headers, said, codec, meter, [code, secret])
             return token_of(answer, host, meter), _refresh(answer)
     raise ProviderError("no sign-in at %s: nobody agreed within %d s" % (host, left))
 
@@ -90,41 +92,45 @@ def said(uri: str, code: str, whole: str, seconds: int) -> str:
     )
 
 
-def renewed(row: list, refresh: str, codec, loads, meter, resource: str):
+def renewed(row: list, refresh: str, codec, loads, meter, resource: str, secret: str = ""):
     """A generator of effects that returns (``Token``, refresh token that counts from now on).
 
+    secret  of the client, "" for a public one
     Raises ``Ended``, ``ProviderError``, ``TransientError``.
     """
     tls, host, port, target, client, _ = row
     where = (tls, host, port, target)
     body = "grant_type=refresh_token&refresh_token=" + encoded(refresh) + "&client_id=" + client
     body += "&resource=" + encoded(resource) if resource else ""
-    status, headers, said = yield from _posted(where, body)
+    shown = basic(client, secret) if secret else []
+    status, headers, said = yield from _posted(where, body, shown)
     if status != 200 and _error(said, loads) == "invalid_grant":
         raise Ended("the sign-in at %s has ended" % host)
-    answer = _answer(where, status, headers, said, codec, meter, refresh)
+    answer = _answer(where, status, headers, said, codec, meter, [refresh, secret])
     return token_of(answer, host, meter), _refresh(answer) or refresh
 
 
-def _posted(where: tuple, body: str):
+def _posted(where: tuple, body: str, shown: list):
     try:
-        return (yield from posted(where, body, []))
+        return (yield from posted(where, body, shown))
     except ProviderError as e:
         _, host, _, _ = where
         e.message = "no token from %s: %s" % (host, e.message)
         raise
 
 
-def _answer(where: tuple, status: int, headers: dict, body: bytes, codec, meter, secret) -> dict:
+def _answer(where: tuple, status: int, headers: dict, body: bytes, codec, meter, secrets) -> dict:
     _, host, _, _ = where
     try:
         if status != 200:
-            raise refused(
-                status, headers, codec.error(status, without(secret, body)), meter.now_s()
-            )
+            for secret in secrets:
+                body = without(secret, body)
+            raise refused(status, headers, codec.error(status, body), meter.now_s())
         return codec.parse(body)
     except ProviderError as e:
-        e.message = "no token from %s: %s" % (host, without(secret, e.message))
+        for secret in secrets:
+            e.message = without(secret, e.message)
+        e.message = "no token from %s: %s" % (host, e.message)
         raise
 
 

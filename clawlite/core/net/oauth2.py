@@ -43,10 +43,9 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
     tls, host, port, target, client, scope = row
     body = "grant_type=client_credentials" + ("&scope=" + scope if scope else "")
     body += "&resource=" + encoded(resource) if resource else ""
-    pair = b2a_base64((client + ":" + encoded(secret)).encode()).decode().strip()
     try:
         status, headers, body = yield from posted(
-            (tls, host, port, target), body, [("Authorization", "Basic " + pair)]
+            (tls, host, port, target), body, basic(client, secret)
         )
         if status != 200:
             raise refused(
@@ -57,6 +56,15 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
         e.message = "no token from %s: %s" % (host, without(secret, e.message))
         raise
     return token_of(answer, host, meter)
+
+
+def basic(client: str, secret: str) -> list:
+    """Return the headers by which a client shows its secret (RFC 6749, 2.3.1).
+
+    client  percent-encoded
+    """
+    pair = b2a_base64((client + ":" + encoded(secret)).encode()).decode().strip()
+    return [("Authorization", "Basic " + pair)]
 
 
 def posted(where: tuple, body: str, more: list):

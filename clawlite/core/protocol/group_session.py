@@ -53,6 +53,7 @@ class GroupSession(Session):
     """
 
     groups = ()
+    turns = None  # function(task) -> whether that is a turn for which the operator answers, too
     watches = False  # how calls go on is not told
     _takes_forms = False  # the operator answers what tools ask a person
 
@@ -62,7 +63,10 @@ class GroupSession(Session):
         """
         if not self._takes_forms or not self._is_heard:
             return False
-        return task is None or task in self.agent.tasks and bool(self.agent.tasks[task].once)
+        if task is None:
+            return True
+        known = self.agent.tasks.get(task)
+        return known is not None and (bool(known.once) or bool(self.turns and self.turns(task)))
 
     def _ask(self, task, now_ms: int):
         """Tell the operator of each form that waits for it."""

@@ -4,10 +4,10 @@
 2. A message is a task.  Its id, NAME/CONTEXT.DIGEST on the agent's line, is made from who sent it,
    its context and its messageId: a message that comes twice is one task, and nobody finds the
    tasks of another name.
-3. What leaves are states and the answer.  Why a task failed, and which call waits for an approval,
-   stay inside.
-4. A caller may deny the call that its task waits for.  Only a name that the gateway was started
-   with may approve one.
+3. What leaves are states and the answer.  Why a task failed, which call waits for an approval, and
+   what an MCP server asks a person, stay inside.
+4. A caller may deny what its task waits for.  Only a name that the gateway was started with is told
+   what that is, and may approve a call or answer a question.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _CONTEXT = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 _TASK = re.compile(r"[A-Za-z0-9_-]{1,40}\.[0-9a-f]{16}\Z")
 _ENDED = ("completed", "failed", "canceled", "rejected")
 _RESTS = (*_ENDED, "input_required")
-_WAITS = "A call of this task waits for an approval: deny it, or have its owner approve it."
+_WAITS = "This task waits for an approval or an answer: deny it, or have its owner give one."
 # of JSON-RPC, and of A2A
 _PARSE, _REQUEST, _METHOD, _PARAMS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
 _NOT_FOUND, _NOT_CANCELABLE, _NO_PUSH, _UNSUPPORTED, _CONTENT = range(-32001, -32006, -1)
@@ -67,7 +67,7 @@ class A2A:
         self._manifest = manifest.load(folder)
         self._is_right, self._approvers, self._note = is_right, approvers, note
         self._loads = loads
-        self._agent = AgentProcess(folder, self._manifest.name)
+        self._agent = AgentProcess(folder, self._manifest.name, bool(approvers))
         self._card, self._open = {}, {}
         self._door = Door([("GET", CARD, self._shown), ("POST", "/", self._asked)], self._missing)
 
@@ -258,33 +258,40 @@ class _Call:
             )
         digest = hashlib.sha256(json.dumps([context, number]).encode()).hexdigest()[:16]
         task_id = f"{context}.{digest}"
-        return task_id, await self._create(task_id, text)
+        return task_id, await self._begun(task_id, text)
 
     async def _replied(self, message: dict, text: str) -> tuple:
-        """Answer the approval that a task of this caller waits for."""
+        """Answer the approval or the question that a task of this caller waits for."""
         task_id = self._task_id(message, "taskId")
         found = await self._get(task_id)
-        said = text.strip().lower()
-        if found["state"] != "input_required" or said not in ("approve", "deny"):
+        said = text.strip()
+        is_word = said.lower() in ("approve", "deny")
+        if found["state"] != "input_required" or not (is_word or found.get("is_question")):
             waits = found["state"] == "input_required"
             expected = "expected approve or deny" if waits else "it takes no more messages"
             raise Refused(_UNSUPPORTED, f"the task is {found['state']}: {expected}")
-        if said == "approve" and not self._may_approve:
+        if said.lower() != "deny" and not self._may_approve:
             raise Refused(
                 _UNSUPPORTED,
                 f"{self._name} may deny, and not approve - whoever runs the agent names who may, "
                 "with --a2a-approver",
             )
-        return task_id, await self._create(task_id, said)
-
-    async def _create(self, task_id: str, text: str) -> dict:
-        block = {"role": "user", "content": [{"type": "text", "text": text}]}
         try:
-            return await self._request("create", task_id, message=block, caller="a2a:" + self._name)
+            return task_id, await self._create(task_id, said.lower() if is_word else said)
+        except AgentRefused as e:
+            raise Refused(_PARAMS, e.message) if e.code == _PARAMS else e from None
+
+    async def _begun(self, task_id: str, text: str) -> dict:
+        try:
+            return await self._create(task_id, text)
         except AgentRefused as e:
             if e.code != _PARAMS:
                 raise
             raise Refused(_PARAMS, "message.messageId: a message with other words has it") from None
+
+    async def _create(self, task_id: str, text: str) -> dict:
+        block = {"role": "user", "content": [{"type": "text", "text": text}]}
+        return await self._request("create", task_id, message=block, caller="a2a:" + self._name)
 
     def _text(self, message: dict) -> str:
         if message.get("role") != self._dialect.role:

@@ -38,9 +38,11 @@ class AgentProcess:
     """The agent of one project.
 
     folder  of the project;  name: of its agent
+    asks    whether somebody answers what MCP servers ask a person during its tasks
     """
 
-    def __init__(self, folder: str, name: str):
+    def __init__(self, folder: str, name: str, asks: bool):
+        self._asks = asks
         self._words = [sys.executable, _START, "serve", folder, "--stdio"]
         self._name = name
         self._process: Any = None
@@ -110,7 +112,7 @@ class AgentProcess:
         hello = {
             "protocolVersion": "0.2.0",
             "clientInfo": {"name": "clawlite-a2a", "version": "1"},
-            "capabilities": {},
+            "capabilities": {"tools": {"asks": {}}} if self._asks else {},
             "manifest": root,
         }
         await self._ask("claw.initialize", hello)

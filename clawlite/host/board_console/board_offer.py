@@ -47,7 +47,7 @@ def serve(path: str, port: str) -> int:
         data = file.read()
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data), 1024)
     entry = ports.choose(port)
-    is_shared = entry["id"].startswith("gateway:")
+    is_shared = entry["id"].startswith(ports.SHARED)
     return _Server(image, SerialLine(entry), is_uart(entry), is_shared).run()
 
 

@@ -191,7 +191,8 @@ class MCPOAuth2(Strict):
     """Where the tokens for an MCP server come from: the authorization server *issuer*, whose
     metadata a build reads, or the token *endpoint* alone.  By client credentials *credential* is
     the name of the client's secret; for a person who signs in (flow "device") it is the name under
-    which the agent keeps their refresh token.
+    which the agent keeps their refresh token, and *client_credential* that of the client's secret,
+    if it has one.
     """
 
     client_id: Text
@@ -200,12 +201,28 @@ class MCPOAuth2(Strict):
     endpoint: URI | None = None
     scope: Text | None = None
     flow: Literal["client_credentials", "device"] = "client_credentials"
+    client_credential: Text | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
-        name = value.get("credential")
-        if isinstance(name, str) and name and not _VARIABLE.fullmatch(name):
-            report(("credential",), "", "the name of a secret", quoted(name))
+        for field in ("credential", "client_credential"):
+            name = value.get(field)
+            if isinstance(name, str) and name and not _VARIABLE.fullmatch(name):
+                report((field,), "", "the name of a secret", quoted(name))
+        if "client_credential" in value and value.get("flow") != "device":
+            report(
+                ("client_credential",),
+                "by client credentials the client's secret is credential",
+                hint='remove client_credential, or use flow = "device"',
+                key=True,
+            )
+        elif "client_credential" in value and value["client_credential"] == value.get("credential"):
+            report(
+                ("client_credential",),
+                "credential keeps what lasts of the sign-in, which changes",
+                hint="give the client's secret another name",
+                key=True,
+            )
         for field in ("endpoint", "issuer"):
             url = value.get(field)
             if isinstance(url, str) and url:
@@ -235,7 +252,8 @@ class MCPServer(Strict):
     what it says of its tools is taken at each start, in place of what was pinned; and who calls it:
     this device (native), or its gateway (mediated), for the named devices alone if there are any.
     A program may reach *hosts* alone, of those that the Sandbox allows; a server ends when no call
-    needed it for *idle_s*, and *life_s* after its start.
+    needed it for *idle_s*, and *life_s* after its start; and at once when it has used *cpu_s* of
+    processor time.
     """
 
     args: list[str] | None = None
@@ -248,11 +266,12 @@ class MCPServer(Strict):
     hosts: list[Text] | None = None
     idle_s: Annotated[int, Meta(ge=1, le=86400)] | None = None
     life_s: Annotated[int, Meta(ge=1, le=31536000)] | None = None
+    cpu_s: Annotated[int, Meta(ge=1, le=31536000)] | None = None
 
     @staticmethod
     def more(value: dict, report) -> None:
         is_mediated = value.get("mode") == "mediated"
-        for field in ("hosts", "idle_s", "life_s"):
+        for field in ("hosts", "idle_s", "life_s", "cpu_s"):
             if field in value and is_mediated:
                 report((field,), "a gateway gives all its servers one rule", key=True)
         if "devices" in value and not is_mediated:

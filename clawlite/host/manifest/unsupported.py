@@ -45,7 +45,7 @@ def refuse(manifest, at_use: bool = False) -> None:
         _sandbox(manifest, manifest.sandbox)
     memories.refuse(manifest)
     image_section.refuse(manifest)
-    sandboxes.refuse_hosts(manifest)
+    sandboxes.refuse_rules(manifest)
     tool_providers.refuse(manifest)
     service_section.refuse(manifest)
     world_models.refuse(manifest)

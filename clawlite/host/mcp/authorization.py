@@ -58,7 +58,7 @@ def discovered(url: str, oauth2, headers: list, authorities: list) -> dict:
     for field in _FIELDS:
         if field in found:
             kept[field] = _endpoint(issuer, field, found[field])
-    _refuse(issuer, oauth2.flow, found, kept)
+    _refuse(issuer, oauth2, found, kept)
     return kept
 
 
@@ -150,8 +150,9 @@ def _endpoint(issuer: str, field: str, value) -> str:
     return value
 
 
-def _refuse(issuer: str, flow: str, found: dict, kept: dict) -> None:
+def _refuse(issuer: str, oauth2, found: dict, kept: dict) -> None:
     """Refuse what *issuer* does not do, as far as it says so."""
+    flow, is_public = oauth2.flow, oauth2.flow == "device" and oauth2.client_credential is None
     said = found.get("grant_types_supported")
     is_known, grants = isinstance(said, list), said if isinstance(said, list) else []
     lacks = is_known and _BY_FLOW[flow] not in grants
@@ -169,7 +170,7 @@ def _refuse(issuer: str, flow: str, found: dict, kept: dict) -> None:
         )
     methods = found.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
     wanted = "client_secret_basic"
-    if flow != "device" and isinstance(methods, list) and wanted not in methods:
+    if not is_public and isinstance(methods, list) and wanted not in methods:
         raise ClawError(
             f"{issuer} takes no {wanted} of a client: {', '.join(map(str, methods))[:200]}",
             "a client shows its secret in the header Authorization here; keys that sign "

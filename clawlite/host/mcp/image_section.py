@@ -10,14 +10,14 @@ from clawlite.host.base.problems import NOT_ASKED
 from clawlite.host.mcp.orders import gives_orders
 from clawlite.host.mcp.pinned import SCHEME, image_row
 
-_OF_PROGRAMS = ("args", "environment", "hosts", "idle_s", "life_s")
+_OF_PROGRAMS = ("args", "environment", "hosts", "idle_s", "life_s", "cpu_s")
 
 
 def section(manifest) -> list | None:
     """Return [[name, argv, names of variables, needs the handshake, [[tool, pin], ...], [[header,
     value], ...], row of its tokens or None, [hosts or None, seconds without a call or 0, seconds of
-    its life or 0]], ...], the servers in the order of their first tools;
-    None without any.  The pin of a server that is trusted is empty.
+    its life or 0, seconds of processor time or 0]], ...], the servers in the order of their first
+    tools; None without any.  The pin of a server that is trusted is empty.
     """
     rows = {}
     for tool in manifest.tools:
@@ -49,9 +49,9 @@ def section(manifest) -> list | None:
 
 def _life(own) -> list:
     if own is None:
-        return [None, 0, 0]
+        return [None, 0, 0, 0]
     hosts = None if own.hosts is None else [host.lower() for host in own.hosts]
-    return [hosts, own.idle_s or 0, own.life_s or 0]
+    return [hosts, own.idle_s or 0, own.life_s or 0, own.cpu_s or 0]
 
 
 def refuse(manifest) -> None:

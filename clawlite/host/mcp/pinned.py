@@ -243,7 +243,9 @@ def _authorization(server: Server, settings, headers: list, known):
 
 
 def image_row(oauth2, place, url: str) -> list:
-    """Return the record of the tokens for the server at *url* (section MCP).
+    """Return the record of the tokens for the server at *url* (section MCP): where they come from,
+    client, scope, name of the secret, resource, and for a person where they sign in and the name
+    of the client's own secret, or "".
 
     oauth2  ``settings.MCPOAuth2``;  place: of ``authorization.discovered``, or None
     """
@@ -254,7 +256,9 @@ def image_row(oauth2, place, url: str) -> list:
         encoded(oauth2.scope or ""),
         oauth2.credential,
         place["resource"],
-        place_of(place["device_authorization_endpoint"]) if oauth2.flow == "device" else None,
+        [*place_of(place["device_authorization_endpoint"]), oauth2.client_credential or ""]
+        if oauth2.flow == "device"
+        else None,
     ]
 
 

@@ -47,15 +47,11 @@ def header(oauth2, row: list, url: str, authorities: list) -> tuple[str, str]:
                 f"the MCP server {url} wants a person to sign in before it lists its tools",
                 "run clawlite build at a terminal; clawlite.lock keeps the answer",
             )
-        work = sign_in(row, tuple(device), codec, read_json, _Meter(), resource, _tell)
-    elif oauth2.credential not in os.environ:
-        raise ClawError(
-            f"the MCP server {url} gets tokens for the secret {oauth2.credential}, which is "
-            "not known here",
-            f"set the variable {oauth2.credential} for the build, which asks it for its tools",
-        )
+        *place, name = device
+        secret = _known(url, name) if name else ""
+        work = sign_in(row, tuple(place), codec, read_json, _Meter(), resource, _tell, secret)
     else:
-        work = token(row, os.environ[oauth2.credential], codec, _Meter(), resource)
+        work = token(row, _known(url, oauth2.credential), codec, _Meter(), resource)
     try:
         found = _carried_out(work, authorities)
     except ClawError as e:
@@ -65,6 +61,15 @@ def header(oauth2, row: list, url: str, authorities: list) -> tuple[str, str]:
     if device is not None:
         found, _ = found
     return "Authorization", "Bearer " + found.value
+
+
+def _known(url: str, name: str) -> str:
+    if name not in os.environ:
+        raise ClawError(
+            f"the MCP server {url} gets tokens for the secret {name}, which is not known here",
+            f"set the variable {name} for the build, which asks it for its tools",
+        )
+    return os.environ[name]
 
 
 def _tell(uri: str, code: str, whole: str, seconds: int) -> None:

@@ -22,6 +22,7 @@ USB_DEVICES = Path("/sys/bus/usb/devices")
 PROC = Path("/proc/self/fd")
 # Boards that wait for firmware.
 BOOTLOADERS = {"2E8A:0003": "RP2040", "2E8A:000F": "RP2350", "303A:0002": "ESP32-S2"}
+SHARED = "gateway:"  # begins the id of a console that a gateway shares
 _WATCH_S = 0.5
 
 
@@ -97,6 +98,14 @@ def _named(port: str, found: list) -> dict:
             port == entry["id"] or os.path.realpath(port) == os.path.realpath(entry["port"])
         ):
             return {**entry, "port": port if os.path.exists(port) else entry["port"]}
+    if port.startswith(SHARED):
+        shared = [entry["id"] for entry in found if entry["id"].startswith(SHARED)]
+        raise NoPort(
+            f"no gateway here shares the console {port}"
+            + (f": there is {', '.join(shared)}" if shared else ""),
+            "a gateway shares the consoles of boards at its serial ports; one that comes over "
+            "Wi-Fi has none there: name the serial port of that board",
+        )
     if not os.path.exists(port):
         raise NoPort(f"{port} does not exist", next_step(found))
     entry = _entry(port, [], None, None, os.path.abspath(port))

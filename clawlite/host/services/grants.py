@@ -10,8 +10,9 @@ it has.  Nothing is granted by itself (Clawdapus ADR-020, "Authority and identit
     url = "http://127.0.0.1:4000"
     mode = "mediated"
 
-1. ``"..."`` stands for what ``tools_defaults`` grants; a grant of the same service replaces that.
-   Without ``tools`` the defaults count, and ``tools = []`` grants nothing.
+1. ``"..."`` stands for what ``tools_defaults`` grants.  Grants of one service are added up: all
+   wins, else it is every tool that one of them names.  Without ``tools`` the defaults count, and
+   ``tools = []`` grants nothing.
 2. A granted tool is a Tool named SERVICE.TOOL, and a service's skill is a Skill of that name that
    uses those tools.
 """
@@ -211,7 +212,10 @@ def _granted(tools, defaults: list, described: dict, reached: list, place, probl
             )
         elif spreads > 1:
             problems.add(place, ("tools", index), f"{quoted(SPREAD)} is here twice")
-    return {**spread, **found} if spreads else found
+    if spreads:
+        for name, indexes in spread.items():
+            found[name] = sorted({*indexes, *found.get(name, ())})
+    return found
 
 
 def _feeds(settings, described: dict, reached: list, problems) -> dict:
@@ -247,11 +251,10 @@ def _grant(item, path, kind: str, described, reached, place, problems, found: di
             f"nobody could execute this: the agent does not reach {quoted(name)}",
             hint=f'add "{SCHEME}{name}" to surfaces',
         )
-    elif name in found:
-        report(("service",), f"{quoted(name)} is granted twice here")
     elif described[name] is not None:
         names = [one.name for one in getattr(described[name].spec, kind) or ()]
-        found[name] = _allowed(grant.allow, names, kind, name, report)
+        allowed = _allowed(grant.allow, names, kind, name, report)
+        found[name] = sorted({*allowed, *found.get(name, ())})
 
 
 def _allowed(allow, names: list, kind: str, service: str, report) -> list:

@@ -118,8 +118,10 @@ def network_of(network) -> list:
     ]
 
 
-def refuse_hosts(manifest) -> None:
-    """Add a problem for each host that the rule of an MCP server names in vain."""
+def refuse_rules(manifest) -> None:
+    """Add a problem for each rule of an MCP server that nothing would keep, and for each host that
+    it names in vain.
+    """
     can = manifest.sandbox.spec.capabilities if manifest.sandbox else None
     rules = SimpleNamespace()
     rules.network, rules.hosts, _ = network_of(can and can.network)
@@ -134,14 +136,15 @@ def refuse_hosts(manifest) -> None:
             if host.lower() not in rules.hosts and not (parsed and allowed(rules, parsed)):
                 place = ("mcp", name, "hosts", index)
                 manifest.problems.add(manifest.settings.place, place, why, hint=hint)
-        if own.hosts is not None and level(manifest) == profile.NONE:
-            manifest.problems.add(
-                manifest.settings.place,
-                ("mcp", name, "hosts"),
-                "nothing contains a program at level none",
-                hint="set the level of the Sandbox to process",
-                key=True,
-            )
+        for field in ("hosts", "cpu_s") if level(manifest) == profile.NONE else ():
+            if getattr(own, field) is not None:
+                manifest.problems.add(
+                    manifest.settings.place,
+                    ("mcp", name, field),
+                    "nothing contains a program at level none",
+                    hint="set the level of the Sandbox to process",
+                    key=True,
+                )
 
 
 def blocks_private(network) -> bool:

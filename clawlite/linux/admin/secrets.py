@@ -111,8 +111,13 @@ def _login(where: str, name: str, as_json: bool) -> int:
         sys.stderr.write(said(*told) + "\n")
         sys.stderr.flush()
 
-    secrets.set_secret(image.agent.name, name, refresh_token(image, name, tell))
     agent = image.agent.name
+    found = refresh_token(
+        image, name, tell, lambda client: secrets.resolve(client, secrets.stores(agent))
+    )
+    with secrets.Renewal(agent, name) as renewal:  # a process of the agent may be at it
+        renewal.take(waits=True)
+        secrets.set_secret(agent, name, found)
     _said({"agent": agent, "name": name}, as_json, "%s may act as you: %s" % (agent, name))
     return 0
 

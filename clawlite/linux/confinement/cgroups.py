@@ -262,7 +262,11 @@ class Group:
     def __init__(self, folder: int, controllers: list):
         self._folder = folder
         self._controllers = controllers
-        self._events = self._kill = -1
+        self._events = self._kill = self._cpu = -1
+        try:
+            self._cpu = os.open("cpu.stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+        except OSError:
+            pass
         try:
             self._events = os.open("memory.events", os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
         except OSError:
@@ -310,11 +314,21 @@ class Group:
             for line in os.pread(self._events, 4096, 0).splitlines()
         )
 
+    def cpu_s(self):
+        """Return the seconds of processor time that its processes have used, or None."""
+        if self._cpu < 0:
+            return None
+        for line in os.pread(self._cpu, 4096, 0).splitlines():
+            name, _, value = line.partition(b" ")
+            if name == b"usage_usec":
+                return int(value) / 1e6
+        return None
+
     def close(self):
-        for fd in (self._folder, self._events, self._kill):
+        for fd in (self._folder, self._events, self._kill, self._cpu):
             if fd >= 0:
                 os.close(fd)
-        self._events = self._kill = -1
+        self._events = self._kill = self._cpu = -1
 
 
 def weight_of(cpu_shares: int) -> int:

@@ -79,6 +79,11 @@ class RemoteServer:
         """Whether nothing can be sent until a token comes."""
         return self._tokens is not None and self._tokens.is_asking
 
+    @property
+    def again_ms(self):
+        """When ``send`` has to be called because a token may be there by then, or None."""
+        return None if self._tokens is None else self._tokens.again_ms
+
     def client(self, version: str, now_ms: int, is_handshake: bool, asks: bool) -> HTTPClient:
         client = HTTPClient(self.url, (loads, dumps), version, now_ms, is_handshake, asks)
         client.renews = self._tokens is not None
@@ -163,6 +168,8 @@ class RemoteServer:
 
     def end(self):
         self._connections.close_all()
+        if self._tokens is not None:
+            self._tokens.close()
         ends, self._reader, self._writer = (self._reader, self._writer), -1, -1
         for fd in ends:
             if fd >= 0:

@@ -6,9 +6,12 @@ the name of a person, who has signed in once (core/net/device_flow.py).
 2. The network rules of the sandbox hold for it as for the server itself.
 3. A token is asked for when a request is to be sent and none lasts.  Nothing here waits.
 4. A refresh token that the server gives in place of the last one is kept as the agent's secret.
+   One process of the agent renews at a time, because a server may end a sign-in whose refresh
+   token comes twice; the next one begins with what that one has kept.
 """
 
 from time import time
+from typing import Any
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE
 from clawlite.core.base.errors import ClawError, ProviderError
@@ -18,18 +21,24 @@ from clawlite.core.providers.wire import Codec
 from clawlite.linux.io.jsontext import dumps, loads
 
 KEY = "token"  # of its connection
+AGAIN_MS = 200  # until it is looked again whether another process has renewed
 
 
 class Secret:
     """The secret of a client, or the refresh token of a person.
 
     name  str;  value  function() -> str
-    keep  function(str) that keeps another value in its place; None: it never changes
     learn function(token), so that leak scans know it
+    Of a person it has more:
+    keep     function(str) that keeps another value in its place; None: it never changes
+    renewal  ``secrets.Renewal``;  client: function() -> the client's own secret, or ""
     """
 
-    def __init__(self, name: str, value, keep, learn):
-        self.name, self.value, self.keep, self.learn = name, value, keep, learn
+    def __init__(self, name: str, value, learn):
+        self.name, self.value, self.learn = name, value, learn
+        self.keep: Any = None
+        self.renewal: Any = None
+        self.client: Any = None
 
 
 class Tokens:
@@ -48,12 +57,13 @@ class Tokens:
         self._work: object = None  # the generator that asks
         self._now_ms = 0
         self._used = ""  # the refresh token that was shown last
+        self.again_ms: int | None = None  # another process renews: it is looked at again then
         self._unkept = ""  # one that could not be written: it counts as long as this process lives
 
     @property
     def is_asking(self) -> bool:
-        """Whether a token is on its way."""
-        return self._work is not None
+        """Whether a token is on its way, here or in another process."""
+        return self._work is not None or self.again_ms is not None
 
     @property
     def value(self):
@@ -68,7 +78,7 @@ class Tokens:
         """Return whether there is a token for now; if not, one is asked for.  Raises
         ``ClawError``.
         """
-        if self.is_asking:
+        if self._work is not None or self.again_ms is not None and now_ms < self.again_ms:
             return False
         if self._token is not None and self._token.lasts(now_ms):
             return True
@@ -76,15 +86,39 @@ class Tokens:
         self._begin()
         return False
 
+    def close(self):
+        """Nothing is asked for any more."""
+        self._work = self.again_ms = None
+        if self._secret.renewal is not None:
+            self._secret.renewal.release()
+
     def _begin(self):
         codec = Codec(loads, dumps)
         if self._secret.keep is None:
             work = token(self._row, self._secret.value(), codec, self, self._resource)
         else:
-            self._used = self._unkept or self._refresh_token()
-            work = renewed(self._row, self._used, codec, loads, self, self._resource)
+            if not self._taken():
+                return
+            try:
+                self._used = self._unkept or self._refresh_token()
+                own = self._secret.client()
+            except ClawError:
+                self._secret.renewal.release()
+                raise
+            work = renewed(self._row, self._used, codec, loads, self, self._resource, own)
         self._work = work
         self._go_on(work, None)
+
+    def _taken(self) -> bool:
+        """Return whether it is this process that renews now."""
+        self.again_ms = None
+        try:
+            if self._secret.renewal.take():
+                return True
+        except OSError as e:
+            raise ClawError("%s cannot be renewed: %s" % (self._secret.name, e.strerror)) from None
+        self.again_ms = self._now_ms + AGAIN_MS
+        return False
 
     def _refresh_token(self) -> str:
         try:
@@ -100,7 +134,7 @@ class Tokens:
         if self._work is None:  # the token was whole before the answer was: the end of its chunks
             return
         if kind == "refused":
-            self._work = None
+            self.close()
             raise data
         outcome = (False, ProviderError(data)) if kind == "error" else (True, data)
         self._go_on(self._work, outcome)
@@ -122,11 +156,12 @@ class Tokens:
                 self._token, refresh = e.value
                 self._renewed(refresh)
             self._secret.learn(self._token.value)
+            self.close()
         except Ended as e:
-            self._work = None
+            self.close()
             self._ended(e)
         except Exception:
-            self._work = None
+            self.close()
             raise
 
     def _renewed(self, refresh: str):
@@ -140,7 +175,7 @@ class Tokens:
             self._unkept = refresh
 
     def _ended(self, e: Ended):
-        """Another process of the agent may have renewed it meanwhile: then its token counts."""
+        """The person may have signed in anew meanwhile: then that counts."""
         self._unkept = ""
         if self._refresh_token() != self._used:
             self._begin()

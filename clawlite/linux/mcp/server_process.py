@@ -23,14 +23,17 @@ class SandboxedServer:
 
     engine, profile  ``sandbox.engine.Engine`` and the profile of the agent's tools
     number           int below 0, by which the engine knows it
+    cpu_s            seconds of processor time that it may use, with all that it starts; 0: no limit
     """
 
-    def __init__(self, engine, profile, number: int, argv: list, env: dict, now_ms: int):
+    def __init__(
+        self, engine, profile, number: int, argv: list, env: dict, cpu_s: int, now_ms: int
+    ):
         from clawlite.linux.sandbox.jobs import Server
 
         self._engine, self._number = engine, number
         self._outcome = None
-        self.stream = engine.open(number, profile, Server(argv, env=env), now_ms)
+        self.stream = engine.open(number, profile, Server(argv, env, cpu_s or None), now_ms)
         self.stream.setblocking(False)
 
     def ended(self, outcome: tuple):
@@ -46,7 +49,7 @@ class SandboxedServer:
         done, value = self._outcome
         if not done:
             return value.message
-        by = "ended by the sandbox's limit %s\n" % value["ended"] if value["ended"] else ""
+        by = "ended by its limit %s\n" % value["ended"] if value["ended"] else ""
         return (by + value["output"] + value["note"])[-MAX_ERRORS:]
 
     def end(self):

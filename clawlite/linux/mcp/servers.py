@@ -35,8 +35,8 @@ MAX_UNSENT = 8388608  # bytes that a server has not read
 _PIECE = 65536
 # core/image/header.py: where tokens come from, and the section MCP
 _PLACE = (bool, str, int, str)
-_TOKENS = [None, (*_PLACE, str, str, str, str, [None, _PLACE])]
-_LIFE = ([None, [str]], int, int)
+_TOKENS = [None, (*_PLACE, str, str, str, str, [None, (*_PLACE, str)])]
+_LIFE = ([None, [str]], int, int, int)
 ROWS = [(str, [str], [str], bool, [(str, bytes)], [(str, str)], _TOKENS, _LIFE)]
 
 
@@ -66,7 +66,8 @@ class _Server:
     headers  list of (name, value): it is a remote server, and *argv* has its URL
     oauth  row that its tokens are asked for with (core/net/oauth2.py), the secret's name, what the
            tokens are for, and where a person signs in, or None; or None
-    life   [hosts that it may reach or None, seconds without a call or 0, seconds of its life or 0]
+    life   [hosts that it may reach or None, seconds without a call or 0, seconds of its life or 0,
+           seconds of processor time or 0]
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class _Server:
         oauth,
         life,
     ):
-        self.hosts, idle_s, life_s = life
+        self.hosts, idle_s, life_s, self.cpu_s = life
         self.idle_ms, self.life_ms = idle_s * 1000, life_s * 1000
         self.old_ms = self.idle_since_ms = (
             None  # when its life is over; since when no call needs it
@@ -125,7 +126,7 @@ class Servers:
     seam   asks(task) -> whether a person can be asked during that call; None: during any;
            watches(task) -> whether somebody wants to know of its progress; tell(task, (progress,
            total or None, message), or None at its end)
-    begin  function(number, argv, names of variables, hosts or None, now_ms) -> process
+    begin  function(number, argv, names of variables, hosts or None, cpu_s, now_ms) -> process
            (server_process.py)
     remote function(url, headers, oauth) -> the same of a server at a URL (remote.py)
     keep   function(server, media type, base64) -> as ``MCPClient.keep``, or None
@@ -217,6 +218,8 @@ class Servers:
                 times.append(server.client.probe_until)
                 if server.is_remote:
                     times.append(server.client.due_ms())
+            elif server.is_waiting:
+                times.append(server.process.again_ms)
         return min([at for at in times if at is not None], default=None)
 
     def has(self, task: int) -> bool:
@@ -269,7 +272,7 @@ class Servers:
             )
         else:
             server.process = self._begin(
-                server.number, server.argv, server.env, server.hosts, now_ms
+                server.number, server.argv, server.env, server.hosts, server.cpu_s, now_ms
             )
             server.client = MCPClient(
                 (loads, dumps), __version__, now_ms, server.is_handshake, self._asks(None)

@@ -22,10 +22,10 @@ class _Meter:
         return int(time())
 
 
-def refresh_token(image, name: str, tell) -> str:
+def refresh_token(image, name: str, tell, value) -> str:
     """Return what is to be kept as the secret *name* of the agent of *image*.
 
-    tell  as of ``device_flow.sign_in``
+    tell   as of ``device_flow.sign_in``;  value: function(name of a secret) -> its value
     Raises ``ClawError``: nobody signs in for that secret, or nobody agreed.
     """
     rows = image.section(MCP) or []
@@ -35,7 +35,9 @@ def refresh_token(image, name: str, tell) -> str:
         if secret == name:
             _, authorities = image.section(NETWORK) or (None, ())
             codec = Codec(loads, dumps)
-            work = sign_in(row, tuple(device), codec, loads, _Meter(), resource, tell)
+            *place, client = device
+            own = value(client) if client else ""
+            work = sign_in(row, tuple(place), codec, loads, _Meter(), resource, tell, own)
             _, refresh = carried_out(work, list(authorities))
             if not refresh:
                 raise ClawError(

@@ -263,7 +263,8 @@ class Shell:
 
             groups.append(self.add_member(member_of(self.agent, self.memory)).methods)
         groups.append(TaskGroup(self.agent, self.add_member))
-        self.session.groups = groups  # another kind of session does not look at them
+        # another kind of session does not look at them
+        self.session.groups, self.session.turns = groups, groups[-1].has
 
     def add_member(self, member):
         """Let the loop serve *member*, which has fileno, poll, deadline and close; return it."""

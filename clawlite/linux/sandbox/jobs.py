@@ -2,7 +2,8 @@
 itself.
 
 ``most`` of each: the bytes that the files of the workspace may have together, or None; a
-``Builtin`` checks that itself.
+``Builtin`` checks that itself.  ``cpu_s``: the seconds of processor time that it may use with all
+that it starts, or None.
 
 A job goes to the child alone, never to the server: nobody else may read its environment and
 arguments.
@@ -28,7 +29,7 @@ class Command:
     something failed"""
 
     KIND = "command"
-    most = None
+    most = cpu_s = None
 
     def __init__(
         self, argv: list, cwd: str = "", stdin: bytes = b"", env: dict = None, files: dict = None
@@ -57,10 +58,14 @@ class Server(Command):
     """A program that talks on stdin and stdout for as long as the agent lives (``Engine.open``).
 
     Its outcome is a command's; ``output`` is what it wrote to stderr.  The sandbox's time for one
-    call does not limit it; its other limits hold for its whole life.
+    call does not limit it; its other limits hold for its whole life, and *cpu_s* is of it all.
     """
 
     KIND = "server"
+
+    def __init__(self, argv: list, env: dict = None, cpu_s: int = None):
+        super().__init__(argv, env=env)
+        self.cpu_s = cpu_s
 
 
 class Function:
@@ -72,7 +77,7 @@ class Function:
 
     KIND = "function"
     cwd = ""
-    most = None
+    most = cpu_s = None
 
     def __init__(
         self,
@@ -144,7 +149,7 @@ class Builtin:
 
     KIND = "builtin"
     cwd = ""
-    most = None
+    most = cpu_s = None
 
     def __init__(self, module: str, name: str, arguments: dict, env: dict = None):
         if not module.startswith("clawlite."):

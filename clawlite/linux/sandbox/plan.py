@@ -151,6 +151,7 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
         "env": _environment(),
         "memory_mb": profile.memory_mb,
         "cpu_shares": profile.cpu_shares,
+        "cpu_s": job.cpu_s,
         "max_processes": profile.max_processes,
         "max_open_files": profile.max_open_files,
         "max_output_bytes": profile.max_output_bytes or MAX_OUTPUT,

@@ -24,6 +24,7 @@ PART = 32768
 # memory is
 REAPED, ALL = 256, 65536
 IDLE_MS = 1000  # how often zombies are collected when nothing else is to be watched
+CPU_MS = 1000  # how often the processor time of a server is added up
 SWEEP_MS, SWEEPS = 2, 2000  # rounds of KILL, for what is stuck in the kernel
 
 
@@ -62,6 +63,9 @@ class Watch:
             or self._room is not None
             or self._level > 0
         )
+        self._cpu_s = plan["cpu_s"]
+        self._cpu_at = time.monotonic()
+        self._cpu_used, self._cpu_last = 0.0, _waited_s()
         self._at_once = ALL if memory is None else REAPED
         # which limit, "/tmp", "max_size_mb" or "cancelled"
         self._ended = ""
@@ -151,6 +155,11 @@ class Watch:
         nothing else ended it before.
         """
         most, now, over = self._most, time.monotonic(), ""
+        if self._cpu_s is not None and now >= self._cpu_at:
+            self._cpu_at = now + CPU_MS / 1000
+            if self._cpu_used_s() >= self._cpu_s:
+                self._ended = self._ended or "cpu_s"
+                return True
         if not self._looks or now < self._look_at:
             return False
         # of the processor, not of the wall: a tree that takes all of it is looked at all the same
@@ -181,6 +190,21 @@ class Watch:
         self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.process_time() - start))
         self._ended = self._ended or over
         return bool(over)
+
+    def _cpu_used_s(self) -> float:
+        """Return the processor time of the tree since it began.
+
+        A group knows all of it.  Elsewhere it is the sum over those who live, each with what it has
+        waited for, and what came to us.  The sum falls when somebody ends for whom nobody waits:
+        then what grows from there on is added.
+        """
+        used = None if self._group is None else self._group.cpu_s()
+        if used is None:
+            now = _waited_s() + limits.cpu_s(self._tree())
+            self._cpu_used += max(0.0, now - self._cpu_last)
+            self._cpu_last = now
+            used = self._cpu_used
+        return used
 
     def _drain(self, rounds: int):
         """Read what the tool wrote: what is beyond the limit is counted and dropped, so that
@@ -264,6 +288,12 @@ class Watch:
             "original_bytes": self._total,
             "note": self._plan.get("note", ""),
         }
+
+
+def _waited_s() -> float:
+    """Return the processor time of the children that this process has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def workspace(plan: dict) -> str:

@@ -2,7 +2,7 @@
 belong to, or in the environment or in a file of the tools that declare them, and nowhere else.
 Each is resolved when it is used, and what looks for leaks learns it then."""
 
-from clawlite.linux.secrets.secrets import resolve, set_secret, stores
+from clawlite.linux.secrets.secrets import Renewal, resolve, set_secret, stores
 
 
 class Credentials:
@@ -41,6 +41,10 @@ class Credentials:
         ``OSError``.
         """
         set_secret(self._image.agent.name, name, value)
+
+    def renewal(self, name: str) -> Renewal:
+        """Return the lock of who replaces the secret *name*."""
+        return Renewal(self._image.agent.name, name)
 
     def learn(self, value: str):
         """Tell *value* to what looks for leaks."""

@@ -12,6 +12,7 @@ write.
 4. A value is in no exception, not even in one that an exception came from, and in no log.
 """
 
+import fcntl
 import os
 import stat
 
@@ -112,6 +113,41 @@ def set_secret(agent: str, name: str, value: str):
     finally:
         os.close(fd)
     os.replace(draft, os.path.join(folder, name))
+
+
+class Renewal:
+    """Which process of *agent* replaces its secret *name*: one at a time.  The lock is flock(2) on
+    a file of the store: the kernel gives it back however the process ends.
+    """
+
+    def __init__(self, agent: str, name: str):
+        check_name(name)
+        self._folder, self._name, self._fd = _folder(agent), name, None
+
+    def take(self, waits: bool = False) -> bool:
+        """Return whether this process has it now.  Raises ``OSError``."""
+        if self._fd is None:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+            path = os.path.join(self._folder, self._name + "~lock")  # no name of a secret
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+            except BlockingIOError:
+                os.close(fd)
+                return False
+            self._fd = fd
+        return True
+
+    def release(self):
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release()
 
 
 def demand_encryption(agent: str):

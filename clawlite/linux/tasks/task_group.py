@@ -30,6 +30,10 @@ class TaskGroup:
         if os.path.isdir(self._folder):
             self._open()  # an earlier process may have left some
 
+    def has(self, number: int) -> bool:
+        """Return whether the agent's task *number* is the turn of one of the tasks here."""
+        return self._methods is not None and self._methods.runner.has(number)
+
     def notified(self, message: dict):
         """No method of tasks is a notification."""
 

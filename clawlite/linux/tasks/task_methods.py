@@ -6,8 +6,10 @@
 
 1. ``task_id`` is chosen by the caller and is the key of its task: created again with the same
    messages, it is answered with the state that it has; with others it is refused.
-2. ``input_required``: a call of the turn waits for an approval.  A message ``approve`` or ``deny``
-   under the same id answers it.  Whoever holds this line is trusted as the owner of the process.
+2. ``input_required``: a call of the turn waits for an approval, or its MCP server asks a person
+   something (linux/mcp/question.py).  A message under the same id answers it: ``approve``,
+   ``deny``, or what the form wants.  Whoever holds this line is trusted as the owner of the
+   process.
 3. Of a task its texts leave, and nothing of prompts, arguments, results of tools, or secrets.
 """
 
@@ -62,19 +64,32 @@ class TaskMethods:
         if role != "user":
             raise InvalidParams('messages: expected the last one to have the role "user"')
         state = self.runner.state(task_id)
+        asking = None if before else self.runner.asking(task_id)
         approved = _ANSWERS.get(text.strip().lower())
-        if approved is not None and not before and task_id in self.runner.asking:
+        has_fields = asking is not None and asking.form is not None and bool(asking.form.how)
+        if asking is not None and not has_fields and approved is not None:
             self.runner.answer(task_id, approved)
             return self._state_of(task_id)
         if state is None and self.runner.open_tasks() >= MOST_OPEN:
             return {"task_id": task_id, "state": "rejected"}
         task = Task(task_id, text, before or None, caller, self.runner.swarm.own.identity)
-        if not self.runner.put(task):
+        is_same = self.runner.put(task)
+        if not is_same and has_fields:
+            self._filled(task_id, asking.form, text.strip())
+            return self._state_of(task_id)
+        if not is_same:
             raise InvalidParams(
                 "task_id: %s is the id of another task" % task_id[:63],
                 "give each task an id of its own",
             )
         return self._state_of(task_id)
+
+    def _filled(self, task_id: str, form, text: str):
+        """Answer a form with *text*.  Raises ``InvalidParams``, and it waits on."""
+        word = text.lower()
+        if word != "deny":
+            form.fill_text("" if word == "approve" else text)
+        self.runner.answer(task_id, word != "deny")
 
     def _get(self, params: dict) -> dict:
         task_id = self._known(params)
@@ -134,10 +149,12 @@ class TaskMethods:
     def _state_of(self, task_id: str) -> dict:
         state = _STATES[self.runner.state(task_id)]
         found = {"task_id": task_id, "state": state}
-        asking = self.runner.asking.get(task_id)
+        asking = self.runner.asking(task_id)
         if asking and state == "working":
             found["state"] = "input_required"
-            found["message"] = "a call of %s waits: approve or deny" % asking.tool.name
+            found["message"] = self.runner.question(task_id)
+            if asking.form is not None:
+                found["is_question"] = True
         return found
 
     def _told(self, task_id: str):

@@ -7,6 +7,7 @@ process was killed begins again, and not once a tool with side effects has begun
 import os
 
 from clawlite.core.base.effect import APPROVAL, APPROVE, KIND, LOG, RUN
+from clawlite.core.policy.approval import question
 from clawlite.core.swarm.swarm import MERGE, PEER_TO_PEER, RUNNING, WAITING, Swarm
 from clawlite.core.turns.history import History
 from clawlite.core.turns.turn import Message
@@ -23,7 +24,6 @@ CANCELED = "canceled"
 class TaskRunner(Member):
     """What does the tasks of one agent in this process.
 
-    asking    {id of a task: ``approval.Approval`` that its turn waits for}
     watched   set of ids of which somebody wants to hear
     on_state  function(id), on_text function(id, text): called for those
     """
@@ -32,7 +32,8 @@ class TaskRunner(Member):
     sees = (RUN, LOG, APPROVE)
 
     def __init__(self, agent, folder: str, *clocks):
-        self.asking, self.watched = {}, set()
+        self._asking = {}  # id of a task -> ``approval.Approval`` that its turn came to last
+        self.watched = set()
         self.on_state = self.on_text = None
         name = agent.image.agent.identity
         me = [name, "claw://local/identity/" + name, "agent", 1]
@@ -61,10 +62,40 @@ class TaskRunner(Member):
         self._bus.report(task_id, CANCELED, {"error": reason}, None, None, "operator")
         self._changed(task_id)
 
+    def asking(self, task_id: str):
+        """Return the ``approval.Approval`` that the turn of a task of this process waits for, or
+        None.
+        """
+        asking = self._asking.get(task_id)
+        if asking is None or not asking.due_ms:  # it is just being put
+            return asking
+        task = self._agent.tasks.get(self._runs.get(task_id))
+        return asking if task is not None and task.approval is asking else None
+
     def answer(self, task_id: str, approved: bool):
         """Answer the approval that a task of this process waits for."""
         task = self._agent.tasks[self._runs[task_id]]
+        del self._asking[task_id]  # it may ask again at once
         self._agent.answer(task, approved, "", self._now_ms())
+        self._changed(task_id)
+
+    def has(self, number: int) -> bool:
+        """Return whether the agent's task *number* is the turn of a task of this process."""
+        return number in self._runs.values()
+
+    def question(self, task_id: str) -> str:
+        """Return what the task waits for, in words for a person."""
+        asking = self._asking[task_id]
+        if asking.form is None:
+            return "a call of %s waits: approve or deny" % asking.tool.name
+        guard = self._agent.image.guard
+        # one that is just being put has all its time
+        text = question(asking, self._now_ms() if asking.due_ms else -asking.timeout_s * 1000, "")
+        if asking.form.how:
+            text += "\n  Answer with%s, or deny" % asking.form.how
+        else:
+            text += "\n  Answer with approve or deny"
+        return guard.text(text) if guard else text
 
     def put(self, task) -> bool:
         known = super().put(task)
@@ -83,13 +114,13 @@ class TaskRunner(Member):
 
     def _seen(self, task_id: str, effect: tuple):
         if effect[KIND] == APPROVE:
-            self.asking[task_id] = effect[APPROVAL]
+            self._asking[task_id] = effect[APPROVAL]
             self._changed(task_id)
-        elif self.asking.pop(task_id, None):
+        elif self._asking.pop(task_id, None):
             self._changed(task_id)
 
     def _report(self, task_id: str, *more):
-        self.asking.pop(task_id, None)
+        self._asking.pop(task_id, None)
         super()._report(task_id, *more)
         self._changed(task_id)
 

@@ -389,7 +389,7 @@ class Dispatcher:
         workspace = self._image.workspace
         return keep(self._profile, workspace, self._hidden, self._most, owner, server, kind, data)
 
-    def _begin_server(self, number: int, argv: list, variables: list, hosts, now_ms: int):
+    def _begin_server(self, number: int, argv: list, variables: list, hosts, cpu_s: int, now_ms):
         """Return the process of an MCP server (linux/mcp/server_process.py)."""
         from clawlite.linux.mcp.server_process import PlainServer, SandboxedServer
 
@@ -401,7 +401,7 @@ class Dispatcher:
 
                 profile = copy(profile)
                 profile.network, profile.hosts = ALLOWLIST if hosts else DENY, hosts
-            return SandboxedServer(self._sandbox(), profile, number, argv, env, now_ms)
+            return SandboxedServer(self._sandbox(), profile, number, argv, env, cpu_s, now_ms)
         folder = self._image.workspace
         os.makedirs(folder, 0o700, exist_ok=True)
         return PlainServer(argv, dict(_PLAIN, HOME=folder, **env), folder)
@@ -416,8 +416,13 @@ class Dispatcher:
 
             *row, name, resource, device = oauth
             known = self._credentials
-            keep = None if device is None else lambda value: known.keep(name, value)
-            oauth = row, Secret(name, lambda: known.value(name), keep, known.learn), resource
+            secret = Secret(name, lambda: known.value(name), known.learn)
+            if device is not None:
+                *_, client = device
+                secret.keep = lambda value: known.keep(name, value)
+                secret.renewal = known.renewal(name)
+                secret.client = lambda: known.value(client) if client else ""
+            oauth = row, secret, resource
         return RemoteServer(url, self._profile, headers, injections, authorities, oauth)
 
     def _web(self):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import httpx
+import mcp_agents
 import pytest
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.card_resolver import parse_agent_card
@@ -285,6 +286,62 @@ def test_a_caller_may_deny_a_call_and_a_named_one_may_approve_it(folder, version
             assert (answer(ended) == "Watered 3") == (client is owner)
 
     run(play, folder, approvers=("owner",))
+
+
+def with_server(folder, tmp_path):
+    """Let the agent have a tool of an MCP server that asks for a number of nights in each call."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    nights = {"type": "integer", "minimum": 1}
+    form = {"type": "object", "properties": {"nights": nights}, "required": ["nights"]}
+    (marks / "asks").write_text(json.dumps([{"message": "How long?", "requestedSchema": form}]))
+    tool = json.dumps(mcp_agents.tool("echo", "echo"))
+    (folder / "claw.yaml").write_text(CLAW.replace("  tools:\n", f"  tools:\n    - {tool}\n"))
+    args = json.dumps([str(mcp_agents.SERVER), str(marks), "asks"])
+    (folder / "clawlite.toml").write_text(f'reflex = "reflex.toml"\n[mcp.t]\nargs = {args}\n')
+    rule = '[[rule]]\nwhen = "book"\ncall = "echo"\narguments = { text = "x" }\n'
+    (folder / "reflex.toml").write_text(RULES + rule + 'then = [{ say = "{result}" }]\n')
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_an_mcp_server_asks_is_put_to_who_may_approve(folder, tmp_path, version):
+    """Its task is input_required; others may deny, and are told nothing of the question."""
+    with_server(folder, tmp_path)
+
+    async def play(it):
+        friend, owner = await it.client(version), await it.client(version, "owner")
+        task = await task_of(owner, asked("book", "a"))
+        assert task.status.state == new.TASK_STATE_INPUT_REQUIRED
+        said = task.status.message.parts[0].text
+        assert "The MCP server t asks during the call of echo" in said
+        assert '"How long?"' in said and "Answer with VALUE, or deny" in said
+        with pytest.raises(InvalidParamsError, match="whole number"):
+            await task_of(owner, asked("many", "b", task_id=task.id))
+        again = await task_of(owner, asked("book", "a"))
+        assert again.status.state == new.TASK_STATE_INPUT_REQUIRED, "a message that comes twice"
+        ended = await task_of(owner, asked("3", "c", task_id=task.id))
+        assert ended.status.state == new.TASK_STATE_COMPLETED
+        assert json.loads(answer(ended)) == [{"action": "accept", "content": {"nights": 3}}]
+        task = await task_of(friend, asked("book", "d"))
+        assert task.status.state == new.TASK_STATE_INPUT_REQUIRED
+        assert "How long" not in task.status.message.parts[0].text
+        with pytest.raises(UnsupportedOperationError, match="may deny, and not approve"):
+            await task_of(friend, asked("3", "e", task_id=task.id))
+        ended = await task_of(friend, asked("deny", "f", task_id=task.id))
+        assert json.loads(answer(ended)) == [{"action": "decline"}]
+
+    run(play, folder, approvers=("owner",))
+
+
+def test_where_nobody_may_approve_an_mcp_server_is_told_so_at_once(folder, tmp_path):
+    with_server(folder, tmp_path)
+
+    async def play(it):
+        ended = await task_of(await it.client("1.0"), asked("book"))
+        assert ended.status.state == new.TASK_STATE_COMPLETED
+        assert "does not offer" in answer(ended)
+
+    run(play, folder)
 
 
 def test_tasks_are_listed_in_pages_and_each_caller_has_its_own(folder):

@@ -108,6 +108,11 @@ def test_a_port_that_is_not_there(tmp_path):
         ports.choose(str(tmp_path / "ttyX"))
     with pytest.raises(ports.NoPort, match="does not exist"):
         open_port(str(tmp_path / "ttyX"))
+    with pytest.raises(
+        ports.NoPort, match="no gateway here shares the console gateway:x"
+    ) as caught:
+        ports.choose("gateway:x")
+    assert "over Wi-Fi has none there: name the serial port" in caught.value.hint
     (tmp_path / "file").write_text("no port")
     with pytest.raises(ports.PortRefused) as caught:
         open_port(str(tmp_path / "file"))

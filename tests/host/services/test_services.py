@@ -19,6 +19,7 @@ REMOTE = (
 )
 DEFAULTS = 'surfaces = ["service://trading-api"]\n%s'
 ALL = '{ service = "trading-api", allow = "all" }'
+TRADE = '{ service = "trading-api", allow = ["execute_trade"] }'
 READ = '{ service = "trading-api", allow = ["get_market_context"] }'
 
 
@@ -108,6 +109,17 @@ def test_adr_020_verb_authority_nothing_by_default(tmp_path):
             DEFAULTS % f'tools_defaults = [{READ}]\ntools = ["...", {ALL}]\n',
             ["get_market_context", "execute_trade"],
         ),
+        # grants of one service are added up, and all wins
+        (DEFAULTS % f"tools = [{READ}, {TRADE}]\n", ["get_market_context", "execute_trade"]),
+        (DEFAULTS % f"tools = [{ALL}, {READ}]\n", ["get_market_context", "execute_trade"]),
+        (
+            DEFAULTS % f'tools_defaults = [{READ}]\ntools = ["...", {TRADE}]\n',
+            ["get_market_context", "execute_trade"],
+        ),
+        (
+            DEFAULTS % f'tools_defaults = [{ALL}]\ntools = [{READ}, "..."]\n',
+            ["get_market_context", "execute_trade"],
+        ),
     ):
         image = image_of(tmp_path, grants=grants, allow="none")
         assert names(image) == ["trading-api." + name for name in found]
@@ -149,10 +161,6 @@ def without_rules(monkeypatch):
         (
             DEFAULTS % 'tools = [{ service = "trading-api", allow = true }]\n',
             'clawlite.toml:3: tools[0].allow: expected "all" or a list of tools, found true',
-        ),
-        (
-            DEFAULTS % f"tools = [{ALL}, {READ}]\n",
-            'clawlite.toml:3: tools[1].service: "trading-api" is granted twice here',
         ),
         (
             DEFAULTS % 'tools = ["..."]\n',

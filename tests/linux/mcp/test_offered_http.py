@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 
+import mcp_agents
 import mcp_clients
 import mcp_offer
 import pytest
@@ -29,10 +30,13 @@ META = {
 
 
 class Offered:
-    """An agent that serves MCP over HTTP; *port* is where."""
+    """An agent that serves MCP over HTTP; *port* is where.
 
-    def __init__(self, tmp_path, rules=mcp_offer.RULES, address="0", **env):
-        image = mcp_offer.build(tmp_path, rules)
+    image  of another agent than that of mcp_offer.py
+    """
+
+    def __init__(self, tmp_path, rules=mcp_offer.RULES, address="0", image=None, **env):
+        image = image or mcp_offer.build(tmp_path, rules)
         env = {"MCP_TOKEN": TOKEN, "POURED": str(tmp_path / "poured"), **env}
         self.agent = Agent(linux("mcp", "serve", image, "--http", address), tmp_path, env=env)
         self.agent.end()  # nothing on stdin ends it
@@ -139,6 +143,55 @@ def test_a_person_of_the_client_approves(client, tmp_path, says):
     assert result["isError"] == (says != "accept")
     assert (tmp_path / "poured").exists() == (says == "accept")
     assert len(said["asked"]) == (says is not None)
+
+
+@pytest.mark.parametrize("says", ["accept", "decline", "cancel", None])
+def test_a_person_of_the_client_is_asked_what_an_mcp_server_asks(client, tmp_path, says):
+    """MCP, "Elicitation", in both eras: the form goes on to the client, and what it gives goes to
+    the server; a client without forms makes the server hear at once that nobody answers."""
+    image = mcp_agents.build(tmp_path, ["asks"])
+    form = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    params = {"message": "Where to?", "requestedSchema": form}
+    (tmp_path / "marks/asks").write_text(json.dumps([params]))
+    with Offered(tmp_path, image=image) as offered:
+        steps = [["call", "echo", {"text": "x"}]]
+        said = asked(client, offered, tmp_path, steps, says=says, content={"city": "Bonn"})
+    text = text_of(said["results"][0])
+    if says is None:
+        assert said["asked"] == [] and "accept" not in text
+        return
+    (question,) = said["asked"]
+    assert "The MCP server t asks during the call of echo" in question
+    assert '"Where to?"' in question
+    gives = {"action": "accept", "content": {"city": "Bonn"}}
+    assert json.loads(text) == [gives] if says == "accept" else says in text
+
+
+def test_one_clients_answer_is_none_to_anothers_question(tmp_path):
+    """Two sessions of the handshake era: an answer counts in the session that was asked alone."""
+    image = mcp_agents.build(tmp_path, ["asks"])
+    form = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    params = {"message": "Where to?", "requestedSchema": form}
+    (tmp_path / "marks/asks").write_text(json.dumps([params]))
+    with Offered(tmp_path, image=image) as offered:
+        mine, other = (offered.session({"elicitation": {}}) for _ in range(2))
+        call = message(7, "tools/call", {"name": "echo", "arguments": {"text": "x"}})
+        connection, answer = offered.open(call, Mcp_Session_Id=mine)
+        with connection:
+            question = event_of(answer)
+            for session, city in ((other, "Rome"), (mine, "Bonn")):
+                result = {"action": "accept", "content": {"city": city}}
+                reply = {"jsonrpc": "2.0", "id": question["id"], "result": result}
+                offered.ask(reply, Mcp_Session_Id=session)
+            text = text_of(event_of(answer)["result"])
+    assert json.loads(text) == [{"action": "accept", "content": {"city": "Bonn"}}]
+
+
+def event_of(answer) -> dict:
+    """Return the message of the next event of a stream."""
+    while not (line := answer.readline()).startswith(b"data: {"):
+        assert line, "the stream has ended"
+    return json.loads(line[6:])
 
 
 @pytest.mark.parametrize("client", ["sdk2", "sdk2-handshake"])

@@ -1,5 +1,6 @@
 """What holds for one MCP server alone (clawlite.toml, [mcp.NAME]): the hosts that its program may
-reach, and how long it lives (CKP 0.3.0 Tool, "MCP Compatibility"; docs/mcp.md).
+reach, how long it lives, and how much of the processor it may take (CKP 0.3.0 Tool, "MCP
+Compatibility"; docs/mcp.md).
 """
 
 import json
@@ -84,6 +85,7 @@ def test_a_server_reaches_its_own_hosts_alone(tmp_path, port, hosts, first):
         ('hosts = ["http://localhost"]\n', {}, "name hosts as in allowed_hosts"),
         ('hosts = ["localhost"]\n', {"network": {"mode": "deny"}}, "the Sandbox does not allow it"),
         ("hosts = []\n", {"level": "none"}, "nothing contains a program at level none"),
+        ("cpu_s = 60\n", {"level": "none"}, "nothing contains a program at level none"),
         ('mode = "mediated"\nidle_s = 5\n', {}, "a gateway gives all its servers one rule"),
         ("life_s = 0\n", {}, "life_s"),
     ],
@@ -112,6 +114,24 @@ def test_a_server_ends_when_its_time_is_over(tmp_path, level, own):
         assert said(one, "echo", "c", 3) == "c"
         assert mcp_agents.methods(tmp_path).count("tools/call") == before + 1
         assert said(one, "echo-too", "d", 4) == "d"
+
+
+@pytest.mark.parametrize("who", ["itself", "others"])
+def test_a_server_has_so_much_processor_time(tmp_path, who):
+    """That of all processes that it starts counts; the next call starts another server, after the
+    pause of one that failed."""
+    agent = write(tmp_path, "cpu_s = 2\n", what=("spins",))
+    with Agent(linux("serve", mcp_agents.build_beside(str(agent)), "--stdio"), tmp_path) as one:
+        one.initialize()
+        assert said(one, "echo", "a", 1) == "a"
+        assert "ended by its limit cpu_s" in said(one, "echo", who, 2)
+        assert eventually(lambda: not ours(tmp_path, "process")), "nothing is left of it"
+        assert eventually(lambda: goes(one)), "another one"
+
+
+def goes(agent) -> bool:
+    agent.line(json.dumps(tool_call("echo", {"text": "c"}, 9)))
+    return "result" in agent.message()
 
 
 def ours(tmp_path, level: str) -> list:

@@ -160,9 +160,10 @@ def test_a_server_that_dies_in_a_call_is_started_again(tmp_path, level):
     [
         ("flood", "it sent 10000 messages that answer nothing"),
         ("huge", "it sent a message of more than 4194304 bytes"),
+        ("lies", "it answered a request that was never sent"),
     ],
 )
-def test_a_server_without_measure_is_ended(tmp_path, level, what, said):
+def test_a_server_that_breaks_the_protocol_is_ended(tmp_path, level, what, said):
     with agent_of(tmp_path, [what], level=level) as agent:
         assert said in called(agent, "echo")[1]["message"]
         agent.line('{"jsonrpc": "2.0", "id": 9, "method": "claw.status"}')

@@ -6,10 +6,11 @@ official SDK takes them.
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import mcp_oauth_server
 import pytest
-from agents import environment, linux
+from agents import Agent, environment, linux, tool_call
 from mcp_oauth import SECRET, Published, agent_of, called, running
 
 from clawlite.core.base.errors import ClawError
@@ -131,6 +132,8 @@ def test_a_server_without_metadata(tmp_path, published):
     [
         ('endpoint = "http://127.0.0.1:9/token"\n', "with endpoint there is no issuer"),
         ('flow = "authorization_code"\n', "flow:"),
+        ('client_credential = "OWN"\n', "the client's secret is credential"),
+        ('flow = "device"\nclient_credential = "DOCS_SECRET"\n', "keeps what lasts of the sign-in"),
         ('flow = "device"\n[mcp.t]\ntrust = "start"\n', "would have to sign in at each start"),
     ],
 )
@@ -140,10 +143,10 @@ def test_settings_that_are_refused(tmp_path, published, more, said):
     assert said in str(caught.value)
 
 
-def login(tmp_path, image: str, name="SIGNED_IN"):
+def login(tmp_path, image: str, name="SIGNED_IN", **env):
     return subprocess.run(
         linux("secrets", "login", name, image),
-        env=environment(tmp_path),
+        env={**environment(tmp_path), **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -223,6 +226,52 @@ def test_a_person_who_refuses(tmp_path, published):
     assert not list(tmp_path.rglob("secrets/SIGNED_IN"))
     done = login(tmp_path, image, "OTHER")
     assert done.returncode == 1 and "it is one of: SIGNED_IN" in done.stderr
+
+
+def test_a_client_with_a_secret_shows_it(tmp_path, published, monkeypatch):
+    """RFC 6749, 2.3.1; RFC 8628, 3.1: at the device endpoint, for the token and when renewed; a
+    wrong one is refused, and told nowhere."""
+    settings = person(published).replace(mcp_oauth_server.PERSONS, mcp_oauth_server.CONFIDENTIAL)
+    agent = agent_of(tmp_path, published, settings + 'client_credential = "CLIENT_SECRET"\n')
+    published.tell("agree")
+    monkeypatch.setenv("CLIENT_SECRET", SECRET)
+    signed_in_build(tmp_path, agent)
+    image = build_beside(str(agent))
+    assert SECRET.encode() not in Path(image).read_bytes()
+    monkeypatch.delenv("CLIENT_SECRET")
+    done = login(tmp_path, image, CLIENT_SECRET="wrong-0123456789")
+    assert done.returncode == 1 and "no token from 127.0.0.1: HTTP 401" in done.stderr
+    assert "wrong-0123456789" not in done.stderr
+    done = login(tmp_path, image)
+    assert done.returncode == 1 and "CLIENT_SECRET" in done.stderr, "it is not known there"
+    assert login(tmp_path, image, CLIENT_SECRET=SECRET).returncode == 0
+    known = {"CLIENT_SECRET": SECRET}
+    with Agent(linux("serve", image, "--stdio"), tmp_path, env=known).initialize() as one:
+        for number in range(2):
+            assert "x%d" % number in json.dumps(called(one, number)["result"])
+            published.tell("revoke")
+
+
+def test_two_processes_renew_one_after_the_other(tmp_path, published):
+    """RFC 9700, 4.14.2: a server may end a sign-in whose refresh token comes twice."""
+    agent = agent_of(tmp_path, published, person(published))
+    published.tell("agree")
+    signed_in_build(tmp_path, agent)
+    image = build_beside(str(agent))
+    assert login(tmp_path, image).returncode == 0
+    published.tell("strict")
+    with running(tmp_path, image, secret=None) as one:
+        with running(tmp_path, image, secret=None) as other:
+            published.tell("hold")
+            for process, number in ((one, 1), (other, 2)):  # they share what ran by its id
+                process.line(json.dumps(tool_call("echo", {"text": "x1"}, number)))
+                process.line(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "claw.ping"}))
+                assert process.message()["id"] == 9, "its call is under way, and holds nothing up"
+            published.tell("go")
+            for process in (one, other):
+                assert "x1" in json.dumps(process.message()["result"])
+        published.tell("revoke")
+        assert "x3" in json.dumps(called(one, 3)["result"]), "the sign-in counts still"
 
 
 def test_two_processes_of_an_agent_share_a_sign_in(tmp_path, published):
