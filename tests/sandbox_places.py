@@ -1,6 +1,7 @@
 """Hosts of engines: as root and as an ordinary user, in profile N and in profile L."""
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -9,11 +10,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import made_folders
 import pytest
 from sandboxes import NOBODY, WAIT_S
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "tests" / "sandbox_host.py"
+CONTROLLERS = ("cpu", "memory", "pids")  # as cgroups.py names them
 LACKS = {"N": [], "L": ["userns"]}
 
 
@@ -98,6 +101,31 @@ def needs(profile: str):
         pytest.skip("the kernel under test is without what profile %s needs" % profile)
 
 
+@functools.cache
+def _packages(controllers: tuple) -> Path:
+    """Return a folder with clawlite that any user may read and none of the tests' may change, and
+    whose engine looks for *controllers*; it is gone when the tests end.
+
+    What Python compiled comes along: else each of the hosts compiles it anew, for 0.2 s.
+    """
+    packages = Path(made_folders.folder("sandbox-of-tests-"))
+    shutil.copytree(
+        ROOT / "clawlite", packages / "clawlite", ignore=shutil.ignore_patterns("*.so", "host")
+    )
+    shutil.copy(HOST, packages)
+    shutil.copy(ROOT / "tests" / "sandboxes.py", packages)
+    if controllers != CONTROLLERS:
+        source = packages / "clawlite" / "linux" / "confinement" / "cgroups.py"
+        text, wanted = source.read_text(), "CONTROLLERS = %r" % (CONTROLLERS,)
+        assert wanted.replace("'", '"') in text
+        source.write_text(
+            text.replace(wanted.replace("'", '"'), "CONTROLLERS = %r" % (controllers,))
+        )
+    for path in [packages, *packages.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return packages
+
+
 @contextlib.contextmanager
 def host(profile: str, root: bool, faults=None, group=None, workspace="ws", proc="", **more):
     """Run a Host; it and its folder are gone afterwards.
@@ -123,21 +151,7 @@ def host(profile: str, root: bool, faults=None, group=None, workspace="ws", proc
         (folder / "ws" / "private").mkdir()
         (folder / "ws" / "private" / "key").write_text("canary-key")
         (folder / "ws" / "hello").write_text("hello-benign")
-        packages = folder / "packages"
-        shutil.copytree(
-            ROOT / "clawlite",
-            packages / "clawlite",
-            ignore=shutil.ignore_patterns("__pycache__", "*.so", "host"),
-        )
-        shutil.copy(HOST, packages)
-        shutil.copy(ROOT / "tests" / "sandboxes.py", packages)
-        if group:
-            source = packages / "clawlite" / "linux" / "confinement" / "cgroups.py"
-            source.write_text(
-                source.read_text().replace(
-                    'CONTROLLERS = ("cpu", "memory", "pids")', "CONTROLLERS = %r" % (group[1],)
-                )
-            )
+        packages = _packages(tuple(group[1]) if group else CONTROLLERS)
         drop = {} if root or os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         if os.geteuid() == 0:
             for top, names, files in os.walk(folder):
