@@ -26,6 +26,11 @@ _STATUS, _FIELD, _SIZE, _BODY, _GAP, _TRAILER, _END = (
     const(6),
 )
 
+# positions in an event of ``Response``
+EVENT_KIND = 0
+EVENT_STATUS, EVENT_HEADERS = 1, 2  # "head"
+EVENT_DATA = 1  # "data"
+
 
 def request(method: str, target: str, host: str, headers: list, length) -> bytes:
     """Return the head of a request whose body has *length* bytes; None: it has no body, and says

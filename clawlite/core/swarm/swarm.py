@@ -26,6 +26,8 @@ WAITING, RUNNING, COMPLETED, FAILED, PARTIAL, DEAD = (
 )
 STATUSES = (COMPLETED, FAILED, PARTIAL)  # of a report (9.3.3)
 
+REMOTE_SECRET = 4  # position in ``Member.remote``
+
 
 class Member:
     """An agent of a swarm: *identity*, its claw:// *uri*, its *role*, and how many of it there are

@@ -13,6 +13,7 @@ from clawlite.linux.files import sqlite_log
 from clawlite.linux.files.files import tell_replaced
 from clawlite.scan.auditline import head_of
 
+_NUMBER, _LINE = range(2)  # positions in a record that is removed
 _WAIT_S = 5  # for another process of this agent
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS records (n INTEGER PRIMARY KEY, at INTEGER NOT NULL, line BLOB "
@@ -89,12 +90,12 @@ class SQLiteStore:
         rows = db.execute("SELECT n, line FROM records WHERE n < ? ORDER BY n", (head.last,))
         last = None
         for last in rows:
-            room -= len(last[1])
+            room -= len(last[_LINE])
             if room <= 0:
                 break
         rows.close()
         if last:
-            self.removed = removed(head.first, last[0], self._most)
+            self.removed = removed(head.first, last[_NUMBER], self._most)
             self._remove(head, last)
 
     def _forget(self, head: Head, before_s: int):
@@ -107,8 +108,9 @@ class SQLiteStore:
 
     def _remove(self, head: Head, last: tuple):
         """Remove all records up to *last* (number, line)."""
-        self._db.execute("DELETE FROM records WHERE n <= ?", (last[0],))
-        head.first, head.prev = last[0] + 1, digest(last[1])
+        number, line = last
+        self._db.execute("DELETE FROM records WHERE n <= ?", (number,))
+        head.first, head.prev = number + 1, digest(line)
 
     def _is_in_place(self) -> bool:
         try:

@@ -54,6 +54,11 @@ class Verdict:
         self.role, self.why, self.said = role, why, said
 
 
+# positions in ``processing``, as an image has it
+_LENGTH, _PER_MINUTE, _BURST, TYPING, RECEIPTS, THREADS = range(6)
+_END_S = 1  # position in what waits for an admin: (actor, epoch seconds of its end)
+
+
 class Access:
     """The access of one channel.
 
@@ -72,13 +77,14 @@ class Access:
         elif self.mode == ROLES:
             self._roles = dict(details)
         elif self.mode == PAIRING:
-            self._expiry_s, self._most = 60 * details[0], details[1]
+            minutes, self._most = details
+            self._expiry_s = 60 * minutes
         self.paired = {actor: None for actor in paired}  # in the order in which they came
         # code -> (actor, epoch seconds of its end)
         self._pending = {}
         self._draw = draw
-        self._length = processing[0]
-        self._bucket = Bucket(processing[1], processing[2]) if processing[1] else None
+        self._length, per_minute, burst, *_ = processing
+        self._bucket = Bucket(per_minute, burst) if per_minute else None
 
     def role(self, actor: str):
         """Return the role of *actor*, None for a stranger."""
@@ -148,7 +154,7 @@ class Access:
                 return code
 
     def _forget(self, now_s: int):
-        for code in [code for code in self._pending if self._pending[code][1] <= now_s]:
+        for code in [code for code in self._pending if self._pending[code][_END_S] <= now_s]:
             del self._pending[code]
 
     def pair(self, code: str, now_s: int):

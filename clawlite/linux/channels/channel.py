@@ -27,6 +27,7 @@ MAX_SPOKE = 1000  # actors of an open channel whom the tool message may write to
 MAX_TALKS = 64  # conversations of one channel that stay in memory
 # messages of people: under way, of one actor that wait, of all that wait
 AT_ONCE, IN_LINE, ROOM = 4, 8, 256
+_COMMAND, _NUMBER, _REST = range(3)  # of the words that answer an approval
 _ANSWERS = ("/approve", "/deny", "/show")
 TRY_AGAIN_MS = 30000  # after a channel could not be opened
 
@@ -373,19 +374,17 @@ class Channel:
         and for a stranger's.
         """
         role = self.access.role(actor)
-        if role is None or words[0] not in _ANSWERS:
+        if role is None or words[_COMMAND] not in _ANSWERS:
             return False
-        run = (
-            self.channels.runs.get(int(words[1]))
-            if len(words) > 1 and words[1].isascii() and words[1].isdigit() and len(words[1]) < 12
-            else None
-        )
-        task = self.agent.tasks.get(int(words[1])) if run and run[0] is self else None
+        number = words[_NUMBER] if len(words) > _NUMBER else ""
+        is_number = number.isascii() and number.isdigit() and len(number) < 12
+        run = self.channels.runs.get(int(number)) if is_number else None
+        task = self.agent.tasks.get(int(number)) if run and run[0] is self else None
         if role != ADMIN:
             said = "Only an admin approves."
         elif task is None or task.approval is None:
             said = "Nothing waits under that number." + self._waiting()
-        elif words[0] == "/show":
+        elif words[_COMMAND] == "/show":
             from clawlite.core.base.render import whole
 
             said = "\n".join(whole(task.approval.tool.name, task.approval.arguments))
@@ -408,13 +407,13 @@ class Channel:
 
     def _decided(self, task, actor: str, words: list) -> str:
         """Answer the approval of *task*; return what *actor* is told."""
-        approves = words[0] == "/approve"
+        approves = words[_COMMAND] == "/approve"
         if approves and task.approval.form:
             try:
-                task.approval.form.fill_text(words[2].strip() if len(words) > 2 else "")
+                task.approval.form.fill_text(words[_REST].strip() if len(words) > _REST else "")
             except ClawError as e:
                 return "Not that: %s.%s" % (e.message, " Next: %s." % e.hint if e.hint else "")
-        self.log("approval", actor=actor, tool=task.approval.tool.name, answer=words[0][1:])
+        self.log("approval", actor=actor, tool=task.approval.tool.name, answer=words[_COMMAND][1:])
         self.agent.answer(task, approves, "%s/%s said no" % (self.name, actor), self.now_ms())
         return "Approved." if approves else "Denied."
 

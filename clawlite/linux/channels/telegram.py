@@ -13,7 +13,8 @@
 from collections import deque
 
 from clawlite.core.base.errors import ClawError, ProviderError
-from clawlite.core.net.http1 import Response, request
+from clawlite.core.net.http1 import EVENT_DATA, EVENT_KIND, EVENT_STATUS, Response, request
+from clawlite.linux.channels.access import RECEIPTS, THREADS, TYPING
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
@@ -184,10 +185,10 @@ class Telegram:
             asked.response.feed(data)
         event = asked.response.next_event()
         while event:
-            if event[0] == "head":
-                asked.status = event[1]
-            elif event[0] == "data":
-                asked.body += event[1]
+            if event[EVENT_KIND] == "head":
+                asked.status = event[EVENT_STATUS]
+            elif event[EVENT_KIND] == "data":
+                asked.body += event[EVENT_DATA]
                 if len(asked.body) > MAX_BODY:
                     raise ProviderError("the answer is longer than %d bytes" % MAX_BODY)
             else:
@@ -280,14 +281,16 @@ class Telegram:
         thread, processing = message.get("message_thread_id"), self._channel.processing
         to = (
             (actor, thread)
-            if processing[5] and message.get("is_topic_message") is True and isinstance(thread, int)
+            if processing[THREADS]
+            and message.get("is_topic_message") is True
+            and isinstance(thread, int)
             else actor
         )
-        if processing[3] and self._channel.access.role(actor) is not None:
+        if processing[TYPING] and self._channel.access.role(actor) is not None:
             self._typing[to] = 0
         if self._channel.message(actor, text, to):
             self._typing.pop(to, None)
-        elif processing[4] and isinstance(message.get("message_id"), int):
+        elif processing[RECEIPTS] and isinstance(message.get("message_id"), int):
             self._seen.append(
                 {
                     "chat_id": actor,
@@ -299,9 +302,10 @@ class Telegram:
 
 def where(to) -> dict:
     """Return the parameters of a request that say where *to* is."""
-    return (
-        {"chat_id": to} if isinstance(to, str) else {"chat_id": to[0], "message_thread_id": to[1]}
-    )
+    if isinstance(to, str):
+        return {"chat_id": to}
+    chat, thread = to
+    return {"chat_id": chat, "message_thread_id": thread}
 
 
 def parts(text: str) -> list:

@@ -26,6 +26,9 @@ _RECV, _SEND, _VALID = 0xC0502100, 0xC0182101, 0x40082102
 _CWD, _NOFOLLOW = -100, 0x100
 _NO_MAGICLINKS = 2  # of openat2(2): /proc/self would be ours
 _MAX_PATH = 4096
+# positions in the arguments of a call: one by a path begins with the folder's descriptor
+_FD, _PATH, _TIMES, _FLAGS = range(4)
+_USER, _GROUP = 1, 2  # of fchown
 _OWN = b"/proc/self/fd/"
 _EPERM, _ENOENT, _EBADF, _EFAULT = 1, 2, 9, 14
 
@@ -75,8 +78,8 @@ class Modes:
     def _do(self, number: int, pid: int, name: str, arguments: list):
         if name == "chmod":
             arguments = [_CWD] + arguments
-        by_path = name in ("chmod", "fchmodat") or name.startswith("utimensat") and arguments[1]
-        text = _memory(pid, arguments[1], _MAX_PATH, True) if by_path else b""
+        by_path = name in ("chmod", "fchmodat") or name.startswith("utimensat") and arguments[_PATH]
+        text = _memory(pid, arguments[_PATH], _MAX_PATH, True) if by_path else b""
         # how the C library names a descriptor that is open for nothing
         own = text[len(_OWN) :] if text.startswith(_OWN) else b""
         if own.isdigit() and len(own) < 10:
@@ -84,13 +87,13 @@ class Modes:
         elif by_path:
             fd = self._found(number, pid, arguments, name, text)
         else:
-            fd = self._shared(number, pid, _int(arguments[0]), False)
+            fd = self._shared(number, pid, _int(arguments[_FD]), False)
         try:
             status = os.fstat(fd)
             if self._as_root and status.st_uid != self._uid:
                 raise OSError(_EPERM, "not the tools' own")
             if name.startswith("utimensat"):
-                self._times(fd, pid, name, arguments[2])
+                self._times(fd, pid, name, arguments[_TIMES])
             elif name.startswith("fchown"):
                 self._owner(status, name, arguments)
             elif name in ("chmod", "fchmod", "fchmodat"):
@@ -128,8 +131,8 @@ class Modes:
         """Return a descriptor (O_PATH) of the file that the path *text* of thread *pid* leads
         to, which may be written.
         """
-        at = _int(arguments[0])
-        follow = not (name.startswith("utimensat") and arguments[3] & _NOFOLLOW)
+        at = _int(arguments[_FD])
+        follow = not (name.startswith("utimensat") and arguments[_FLAGS] & _NOFOLLOW)
         base = os.open(
             "/proc/%d/%s" % (pid, "cwd" if at == _CWD else "fd/%d" % at), os.O_PATH | os.O_CLOEXEC
         )
@@ -172,8 +175,8 @@ class Modes:
     def _owner(self, status, name: str, arguments: list):
         short = name == "fchown" and syscalls.MACHINE == syscalls.ARM
         for asked, has, own in (
-            (arguments[1], status.st_uid, self._uid),
-            (arguments[2], status.st_gid, self._gid),
+            (arguments[_USER], status.st_uid, self._uid),
+            (arguments[_GROUP], status.st_gid, self._gid),
         ):
             asked = asked & 0xFFFF if short else asked & 0xFFFFFFFF
             if asked not in (0xFFFF if short else 0xFFFFFFFF, has) or asked == has != own:

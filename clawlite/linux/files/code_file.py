@@ -35,6 +35,8 @@ MODULE, PACKAGE, FOLDER = range(3)  # kinds of modules
 MAX_TOOLS = 32  # files tools.py: with one more, it begins anew
 _ENDINGS = {MODULE: ".py", PACKAGE: "/__init__.py"}
 _PACKAGE = __file__.removesuffix("/linux/files/code_file.py")
+_KIND, _CODE = 0, 3  # positions in the row of a module
+_DIGEST, _PART = 0, 1  # of a tools.py
 _HEAD = 8  # bytes: length and checksum of the index
 _DAMAGE = (OSError, ValueError, EOFError, TypeError)
 _state: dict = {"finder": None}
@@ -68,9 +70,9 @@ def compiled(source: bytes, path: str, digest: bytes):
     """
     finder = _state["finder"]
     row = finder and finder.tools.get(path)
-    if row and row[0] == digest:
+    if row and row[_DIGEST] == digest:
         try:
-            return marshal.loads(finder.part(row[1]))
+            return marshal.loads(finder.part(row[_PART]))
         except _DAMAGE:
             pass
     code = compile(source, path, "exec")
@@ -155,14 +157,15 @@ class Finder:
         if row is None:
             return None
         base = _base(name)
-        if row[0] == FOLDER:
+        kind, _, _, code = row
+        if kind == FOLDER:
             spec = ModuleSpec(name, None, is_package=True)
         else:
-            file = base + _ENDINGS[row[0]]
-            spec = ModuleSpec(name, Loader(name, file, row[3], self), origin=file)
+            file = base + _ENDINGS[kind]
+            spec = ModuleSpec(name, Loader(name, file, code, self), origin=file)
             spec.has_location = True
             spec.cached = self.path
-        if row[0] != MODULE:
+        if kind != MODULE:
             spec.submodule_search_locations = [base]
         return spec
 
@@ -172,10 +175,10 @@ class Finder:
         if row is None:
             return None
         try:
-            if self._is_unchanged(_folder(name, row[0])):
-                if row[0] == FOLDER:
+            if self._is_unchanged(_folder(name, row[_KIND])):
+                if row[_KIND] == FOLDER:
                     return row
-                status = os.stat(_base(name) + _ENDINGS[row[0]])
+                status = os.stat(_base(name) + _ENDINGS[row[_KIND]])
                 if (status.st_size, status.st_mtime_ns) == row[1:3]:
                     return row
         except OSError:
@@ -268,9 +271,9 @@ def _write(finder: Finder, missing: list) -> None:
             for name in list(finder.rows):
                 row = finder.current(name)
                 if row:
-                    rows[name] = (*row[:3], parts.copy(finder, row[3]))
+                    rows[name] = (*row[:3], parts.copy(finder, row[_CODE]))
             for name, row in rows.items():
-                folder = _folder(name, row[0])
+                folder = _folder(name, row[_KIND])
                 folders[folder] = os.stat(folder).st_mtime_ns
             index = marshal.dumps([KEY, _PACKAGE, folders, rows, _tools(finder, parts)])
             for number in (len(index), crc32(index)):

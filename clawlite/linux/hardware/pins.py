@@ -24,6 +24,8 @@ from clawlite.core.image.pins import (
 )
 from clawlite.core.turns.handlers import Handlers
 
+_KIND, _NUMBER, _HELD = range(3)  # positions in a pin of the bank
+
 
 def bank_of(rows: list, now_ms):
     """Return the pins of the image's section PINS, *rows*.  Raises ``ClawError``."""
@@ -74,7 +76,7 @@ class Pins:
         """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
         not declared, ``OSError``.
         """
-        return self._pin(name)[2].read()
+        return self._pin(name)[_HELD].read()
 
     def write(self, name: str, value: int):
         """Set an output (0 or 1) or a PWM pin (0..65535).  Raises ``SandboxDenied`` for any
@@ -93,9 +95,9 @@ class Pins:
         return [
             {
                 "name": name,
-                "pin": self._pins[name][1],
-                "kind": KINDS[self._pins[name][0]],
-                "value": self._pins[name][2].read(),
+                "pin": self._pins[name][_NUMBER],
+                "kind": KINDS[self._pins[name][_KIND]],
+                "value": self._pins[name][_HELD].read(),
             }
             for name in self.names
         ]

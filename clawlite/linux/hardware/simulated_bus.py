@@ -5,6 +5,8 @@ clawlite.toml says that devices hold.
 import errno
 import os
 
+_PLACE, _REGISTERS = range(2)  # positions in a chip
+
 
 def device(bus, simulated: bytes):
     """Return the simulated port of *bus* (``buses.Bus``)."""
@@ -26,12 +28,12 @@ class I2C:
         if chip is None:
             raise OSError(errno.EREMOTEIO, os.strerror(errno.EREMOTEIO))
         if data:
-            chip[0] = data[0]
+            chip[_PLACE] = data[0]
             for byte in data[1:]:
-                chip[1][chip[0]] = byte
-                chip[0] = (chip[0] + 1) % 256
-        found = bytes([chip[1][(chip[0] + at) % 256] for at in range(read)])
-        chip[0] = (chip[0] + read) % 256
+                chip[_REGISTERS][chip[_PLACE]] = byte
+                chip[_PLACE] = (chip[_PLACE] + 1) % 256
+        found = bytes([chip[_REGISTERS][(chip[_PLACE] + at) % 256] for at in range(read)])
+        chip[_PLACE] = (chip[_PLACE] + read) % 256
         return found
 
 

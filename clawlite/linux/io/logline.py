@@ -46,13 +46,14 @@ def line(event: dict) -> str:
             known = _known.get(key)
             if known is None:
                 known = _parts(key, event)
+            head, before_id, before_ms = known
             return "".join(
                 (
-                    known[0],
+                    head,
                     dumps(arguments),
-                    known[1],
+                    before_id,
                     request_id,
-                    known[2],
+                    before_ms,
                     str(duration_ms),
                     ',"timestamp":"',
                     stamp,

@@ -6,7 +6,7 @@ learn     [(id, its text, vector), ...]    -> None: one whose text is another by
           summary's, learns nothing
 """
 
-from clawlite.linux.memory.entry import COLUMNS, check
+from clawlite.linux.memory.entry import BOX_CONTENT, COLUMNS, ROW_CONTENT, ROW_ID, check
 from clawlite.linux.memory.search import MAX_VECTORS, packed
 
 
@@ -39,17 +39,19 @@ class Backfill:
         ).fetchall()
         for row in rows:
             check(row, self._db.path)
-        return [
-            row
-            for row in ((row[0], box.unpack(row[3])[1] if box else row[3]) for row in rows)
-            if row[1]
-        ]
+        found = []
+        for row in rows:
+            text = row[ROW_CONTENT]
+            text = box.unpack(text)[BOX_CONTENT] if box else text
+            if text:
+                found.append((row[ROW_ID], text))
+        return found
 
     def learn(self, store, part: str, vectors: list) -> None:
         box = self._boxes.of(store, True)
         for id, text, vector in vectors:
             row = self._db.row("SELECT content FROM entries WHERE id=?", (id,))
-            if row and (box.unpack(row[0])[1] if box else row[0]) == text:
+            if row and (box.unpack(row[0])[BOX_CONTENT] if box else row[0]) == text:
                 data = packed(vector)
                 self._db.run(
                     "INSERT OR IGNORE INTO vectors VALUES(?, ?)",

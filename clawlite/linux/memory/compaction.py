@@ -9,7 +9,7 @@ its commits.
 
 from clawlite.core.base.errors import StoreError
 from clawlite.core.image.memories import DOES, SEARCHED, TRUNCATE
-from clawlite.linux.memory.entry import COLUMNS, check, checksum
+from clawlite.linux.memory.entry import COLUMNS, ROW_CONTENT, ROW_METADATA, check, checksum
 
 WINDOW = 1000  # entries that a compaction leaves where the store names no number
 SUMMARY_BYTES = 24000  # of the entries that one summary is made of
@@ -27,7 +27,8 @@ def notes(entries: list) -> str:
     """Return what a provider is shown of *entries* [(text, is a summary)]: a summary at their
     head whole, of others an equal part.
     """
-    head = entries[0][0][:_WHOLE] if entries[0][1] else None
+    first, is_summary = entries[0]
+    head = first[:_WHOLE] if is_summary else None
     each = (SUMMARY_BYTES - len(head or "")) // len(entries)
     return "\n".join(
         [
@@ -101,7 +102,7 @@ class Compaction:
                 (
                     part_of,
                     rows[-1][0],
-                    notes([self._noted(box, row[3], row[5]) for row in rows]),
+                    notes([self._noted(box, row[ROW_CONTENT], row[ROW_METADATA]) for row in rows]),
                     before,
                 )
             )
@@ -135,7 +136,7 @@ class Compaction:
             (self._first(place, floor), last),
         )[0]
         self._places.drop(place, last)
-        self._places.unindex(place, [(last, row[3])])
+        self._places.unindex(place, [(last, row[ROW_CONTENT])])
         # it was of what the summary stands for
         self._db.run("DELETE FROM vectors WHERE id=?", (last,))
         box, metadata = self._boxes.of(store), {"summary_of": count}

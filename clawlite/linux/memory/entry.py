@@ -17,6 +17,9 @@ from clawlite.linux.files.files import tell
 MAX_CONTENT = 262144  # bytes of one entry
 BITS = 40  # of an id, below the number of its place
 COLUMNS = "id, at, key, content, is_json, metadata, request, crc"
+# positions in a row of those, and in what ``unpack`` returns of an encrypted entry
+ROW_ID, ROW_CONTENT, ROW_METADATA = 0, 3, 5
+BOX_CONTENT = 1
 
 
 def text_of(content, number: int, dumps) -> tuple:

@@ -15,10 +15,18 @@ from clawlite.linux.memory import search
 from clawlite.linux.memory.compaction import REACH, SUMMARY_ENTRIES, SUMMARY_LEAST, WINDOW, notes
 from clawlite.linux.memory.database import failure
 from clawlite.linux.memory.entry import text_of, told
-from clawlite.linux.memory.jsonl import FILE, MAX_BYTES, JSONLFile, Record, known
+from clawlite.linux.memory.jsonl import (
+    FILE,
+    MAX_BYTES,
+    REQUEST_COUNT,
+    JSONLFile,
+    Record,
+    known,
+)
 from clawlite.linux.memory.partitions import SET_MS
 from clawlite.linux.memory.reading import MAX_ANSWER
 
+_N, _AT, _KEY = 0, 1, 3  # positions in an entry as ``_alive`` returns it
 _LEAST_DEAD = 64  # entries beyond the limits that a file may always have
 
 
@@ -48,7 +56,8 @@ class FileConversations:
         try:
             return True, self._run(job)
         except OSError as e:
-            return False, failure(e, self.path(job[2], job[3] or ""))
+            _, _, store, part, _ = job
+            return False, failure(e, self.path(store, part or ""))
         except Exception as e:
             return False, e if isinstance(e, ClawError) else unexpected(e)
 
@@ -104,7 +113,7 @@ class FileConversations:
         mark = crc32(told(store, part, entries))
         before = known(lines.records, request_id, mark, now) if request_id else None
         if before is not None:
-            return _stored(before.n, before.request[2])
+            return _stored(before.n, before.request[REQUEST_COUNT])
         first = lines.last() + 1
         at = max(now, lines.records[-1].at if lines.records else 0)
         record = Record(
@@ -134,15 +143,20 @@ class FileConversations:
         kind, what, top, _ = details
         alive, scores = self._alive(lines, store), {}
         if kind == "key":
-            found = [row for row in reversed(alive) if row[3] == what]
+            found = [row for row in reversed(alive) if row[_KEY] == what]
         elif kind == "first":
             found = alive
         elif kind == "time-range":
-            found = [row for row in reversed(alive) if what is None or what[0] <= row[1] <= what[1]]
+            found = list(reversed(alive))
+            if what is not None:
+                first, last = what
+                found = [row for row in found if first <= row[_AT] <= last]
         else:
-            rows = [(row[0], text_of(row[2], 0, self._dumps)[0]) for row in reversed(alive)]
+            rows = [
+                (n, text_of(content, 0, self._dumps)[0]) for n, _, content, _, _ in reversed(alive)
+            ]
             scores = dict(search.scored(rows, what))
-            by_number = {row[0]: row for row in alive}
+            by_number = {row[_N]: row for row in alive}
             found = [by_number[n] for n in scores]
         answer = self._answer(found, top, scores)
         if kind == "time-range":
@@ -181,14 +195,15 @@ class FileConversations:
             return []
         rows = more[: len(more) - len(alive) + (count or len(alive) // 2)][:SUMMARY_ENTRIES]
         noted = [
-            (text_of(row[2], 0, self._dumps)[0], "summary_of" in (row[4] or ())) for row in rows
+            (text_of(content, 0, self._dumps)[0], "summary_of" in (metadata or ()))
+            for _, _, content, _, metadata in rows
         ]
         return [(part or "", rows[-1][0], notes(noted), len(alive))]
 
     def _replace(self, lines, store, part: str, details: tuple) -> int:
         last, summary = details
-        gone = [row for row in self._alive(lines, store, REACH) if row[0] <= last]
-        if not gone or gone[-1][0] != last:
+        gone = [row for row in self._alive(lines, store, REACH) if row[_N] <= last]
+        if not gone or gone[-1][_N] != last:
             raise StoreError(
                 "store %s: what was summarized is gone" % store.name, "send this again"
             )
@@ -196,7 +211,7 @@ class FileConversations:
             lines,
             last + 1,
             self._clock(),
-            [Record(last, gone[-1][1], None, [[summary, None, {"summary_of": len(gone)}]])],
+            [Record(last, gone[-1][_AT], None, [[summary, None, {"summary_of": len(gone)}]])],
         )
         return len(self._alive(lines, store))
 

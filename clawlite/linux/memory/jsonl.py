@@ -40,6 +40,9 @@ MAX_BYTES = 16777216
 _LOCK_TRIES, _LOCK_S = 500, 0.01
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}\Z')
 
+REQUEST_ID, REQUEST_MARK, REQUEST_COUNT = range(3)  # positions in ``Record.request``
+CONTENT, KEY, METADATA = range(3)  # positions in an entry of a record
+
 
 class Record:
     """One line of a file.
@@ -283,9 +286,9 @@ def _is_entry(entry) -> bool:
     return (
         isinstance(entry, list)
         and len(entry) == 3
-        and isinstance(entry[0], (str, dict))
-        and isinstance(entry[1], (str, type(None)))
-        and isinstance(entry[2], (dict, type(None)))
+        and isinstance(entry[CONTENT], (str, dict))
+        and isinstance(entry[KEY], (str, type(None)))
+        and isinstance(entry[METADATA], (dict, type(None)))
     )
 
 
@@ -296,8 +299,8 @@ def known(records: list, request_id: str, mark: int, now: int):
     for record in reversed(records):
         if record.at < now - KEPT_MS:
             return None
-        if record.request and record.request[0] == request_id:
-            if record.request[1] != mark:
+        if record.request and record.request[REQUEST_ID] == request_id:
+            if record.request[REQUEST_MARK] != mark:
                 raise InvalidParams(
                     "context.request_id: another request had this id within %d s"
                     % (KEPT_MS // 1000),

@@ -60,14 +60,11 @@ class Reading:
                 (floor, place.last, top + 1),
             )
         elif kind == "time-range":
-            first, last = (
-                (
-                    self._places.since(place, what[0], floor),
-                    self._places.since(place, what[1] + 1, floor) - 1,
-                )
-                if what
-                else (floor, place.last)
-            )
+            first, last = floor, place.last
+            if what:
+                first_ms, last_ms = what
+                first = self._places.since(place, first_ms, floor)
+                last = self._places.since(place, last_ms + 1, floor) - 1
             answer = self._answer(
                 store, part, place, self._alive(store, first, last, place, top + 1), top
             )
@@ -113,14 +110,12 @@ class Reading:
         the file, known by its key.
         """
         file = self._files.read(store, part, key)
-        answer = {
-            "entries": [
-                {"id": "file:" + key, "content": file[0], "timestamp": _time(file[1]), "key": key}
-            ]
-            if file
-            else []
-        }
-        return dict(answer, truncated=True) if file and file[2] else answer
+        if not file:
+            return {"entries": []}
+        content, at, is_cut = file
+        entry = {"id": "file:" + key, "content": content, "timestamp": _time(at), "key": key}
+        answer = {"entries": [entry]}
+        return dict(answer, truncated=True) if is_cut else answer
 
     def _alive(self, store, first: int, last: int, place, most: int):
         """Return a cursor of rows from *first* to *last*, the newest first, without the old
@@ -152,8 +147,8 @@ class Reading:
                 file = self._files.read(store, part, key)
                 if file is None:
                     continue
-                content = file[0]
-                more = {"truncated": True} if file[2] else more
+                content, _, is_cut = file
+                more = {"truncated": True} if is_cut else more
             size += len(content)
             if len(found) >= top or found and size > MAX_ANSWER:
                 return {"entries": found, "truncated": True}

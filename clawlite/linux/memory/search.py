@@ -17,8 +17,9 @@ from unicodedata import combining, normalize
 from clawlite.core.base.errors import QueryFailed
 from clawlite.core.image.memories import FTS, LINEAR, VECTOR
 from clawlite.linux.memory.encryption import MAX_OPENED
-from clawlite.linux.memory.entry import COLUMNS, check
+from clawlite.linux.memory.entry import BOX_CONTENT, COLUMNS, ROW_CONTENT, ROW_ID, check
 
+_CONTENT = 1  # position in an entry that is searched
 MAX_WORDS = 12  # of a query
 MAX_RARE = 3  # words by which entries are found; the others count in the score
 MOST_OF_ALL, MOST_OF_ONE = 50, 40  # candidates that have all of these, or one word
@@ -66,7 +67,8 @@ def search(db, place, floor: int, store, box, query: tuple) -> tuple:
 
 
 def _best(found: tuple) -> tuple:
-    return -found[1], -found[0]
+    id, score = found
+    return -score, -id
 
 
 # -- words
@@ -102,7 +104,7 @@ def _by_text(db, place, floor: int, box, text: str) -> list:
     ):
         if box:
             check(row, db.path)
-        id, content = (row[0], box.unpack(row[3])[1]) if box else row
+        id, content = (row[ROW_ID], box.unpack(row[ROW_CONTENT])[BOX_CONTENT]) if box else row
         if content and _may_have(content, rare):
             rows.append((id, content))
     return _ranked(rows, wanted, counts, total)
@@ -115,7 +117,10 @@ def scored(rows: list, text: str) -> list:
     wanted = list(dict.fromkeys(words(text)))[:MAX_WORDS]
     return (
         _ranked(
-            [row for row in rows if _may_have(row[1], wanted)], wanted, dict.fromkeys(wanted, 0), 1
+            [row for row in rows if _may_have(row[_CONTENT], wanted)],
+            wanted,
+            dict.fromkeys(wanted, 0),
+            1,
         )
         if wanted
         else []

@@ -44,6 +44,7 @@ _NUMBER, _VERB, _STORE, _PART = range(4)  # of a job
 BATCH = 512
 MAX_SAME = 64  # old values of one key that are kept for the sake of requests
 _READS, _COMMITS, _APPENDS, _LINES = range(4)
+_SINCE_MS = 4  # position in what is known of a request: (mark, place, first, count, when)
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")
 
 
@@ -315,7 +316,7 @@ class Stores:
             insert(self._db, rows)
             if vectors:
                 self._db.many("INSERT INTO vectors VALUES(?, ?)", vectors)
-            self._tidy(store, place, [row[2] for row in rows], now)
+            self._tidy(store, place, [key for _, _, key, *_ in rows], now)
             if self._is_filled(store, place, now) and self._is_full(store, place, now):
                 stored["is_full"] = True
         return stored
@@ -328,7 +329,10 @@ class Stores:
         # vectors of the provider, by the entry's place
         made = more[0] or {} if more else {}
         box = self._boxes.of(store, commits)
-        texts = [text_of(entry[1], number, self._dumps) for number, entry in enumerate(entries)]
+        texts = [
+            text_of(content, number, self._dumps)
+            for number, (_, content, _, _) in enumerate(entries)
+        ]
         mark = (
             box.mark(told(store, part, entries))
             if box
@@ -339,7 +343,7 @@ class Stores:
             return known, (), ()
         if DOES >> 4 * store.type & FILES:
             self._files.write(
-                store, part, [(entry[0], text) for entry, (text, _) in zip(entries, texts)]
+                store, part, [(key, text) for (key, *_), (text, _) in zip(entries, texts)]
             )
         place.at = max(self._places.now(now), place.at)
         request, rows, vectors, id = (
@@ -371,14 +375,15 @@ class Stores:
         had other entries.
         """
         known = self._places.requests.get(request_id and request_id.replace("-", ""))
-        if known is None or known[4] < now - KEPT_MS:
+        if known is None or known[_SINCE_MS] < now - KEPT_MS:
             return None
-        if known[0] != mark:
+        known_mark, place, first, count, _ = known
+        if known_mark != mark:
             raise InvalidParams(
                 "context.request_id: another request had this id within %d s" % (KEPT_MS // 1000),
                 "send a new id with new entries",
             )
-        return {"stored": known[3], "ids": [known[1].name(known[2] + n) for n in range(known[3])]}
+        return {"stored": count, "ids": [place.name(first + n) for n in range(count)]}
 
     def _request(self, request_id, mark: bytes, place, count: int):
         """Remember a request; return how it stands with its first entry, None for the agent's

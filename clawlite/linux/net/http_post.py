@@ -7,7 +7,7 @@ import select
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.net.http1 import Response, request
+from clawlite.core.net.http1 import EVENT_KIND, EVENT_STATUS, Response, request
 from clawlite.core.net.netrules import authority, parse_url
 from clawlite.linux.net.connections import Connections
 
@@ -45,6 +45,6 @@ def _status(connections, reader: int, due: float) -> int:
             else:
                 response.feed(data)
             event = response.next_event()
-            if event is not None and event[0] == "head":
-                return event[1]
+            if event is not None and event[EVENT_KIND] == "head":
+                return event[EVENT_STATUS]
     raise ClawError("no answer in time")

@@ -65,16 +65,16 @@ class Request:
         return True
 
     def _head(self, lines: list):
-        first = lines[0].split(b" ")
+        method, path, version = (lines[0].split(b" ") + [b"", b""])[:3]
         if (
-            len(first) != 3
-            or first[2] not in (b"HTTP/1.1", b"HTTP/1.0")
-            or not first[0].isalpha()
-            or not first[1].startswith(b"/")
-            or not first[1].isascii()
+            lines[0].count(b" ") != 2
+            or version not in (b"HTTP/1.1", b"HTTP/1.0")
+            or not method.isalpha()
+            or not path.startswith(b"/")
+            or not path.isascii()
         ):
             raise Refused(400, "this is no request of HTTP/1.1")
-        self.method, self.path = first[0].decode(), first[1].decode()
+        self.method, self.path = method.decode(), path.decode()
         if len(lines) - 1 > MAX_FIELDS:
             raise Refused(431, "a head has at most %d fields" % MAX_FIELDS)
         for line in lines[1:]:

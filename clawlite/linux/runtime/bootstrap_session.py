@@ -81,11 +81,12 @@ class BootstrapSession:
                 self._framer.finish()
             event = self._framer.next_event()
             while event:
-                if event[0] == TOO_LONG:
-                    session.too_long(int(event[1]), MAX_LINE)
+                kind, payload = event
+                if kind == TOO_LONG:
+                    session.too_long(int(payload), MAX_LINE)
                 else:
-                    self._record = event[1]
-                    session.record(event[1], now_ms())
+                    self._record = payload
+                    session.record(payload, now_ms())
                 if self._image:
                     return AGAIN
                 for effect in nobody.effects:

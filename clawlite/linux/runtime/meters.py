@@ -12,7 +12,7 @@ import time
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.image import PROVIDERS
-from clawlite.core.policy.ledger import CALLS, Ledger, add
+from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, add
 from clawlite.linux.files.files import aside, state_folder, write_whole
 from clawlite.linux.io.jsontext import dumps, loads
 
@@ -63,8 +63,8 @@ class _Meters:
         """
         if not entries:
             return self.meter.today()
-        if entries[0][0] == CALLS:
-            return self._calls.add(self.meter.call(entries[0][2]))
+        if entries[0][ENTRY_KEY] == CALLS:
+            return self._calls.add(self.meter.call(entries[0][ENTRY_AMOUNT]))
         return self._spent.add(entries)
 
 
@@ -136,7 +136,7 @@ class CounterFile:
         for key, period, amount in entries:
             same = [e for e in self._unwritten if e[:2] == [key, period] and key != CALLS]
             if same:
-                same[0][2] += amount
+                same[0][ENTRY_AMOUNT] += amount
             else:
                 self._unwritten.append([key, period, amount])
         del self._unwritten[:-_MOST_UNWRITTEN]

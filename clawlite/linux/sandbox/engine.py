@@ -50,6 +50,8 @@ MAX_MESSAGE = 65536
 MAX_MESSAGE_TEXT = 4000  # characters of an error's message, and of its hint
 # a supervisor that says nothing for so long after the end of its time is ended with its sandbox
 LATE_MS = 3000
+_SOCKET = 1  # position in ``Engine._server``
+_SCM_DATA = 2  # position in an ancillary message of ``recvmsg``: the descriptors, packed
 _FLAGS = _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT
 _ERRORS = {
     cls.code: cls
@@ -139,7 +141,7 @@ class Engine:
         self._server = spawn.start(
             self._workspace, self._hidden, self._uid, self._modules, self._bubblewrap
         )
-        self._epoll.register(self._server[1], select.EPOLLIN)
+        self._epoll.register(self._server[_SOCKET], select.EPOLLIN)
 
     def start(self, number: int, profile, job, due_ms, now_ms: int):
         """Start *job*, or let it wait for its turn; return None when it goes on (see ``poll``),
@@ -233,7 +235,7 @@ class Engine:
         line.send(b"J")
         memory = spawn.memory("job", packed)
         try:
-            self._server[1].sendmsg(
+            self._server[_SOCKET].sendmsg(
                 [b"J" if timeout_ms is None else b"J%d" % timeout_ms],
                 [
                     (
@@ -295,7 +297,7 @@ class Engine:
         for fd, _ in self._epoll.poll(0):
             if fd in self._lines:
                 self._read(*self._lines[fd])
-            elif server is not None and server is self._server and fd == server[1].fileno():
+            elif server is not None and server is self._server and fd == server[_SOCKET].fileno():
                 self._hear()
         for call in list(self._calls.values()):
             if call.late_ms is not None and now_ms >= call.late_ms:
@@ -385,7 +387,7 @@ class Engine:
             call.output.append(data[1:])
         elif kind == b"P" and extra:
             call.door = self._proxy(call.profile)
-            call.door.serve(int.from_bytes(extra[0][2][:4], sys.byteorder))
+            call.door.serve(int.from_bytes(extra[0][_SCM_DATA][:4], sys.byteorder))
         elif kind == b"E":
             self._end(call, self._outcome(call, loads(data[1:])))
 
@@ -507,7 +509,7 @@ class Engine:
     def _hear(self):
         """Read what the server's probe found; a closed line means that the server is gone."""
         try:
-            data = self._server[1].recv(MAX_MESSAGE)
+            data = self._server[_SOCKET].recv(MAX_MESSAGE)
         except OSError:
             data = b""
         if data:
@@ -555,7 +557,7 @@ class Engine:
 
         self.prepare()
         while self._found is None and self._server is not None:
-            select.select([self._server[1]], [], [], 10)
+            select.select([self._server[_SOCKET]], [], [], 10)
             self._hear()
         return report(self, self._found, self._uid)
 

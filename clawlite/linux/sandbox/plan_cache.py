@@ -31,8 +31,10 @@ class PlanCache:
         """
         told = tuple(vars(profile).values()), job.cwd, job.most
         kept = self._kept.get(job.KIND)
-        if kept is not None and kept[0] == told and _holds(kept[1], kept[2]):
-            return kept[3]
+        if kept is not None:
+            known, led, was_there, fd = kept
+            if known == told and _holds(led, was_there):
+                return fd
         leads = {}
         plan = plans.make(profile, job, *self._of, leads)
         there = plan["there"]
@@ -59,7 +61,8 @@ class PlanCache:
     def _forget(self, kind: str):
         kept = self._kept.pop(kind, None)
         if kept is not None:
-            os.close(kept[3])
+            *_, fd = kept
+            os.close(fd)
 
 
 def _holds(leads: dict, there: dict) -> bool:

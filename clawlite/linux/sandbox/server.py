@@ -29,6 +29,8 @@ from clawlite.linux.sandbox import bubblewrap, probe, supervisor, watch
 
 MAX_MESSAGE = 65536
 MAX_WASTED = 3
+_READ, _WRITE = range(2)  # ends of a pipe
+_LINE = 3  # position in the descriptors of a call
 # after which the next supervisor is made although no call waits: until then a short call has the
 # processor for itself
 SPARE_MS = 10
@@ -105,7 +107,7 @@ class _Server:
         self._life = os.pipe()
         self._poll = select.poll()
         self._poll.register(control, 0)  # tells a hang-up alone: calls are for the supervisors
-        self._poll.register(self._taken[0], select.POLLIN)
+        self._poll.register(self._taken[_READ], select.POLLIN)
 
     def serve(self):
         """Keep a supervisor ready until the agent goes, then end what is left."""
@@ -119,7 +121,7 @@ class _Server:
                         self._leave()
                         return
                     wanted = True
-                elif fd == self._taken[0]:
+                elif fd == self._taken[_READ]:
                     os.read(fd, 1)
                     self._idle, self._wasted = None, 0
                     self._poll.modify(self._control, select.POLLIN)
@@ -137,19 +139,19 @@ class _Server:
                 self._hello["bubblewrap"],
                 dict(self._hello, found=self._found),
                 self._control.fileno(),
-                self._taken[1],
-                self._life[0],
+                self._taken[_WRITE],
+                self._life[_READ],
             )
         else:
             pid = namespaces.clone() if self._found["profile"] == "N" else os.fork()
         if pid == 0:
             try:
-                for fd in (self._taken[0], self._life[1], *self._running):
+                for fd in (self._taken[_READ], self._life[_WRITE], *self._running):
                     os.close(fd)
                 supervisor.wait(
                     self._control.detach(),
-                    self._taken[1],
-                    self._life[0],
+                    self._taken[_WRITE],
+                    self._life[_READ],
                     self._found,
                     self._uid,
                     self._filters,
@@ -204,7 +206,7 @@ class _Server:
 
         end = monotonic() + LEAVE_MS / 1000
         self._poll.unregister(self._control)
-        self._poll.unregister(self._taken[0])
+        self._poll.unregister(self._taken[_READ])
         while self._running and monotonic() < end:
             for fd, _ in self._poll.poll(100):
                 self._ended(fd)
@@ -224,7 +226,7 @@ def _refuse_all(control, found: dict):
         if call is None:
             return
         fds = call[0]
-        line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fds[3])
+        line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, fds[_LINE])
         line.recv(1)
         watch.tell(line, b"E" + dumps({"refused": reason, "hint": probe.hint(found)}).encode())
         line.close()

@@ -35,6 +35,8 @@ from clawlite.linux.sandbox import memory_accounting, names, probe, tool_process
 from clawlite.linux.sandbox import plan as plans
 from clawlite.linux.sandbox.plan import Refused
 
+_SCM_DATA = 2  # position in an ancillary message of ``recvmsg``: the descriptors, packed
+
 
 def bring(hello: dict):
     """Import what the agent says that functions will want: afterwards, in another root, the
@@ -84,7 +86,9 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     # the child needs the old root until it is ready
     if not data:
         os._exit(71)
-    asks = modes.Modes(int.from_bytes(extra[0][2][:4], sys.byteorder), uid) if extra else None
+    asks = (
+        modes.Modes(int.from_bytes(extra[0][_SCM_DATA][:4], sys.byteorder), uid) if extra else None
+    )
     calls = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, control)
     call = take(calls)
     calls.close()
@@ -107,7 +111,7 @@ def take(calls):
     if not data or not extra:
         return None
     fds = array.array("i")
-    fds.frombytes(extra[0][2][:size])
+    fds.frombytes(extra[0][_SCM_DATA][:size])
     return fds.tolist(), int(data[1:]) if len(data) > 1 else None
 
 

@@ -19,6 +19,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import plan as plans
 
 PART = 32768  # bytes of one message
+_LISTENED, _REFUSED = range(2)  # filters of files: with a listener, and where there can be none
 
 
 class Ended(BaseException):
@@ -51,9 +52,9 @@ def wait(line: int, found: dict, uid, filters):
     if found["profile"] == "L":
         rules = steady(found["landlock"])
         try:
-            listener = seccomp.listen(filters.files[0])
+            listener = seccomp.listen(filters.files[_LISTENED])
         except OSError:  # a container listens itself
-            seccomp.install(filters.files[1])
+            seccomp.install(filters.files[_REFUSED])
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     supervisor = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
@@ -69,13 +70,15 @@ def wait(line: int, found: dict, uid, filters):
     if not data or not extra:
         os._exit(0)
     fds = array.array("i")
-    fds.frombytes(extra[0][2])
+    _, _, packed = extra[0]
+    fds.frombytes(packed)
     supervisor.close()
+    plan, talk, output, *door = fds
     _run(
-        marshal.loads(_whole(fds[0])),
-        fds[1],
-        fds[2],
-        fds[3] if len(fds) > 3 else -1,
+        marshal.loads(_whole(plan)),
+        talk,
+        output,
+        door[0] if door else -1,
         filters,
         rules,
     )
@@ -316,7 +319,8 @@ def _ask(talk, question: dict):
     if not extra:
         raise Ended
     fds = array.array("i")
-    fds.frombytes(extra[0][2][:4])
+    _, _, packed = extra[0]
+    fds.frombytes(packed[:4])
     answer = loads(_whole(fds[0]))
     if "text" in answer:
         return answer["text"]

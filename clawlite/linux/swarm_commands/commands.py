@@ -67,6 +67,7 @@ _MORE = "clawlite swarm --help says more"
 SHOWN = 20  # tasks of a status
 _NAMED = 5  # agents in an error
 _PERSON = "a person"  # who stops and resumes
+_STATE = 2  # position in a row of ``Bus.tasks``
 _TEXT = 60  # characters of a description in a list
 _DONE = {  # what a person reads when the verb has done it
     "stop": "The swarm %s is stopped: no tool with side effects begins in it until "
@@ -286,7 +287,7 @@ def _look(verb: str, words: list, as_json: bool) -> int:
         elif verb == "trace":
             _trace(bus, _found(bus, wanted), as_json)
         elif verb == "dead":
-            _list([row for row in bus.tasks(-1) if row[2] == DEAD], as_json)
+            _list([row for row in bus.tasks(-1) if row[_STATE] == DEAD], as_json)
         else:
             _status(swarm, bus, as_json)
         return 0
@@ -319,7 +320,8 @@ def _status(swarm: Swarm, bus: Bus, as_json: bool):
             }
             for one in swarm.members
         ]
-        stopped = stop and {"by": stop[0], "time": iso8601(stop[1] // 1000)}
+        who, at = _when(*stop) if stop else (None, None)
+        stopped = stop and {"by": who, "time": at}
         tasks = [_task(*row) for row in rows]
         whole = {"swarm": swarm.name, "stopped": stopped, "members": members, "tasks": tasks}
         print(dumps(whole))
@@ -351,8 +353,9 @@ def _list(rows: list, as_json: bool):
     if as_json:
         print(dumps([_task(*row) for row in rows]))
         return
-    for row in rows:
-        said("%s  %s  %-10s %s" % (row[0][:8], iso8601(row[5] // 1000), row[2], row[1][:_TEXT]))
+    for task_id, description, state, _, _, at_ms in rows:
+        at = iso8601(at_ms // 1000)
+        said("%s  %s  %-10s %s" % (task_id[:8], at, state, description[:_TEXT]))
 
 
 def _task(task_id: str, description: str, state: str, sender: str, tries: int, at_ms: int) -> dict:

@@ -7,10 +7,10 @@ import os
 from typing import Any
 
 from clawlite.core.base.errors import ClawError, TransientError
-from clawlite.core.image.image import NETWORK, SWARM
+from clawlite.core.image.image import NETWORK, NETWORK_AUTHORITIES, SWARM
 from clawlite.core.net.exchange import hosted
-from clawlite.core.net.http1 import Response, request
-from clawlite.core.swarm.swarm import FAILED, Swarm
+from clawlite.core.net.http1 import EVENT_DATA, EVENT_KIND, EVENT_STATUS, Response, request
+from clawlite.core.swarm.swarm import FAILED, REMOTE_SECRET, Swarm
 from clawlite.linux.files.files import open_image
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import now_ms
@@ -64,7 +64,7 @@ class Remotes:
                 "write [swarm.remote.NAME] in its clawlite.toml: docs/swarm.md",
             )
         network: Any = image.section(NETWORK)
-        authorities: list = list(network[1]) if network else []
+        authorities: list = list(network[NETWORK_AUTHORITIES]) if network else []
         self._wakes, wake = os.pipe()
         os.set_blocking(self._wakes, False)
         self._wake = wake
@@ -73,7 +73,7 @@ class Remotes:
         self._keys = 0
         self._agents: list = []
         for one in far:
-            secret = one.remote[4]
+            secret = one.remote[REMOTE_SECRET]
             token = resolve(secret, stores(image.agent.name)) if secret else ""
             if token and image.guard is not None:
                 image.guard.learn(token)
@@ -176,12 +176,14 @@ class Remotes:
             else:
                 self._drop(work)
             return
-        if step[0] == WAIT:
-            work.wake_ms = now_ms() + step[1]
-        elif step[0] == BEGINS:
+        kind, *details = step
+        if kind == WAIT:
+            (pause_ms,) = details
+            work.wake_ms = now_ms() + pause_ms
+        elif kind == BEGINS:
             work.agent.member.begins(work.turn)
-        elif step[0] == ASK:
-            self._ask(work, *step[1:])
+        elif kind == ASK:
+            self._ask(work, *details)
 
     def _ask(self, work: _Work, headers: list, body: bytes):
         secure, host, port, target = where = work.agent.where
@@ -205,10 +207,10 @@ class Remotes:
                 event = work.response.next_event()
                 if event is None:
                     return
-                if event[0] == "head":
-                    work.status = event[1]
-                elif event[0] == "data":
-                    work.body += event[1]
+                if event[EVENT_KIND] == "head":
+                    work.status = event[EVENT_STATUS]
+                elif event[EVENT_KIND] == "data":
+                    work.body += event[EVENT_DATA]
                     if len(work.body) > MAX_ANSWER:
                         raise ClawError("its answer has more than %d bytes" % MAX_ANSWER)
                 else:

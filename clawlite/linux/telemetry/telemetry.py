@@ -21,6 +21,7 @@ PLACEHOLDER = "[REDACTED]"
 MOST_TEXT = 1024  # characters of arguments, or of a result
 SNAPSHOT_MS = 10000  # metrics go out so often, while anything happens
 _PROVIDER_CODES = (-32020, -32021)  # their messages may quote what a provider answered
+_COUNT, _SUM_MS, _BUCKETS = range(3)  # positions in a histogram
 _SWARM = ("swarm.delegate", "swarm.discover", "swarm.report")  # 5.10
 _PREDICTION = (
     "world_model",
@@ -271,9 +272,9 @@ class Telemetry:
     def _observe(self, name: str, ms: int):
         if "latency_histogram" in self._metrics:
             histogram = self._histograms.setdefault(name, [0, 0, [0] * (len(BOUNDS_MS) + 1)])
-            histogram[0] += 1
-            histogram[1] += ms
-            histogram[2][sum(ms > bound for bound in BOUNDS_MS)] += 1
+            histogram[_COUNT] += 1
+            histogram[_SUM_MS] += ms
+            histogram[_BUCKETS][sum(ms > bound for bound in BOUNDS_MS)] += 1
             self._changed = True
 
 

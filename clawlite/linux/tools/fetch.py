@@ -17,7 +17,14 @@ from clawlite.core.base.errors import (
     SandboxDenied,
     ToolTimeout,
 )
-from clawlite.core.net.http1 import Response, request
+from clawlite.core.net.http1 import (
+    EVENT_DATA,
+    EVENT_HEADERS,
+    EVENT_KIND,
+    EVENT_STATUS,
+    Response,
+    request,
+)
 from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.core.net.netrules import authority, decide_addresses, decide_host, parse_url, refusal
 from clawlite.linux.net.connections import Connections
@@ -164,8 +171,9 @@ class Fetcher:
         finish  function(fetch, announced size of a body that was cut, or None) -> the tool's value
         """
         rules = _Maker(profile) if address_of(url[_HOST]) is not None else profile
-        fetch = _Fetch(tool, rules, url, asked[0], asked[1], injections, limit, due_ms, finish)
-        fetch.sent, fetch.redirects_allowed = asked[2], None
+        method, headers, body = asked
+        fetch = _Fetch(tool, rules, url, method, headers, injections, limit, due_ms, finish)
+        fetch.sent, fetch.redirects_allowed = body, None
         try:
             self._admit(tool)
             self._open(number, fetch)
@@ -287,8 +295,8 @@ class Fetcher:
     def _read(self, number: int, fetch: _Fetch):
         event = fetch.response.next_event()
         while event is not None:
-            if event[0] == "head":
-                fetch.status, fetch.answer = event[1], event[2]
+            if event[EVENT_KIND] == "head":
+                fetch.status, fetch.answer = event[EVENT_STATUS], event[EVENT_HEADERS]
                 if fetch.redirects_allowed is None:
                     pass
                 elif fetch.status in _MOVED and fetch.answer.get("location"):
@@ -298,8 +306,8 @@ class Fetcher:
                     fetch_page.check_head(fetch.answer)
                 if fetch.method == "HEAD":
                     return True, fetch.finish(fetch, None)
-            elif event[0] == "data":
-                fetch.body += event[1]
+            elif event[EVENT_KIND] == "data":
+                fetch.body += event[EVENT_DATA]
                 if len(fetch.body) > fetch.limit:
                     fetch.cut = True
                     del fetch.body[fetch.limit :]
