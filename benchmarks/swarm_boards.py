@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from agents import environment  # noqa: E402
 from swarm_team import SWARM, project  # noqa: E402
-from swarm_world import World  # noqa: E402
+from swarm_world import KINDS, World, settings  # noqa: E402
 
 from clawlite.core.image.image import SWARM as SECTION  # noqa: E402
 from clawlite.core.swarm.swarm import Swarm, Task  # noqa: E402
@@ -100,12 +100,12 @@ def measured(kind: str, count: int, folder: Path) -> dict:
     folder.mkdir(parents=True)
     world, home = World(kind, folder / "bus"), folder / "home"
     home.mkdir()
-    more = {"coordination": dict(SWARM["coordination"], backend=kind)}
-    more["coordination"]["concurrency"] = {}
+    more, backend = {}, kind
     if world.server:
-        more["toml"] = '[swarm]\naddress = "%s://127.0.0.1:%d"\n' % (kind, world.server.port)
+        backend, more["toml"] = settings(kind, world.server)
     else:
         world.place = str(home / "state/swarms/team")
+    more["coordination"] = dict(SWARM["coordination"], backend=backend, concurrency={})
     image = project(home, "hand", **more)
     swarm = Swarm(open_image(image).section(SECTION))
     boards, found = Boards(home), {}
@@ -169,7 +169,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--output", help="file that rows are added to, as JSON lines")
     parser.add_argument("--boards", type=int, nargs="*", default=[10, 100, 1000])
-    parser.add_argument("--engine", default="sqlite-wal", help="sqlite-wal, redis or nats")
+    parser.add_argument("--engine", default="sqlite-wal", choices=KINDS)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
         bench = Bench(folder, 1)

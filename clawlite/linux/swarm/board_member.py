@@ -30,15 +30,18 @@ class BoardMember(Member):
     tell  function(dict): what the gateway is to hear.  {"task": id, "text", "caller", "ms"}: a turn
           for the board, ms None where its own limit counts; {"begun": id, "text"}: a tool with side
           effects may begin, or why it must not; {"withdrawn": id, "text"}; {"event"}, of the log
+    end   function(``swarm.Swarm``, image) -> its end of a bus that others in this process have,
+          too (``swarm_commands.shared_bus``); None: it has a bus of its own
     Raises ``ClawError``: it is in no swarm, or its bus cannot be used.
     """
 
-    def __init__(self, path: str, tell, remote=None):
+    def __init__(self, path: str, tell, remote=None, end=None):
         image = open_image(path)
         if not image.size_of(SWARM):
             raise ClawError("%s is in no swarm" % image.agent.name, "declare one: docs/swarm.md")
         record: Any = image.section(SWARM)
-        swarm, bus = Swarm(record), None
+        swarm = Swarm(record)
+        bus: Any = None
         if remote is None:
             swarm.at_once = 1  # a board has room for one
         else:
@@ -47,7 +50,9 @@ class BoardMember(Member):
             if swarm.engine and secret:
                 *place, _, _, _ = swarm.engine
                 swarm.engine = [*place, remote.identity, secret, ""]
-        if swarm.engine:
+        if end:
+            bus = end(swarm, image)
+        elif swarm.engine:
             from clawlite.linux.swarm.replicated_bus import bus_of
 
             bus = bus_of(swarm, image, wall_ms, now_ms, os.urandom)
@@ -55,8 +60,10 @@ class BoardMember(Member):
         self._begin_asked = {}  # id of a turn -> ``Later``
         self._say = tell
         folder = swarm_folder(swarm.name) if swarm.is_shared else None
-        agent = _Agent(image, self._canceled, tell)
+        agent = _Agent(self._canceled, tell)
         super().__init__(agent, swarm, folder, now_ms, wall_ms, os.urandom, bus)
+        if end:
+            bus.member = self
         if bus:
             bus.refused = lambda reason: self._log("refused", reason=reason)
 
@@ -139,8 +146,8 @@ class _Agent:
 
     is_ready = True
 
-    def __init__(self, image, cancel, tell):
-        self.image, self._cancel, self._tell = image, cancel, tell
+    def __init__(self, cancel, tell):
+        self._cancel, self._tell = cancel, tell
         self.effects = self  # what is logged is told at once
 
     def append(self, effect: tuple):

@@ -10,7 +10,12 @@ which the others wake it.
 2. Nothing polls: who changes something writes a byte into the FIFOs of the others.
 3. A process that ended holds nothing: the kernel closes its FIFO, and what it ran is given back
    (``reclaim``).
-4. A peer is who may write this folder: it is the user's alone (0700).
+4. Who changes the file has a lock on the folder meanwhile: the kernel wakes the next one, where
+   SQLite lets who finds it locked sleep for a millisecond and more.
+5. A peer is who may write this folder: it is the user's alone (0700).
+6. A process may be several members (``shared_bus.py``): each has an id of its own, HOST-NUMBER,
+   below that of the process, whose FIFO is theirs.  Such a member is there as long as its process
+   lives and has not said that it left.
 """
 
 import errno
@@ -60,6 +65,11 @@ _TAKABLE = (
 _AT_IT = "from tasks where id = ? and state = ? and process = ?"
 
 
+def host_of(process: str) -> str:
+    """Return the id of the process that *process* is, or is a member of."""
+    return process.partition("-")[0]
+
+
 class Bus:
     """One process' end of a swarm's bus.
 
@@ -73,14 +83,14 @@ class Bus:
     def __init__(self, folder, wall_ms, draw):
         self._folder, self._wall_ms = folder, wall_ms
         self.process = draw(8).hex()
-        self._fd = -1
+        self._fd = self._turn = -1
         self._news = False  # something changed here
         self._seen = 0  # number of the last broadcast
-        self._joined = None  # what ``join`` was asked
+        self._joined = {}  # id of each member that this process is -> what ``join`` was asked
         self._open()
 
     def _open(self):
-        folder, db, turn = self._folder, None, -1
+        folder, db, turn, opened = self._folder, None, -1, False
         try:
             if folder:
                 os.makedirs(folder, 0o700, exist_ok=True)
@@ -103,17 +113,19 @@ class Bus:
             if version < VERSION:
                 db.executescript(SCHEMA)
             self._status = os.stat(place) if folder else None
+            opened = True
         except (OSError, sqlite3.Error) as e:
             if db is not None:
                 db.close()
             raise _unusable(folder, e) from None
         finally:
-            if turn >= 0:
-                try:
-                    os.close(turn)
-                except OSError:  # it is unlocked all the same, and nothing was written by it
-                    pass
-        self._db = db
+            if turn >= 0 and opened:
+                fcntl.flock(turn, fcntl.LOCK_UN)
+            elif turn >= 0:
+                os.close(turn)
+        self._db, old, self._turn = db, self._turn, turn
+        if old >= 0:
+            os.close(old)
 
     def _sure(self):
         """Begin anew where the file was removed or replaced while it was in use, and say so: the
@@ -131,10 +143,10 @@ class Bus:
         self._open()
         old.close()
         tell_replaced("the bus of the swarm", path)
-        if self._joined is not None:
+        if self._joined:
             was, self._fd = self._fd, -1
             try:
-                self.join(*self._joined)
+                self._be_there(self._joined)
             except ClawError:
                 self._status = None  # once more at the next use
                 self._let_go()
@@ -155,8 +167,15 @@ class Bus:
 
     def join(self, identity: str = "", at_once: int = 0):
         """Join as a member that does *at_once* tasks at once; with 0, only watch."""
-        self._joined = identity, at_once
-        if self._folder:
+        self._joined[self.process] = identity, at_once
+        self._be_there({self.process: self._joined[self.process]})
+
+    def _be_there(self, members: dict):
+        is_first, ended = self._fd < 0, []
+        if self._folder and is_first:
+            ended = self._rows("select process from peers")
+            there = self._which_are_there([process for (process,) in ended])
+            ended = [row for row in ended if row[0] not in there]
             path = self._path(self.process)
             part = path + ".part"
             try:
@@ -169,23 +188,39 @@ class Bus:
             except OSError as e:
                 self._let_go()
                 raise _unusable(self._folder, e) from None
-        with _Change(self) as db:
-            self._seen = db.execute("select coalesce(max(number), 0) from messages").fetchone()[0]
-            if identity:
-                db.execute(
-                    "insert or replace into peers values (?, ?, ?)",
-                    (self.process, identity, at_once),
-                )
+        with _Change(self, lasts=False) as db:  # no process outlasts a power cut
+            if is_first:
+                newest = "select coalesce(max(number), 0) from messages"
+                self._seen = db.execute(newest).fetchone()[0]
+            db.executemany("delete from peers where process = ?", ended)
+            rows = [(process, *of) for process, of in members.items() if of[0]]
+            db.executemany("insert or replace into peers values (?, ?, ?)", rows)
+
+    def speak_as(self, process: str, identity: str):
+        """What is asked from now on is asked for this member, which this process is."""
+        self.process = process
+
+    def part(self):
+        """One of the members that this process is has gone, with what it ran: to the others, as if
+        a process had been killed.
+        """
+        with _Change(self, lasts=False) as db:
+            db.execute("delete from peers where process = ?", (self.process,))
+        self._joined.pop(self.process, None)
 
     def leave(self):
         """Be gone; what this process ran is given back before."""
         try:
-            self._db.execute("delete from peers where process = ?", (self.process,))
+            gone = [(process,) for process in self._joined] or [(self.process,)]
+            self._db.executemany("delete from peers where process = ?", gone)
             self._changed()
         except (OSError, sqlite3.Error):  # the others see that nobody reads the FIFO
             pass
         try:
             self._let_go()
+            turn, self._turn = self._turn, -1
+            if turn >= 0:
+                os.close(turn)
         finally:
             self._db.close()
 
@@ -296,15 +331,18 @@ class Bus:
 
     def present(self) -> dict:
         """Return {identity: [is free, ...]} of the processes that are there."""
-        found = {}
-        for process, identity, at_once in self._rows("select * from peers"):
-            if self._is_there(process):
-                runs = self._rows(
-                    "select count(*) from tasks where state = ? and process = ? and divided = 0",
-                    RUNNING,
-                    process,
-                )[0][0]
-                found.setdefault(identity, []).append(runs < at_once)
+        found, peers = {}, self._rows("select process, identity, at_once from peers")
+        there = self._which_are_there([process for process, _, _ in peers])
+        runs = dict(
+            self._rows(
+                "select process, count(*) from tasks where state = ? and divided = 0 "
+                "group by process",
+                RUNNING,
+            )
+        )
+        for process, identity, at_once in peers:
+            if process in there:
+                found.setdefault(identity, []).append(runs.get(process, 0) < at_once)
         return found
 
     def there(self, swarm) -> tuple:
@@ -464,8 +502,10 @@ class Bus:
 
     def left(self) -> list:
         """Return the processes that have ended and were at a task."""
-        held = self._rows("select distinct process from tasks where state = ?", RUNNING)
-        return [process for (process,) in held if not self._is_there(process)]
+        rows = self._rows("select distinct process from tasks where state = ?", RUNNING)
+        held = [process for (process,) in rows]
+        there = self._which_are_there(held)
+        return [process for process in held if process not in there]
 
     def expire(self, timeout_ms: int, keeps_dead: bool) -> list:
         """Give up what waited longer than *timeout_ms*; return [(id, state, why), ...] of it.
@@ -557,6 +597,19 @@ class Bus:
     def oldest_ms(self):
         """Return when the task that waits longest was delegated, ms since 1970, or None."""
         return self._rows("select min(created_ms) from tasks where state = ?", WAITING)[0][0]
+
+    def held(self) -> dict:
+        """Return {process: {id of a task that it is at, ...}} of all processes."""
+        found: dict = {}
+        query = "select process, id from tasks where state = ?"
+        for process, task_id in self._rows(query, RUNNING):
+            found.setdefault(process, set()).add(task_id)
+        return found
+
+    def waiting(self) -> dict:
+        """Return {identity, or "" for whoever is free: how many tasks wait for it}."""
+        query = "select recipient, count(*) from tasks where state = ? group by recipient"
+        return dict(self._rows(query, WAITING))
 
     def holds(self, task_id: str) -> bool:
         """Return whether this process is at a task."""
@@ -681,10 +734,17 @@ class Bus:
             raise _unusable(self._folder, e) from None
 
     def _path(self, process: str) -> str:
-        return os.path.join(self._folder, process + _FIFO)
+        return os.path.join(self._folder, host_of(process) + _FIFO)
 
-    def _is_there(self, process: str) -> bool:
-        return process == self.process or self._poke(process, b"")
+    def _which_are_there(self, processes: list) -> set:
+        """Return those of *processes* that have not ended."""
+        own = host_of(self.process)
+        hosts = {host_of(one) for one in processes}
+        hosts = {host for host in hosts if host == own or self._poke(host, b"")}
+        found = {one for one in processes if host_of(one) in hosts}
+        if found - hosts:  # members of one process
+            found &= hosts | {row[0] for row in self._rows("select process from peers")}
+        return found
 
     def _poke(self, process: str, data: bytes) -> bool:
         """Write *data* into the FIFO of *process*; return whether somebody reads it."""
@@ -719,8 +779,9 @@ class Bus:
             names = os.listdir(self._folder)
         except OSError:  # it was removed meanwhile: nobody waits there
             return
+        own = host_of(self.process) + _FIFO
         for name in names:
-            if name.endswith(_FIFO) and name != self.process + _FIFO:
+            if name.endswith(_FIFO) and name != own:
                 self._poke(name[: -len(_FIFO)], b"!")
 
 
@@ -752,14 +813,17 @@ class _Change:
         self._bus, self._wakes, self._lasts = bus, wakes, lasts
 
     def __enter__(self):
-        self._bus._sure()
-        db = self._bus._db
+        bus = self._bus
+        bus._sure()
         try:
-            db.execute("pragma synchronous = %s" % ("full" if self._lasts else "normal"))
-            db.execute("begin immediate")
-        except sqlite3.Error as e:
-            raise _unusable(self._bus._folder, e) from None
-        return db
+            if bus._turn >= 0:
+                fcntl.flock(bus._turn, fcntl.LOCK_EX)
+            bus._db.execute("pragma synchronous = %s" % ("full" if self._lasts else "normal"))
+            bus._db.execute("begin immediate")
+        except (OSError, sqlite3.Error) as e:
+            self._unlock()
+            raise _unusable(bus._folder, e) from None
+        return bus._db
 
     def __exit__(self, kind, error, _):
         db = self._bus._db
@@ -768,12 +832,17 @@ class _Change:
         except sqlite3.Error as e:
             if error is None:
                 error = e
+        if isinstance(error, sqlite3.Error) and db.in_transaction:
+            db.execute("rollback")
+        self._unlock()
         if isinstance(error, sqlite3.Error):
-            if db.in_transaction:
-                db.execute("rollback")
             raise _unusable(self._bus._folder, error) from None
         if error is None and self._wakes:
             self._bus._changed()
+
+    def _unlock(self):
+        if self._bus._turn >= 0:
+            fcntl.flock(self._bus._turn, fcntl.LOCK_UN)
 
 
 def _unusable(folder, e: Exception) -> ClawError:

@@ -95,8 +95,8 @@ class Engine(ABC):
         return found
 
     @abstractmethod
-    def append(self, number: int, data: bytes):
-        """Put *data* on the log; called by the loop, and never waits."""
+    def append(self, sender: str, data: bytes):
+        """Put *data*, which *sender* says, on the log; called by the loop, and never waits."""
 
     @abstractmethod
     def ask_there(self, processes: list):

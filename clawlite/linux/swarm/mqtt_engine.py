@@ -61,7 +61,7 @@ class MQTTEngine(Engine, Owner):
         super().__init__(*given)
         self._folder, self._keeps = self.home
         *_, user, _ = self.place
-        self._who, self._speaks = self.identity or user or OPERATOR, self.identity or OPERATOR
+        self._who = self.identity or user or OPERATOR
         self._base = at = base(self.swarm)
         mine = "%s/%s" % (self._who, self.process)
         self._topic_here, self._topic_ask = at + "here/" + mine, at + "ask/" + mine
@@ -82,14 +82,14 @@ class MQTTEngine(Engine, Owner):
         self._known = self._birth = ""  # id of the log, and birth of its keeper that is there
         self._absent_s = None  # when the keeper was missed, until the loop is told
         self._has_met = False  # the keeper has spoken in this connection
-        self._sent_s = None  # when the first entry was sent since one of this process came back
-        self._lost = 0  # questions in a row whose answer had nothing of what was sent before
+        self._sent = {}  # sender -> when its first entry was sent since one of its came back
+        self._lost = {}  # sender -> answers in a row that had nothing of what it sent before
         self._asked_s = None  # when the last question was asked that is open
         self._later, self._state = [], b""
         self._is_up = False
 
-    def append(self, number: int, data: bytes):
-        self._line.call(self._append, data, self.generation)
+    def append(self, sender: str, data: bytes):
+        self._line.call(self._append, sender, data, self.generation)
 
     def ask_there(self, processes: list):
         self._line.call(self._look, processes)
@@ -135,9 +135,12 @@ class MQTTEngine(Engine, Owner):
         now = time.monotonic()
         if not self._is_in and now - self._since_in > TOLD_S:
             raise may_not(self.place, "write %s, or read it" % self._topic_here)
-        if self._is_up and self._sent_s is not None and now - self._sent_s > SENT_S:
-            self._lost += 1
-            self._is_up, self._sent_s = False, None
+        late = [sender for sender, at in self._sent.items() if now - at > SENT_S]
+        if self._is_up and late:
+            for sender in late:
+                self._lost[sender] = self._lost.get(sender, 0) + 1
+            self._is_up = False
+            self._sent.clear()
             self._question()
         elif self._asked_s is not None and now - self._asked_s > TOLD_S:
             self._asked_s = None
@@ -219,10 +222,10 @@ class MQTTEngine(Engine, Owner):
 
     # -- the log
 
-    def _append(self, data: bytes, of: int):
+    def _append(self, sender: str, data: bytes, of: int):
         if self._is_up and of == self._connections:
-            self._sent_s = self._sent_s or time.monotonic()
-            topic = self._base + "log/" + self._speaks
+            self._sent.setdefault(sender, time.monotonic())
+            topic = self._base + "log/" + sender
             self._line.publish(topic, self._birth.encode() + b"\n" + data)
 
     def _question(self):
@@ -258,9 +261,9 @@ class MQTTEngine(Engine, Owner):
             return
         self.since, self._asked_s = self.since or "0", None
         self._birth, self._has_met = str(head["birth"]), True
-        if self._lost > 1:
-            self._lost = 0
-            topic = self._base + "log/" + self._speaks
+        lost = [sender for sender, times in self._lost.items() if times > 1]
+        if lost:
+            topic = self._base + "log/" + lost[0]
             raise may_not(self.place, "write %s" % topic, "" if self.identity else OPERATOR)
         if not self._is_up:
             self._is_up = True
@@ -284,8 +287,8 @@ class MQTTEngine(Engine, Owner):
             if position == next_one:
                 self.since, next_one = str(position), position + 1
                 self._put(ENTRY, self.since, at_ms, sender, body[at : at + size])
-                if sender == self._speaks:
-                    self._sent_s, self._lost = None, 0
+                self._sent.pop(sender, None)
+                self._lost.pop(sender, None)
             position, at = position + 1, at + size
         return position <= next_one
 

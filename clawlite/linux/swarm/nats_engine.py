@@ -58,8 +58,8 @@ class NATSEngine(Engine):
         self._cut = 0
         self._failed: Exception | None = None
 
-    def append(self, number: int, data: bytes):
-        self._hand("append", data, self.generation)
+    def append(self, sender: str, data: bytes):
+        self._hand("append", sender, data, self.generation)
 
     def ask_there(self, processes: list):
         self._hand("there", processes)
@@ -211,15 +211,15 @@ class NATSEngine(Engine):
             self._tell()
 
     async def _write(self, client, number: int):
-        js, subject = client.jetstream(), self._log + (self.identity or OPERATOR)
+        js = client.jetstream()
         while True:
             kind, *given = await self._out.get()
             if kind != "append":
                 await getattr(self, "_" + kind)(client, *given)
                 continue
-            data, of = given
+            sender, data, of = given
             if of == number:
-                (await js.publish_async(subject, data)).add_done_callback(self._kept)
+                (await js.publish_async(self._log + sender, data)).add_done_callback(self._kept)
 
     def _kept(self, future):
         if not future.cancelled() and future.exception():

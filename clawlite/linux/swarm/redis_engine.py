@@ -54,7 +54,7 @@ class RedisEngine(Engine):
         self._cut = "0-0"  # where the log is cut at the next snapshot
         self._told = False
 
-    def append(self, number: int, data: bytes):
+    def append(self, sender: str, data: bytes):
         self._out.put(("append", data, self.generation))
 
     def ask_there(self, processes: list):

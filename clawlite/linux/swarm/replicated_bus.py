@@ -14,6 +14,8 @@ entry of the engine's log, which all processes apply in the same order.
 5. A process that the engine no longer knows is said to be gone by another one, in an entry.  When
    it was only cut off, it joins again: what it ran is no longer its own, and a tool with side
    effects does not begin there any more.
+6. A process that is several members (``shared_bus.py``) has one connection for all of them: the
+   engine is asked whether it is there, and when it is not, all of them are gone.
 """
 
 import select
@@ -27,7 +29,7 @@ from clawlite.core.swarm.swarm import LEADER, ROOT, SOURCE, WAITING, Task
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
-from clawlite.linux.swarm.bus import SCHEMA, Bus
+from clawlite.linux.swarm.bus import SCHEMA, Bus, host_of
 from clawlite.linux.swarm.engine import (
     DOWN,
     ENTRY,
@@ -96,7 +98,7 @@ class _Replica(Bus):
     def broadcast(self, sender: str, message: dict):
         seen = self._seen
         super().broadcast(sender, message)
-        if self.process != self.own:
+        if host_of(self.process) != self.own:
             self._seen = seen  # only who sends it does not hear it
 
     def hear_from_now(self):
@@ -122,8 +124,28 @@ class _Replica(Bus):
         self._db.deserialize(data)
         self._db.executescript(SCHEMA)  # it may be of a version before this one
 
-    def _is_there(self, process: str) -> bool:
-        return bool(self._rows("select 1 from peers where process = ?", process))
+    def _which_are_there(self, processes: list) -> set:
+        return set(self.peers()).intersection(processes)
+
+
+class _Waiting:
+    """An entry that has not come back.
+
+    who     (process, identity) that it speaks for;  data: its bytes
+    key     (process, name, values) of its change, as text;  name: of it
+    later   ``Later``;  due_ms: when its caller is told that it is not there, or None
+    """
+
+    __slots__ = ("who", "data", "key", "name", "values", "later", "due_ms")
+
+    def __init__(self, who: tuple, data: bytes, name: str, values, due_ms):
+        self.who, self.data, self.name, self.values = who, data, name, values
+        self.key = _key(who[0], name, values)
+        self.later, self.due_ms = Later(), due_ms
+
+
+def _key(process: str, name: str, values) -> tuple:
+    return process, name, *map(repr, values)
 
 
 class ReplicatedBus:
@@ -140,14 +162,16 @@ class ReplicatedBus:
         self._local_ms, self._now_ms = wall_ms, now_ms
         self._offset_ms = 0  # of the engine's clock from this one
         self._replica = _Replica(draw, self.wall_ms)
-        self.process = self._replica.process
+        self.process = self._host = self._replica.process
+        self._identity = OPERATOR
         self._known = {one.identity for one in swarm.members} | {OPERATOR, ""}
-        self._make, self._me, self._keep = make, None, keep
+        self._make, self._keep = make, keep
+        self._joined = {}  # id of each member that this process is -> [identity, at once]
         self._engine: Any = None
         self.refused = lambda reason: None
         self._number = 0
-        self._waiting = {}  # number -> (data, name, values, Later, ms when its caller is told)
-        self._results = {}  # of take: its values -> [Taken, ...]
+        self._waiting = {}  # number -> ``_Waiting``
+        self._results = {}  # of take: its key -> [Taken, ...]
         self._asked = set()  # changes under way that are asked for once
         self._ended = []  # what reclaim and expire have come to
         self._is_up = self._is_synced = False
@@ -164,14 +188,28 @@ class ReplicatedBus:
 
     def deadline(self):
         """Return the monotonic time at which ``heard`` has something to do, or None."""
-        due = [row[-1] for row in self._waiting.values() if row[-1] is not None]
-        return min([*due, self._look_ms] if self._me and self._is_synced else due, default=None)
+        due = [one.due_ms for one in self._waiting.values() if one.due_ms is not None]
+        return min([*due, self._look_ms] if self._joined and self._is_synced else due, default=None)
 
     def join(self, identity: str = "", at_once: int = 0):
-        self._engine = self._make(self.process, identity)
-        self._me = [identity, at_once] if identity else None
         self._identity = identity or OPERATOR
-        self._engine.start()
+        if identity:
+            self._joined[self.process] = [identity, at_once]
+        if self._engine is None:
+            self._engine = self._make(self._host, identity)
+            self._engine.start()
+        elif identity and self._is_synced:
+            self._append("here", identity, at_once)
+
+    def speak_as(self, process: str, identity: str):
+        """What is asked from now on is asked for this member."""
+        self.process = self._replica.process = process
+        self._identity = identity
+
+    def part(self):
+        """One of the members that this process is has gone, with what it ran."""
+        if self._joined.pop(self.process, None) and self._is_synced:
+            self._append("gone", self.process)
 
     def wait(self, later=None):
         """For a command: wait until all that is on record has come, or *later* is done; return
@@ -193,9 +231,11 @@ class ReplicatedBus:
     def leave(self):
         if self._engine is None:
             return
-        if self._me and self._is_up:
-            self._me = None
-            last = self._append("gone", self.process)
+        if self._joined and self._is_up:
+            joined, self._joined = self._joined, {}
+            for process, (identity, _) in joined.items():
+                self.speak_as(process, identity)
+                last = self._append("gone", process)
             until = time.monotonic() + LEAVE_MS / 1000
             while self._is_up and not last.is_done and time.monotonic() < until:
                 select.select([self.fileno()], [], [], max(0, until - time.monotonic()))
@@ -215,8 +255,8 @@ class ReplicatedBus:
             elif kind == UP:
                 self._is_up, self._up_ms = True, self._now_ms()
                 self._missed.clear()
-                for number, (data, *_) in sorted(self._waiting.items()):
-                    self._engine.append(number, data)
+                for _, one in sorted(self._waiting.items()):
+                    self._engine.append(one.who[1], one.data)
             elif kind == DOWN:
                 *self._why, is_forbidden = given
                 self._since_kept = self._why
@@ -230,8 +270,7 @@ class ReplicatedBus:
             elif kind == SYNCED and not self._is_synced:
                 self._is_synced = True
                 self._replica.hear_from_now()
-                if self._me:
-                    self._append("here", *self._me)
+                self._here(list(self._joined))
             elif kind == NOTE:
                 self.refused(*given)
             elif kind == THERE:
@@ -239,22 +278,31 @@ class ReplicatedBus:
         if news and self._is_synced:
             self._keep_stop()
         now = self._now_ms()
-        for number, row in list(self._waiting.items()):
-            if row[-1] is not None and now >= row[-1]:
-                self._waiting[number] = (*row[:-1], None)
-                row[-2].fail(self._away(*(self._since_kept or _NOT_KEPT)))
+        for one in list(self._waiting.values()):
+            if one.due_ms is not None and now >= one.due_ms:
+                one.due_ms = None
+                one.later.fail(self._away(*(self._since_kept or _NOT_KEPT)))
                 news = True
-        if self._me and self._is_synced and now >= self._look_ms:
+        if self._joined and self._is_synced and now >= self._look_ms:
             self._look_ms = now + LOOK_MS
             self._look()
         return news
 
     def _give_up(self):
         """Tell all who wait for an entry that it is refused, and would be again."""
-        for number, (*_, later, due_ms) in list(self._waiting.items()):
-            if due_ms is not None:
+        for number, one in list(self._waiting.items()):
+            if one.due_ms is not None:
                 del self._waiting[number]
-                later.fail(self._away(*self._why))
+                one.later.fail(self._away(*self._why))
+
+    def _here(self, processes: list):
+        """Say that these members are there."""
+        was = self.process, self._identity
+        for process in processes:
+            identity, at_once = self._joined[process]
+            self.speak_as(process, identity)
+            self._append("here", identity, at_once)
+        self.speak_as(*was)
 
     def _keep_stop(self):
         stop = self._replica.stopped()
@@ -271,12 +319,13 @@ class ReplicatedBus:
         if entry is None:
             return
         process, number, name, values = entry
-        mine = self._waiting.pop(number, None) if process == self.process else None
-        if not self._replica.is_new(process, number):
+        host = host_of(process)
+        mine = self._waiting.pop(number, None) if host == self._host else None
+        if not self._replica.is_new(host, number):
             if mine:  # it lay in what a snapshot stands for
                 self._done(mine, None, self._away("it was restarted", "give it again"))
             return
-        replica = self._replica
+        replica, speaks = self._replica, self.process
         replica.process, replica.at_ms = process, at_ms
         error = value = None
         try:
@@ -284,13 +333,13 @@ class ReplicatedBus:
         except (ClawError, sqlite3.Error, TypeError, ValueError) as e:
             error = ClawError(str(e))
         finally:
-            replica.process, replica.at_ms = self.process, None
+            replica.process, replica.at_ms = speaks, None
         if mine:
             self._offset_ms = at_ms - self._local_ms()
             self._since_kept = None
             self._done(mine, value, error)
-        elif name == "gone" and values[0] == self.process and self._me and self._is_synced:
-            self._append("here", *self._me)  # it was only cut off
+        elif name == "gone" and values[0] in self._joined and self._is_synced:
+            self._here(values[:1])  # it was only cut off
         if self._entries >= SNAPSHOT_EACH and mine and self._is_synced:
             self._entries = 0
             self._engine.save(position, replica.save())
@@ -319,28 +368,25 @@ class ReplicatedBus:
             self.refused("an entry of the log: %s" % str(e)[:200])
             return None
 
-    def _done(self, mine: tuple, value, error):
-        _, name, values, later, _ = mine
-        key = (name, *map(repr, values))
-        self._asked.discard(key)
-        if name == "take" and value is not None:
-            self._results.setdefault(key, []).append(value)
-        elif name in ("reclaim", "expire") and value:
+    def _done(self, mine: _Waiting, value, error):
+        self._asked.discard(mine.key)
+        if mine.name == "take" and value is not None:
+            self._results.setdefault(mine.key, []).append(value)
+        elif mine.name in ("reclaim", "expire") and value:
             self._ended += value
-        later.fail(error) if error else later.give(value)
+        mine.later.fail(error) if error else mine.later.give(value)
 
     def _look(self):
         """Ask the engine for the processes that this one looks after: who came first looks after
         all, and the others after that one.
         """
-        peers = self._replica.peers()
-        if not self._is_up or self.process not in peers:
+        peers = list(map(host_of, self._replica.peers()))
+        if not self._is_up or self._host not in peers:
             return
-        first = peers[:1]
-        asked = peers if first == [self.process] else first
-        asked = [process for process in asked if process != self.process]
+        asked = dict.fromkeys(peers if peers[0] == self._host else peers[:1])
+        asked.pop(self._host, None)
         if asked:
-            self._engine.ask_there(asked)
+            self._engine.ask_there(list(asked))
 
     def _heard_of(self, there: dict):
         now = self._now_ms()
@@ -351,7 +397,9 @@ class ReplicatedBus:
             since = self._missed.setdefault(process, now)
             if now - max(since, self._up_ms) >= GRACE_MS:
                 del self._missed[process]
-                self._once("gone", process)
+                for one in self._replica.peers():
+                    if host_of(one) == process:
+                        self._once("gone", one)
 
     # -- changes
 
@@ -375,7 +423,7 @@ class ReplicatedBus:
     def take(self, identity: str, any_of: bool, most, part=None, breaker=None):
         self._check()
         values = (identity, any_of, most, part, breaker and list(breaker))
-        key = ("take", *map(repr, values))
+        key = _key(self.process, "take", values)
         while self._results.get(key):
             taken = self._results[key].pop(0)
             if self._replica.holds(taken.id):
@@ -438,7 +486,7 @@ class ReplicatedBus:
 
     def _once(self, name: str, *values):
         """Append a change, unless the same one is under way."""
-        key = (name, *map(repr, values))
+        key = _key(self.process, name, values)
         if key not in self._asked:
             self._asked.add(key)
             self._append(name, *values)
@@ -455,22 +503,22 @@ class ReplicatedBus:
                 "put what is long into a file, and say where it is",
             )
         self._number += 1
-        later = Later()
-        due = None if ms is None else self._now_ms() + ms
-        self._waiting[self._number] = (data, name, values, later, due)
+        due_ms = None if ms is None else self._now_ms() + ms
+        one = _Waiting((self.process, self._identity), data, name, values, due_ms)
+        self._waiting[self._number] = one
         if self._is_up:
-            self._engine.append(self._number, data)
-        return later
+            self._engine.append(self._identity, data)
+        return one.later
 
     # -- reading
 
     def budget(self, task_id: str) -> list:
         found = self._replica.budget(task_id)
-        for _, name, values, *_ in self._waiting.values():
-            if name == "use" and values[0] == task_id:
+        for one in self._waiting.values():
+            if one.name == "use" and one.values[0] == task_id:
                 found = [
                     (used + amount, reserved - min(own, amount), max(0, own - amount))
-                    for amount, (used, reserved, own) in zip(values[1:], found, strict=True)
+                    for amount, (used, reserved, own) in zip(one.values[1:], found, strict=True)
                 ]
         return found
 
@@ -497,6 +545,8 @@ class ReplicatedBus:
         """What is only read is read in memory."""
         if name in (
             "holds",
+            "held",
+            "waiting",
             "used",
             "state",
             "outcome",
@@ -528,12 +578,9 @@ def keeper_of(swarm) -> str:
     return (leads or swarm.members)[0].identity
 
 
-def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> ReplicatedBus:
-    """Return the bus of *swarm*, whose engine the *image* names.  Raises ``ClawError``: its secret
-    or its package is missing.
-
-    by_person  it is for a command that changes something: with the login of a person's commands,
-               where the image names its secret, else with the agent's
+def login_of(swarm, image, by_person: bool = False) -> tuple:
+    """Return ([kind, secure, host, port, user] of the engine of *swarm*, the password): as
+    ``bus_of`` has it.
     """
     *place, user, secret, operator_secret = swarm.engine
     if by_person and operator_secret:
@@ -543,12 +590,22 @@ def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> Repl
         password = resolve(secret, stores(image.agent.name))
         if image.guard is not None:
             image.guard.learn(password)
+    return [*place, user], password
 
+
+def bus_of(swarm, image, wall_ms, now_ms, draw, by_person: bool = False) -> ReplicatedBus:
+    """Return the bus of *swarm*, whose engine the *image* names.  Raises ``ClawError``: its secret
+    or its package is missing.
+
+    by_person  it is for a command that changes something: with the login of a person's commands,
+               where the image names its secret, else with the agent's
+    """
+    place, password = login_of(swarm, image, by_person)
     folder = swarm_folder(swarm.name)
     home = folder, keeper_of(swarm)
 
     def make(process: str, identity: str):
-        return engine_of([*place, user], password, swarm.name, process, identity, home)
+        return engine_of(place, password, swarm.name, process, identity, home)
 
     keep = StopFile(folder)
     return ReplicatedBus(make, swarm, wall_ms, now_ms, draw, keep)

@@ -69,8 +69,8 @@ class MemoryBus(Bus):
     def deadline(self):
         return 0 if self._news else None  # at once
 
-    def _is_there(self, process: str) -> bool:
-        return any(end.process == process for end in self._memory.ends)
+    def _which_are_there(self, processes: list) -> set:
+        return {end.process for end in self._memory.ends}.intersection(processes)
 
     def _changed(self):
         for end in self._memory.ends:

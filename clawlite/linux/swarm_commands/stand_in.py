@@ -4,18 +4,21 @@ gateway.  The gateway starts it, and speaks to it in lines of JSON; ``device`` i
     to it    {"join": path of the device's image}     {"gone": true}: the board has gone
              {"begins": id of a turn}     {"report": id of a turn, "status", "text", "error"}
     from it  what ``BoardMember`` tells, and {"refused": why, "hint"}: it cannot join
+
+Boards of one swarm with one login share an end of its bus (``shared_bus.py``).
 """
 
 import os
-import resource
 import sys
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads
+from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.swarm.board_member import BoardMember
+from clawlite.linux.swarm_commands.shared_bus import SharedBuses
 from clawlite.linux.swarm_commands.stepping import wait
 
-_PIECE = 65536
+_PIECE = 1 << 20
 
 
 class StandIn:
@@ -23,15 +26,15 @@ class StandIn:
 
     def __init__(self):
         self._members, self._rest = {}, b""
+        self._buses = SharedBuses()
+        self._due = {}  # members that want to be asked at a time of their own
 
     def run(self) -> int:
         """Serve until the end of the input, when every member leaves in order; return 0."""
-        # each board takes four descriptors, and the usual limit is 1,024
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         try:
             while True:
-                for fd in wait([sys.stdin.fileno()], self._members.values()):
+                due = [member.deadline() for member in self._due]
+                for fd in wait([sys.stdin.fileno()], self._buses.all(), due):
                     if fd == sys.stdin.fileno():
                         data = os.read(fd, _PIECE)
                         if not data:
@@ -39,13 +42,32 @@ class StandIn:
                         *lines, self._rest = (self._rest + data).split(b"\n")
                         for line in lines:
                             self._take(loads(line))
-                for member in list(self._members.values()):
-                    member.poll()
+                self._poll()
+                sys.stdout.flush()
         except KeyboardInterrupt:
             return 130
         finally:
             for member in self._members.values():
                 member.close()
+            self._buses.leave()
+
+    def _poll(self):
+        """Let each member look that has something to do."""
+        now, due, self._due = now_ms(), self._due, {}
+        for member in due:
+            at_ms = member.deadline()
+            if at_ms is not None and at_ms <= now:
+                member.poll()
+            self._wants(member)
+        for bus in self._buses.all():
+            while members := bus.poll():
+                for member in members:
+                    member.poll()
+                    self._wants(member)
+
+    def _wants(self, member):
+        if member.deadline() is not None:
+            self._due[member] = None
 
     def _take(self, told: dict):
         device = told["device"]
@@ -57,17 +79,19 @@ class StandIn:
             return
         elif "gone" in told:
             del self._members[device]
+            self._due.pop(member, None)
             member.gone()
         elif "begins" in told:
             member.begins(told["begins"])
         elif "report" in told:
             member.ended(told["report"], told["status"], told["text"], told.get("error"))
+            self._wants(member)
 
     def _join(self, device: str, path: str):
         def tell(what: dict):
-            print(dumps(dict(what, device=device)), flush=True)
+            print(dumps(dict(what, device=device)))
 
         try:
-            self._members[device] = BoardMember(path, tell)
+            self._members[device] = BoardMember(path, tell, end=self._buses.end)
         except ClawError as e:
             tell({"refused": e.message, "hint": e.hint})

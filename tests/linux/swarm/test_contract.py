@@ -379,11 +379,11 @@ def test_entries_of_strangers_and_what_is_no_entry_change_nothing(engine):
     ):
         lead._identity, lead._is_up = identity, False
         later = lead._append(name, *values)
-        data = lead._waiting.pop(lead._number)[0]
+        data = lead._waiting.pop(lead._number).data
         data = data.replace(b"[1,", b"[%d," % version, 1)
-        lead._engine.append(lead._number, data)
+        lead._engine.append("lead", data)
         assert not later.is_done
-    lead._engine.append(0, b"no JSON")
+    lead._engine.append("lead", b"no JSON")
     lead._identity, lead._is_up = "lead", True
     engine.settle()
     assert hand.state(IDS[0]) is None

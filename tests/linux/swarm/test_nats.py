@@ -43,7 +43,8 @@ def test_who_speaks_in_the_name_of_another_is_not_heard(tmp_path):
     world = World("nats", tmp_path)
     try:
         lead, hand = world.bus("lead", 0), world.bus("hand")
-        hand._identity = "lead"
+        append, hand._identity = hand._engine.append, "lead"
+        hand._engine.append = lambda _, data: append("hand", data)  # what its login may write
         hand.put(task())
         world.until(lambda: any("hand spoke in the name of lead" in one for one in world.refused))
         world.settle()

@@ -1,0 +1,245 @@
+"""One end of a swarm's bus for all members that this process is: boards behind one gateway
+(docs/adr/0205).
+
+    members -> ``End``, one each -> ``SharedBus`` -> ``bus.Bus`` or ``replicated_bus.ReplicatedBus``
+
+1. A member speaks by its end under an id of its own, HOST-NUMBER, and what it holds is its own.
+   There is one connection, or one file that is open, and one copy of what the swarm knows.
+2. A change wakes this process once.  Only those members look at it that have something to do: one
+   looks after the whole swarm; of those that are free, as many as there are tasks that wait; and
+   whoever lost a task, or waits for one that others do.
+3. When this process ends, all of its members are gone.  One that has gone alone says so.
+"""
+
+import os
+from typing import Any
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.image.image import SWARM
+from clawlite.core.protocol.group_session import Later
+from clawlite.linux.files.files import swarm_folder
+from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.io.stdio import now_ms
+from clawlite.linux.memory.memory import wall_ms
+from clawlite.linux.swarm.bus import Bus
+
+LOOK_MS = 1000  # between looks, while tasks are open
+
+
+class SharedBuses:
+    """The buses of this process: one for all members that are in the same swarm and have the same
+    login.
+    """
+
+    def __init__(self):
+        self._buses = {}  # what makes them the same -> (``SharedBus``, members of the swarm)
+
+    def all(self) -> list:
+        return [bus for bus, _ in self._buses.values()]
+
+    def end(self, swarm, image) -> "End":
+        """Return another end of the bus of *swarm*, that of *image*; *swarm* then has the same
+        ``members`` as the others.  Raises ``ClawError``: its bus cannot be used.
+        """
+        name, own, *rest = image.section(SWARM)
+        login = None
+        if swarm.engine:
+            from clawlite.linux.swarm.replicated_bus import bus_of, login_of
+
+            login = login_of(swarm, image)
+        key = name, dumps(rest), login and (tuple(login[0]), login[1])
+        if key not in self._buses:
+            if swarm.engine:
+                bus: Any = bus_of(swarm, image, wall_ms, now_ms, os.urandom)
+            else:
+                bus = Bus(swarm_folder(name) if swarm.is_shared else None, wall_ms, os.urandom)
+            self._buses[key] = SharedBus(bus, now_ms), swarm.members
+        shared, members = self._buses[key]
+        swarm.members, swarm.own = members, members[own]
+        return shared.end()
+
+    def leave(self):
+        """Be gone, with all members."""
+        for bus in self.all():
+            bus.leave()
+
+
+class SharedBus:
+    """The ends of one bus.
+
+    bus  ``Bus`` or ``ReplicatedBus``, which nobody has joined;  now_ms: function -> monotonic ms
+    """
+
+    def __init__(self, bus, now_ms):
+        self._bus, self._now_ms = bus, now_ms
+        self._host, self._count = bus.process, 0
+        self._look_ms = None
+        self.stopped = None  # as ``bus.stopped`` has it
+        bus.refused = self._refused
+        self.ends: dict = {}  # id -> ``End`` that is there
+        self.later: list = []  # (``Later``, ``End``) of what members have asked for
+        self.news: dict = {}  # ``End``s whose member has something to do, in the order of news
+
+    def end(self) -> "End":
+        """Return another end."""
+        self._count += 1
+        return End(self, self._bus, "%s-%d" % (self._host, self._count))
+
+    def fileno(self) -> int:
+        return self._bus.fileno()
+
+    def deadline(self):
+        """Return the monotonic time at which ``poll`` has something to do, or None."""
+        due = [ms for ms in (self._look_ms, self._bus.deadline()) if ms is not None]
+        return self._now_ms() if self.news else min(due, default=None)
+
+    def poll(self) -> list:
+        """Take what has come; return the members that have something to do."""
+        is_due = self._look_ms is not None and self._now_ms() >= self._look_ms
+        if self.ends and (self._bus.heard() or is_due):
+            try:
+                self._look()
+            except ClawError:  # each member finds that out, and says so
+                self.news.update(dict.fromkeys(self.ends.values()))
+                self._look_ms = None
+        found, self.news = [end.member for end in self.news], {}
+        return found
+
+    def leave(self):
+        """Be gone, with all members."""
+        self._bus.leave()
+
+    def told(self, sender: str, message: dict, by=None):
+        """*message* has come for all ends but *by*."""
+        for end in self.ends.values():
+            if end is not by:
+                end.heard_of.append((sender, message))
+                self.news[end] = None
+
+    def _refused(self, reason: str):
+        for end in self.ends.values():
+            end.refused(reason)
+            return
+
+    def _look(self):
+        bus, ends = self._bus, self.ends
+        for sender, message in bus.messages():
+            self.told(sender, message)
+        stopped = bus.stopped()
+        if stopped != self.stopped:
+            self.stopped = stopped
+            self.news.update(dict.fromkeys(ends.values()))
+        for later, end in self.later:
+            if later.is_done:
+                self.news[end] = None
+        self.later = [pair for pair in self.later if not pair[0].is_done]
+        held, waiting = bus.held(), bus.waiting()
+        free: dict = {}
+        for process, end in ends.items():
+            now = held.get(process, ())
+            if end.follows or end.holds_now != set(now):
+                self.news[end] = None
+            elif len(now) < end.at_once:
+                free.setdefault(end.identity, []).append(end)
+        for identity, those in free.items():
+            for end in those[: waiting.get(identity, 0) + waiting.get("", 0)]:
+                self.news[end] = None
+        self.news[next(iter(ends.values()))] = None
+        self._look_ms = self._now_ms() + LOOK_MS if bus.is_open() else None
+
+
+class End:
+    """One member's end, as ``bus.Bus``: what it does not have itself is asked of the bus, in the
+    name of the member.
+    """
+
+    def __init__(self, shared: SharedBus, bus, process: str):
+        self._shared, self._bus, self.process = shared, bus, process
+        self.identity, self.at_once = "", 0
+        self.member: Any = None
+        self.refused = lambda reason: None  # as that of ``ReplicatedBus``, which one end is told
+        self.follows = False  # it waits for what others do
+        self.holds_now: set = set()  # ids of the tasks that were given to it
+        self.heard_of: list = []  # broadcasts that its member has not taken
+
+    def __getattr__(self, name: str):
+        """What is asked is asked for this member."""
+        asked = getattr(self._bus, name)
+
+        def for_it(*values):
+            self._bus.speak_as(self.process, self.identity)
+            found = asked(*values)
+            if isinstance(found, Later):
+                self._shared.later.append((found, self))
+            return found
+
+        return for_it
+
+    def join(self, identity: str = "", at_once: int = 0):
+        self.identity, self.at_once = identity, at_once
+        self.__getattr__("join")(identity, at_once)
+        self._shared.ends[self.process] = self
+        if self._shared.stopped:
+            self._shared.news[self] = None
+
+    def leave(self):
+        """The member has gone."""
+        ends = self._shared.ends
+        if ends.pop(self.process, None):
+            self._shared.news.pop(self, None)
+            self.__getattr__("part")()
+
+    def fileno(self) -> int:
+        return self._shared.fileno()
+
+    def deadline(self):
+        return None  # ``SharedBus.poll`` says when
+
+    def heard(self) -> bool:
+        """Return True: its member is asked when there is something."""
+        return True
+
+    def messages(self) -> list:
+        found, self.heard_of = self.heard_of, []
+        return found
+
+    def broadcast(self, sender: str, message: dict):
+        self.__getattr__("broadcast")(sender, message)
+        self._shared.told(sender, message, self)
+
+    def is_open(self) -> bool:
+        return False  # ``SharedBus`` looks again by itself
+
+    def reclaim(self, *values) -> list:
+        """One end looks after what others left, for all of this process."""
+        return self.__getattr__("reclaim")(*values) if self._is_first() else []
+
+    def expire(self, *values) -> list:
+        return self.__getattr__("expire")(*values) if self._is_first() else []
+
+    def take(self, *values):
+        taken = self.__getattr__("take")(*values)
+        if taken:
+            self.holds_now.add(taken.id)
+        return taken
+
+    def put(self, task):
+        self.follows = True
+        return self.__getattr__("put")(task)
+
+    def divide(self, task_id: str):
+        self.follows = True
+        self.__getattr__("divide")(task_id)
+
+    def report(self, task_id: str, *values):
+        self.holds_now.discard(task_id)
+        return self.__getattr__("report")(task_id, *values)
+
+    def holds(self, task_id: str) -> bool:
+        holds = self.__getattr__("holds")(task_id)
+        if not holds:
+            self.holds_now.discard(task_id)
+        return holds
+
+    def _is_first(self) -> bool:
+        return self is next(iter(self._shared.ends.values()), None)
