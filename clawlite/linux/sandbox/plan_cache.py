@@ -29,7 +29,7 @@ class PlanCache:
 
         Raises ``SandboxDenied``, as ``plan.make`` does.
         """
-        told = tuple(vars(profile).values()), job.cwd, job.most
+        told = tuple(vars(profile).values()), job.cwd, job.most, job.cpu_s
         kept = self._kept.get(job.KIND)
         if kept is not None:
             known, led, was_there, fd = kept

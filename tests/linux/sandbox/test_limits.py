@@ -247,7 +247,7 @@ GRACE = """
 import os, socket, subprocess, sys
 from clawlite.linux.sandbox import memory_accounting, watch
 watch.GRACE_MS = 3600000
-plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
+plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "cpu_s": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
         "allowed": [], "room": None, "timeout_ms": 1, "max_output_bytes": 1}
 more = "import os, signal, time\\ndef more(*_):\\n    keep = os.urandom(100 << 20)\\n    time.sleep(3600)\\nsignal.signal(15, more)\\nprint(flush=True)\\ntime.sleep(3600)"
 child = subprocess.Popen([sys.executable, "-c", more], stdout=subprocess.PIPE)
@@ -270,7 +270,7 @@ import os, socket, sys
 from clawlite.linux.confinement import syscalls
 from clawlite.linux.sandbox import memory_accounting, watch
 syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
+plan = {"profile": "L", "memory_mb": 64, "max_processes": None, "cpu_shares": None, "cpu_s": None, "max_open_files": None, "kept": [], "relaxed": [], "network": 0,
         "allowed": [], "room": None, "timeout_ms": int(sys.argv[3]), "max_output_bytes": 1}
 here, there = socket.socketpair()
 reading, writing = os.pipe()

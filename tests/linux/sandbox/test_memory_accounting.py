@@ -300,6 +300,7 @@ def test_a_call_that_ends_at_once_waits_for_no_look(monkeypatch):
         "kept": ["max_processes"],
         "max_processes": None,
         "cpu_shares": None,
+        "cpu_s": None,
         "room": None,
         "timeout_ms": None,
         "max_output_bytes": 0,

@@ -12,7 +12,7 @@ from sandboxes import profile
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.image.profile import FULL
 from clawlite.linux.sandbox import plan as plans
-from clawlite.linux.sandbox.jobs import Builtin, Command
+from clawlite.linux.sandbox.jobs import Builtin, Command, Server
 from clawlite.linux.sandbox.plan_cache import PlanCache, _is_at
 
 JOB = Command(["true"])
@@ -47,6 +47,11 @@ def test_it_is_what_a_new_one_would_be_and_is_made_once(planned):
             assert planned.memory(one, job) == fd
         finally:
             plans.make = made
+
+
+def test_each_server_has_a_processor_time_of_its_own(planned):
+    for cpu_s in (5, None, 7):
+        assert _said(planned.memory(profile(), Server(["x"], cpu_s=cpu_s)))["cpu_s"] == cpu_s
 
 
 def test_a_link_that_leads_elsewhere(planned, tmp_path):
@@ -178,7 +183,7 @@ def test_a_plan_is_made_of_nothing_else_of_a_job(planned):
     made = set(job.asked)
     job.asked.clear()
     planned.memory(profile(), job)
-    assert made - {"__init__"} == job.asked == {"KIND", "cwd", "most"}
+    assert made - {"__init__"} == job.asked == {"KIND", "cwd", "most", "cpu_s"}
 
 
 def test_another_bound_of_the_workspace(planned):
