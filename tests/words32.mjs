@@ -2,8 +2,10 @@
 // STACK
 //
 // STACK bytes are left of the port's own stack, below calls that fill the rest.
-// TREE has a board's .mpy files and words32_board.mpy, AGENT an image and its tools.py.  It collects only between calls from
-// here.  Prints one JSON line: bytes of heap in use before ours, when READY, and after a turn.
+// TREE has a board's .mpy files and words32_board.mpy, AGENT an image and its tools.py.  It collects
+// only between calls from here, so what is in use at the end of a call is the most that it took.
+// Prints one JSON line: bytes of heap in use before ours, when READY, after the work (`turn`, which
+// yields between its steps), and the most that steps took, the highest first.
 import { readFileSync, readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
@@ -55,8 +57,16 @@ try {
   const start = used();
   mp.runPython("device = _shallow(lambda: words32_board.ready('/agent/claw.cbor'))");
   const ready = used() - start;
-  mp.runPython("_shallow(lambda: words32_board.turn(device, '/agent/claw.cbor'))");
-  console.log(JSON.stringify({ start, ready, after: used() - start }));
+  mp.runPython("import gc; work = words32_board.turn(device, '/agent/claw.cbor')");
+  const most = [];
+  do {
+    used();
+    mp.runPython("_over = _shallow(lambda: next(work, True)); _most = gc.mem_alloc()");
+    most.push(mp.globals.get("_most") - start);
+  } while (!mp.globals.get("_over"));
+  mp.runPython("work = None");
+  most.sort((a, b) => b - a);
+  console.log(JSON.stringify({ start, ready, after: used() - start, most: most.slice(0, 8) }));
 } catch (e) {
   console.error(String(e.message));
   process.exit(1);

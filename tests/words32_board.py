@@ -9,8 +9,13 @@ HELLO = b"\x1e~0000h5cbfd1ae025f3a9c21000000001000a0\n"  # of a host (docs/line.
 
 
 class Sink:
+    """Counts the texts that have ``wanted``."""
+
+    wanted = b""
+    count = 0
+
     def write(self, data):
-        pass
+        self.count += self.wanted in bytes(data)
 
     def flush(self):
         pass
@@ -52,25 +57,41 @@ def ready(path: str):
 
 
 def turn(device, path: str):
-    """Say what the file ``says`` beside the image has, "qwertz" without one, or begin a skill; a
-    provider that is away is tried until its attempts are used up."""
+    """Say what the file ``says`` beside the image has, a line after the other, "qwertz" without
+    one, or begin a skill; a provider that is away is tried until its attempts are used up.  Yields
+    between the steps.  Raises ``ValueError`` when the text in the file ``hears`` did not come."""
     if device.uplink:
         device.stdio.feed(HELLO)
         device.stdio.next_event()
         device.heed(device.stdio.line)
         device.stdio.pump()
-    now = device.now_ms()
-    try:
-        with open(path.rpartition("/")[0] + "/says") as file:
-            text = file.read()
-    except OSError:
-        text = "/greet" if device.agent.image.row("skill__greet") else "qwertz"
-    device.console.line(text, now)
-    device.settle()
-    for _ in range(30):
-        now += 60000
-        if device.net:
-            device.net.tick()
-        device.agent.tick(now)
+    now, folder = device.now_ms(), path.rpartition("/")[0]
+    lines = [_text(folder + "/says")]
+    if not lines[0]:
+        lines = ["/greet" if device.agent.image.row("skill__greet") else "qwertz"]
+    device.stdio.output.wanted = _text(folder + "/hears").encode()
+    while lines:
+        text, _, more = lines.pop().partition("\n")
+        device.console.line(text, now)
         device.settle()
+        yield
+        for _ in range(3 if more else 30):
+            now += 2000 if more else 60000
+            if device.net:
+                device.net.tick()
+            device.agent.tick(now)
+            device.settle()
+            yield
+        if more:
+            lines.append(more)
+    if not device.stdio.output.count:
+        raise ValueError("it did not say what it should")
     drop()
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""

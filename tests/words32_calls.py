@@ -32,30 +32,57 @@ def ready(path: str):
     device.stdio.output = Results()
     device.agent.start(device.now_ms())
     device.settle()
-    _hand_in(device, _lines(path)[:2])
+    with _lines(path) as file:
+        for _ in range(2):
+            for _ in _steps(device, file.readline()):
+                pass
     drop()
     return device
 
 
 def turn(device, path: str):
-    lines = _lines(path)[2:]
-    before = device.stdio.output.count
-    _hand_in(device, lines)
-    if device.stdio.output.count - before <= len(lines) // 2:
+    """Hand in the other lines; yields between steps."""
+    count, before = 0, device.stdio.output.count
+    with _lines(path) as file:
+        file.readline(), file.readline()
+        line = file.readline()
+        while line:
+            for _ in _steps(device, line):
+                yield
+            count += 1
+            line = file.readline()
+    if device.stdio.output.count - before <= count // 2:
         raise ValueError(device.stdio.output.count)
     drop()
 
 
-def _lines(path: str) -> list:
-    with open(path.rpartition("/")[0] + "/lines", "rb") as file:
-        return file.read().split(b"\n")[:-1]
-
-
-def _hand_in(device, lines: list):
-    for line in lines:
-        device.stdio.feed(line + b"\n")
+def _steps(device, line: bytes):
+    """Do what the device's loop does with *line*; yields where it is back in the loop, so that what
+    is thrown away can be collected there.
+    """
+    device.stdio.feed(line)
+    event = device.stdio.next_event()
+    agent = device.agent
+    while event:
+        device.event(event[0], event[1], device.now_ms())
         event = device.stdio.next_event()
-        while event:
-            device.event(event[0], event[1], device.now_ms())
-            device.settle()
-            event = device.stdio.next_event()
+        is_settled = False
+        while not is_settled:
+            yield
+            if agent.later:
+                task, value, error = agent.later.pop(0)
+                agent.drive(task, value, error, device.now_ms())
+                task = value = error = None
+                continue
+            effect = agent.next_effect()
+            if effect:
+                device.carry_out(effect)
+                effect = None
+                continue
+            ended = device.handlers.poll(device.now_ms())
+            device.hand_in(ended)
+            is_settled = not ended and not agent.effects and not agent.later
+
+
+def _lines(path: str):
+    return open(path.rpartition("/")[0] + "/lines", "rb")
