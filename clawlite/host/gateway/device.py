@@ -39,7 +39,7 @@ MAX_ASKED = 1 << 20  # bytes of a request's conversation
 _KEEP = 65536
 _RECORD = (1024, 1 << 20)  # how long a record it may take
 _PREFIX = "claw.gateway."
-_OF_MEMBERS = [_PREFIX + name for name in ("member", "begins", "report")]
+_OF_MEMBERS = [_PREFIX + name for name in ("member", "begins", "report", "swarm")]
 
 
 class _Result:
@@ -212,8 +212,8 @@ class Device:
     def tell_stop(self, swarm: str) -> None:
         """Tell the device whether *swarm* is stopped, when its image names that one."""
         if swarm == self._stop_of and self._link and self._is_greeted:
-            why, hint = self._gateway.stops.told(swarm)
-            self.deliver("stop", {"text": why, "hint": hint})
+            why, hint, known = self._gateway.stops.told(swarm)
+            self.deliver("stop", {"text": why, "hint": hint, "known": known})
 
     def deliver(self, name: str, params: dict) -> str:
         """Send a record of a swarm to the device, where it is there; return why it cannot take it,
@@ -221,7 +221,7 @@ class Device:
         """
         record = dumped({"jsonrpc": "2.0", "method": _PREFIX + name, "params": params})
         if len(record) > self._record:
-            return f"the task takes {len(record)} bytes, and the device takes {self._record}"
+            return f"its record takes {len(record)} bytes, and the device takes {self._record}"
         if self._link and self._is_greeted:
             self._link.send(record)
         return ""
@@ -235,6 +235,8 @@ class Device:
             members.there(self.name, self._digest)
         elif isinstance(id, str) and method == _PREFIX + "begins":
             members.begins(self.name, id)
+        elif isinstance(id, str) and method == _PREFIX + "swarm":
+            members.asks(self.name, id, params.get("method"), params.get("params"))
         elif isinstance(id, str):
             said = [params.get(field) for field in ("status", "text", "error")]
             members.report(self.name, id, *said)

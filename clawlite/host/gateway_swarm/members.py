@@ -101,6 +101,22 @@ class Members:
         """The device asks whether a tool with side effects may begin in *turn*."""
         self._send({"device": device, "begins": turn})
 
+    def asks(self, device: str, id: str, method, params) -> None:
+        """An operator of the device asks *method* of its swarm; "": a notification."""
+        if device in self._joined and self._process:
+            self._send({"device": device, "swarm": id, "method": method, "params": params})
+        elif id:
+            said = "the gateway does not speak for this board in its swarm yet"
+            hint = "look at what clawlite gateway says, and ask again"
+            error = {"code": -32603, "message": said, "data": {"hint": hint}}
+            self._answer(device, id, {"error": error})
+
+    def _answer(self, device: str, id: str, answer: dict) -> None:
+        why = self._deliver(device, "swarm", {"id": id, "text": "", **answer})
+        if why:
+            error = {"code": -32603, "message": why}
+            self._deliver(device, "swarm", {"id": id, "text": "", "error": error})
+
     def report(self, device: str, turn: str, status, text, error) -> None:
         """The device reports *turn*; a report of another shape is dropped."""
         if not isinstance(status, str) or not isinstance(text, str):
@@ -182,6 +198,9 @@ class Members:
                 params["ms"] = told["ms"]
             self._tasks[device] = params
             self._deliver(device, "task", params)
+        elif "swarm" in told:
+            name = "result" if "result" in told else "error"
+            self._answer(device, told["swarm"], {name: told[name]})
         else:
             name = "begun" if "begun" in told else "withdrawn"
             if name == "withdrawn":

@@ -36,12 +36,12 @@ class Stops:
 
     def __init__(self, images, changed, note):
         self._images, self._changed, self._note = images, changed, note
-        self._told: dict = {}  # name of a swarm -> (why, hint)
+        self._told: dict = {}  # name of a swarm -> what ``told`` returns
         self._followers: list = []
 
     def told(self, name: str) -> tuple:
-        """Return (why no tool with side effects may begin, hint) of the swarm *name*; ("", "") when
-        it goes on.
+        """Return (why no tool with side effects may begin, hint, whether that is known) of the
+        swarm *name*; ("", "", True) when it goes on.
         """
         if name not in self._told:
             self._told[name] = _unknown(name, "it was not read yet")
@@ -57,7 +57,7 @@ class Stops:
         if told == self._told[name]:
             return
         self._told[name] = told
-        why, hint = told
+        why, hint, _ = told
         self._note(f"{why}: boards refuse tools with side effects - {hint}" if why else goes(name))
         self._changed(name)
 
@@ -112,9 +112,9 @@ def goes(name: str) -> str:
 
 def _of(name: str, stopped) -> tuple:
     if stopped is None:
-        return "", ""
-    return f"the swarm {name} was stopped by {stopped['by']} at {stopped['time']}", _RESUME
+        return "", "", True
+    return f"the swarm {name} was stopped by {stopped['by']} at {stopped['time']}", _RESUME, True
 
 
 def _unknown(name: str, why: str, hint: str = _LOOK) -> tuple:
-    return f"whether the swarm {name} is stopped cannot be known ({why})", hint
+    return f"whether the swarm {name} is stopped cannot be known ({why})", hint, False

@@ -46,8 +46,7 @@ def level(manifest) -> int:
     from clawlite.host.swarm import swarms
 
     declared = {primitive.kind for primitive in manifest.primitives()}
-    # behind a gateway, that speaks to the swarm: the agent has none of its methods
-    if not swarms.is_built(manifest) or manifest.settings.gateway:
+    if not swarms.is_built(manifest):
         declared.discard("Swarm")
     return [int(name[-1]) for name, needed in LEVELS if set(needed) <= declared][0]
 

@@ -15,11 +15,13 @@ from clawlite.core.base.errors import ClawError, InvalidRequest
 from clawlite.core.image.image import SWARM
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.swarm.swarm import COMPLETED, FAILED, PARTIAL, Swarm
+from clawlite.core.swarm.swarm_methods import SwarmMethods
 from clawlite.linux.files.files import open_image, swarm_folder
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
 from clawlite.linux.swarm.member import Member, asked
 
+ASKED = ("claw.swarm.delegate", "claw.swarm.report", "claw.swarm.discover")
 GONE = "the task was canceled, or given to another process"
 
 
@@ -29,7 +31,8 @@ class BoardMember(Member):
     path  of the board's image, or of the image that says where the remote agent is
     tell  function(dict): what the gateway is to hear.  {"task": id, "text", "caller", "ms"}: a turn
           for the board, ms None where its own limit counts; {"begun": id, "text"}: a tool with side
-          effects may begin, or why it must not; {"withdrawn": id, "text"}; {"event"}, of the log
+          effects may begin, or why it must not; {"withdrawn": id, "text"}; {"event"}, of the log;
+          {"swarm": id, "result" or "error"}: the answer to what an operator of the board asked
     end   function(``swarm.Swarm``, image) -> its end of a bus that others in this process have,
           too (``swarm_commands.shared_bus``); None: it has a bus of its own
     Raises ``ClawError``: it is in no swarm, or its bus cannot be used.
@@ -66,6 +69,7 @@ class BoardMember(Member):
             bus.member = self
         if bus:
             bus.refused = lambda reason: self._log("refused", reason=reason)
+        self.methods = SwarmMethods(agent, swarm, self)
 
     def poll(self):
         super().poll()
@@ -109,6 +113,33 @@ class BoardMember(Member):
         except ClawError as e:
             text = e.message
         self._say({"begun": turn, "text": text})
+
+    def ask(self, id: str, method: str, params):
+        """An operator of the board asks *method* of the swarm (9.3.3); the answer is told with
+        *id*, "" for a notification, which has none.
+        """
+
+        def answered(done):
+            try:
+                told = {"result": done.value() if isinstance(done, Later) else done}
+            except ClawError as e:
+                told = {"error": e.to_json()}
+            self._say(dict(told, swarm=id))
+
+        if not id:
+            self.methods.notified({"method": method, "params": params})
+            return
+        try:
+            if method not in ASKED or not isinstance(params, dict):
+                raise InvalidRequest("swarm: expected one of %s" % ", ".join(ASKED))
+            value = self.methods.begin(method, params)
+        except ClawError as e:
+            self._say({"swarm": id, "error": e.to_json()})
+            return
+        if isinstance(value, Later):
+            value.then(answered)
+        else:
+            answered(value)
 
     def ended(self, turn: str, status: str, text: str, error):
         """The board reports *turn*; one that is not its own any more is dropped."""

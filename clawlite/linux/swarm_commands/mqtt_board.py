@@ -31,6 +31,7 @@ from clawlite.linux.swarm_commands.stepping import until_signal, wait
 GRACE_MS = 3000  # a board that is back by then was never gone
 AGAIN_MS = 10000  # between repetitions of what has no answer
 MAX_RECORD = 8192  # bytes that a board takes
+_TOO_LONG = "longer than the %d bytes that a board takes" % MAX_RECORD
 _METHOD = "claw.gateway."
 
 
@@ -146,6 +147,8 @@ class MQTTBoard(Owner):
                 return
             if method == _METHOD + "begins":
                 self._member.begins(turn)
+            elif method == _METHOD + "swarm":
+                self._member.ask(turn, params.get("method"), params.get("params"))
             elif method == _METHOD + "report":
                 texts = str(params["status"]), str(params["text"])
                 error = params.get("error")
@@ -165,6 +168,12 @@ class MQTTBoard(Owner):
             if not self._down("task", self._tasks[what["task"]]):
                 self._come.append(("_too_long", what["task"]))
             self._again_ms = now_ms() + AGAIN_MS
+        elif "swarm" in what:
+            name = "result" if "result" in what else "error"
+            answer = {"id": what["swarm"], "text": ""}
+            if not self._down("swarm", {**answer, name: what[name]}):
+                error = {"code": -32603, "message": "its answer is " + _TOO_LONG}
+                self._down("swarm", {**answer, "error": error})
         elif "begun" in what:
             self._down("begun", {"id": what["begun"], "text": what["text"]})
         else:
@@ -173,8 +182,7 @@ class MQTTBoard(Owner):
 
     def _too_long(self, turn: str):
         if self._tasks.pop(turn, None) and self._member:
-            why = "it is longer than the %d bytes that a board takes" % MAX_RECORD
-            self._member.ended(turn, FAILED, "", why)
+            self._member.ended(turn, FAILED, "", "it is " + _TOO_LONG)
 
     def _give_again(self):
         for given in self._tasks.values():

@@ -2,6 +2,7 @@
 gateway.  The gateway starts it, and speaks to it in lines of JSON; ``device`` is in each.
 
     to it    {"join": path of the device's image}     {"gone": true}: the board has gone
+             {"swarm": id, "method", "params"}: an operator of the board asks it
              {"begins": id of a turn}     {"report": id of a turn, "status", "text", "error"}
     from it  what ``BoardMember`` tells, and {"refused": why, "hint"}: it cannot join
 
@@ -83,6 +84,9 @@ class StandIn:
             member.gone()
         elif "begins" in told:
             member.begins(told["begins"])
+        elif "swarm" in told:
+            member.ask(told["swarm"], told["method"], told["params"])
+            self._wants(member)
         elif "report" in told:
             member.ended(told["report"], told["status"], told["text"], told.get("error"))
             self._wants(member)

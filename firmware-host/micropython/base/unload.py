@@ -14,7 +14,7 @@ _OCCASIONAL = (
     " header image_signature handshake uri policy_preview approval misfit journal appendlog "
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
     "idempotency_record idempotency_journal commands trace violation jsonvalue cborfault "
-    "jsonfault loader oom_recover parts assemble begin settime lookup secretvalues "
+    "jsonfault loader oom_recover parts assemble begin settime lookup secretvalues stopfile "
 )
 _STAGES = ""
 # what reaches providers, until the next turn; host/firmware/firmware.py enters the codecs of their

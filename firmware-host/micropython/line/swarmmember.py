@@ -8,11 +8,14 @@ and hands it one task after the other.
 3. Before the first tool with side effects of a task, the board waits until the gateway has it on
    record that it begins: ``claw.gateway.begins``, and ``begun`` with "" or why it must not.
 4. A new task ends the one before: that one belongs to somebody else by now.
+5. What an operator asks of the swarm (swarmsession.py) goes up in ``claw.gateway.swarm``, and its
+   answer comes in one.
 """
 
 from clawlite.core.base.effect import PROMPT, SLEEP, TELL
 from clawlite.core.base.errors import ClawError, InvalidRequest, unexpected
 from clawlite.core.image.image import HAS_SIDE_EFFECTS
+from jsontext import loads
 from swarmstop import SwarmStop
 
 _LOOK_MS = 20  # between looks whether the gateway has answered
@@ -20,17 +23,26 @@ _MOST = 4096  # characters of what a task said that go up
 
 
 class SwarmMember(SwarmStop):
-    """The tasks of *device*, one at a time."""
+    """The tasks of *device*, one at a time.  ``session``: ``swarmsession.SwarmSession`` or None."""
+
+    session = None
 
     def __init__(self, device):
         super().__init__(device)
         self._device, self._uplink = device, device.net
         self._id = self._number = self._report = self._may = None
         self._asks = self._is_partial = False
+        device.new_session = self.new_session
+
+    def new_session(self):
+        from swarmsession import SwarmSession
+
+        self.session = SwarmSession(self._device.agent, loads, self)
+        return self.session
 
     def hear(self, method: str, params: dict) -> bool:
         if super().hear(method, params):
-            self._tell("member", {})
+            self.tell("member", {})
             return True
         id = params.get("id")
         if not isinstance(id, str) or not method.startswith("claw.gateway."):
@@ -40,12 +52,15 @@ class SwarmMember(SwarmStop):
                 self._end("it was given to another process")
                 self._begin(id, params)
             elif self._report:
-                self._tell("report", self._report)
+                self.tell("report", self._report)
             elif self._asks:
-                self._tell("begins", {"id": id})
+                self.tell("begins", {"id": id})
         elif method == "claw.gateway.begun":
             if id == self._id:
                 self._may, self._asks = params["text"], False
+        elif method == "claw.gateway.swarm":
+            if self.session:
+                self.session.answered(id, params)
         elif method == "claw.gateway.withdrawn":
             if id == self._id:
                 self._end(params["text"])
@@ -53,11 +68,13 @@ class SwarmMember(SwarmStop):
             return False
         return True
 
-    def _tell(self, name: str, params: dict):
+    def tell(self, name: str, params: dict) -> bool:
+        """Send a record up; return whether somebody is there."""
         if self._uplink.is_up:
             self._uplink.tell(
                 {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
             )
+        return self._uplink.is_up
 
     def _end(self, why: str):
         """End the task that is under way, if there is one."""
@@ -108,7 +125,7 @@ class SwarmMember(SwarmStop):
             if value is not None:
                 report[name] = _cut(guard.text(value) if guard else value)
         self._report = report
-        self._tell("report", report)
+        self.tell("report", report)
         console, agent = self._device.console, self._device.agent
         if console and not console.is_busy and not agent.waiting:
             agent.effects.append((PROMPT, agent.image.agent.prompt))
@@ -121,7 +138,7 @@ class SwarmMember(SwarmStop):
             tool = image.tool(name) if isinstance(name, str) else None
             if tool and self._may is None and tool.flags & HAS_SIDE_EFFECTS:
                 self._asks = True
-                self._tell("begins", {"id": self._id})
+                self.tell("begins", {"id": self._id})
                 while self._asks:
                     yield (SLEEP, _LOOK_MS)
             if self._may:

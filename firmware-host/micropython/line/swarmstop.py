@@ -4,8 +4,9 @@ image names, no tool with side effects begins here.
 1. Loaded for images that require ``stop-of-swarm`` or ``swarm``.  The gateway sends
    ``claw.gateway.stop`` after each hello, and at each change: with why, or with "" when the swarm
    goes on.
-2. What was heard last holds while no gateway is there.  A restart forgets it, and the next hello
-   brings it again.
+2. What was heard last holds while no gateway is there.  Whether a person has stopped the swarm is
+   kept in a file (stopfile.py), so it holds after a restart too; that nobody knows it is not kept,
+   and changes nothing there.
 """
 
 from clawlite.core.base.effect import TELL
@@ -16,7 +17,10 @@ class SwarmStop:
     """What the gateway of *device* has told of stops.  ``Image.stop`` is its ``gate``."""
 
     def __init__(self, device):
-        self._why = self._hint = ""
+        from stopfile import read
+
+        self._folder = device.folder
+        self._why, self._hint = read(self._folder)
         device.net.stop = self
         device.agent.image.stop = self.gate
 
@@ -40,5 +44,9 @@ class SwarmStop:
         if method != "claw.gateway.stop":
             return False
         if isinstance(params.get("hint"), str):
-            self._why, self._hint = params["text"], params["hint"]
+            self._why, self._hint = told = params["text"], params["hint"]
+            if params.get("known"):
+                from stopfile import keep
+
+                keep(self._folder, told)
         return True

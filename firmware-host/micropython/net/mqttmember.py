@@ -252,7 +252,8 @@ class Mqtt:
             why = ""
             if message.get("level") == "stop":
                 why = "the swarm %s was stopped by %s" % (self._swarm, by)
-            self.stop.hear("claw.gateway.stop", {"text": why, "hint": _RESUME})
+            told = {"text": why, "hint": _RESUME if why else "", "known": True}
+            self.stop.hear("claw.gateway.stop", told)
         elif message.get("method") == "claw.gateway.hello":
             self._here()
         else:

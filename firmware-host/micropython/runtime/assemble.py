@@ -62,9 +62,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
         Auditing(device, image, wants, folder)
     device.terminal = not operator and is_terminal()
-    if operator:
-        device.begin_session()
-    else:
+    if not operator:
         from clawlite.core.protocol.console import Console
         from clawlite.core.base.printable import printable
 

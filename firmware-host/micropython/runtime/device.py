@@ -71,15 +71,21 @@ class Device:
         from assemble import assemble
 
         assemble(self, image, maker, folder, operator)
+        if operator:
+            self.begin_session()
 
     def begin_session(self):
         """Make the operator's session."""
-        from clawlite.core.protocol.session import Session
-
-        self.session = Session(self.agent, loads)
+        self.session = self.new_session()
         epoch = self.epoch_s()
         if epoch is not None:
             self.session.set_clock(epoch, self.now_ms())
+
+    def new_session(self):
+        """Return a session; a member of a swarm has another (swarmmember.py)."""
+        from clawlite.core.protocol.session import Session
+
+        return Session(self.agent, loads)
 
     def run(self, ready) -> int:
         """Serve until the end; return the exit code.  Every handler under way is closed, however it

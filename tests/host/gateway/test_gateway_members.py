@@ -12,7 +12,7 @@ from pathlib import Path
 import lan_boards
 import pytest
 from agents import Agent, clawlite, eventually, linux
-from board_beds import AGENTS, TOOLS
+from board_beds import AGENTS, TOOLS, Operator, speaks_for_its_board
 from engines import SERVERS
 from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
@@ -113,6 +113,24 @@ def test_a_board_is_there_does_a_task_once_and_its_report_goes_back(team, tmp_pa
         assert ended(look_on(tmp_path)) == ("completed", "completed", said)
         assert team.is_("ready") and begun(place) == "x"
     assert team.is_("unavailable")
+
+
+def test_an_operator_of_a_board_uses_the_methods_of_the_swarm(team, tmp_path):
+    with start(tmp_path, team.lead), team.gateway(team.board()):
+        team.is_("ready")
+        listed = json.loads(
+            clawlite("ports", "--json", cwd=tmp_path, CLAWLITE_STATE=tmp_path / "state").stdout
+        )
+        path = next(one["port"] for one in listed if one["id"].startswith("gateway:"))
+        operator = Operator(path)
+        others = {"lead": "ready"}
+        log = tmp_path / "state/lead/log.jsonl"
+
+        def heard() -> bool:
+            return "swarm.message" in log.read_text() and "rain" in log.read_text()
+
+        speaks_for_its_board(operator, others, lambda number: team.ends(number)[0], heard)
+        operator.close()
 
 
 def test_a_tool_is_refused_where_the_swarm_is_stopped_and_the_report_is_partial(team, tmp_path):

@@ -8,7 +8,7 @@ import signal
 
 import lan_boards
 import pytest
-from agents import Agent, eventually, linux
+from agents import Agent, clawlite, eventually, linux
 from engines import SERVERS
 from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
@@ -73,10 +73,14 @@ def image(tmp_path):
 
 @pytest.fixture
 def board(tmp_path, image, firmware):
-    """Return a function that starts the virtual board, each time with the same flash."""
+    """Return a function that starts the virtual board, each time with the same flash; it ends the
+    one before.
+    """
     flash, made = flashed(image, tmp_path / "flash", firmware), []
 
     def start() -> Sim:
+        while made:
+            made.pop().__exit__()
         made.append(Sim(folder=str(flash), heap=HEAP).__enter__())
         return made[-1]
 
@@ -121,7 +125,15 @@ def test_a_board_that_was_away_hears_of_the_stop_when_it_comes(tmp_path, board):
         assert STOPPED in said and "Watered" not in said, said
 
 
-def test_what_was_heard_last_holds_while_no_gateway_is_there(tmp_path, board):
+def typed(sim, *lines: str) -> str:
+    """Type *lines* at the console of the board, which no gateway has; return what it says."""
+    said = "".join(line + "\n" for line in lines).encode()
+    done = clawlite("console", "--port", sim.path, "--timeout", 60, cwd=sim.folder, stdin=said)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def test_what_was_heard_last_holds_while_no_gateway_is_there_also_after_a_restart(tmp_path, board):
     team, sim = member(tmp_path, "lead"), board()
     with served(tmp_path, sim, team) as running:
         assert swarm(tmp_path, "stop", team)[0] == 0
@@ -129,11 +141,28 @@ def test_what_was_heard_last_holds_while_no_gateway_is_there(tmp_path, board):
         assert STOPPED in asked(tmp_path, sim, "water")
         running.signal(signal.SIGINT)
         assert running.wait() == 130
+    sim = board()
+    said = typed(sim, "water", "look")
+    assert STOPPED in said and "Watered" not in said and "It is dry" in said, said
+    kept = next((tmp_path / "flash").rglob("stopped"))
+    kept.write_text("[1")
+    sim = board()
+    said = typed(sim, "water")
+    assert "whether its swarm is stopped cannot be read on this board - start what" in said, said
     assert swarm(tmp_path, "resume", team)[0] == 0
     with served(tmp_path, sim) as running:  # it cannot know: no agent of the swarm is among these
         unknown = "whether the swarm team is stopped cannot be known (no project of the gateway"
         assert says(running, unknown)
         assert "water: " + unknown in asked(tmp_path, sim, "water")
+        running.signal(signal.SIGINT)
+        assert running.wait() == 130
+    assert kept.exists(), "who does not know changes nothing"
+    with served(tmp_path, sim, team) as running:
+        assert says(running, "the swarm team goes on")
+        assert "Watered" in asked(tmp_path, sim, "water")
+        running.signal(signal.SIGINT)
+        assert running.wait() == 130
+    assert not kept.exists() and "Watered" in typed(board(), "water")
 
 
 def test_a_gateway_whose_reader_of_the_swarm_ends_refuses_and_starts_it_again(tmp_path, board):

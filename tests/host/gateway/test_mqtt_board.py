@@ -8,7 +8,7 @@ import signal
 
 import pytest
 from agents import Agent, clawlite, eventually, linux
-from board_beds import AGENTS, TOOLS
+from board_beds import AGENTS, TOOLS, Operator, speaks_for_its_board
 from brokers import Peer
 from engines import BROKERS
 from gateways import HEAP, flashed, process_of
@@ -134,6 +134,24 @@ def test_a_board_by_mqtt_is_there_does_tasks_and_reports(team, tmp_path):
         assert team.ends(4) == ("completed", {"text": "Watered 4"})
 
 
+def test_an_operator_of_a_board_by_mqtt_uses_the_methods_of_the_swarm(team, tmp_path):
+    with start(tmp_path, team.lead), team.speaker():
+        operator = Operator(team.board().path)
+        team.is_("ready")
+        log = tmp_path / "state/lead/log.jsonl"
+
+        def heard() -> bool:
+            return "swarm.message" in log.read_text() and "rain" in log.read_text()
+
+        others = {"lead": "ready"}
+        speaks_for_its_board(operator, others, lambda number: team.ends(number)[0], heard)
+        team.server.kill()
+        answer = operator.call("claw.swarm.discover", {}, 8)
+        assert answer["error"]["code"] == -32603
+        assert "nobody is there who speaks for this board" in answer["error"]["message"]
+        operator.close()
+
+
 def test_a_task_with_side_effects_that_a_reset_cut_off_is_not_begun_again(team, tmp_path):
     with start(tmp_path, team.lead) as lead, team.speaker():
         for number, description in ((1, "look at bed"), (2, "water bed")):
@@ -183,8 +201,10 @@ def test_a_retained_stop_holds_on_a_board_also_on_one_that_was_away(team, tmp_pa
         eventually(lambda: stopped in typed(first, "water 1"), WAIT_S)
         assert "Bed 1 is dry" in typed(first, "look at 1")
         team.sims.pop().__exit__()
+        team.server.kill()
         again = team.board()
-        eventually(lambda: stopped in typed(again, "water 1"), WAIT_S)
+        assert stopped in typed(again, "water 1"), "nobody is there who could tell it"
+        team.server.start()
         with team.speaker():
             assert team.is_("ready")
             assert "result" in delegate(lead, "water 2", 2)
