@@ -18,6 +18,7 @@ from gateways import HEAP, flashed, gateway, process_of, says, script
 from sims import needs_micropython, needs_mpy_cross
 from swarm_team import SWARM, UUID, delegate, ended, look_on, start, statuses, swarm
 from swarm_team import project as member
+from swarm_world import server_of, settings
 
 from clawlite.host.sim.sim import Sim
 
@@ -205,12 +206,12 @@ def test_a_person_at_the_board_is_told_of_a_task(team, tmp_path):
         assert 'water(bed="3")  ok, called by the team/lead' in said, said
 
 
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("kind", [*SERVERS, "mosquitto"])
 def test_a_board_is_a_member_by_each_engine(tmp_path, firmware, kind):
-    engine = SERVERS[kind](tmp_path / "engine")
-    toml = '[swarm]\naddress = "%s://127.0.0.1:%d"\n' % (kind, engine.port)
+    engine = server_of(kind, tmp_path / "engine")
+    backend, toml = settings(kind, engine)
     team = Team(
-        tmp_path, firmware, toml=toml, coordination=dict(SWARM["coordination"], backend=kind)
+        tmp_path, firmware, toml=toml, coordination=dict(SWARM["coordination"], backend=backend)
     )
     try:
         sim = team.board()

@@ -215,6 +215,14 @@ def test_the_listener_of_nats_does_not_let_a_member_speak_for_another_or_read_it
     assert heard == {"claw/v1/team/out"}
 
 
+def test_a_login_that_the_listener_of_nats_refuses_is_told(listener):
+    *listener.place, _ = listener.place
+    listener.place = (*listener.place, "lead")
+    with pytest.raises(ClawError, match="it refuses the login lead") as caught:
+        listener.bus("lead", password="wrong")
+    assert "user and credential of [swarm]" in caught.value.hint
+
+
 def test_emqx_is_told_the_same_as_mosquitto():
     """No EMQX runs here: its rules are read, and say of each login what those of mosquitto do."""
     text, found, wanted = acl("emqx", SWARM), set(), set()

@@ -51,6 +51,23 @@ def test_more_processes_of_one_identity_than_are_declared_are_told(tmp_path, ima
             assert "give another agent another name" in said
 
 
+def test_a_swarm_whose_leader_is_missing_says_so_and_gives_the_task_up_in_time(tmp_path):
+    """A task that is to be divided waits for who divides it; workers go on with their own."""
+    aggregation = {"strategy": "merge", "timeout_ms": 2000}
+    bus = dict(SWARM["coordination"], message_passing="event-bus")
+    more = {"aggregation": aggregation, "coordination": bus}
+    image = project(tmp_path, "hand", **more)
+    with start(tmp_path, image) as hand:
+        code, said, errors = swarm(tmp_path, "run", "look at 7", image)
+        assert code == 1 and said == "nobody took it within 2000 ms\n", (said, errors)
+        assert "nobody who could do it is there yet" in errors
+        members = json.loads(swarm(tmp_path, "status", image, "--json")[1])["members"]
+        found = {one["identity"]: (one["status"], one["processes"]) for one in members}
+        assert found == {"lead": ("unavailable", 0), "hand": ("ready", 1)}
+        assert "result" in delegate(hand, "look at 8", 8)
+        assert ended(look_on(tmp_path), 8)[0] == "completed"
+
+
 def test_ctrl_c_leaves_the_task_to_the_swarm(tmp_path, images):
     with Agent(linux("swarm", "run", "look at 2", images[0]), tmp_path) as command:
         eventually(lambda: listed(tmp_path)["tasks"])

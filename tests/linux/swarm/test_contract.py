@@ -374,6 +374,7 @@ def test_entries_of_strangers_and_what_is_no_entry_change_nothing(engine):
     for identity, version, name, values in (
         ("stranger", 1, "put", [row]),
         ("lead", 2, "put", [row]),
+        ("lead", 0, "put", [row]),
         ("lead", 1, "drop table", []),
         ("lead", 1, "put", [1, 2]),
     ):
@@ -389,7 +390,12 @@ def test_entries_of_strangers_and_what_is_no_entry_change_nothing(engine):
     assert hand.state(IDS[0]) is None
     engine.until(lambda: hand.present() == {"lead": [False], "hand": [True]})
     said = "\n".join(engine.refused)
-    for why in ("stranger is not in the swarm", "version 2", "no change of this version"):
+    for why in (
+        "stranger is not in the swarm",
+        "version 2",
+        "version 0",
+        "no change of this version",
+    ):
         assert why in said, said
 
 

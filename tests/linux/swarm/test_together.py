@@ -2,14 +2,22 @@
 
 import json
 import os
+import queue
+import select
 import signal
 import socket
+import threading
 
 import pytest
 from agents import Agent, eventually, linux
-from swarm_team import SWARM, delegate, project, start, swarm
+from swarm_team import SWARM, UUID, delegate, project, start, swarm
+from swarm_world import wall_ms
 
-from clawlite.linux.swarm_commands.inside import MOST_ASKED
+from clawlite.core.image.image import SWARM as SWARM_SECTION
+from clawlite.core.swarm.swarm import DEAD, Swarm, Task
+from clawlite.linux.files.files import open_image, swarm_folder
+from clawlite.linux.swarm.shared_memory import SharedMemory
+from clawlite.linux.swarm_commands.inside import MOST_ASKED, Door
 
 INSIDE = {"coordination": dict(SWARM["coordination"], backend="in-process")}
 ROLES = [
@@ -194,3 +202,67 @@ def test_who_asks_the_process_anything_else_gets_an_error(tmp_path, monkeypatch)
         assert swarm(tmp_path, "status", "lead")[0] == 0
         one.signal(signal.SIGTERM)
         one.wait()
+
+
+@pytest.fixture
+def inside(tmp_path, monkeypatch):
+    """A swarm in one process, whose door a thread serves: (image of an agent, what calls its bus in
+    that thread).
+    """
+    image = project(tmp_path, "hand", **INSIDE)
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path / "state"))
+    wake, asked, answers = os.pipe(), queue.Queue(), queue.Queue()
+
+    def serve():
+        bus = SharedMemory(wall_ms, os.urandom, swarm_folder("team")).end()
+        door = Door(Swarm(open_image(image).section(SWARM_SECTION)), bus)
+        answers.put(True)
+        while True:
+            poll = select.poll()
+            poll.register(wake[0], select.POLLIN)
+            door.watch(poll)
+            ready = [fd for fd, _ in poll.poll()]
+            if wake[0] in ready:
+                os.read(wake[0], 1)
+                name, values = asked.get()
+                if not name:
+                    break
+                answers.put(getattr(bus, name)(*values))
+            door.serve(ready)
+        door.close()
+
+    def call(name: str, *values):
+        asked.put((name, values))
+        os.write(wake[1], b"x")
+        return answers.get() if name else None
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert answers.get()
+    yield image, call
+    call("")
+    thread.join()
+    for fd in wake:
+        os.close(fd)
+
+
+def test_a_person_traces_a_task_in_one_process_and_decides_what_was_given_up(tmp_path, inside):
+    image, call = inside
+    for number in (1, 2):
+        call("put", Task(UUID % number, "look at 7", None, "lead", "hand"))
+        eventually(
+            lambda number=number: call("expire", 1, True) or call("state", UUID % number) == DEAD
+        )
+    code, said, errors = swarm(tmp_path, "trace", UUID % 1, image)
+    assert code == 0 and said.startswith(UUID % 1 + "  dead\n"), (said, errors)
+    assert "delegated    lead" in said and "nobody took it within 1 ms" in said
+    assert swarm(tmp_path, "dead", image)[1].count(" dead ") == 2
+    told = "Task %s begins again.\n" % (UUID % 1)
+    assert swarm(tmp_path, "dead", "retry", UUID % 1, image) == (0, told, "")
+    assert call("state", UUID % 1) == "waiting"
+    told = "Task %s is dropped.\n" % (UUID % 2)
+    assert swarm(tmp_path, "dead", "drop", UUID % 2, image) == (0, told, "")
+    assert call("state", UUID % 2) == "failed"
+    code, _, errors = swarm(tmp_path, "dead", "retry", UUID % 2, image)
+    assert code == 1 and "is failed: it was not given up" in errors
+    assert json.loads(swarm(tmp_path, "trace", UUID % 2, image, "--json")[1])["state"] == "failed"
