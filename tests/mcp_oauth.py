@@ -1,4 +1,8 @@
-"""The servers of tests/mcp_oauth_server.py, and agents that get their tokens there."""
+"""The servers of tests/mcp_oauth_server.py, and agents that get their tokens there.
+
+A module of tests imports the fixture ``servers``, which starts them once (it takes a second), and
+asks ``fresh()`` for them in each test.
+"""
 
 import json
 import subprocess
@@ -6,6 +10,7 @@ import sys
 
 import mcp_agents
 import mcp_oauth_server
+import pytest
 from agents import Agent, environment, linux, tool_call
 
 SECRET = mcp_oauth_server.SECRET
@@ -33,12 +38,23 @@ class Published:
         self._process.kill()
         self._process.communicate()
 
+    def fresh(self):
+        """Return these servers, as they were at their start."""
+        self.tell("reset")
+        return self
+
     def tell(self, command: str) -> tuple:
         """Return (how many tokens were given, for which resource the last)."""
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()
         count, resource = self._process.stdout.readline().split()
         return int(count), resource
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    with Published(tmp_path_factory.mktemp("oauth")) as one:
+        yield one
 
 
 def agent_of(tmp_path, published, more: str, **named):

@@ -12,6 +12,7 @@ resource the last.
     hold, go      requests for tokens wait, and go on
     meta JSON     the metadata of the authorization server have these fields in place of its own
     protected JSON, or null   the metadata of the MCP server are these, or there are none
+    reset         all is as at the start: no token was given, and nothing was said
 """
 
 import json
@@ -198,6 +199,9 @@ def told(line: str):
         METADATA.update(json.loads(rest))
     elif word == "protected":
         PROTECTED["is"] = json.loads(rest)
+    elif word == "reset":
+        for one in (TOKENS, GIVEN, CODES, REFRESH, SAYS, METADATA, PROTECTED):
+            one.clear()
 
 
 def published(inner):

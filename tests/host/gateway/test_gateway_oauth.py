@@ -7,7 +7,7 @@ import json
 
 import mcp_agents
 import pytest
-from mcp_oauth import SECRET, Published, agent_of
+from mcp_oauth import SECRET, agent_of, servers  # noqa: F401
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
@@ -21,10 +21,9 @@ MORE = 'credential = "DOCS_SECRET"\nscope = "tools:call"\nissuer = "http://127.0
 
 
 @pytest.fixture
-def published(tmp_path, monkeypatch):
+def published(servers, monkeypatch):
     monkeypatch.setenv("DOCS_SECRET", SECRET)
-    with Published(tmp_path) as one:
-        yield one
+    return servers.fresh()
 
 
 def calls(tmp_path, published, find, between=lambda number: None, devices=("shed",) * 3) -> list:

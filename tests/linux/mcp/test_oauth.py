@@ -6,7 +6,7 @@ import json
 
 import mcp_oauth_server
 import pytest
-from mcp_oauth import SECRET, Published, agent_of, called, running
+from mcp_oauth import SECRET, agent_of, called, running, servers  # noqa: F401
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
@@ -14,9 +14,8 @@ from clawlite.host.build.build import build, build_beside
 
 
 @pytest.fixture
-def published(tmp_path):
-    with Published(tmp_path) as one:
-        yield one
+def published(servers):
+    return servers.fresh()
 
 
 def settings(port: int, client=mcp_oauth_server.CLIENT, scope=mcp_oauth_server.SCOPE) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import mcp_oauth_server
 import pytest
 from agents import Agent, environment, linux, tool_call
-from mcp_oauth import SECRET, Published, agent_of, called, running
+from mcp_oauth import SECRET, agent_of, called, running, servers  # noqa: F401
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.base.problems import ManifestErrors
@@ -19,10 +19,9 @@ from clawlite.host.build.build import build, build_beside
 
 
 @pytest.fixture
-def published(tmp_path, monkeypatch):
+def published(servers, monkeypatch):
     monkeypatch.setenv("DOCS_SECRET", SECRET)
-    with Published(tmp_path) as one:
-        yield one
+    return servers.fresh()
 
 
 def found(published, more="", issuer="http://127.0.0.1:%d") -> str:
