@@ -29,7 +29,7 @@ def look(path: str):
     size = _page_size(log)
     first, second = log[16:20], log[20:24]
     last = number = 0
-    for at in range(_HEADER, len(log) - _FRAME + 1, _FRAME + size):
+    for at in range(_HEADER, len(log) - _FRAME - size + 1, _FRAME + size):
         number += 1
         # Frames of an earlier log may lie behind those of this one, and both of their salts are
         # others.  One that is damaged leaves the other.

@@ -129,3 +129,18 @@ def test_a_process_that_writes_is_no_damage(tmp_path):
             ended.set()
             thread.join()
     db.close()
+
+
+def test_a_commit_whose_process_was_killed_before_its_page_is_no_damage(tmp_path):
+    """SQLite writes the head of a frame and then the page: nobody was told of that commit."""
+    path = tmp_path / "one.db"
+    with sqlite3.connect(path) as db:
+        db.executescript("PRAGMA journal_mode=WAL; CREATE TABLE t(x); INSERT INTO t VALUES(1);")
+        log = (tmp_path / "one.db-wal").read_bytes()
+        data = path.read_bytes()
+    db.close()
+    killed = tmp_path / "killed.db"
+    for page in (b"", b"x", b"x" * 4095):
+        killed.write_bytes(data)
+        (tmp_path / "killed.db-wal").write_bytes(log + log[-4096 - 24 : -4096] + page)
+        assert left_out(str(killed)) is None
