@@ -9,6 +9,7 @@ from swarm_team import SWARM, UUID, delegate, look_on, project, start
 from swarm_world import ENGINES, World, settings
 
 WORKERS = 2
+MOST_AT_ONCE = 4000  # tasks that are counted together: a bus keeps 10,000
 TOOLS = '''\
 def look(bed: str) -> str:
     """Look at a bed."""
@@ -61,15 +62,20 @@ class Team:
             one.__exit__()
 
 
-def campaign(tmp_path, seed: int, kills: int, world=None) -> dict:
-    """Delegate until there were so many *kills*; return how many tasks were acknowledged, in which
-    state they are, and how many were lost or had their side effect twice: none.
+def campaign(tmp_path, seed: int, kills: int, world=None, tasks=0) -> dict:
+    """Delegate until there were so many *kills* and *tasks*; return how many tasks were
+    acknowledged, in which state they are, and how many were lost or had their side effect twice:
+    none.
 
     world  ``World`` of the engine, which is killed as well; None: the swarm's file
+    tasks  kills are spread over so many; 0: some 16 of a hundred tasks are followed by one
     """
-    dice, team, acknowledged, number = random.Random(seed), Team(tmp_path, world), [], 0
+    dice, team, number = random.Random(seed), Team(tmp_path, world), 0
+    rate = kills / tasks / 0.16 if tasks else 1
+    found = dict.fromkeys(("tasks", "kills", "engine kills", "lost", "twice"), 0)
+    acknowledged: list = []
     try:
-        while team.kills < kills:
+        while team.kills < kills or found["tasks"] + len(acknowledged) < tasks:
             number += 1
             what = "water %d" if number % 2 else "look at %d"
             answer = delegate(team.lead, what % number, number)
@@ -78,25 +84,36 @@ def campaign(tmp_path, seed: int, kills: int, world=None) -> dict:
                 continue
             assert answer["result"] == {"acknowledged": True}
             acknowledged.append(number)
-            if dice.random() < 0.02:
+            if dice.random() < 0.02 * rate:
                 team.kill_leader()
-            elif dice.random() < 0.1:
+            elif dice.random() < 0.1 * rate:
                 team.kill_worker(dice.randrange(WORKERS))
-            elif world and dice.random() < 0.05:
+            elif world and dice.random() < 0.05 * rate:
                 team.kills += 1
+                found["engine kills"] += 1
                 world.server.kill()
                 world.server.start()
-        bus = world.bus() if world else look_on(tmp_path)
-        if world:
-            world.until(lambda: not bus.is_open())
-        else:
-            eventually(lambda: not bus.is_open())
-        states = {task[0]: task[2] for task in bus.tasks(-1)}
-        if not world:
-            bus.leave()
+            if len(acknowledged) == MOST_AT_ONCE:  # the bus forgets old ones that have ended
+                _count(tmp_path, acknowledged, world, found)
+        _count(tmp_path, acknowledged, world, found)
     finally:
         team.close()
-    found = {"tasks": len(acknowledged), "kills": team.kills, "lost": 0, "twice": 0}
+    found["kills"] = team.kills
+    assert found["lost"] == found["twice"] == 0, found
+    return found
+
+
+def _count(tmp_path, acknowledged: list, world, found: dict):
+    """Wait until the *acknowledged* tasks have ended, and count them."""
+    bus = world.bus() if world else look_on(tmp_path)
+    if world:
+        world.until(lambda: not bus.is_open())
+        world.ends.remove(bus)
+    else:
+        eventually(lambda: not bus.is_open())
+    states = {task[0]: task[2] for task in bus.tasks(-1)}
+    bus.leave()
+    found["tasks"] += len(acknowledged)
     for number in acknowledged:
         state = states.get(UUID % number)
         found[state] = found.get(state, 0) + 1
@@ -107,8 +124,7 @@ def campaign(tmp_path, seed: int, kills: int, world=None) -> dict:
         # one with a side effect may be given up, for a person: what it did is not known
         is_kept = state == "completed" and times == number % 2 or state == "dead" and number % 2
         found["lost"] += not is_kept
-    assert found["lost"] == found["twice"] == 0, found
-    return found
+    acknowledged.clear()
 
 
 def test_kill_9_loses_no_acknowledged_task_and_repeats_no_side_effect(tmp_path):
