@@ -9,6 +9,8 @@ sqlite-wal  bare: a row for the request and one for the reply, each committed an
             into a FIFO
 redis       bare: XADD and XREAD on two streams, appendfsync always
 nats        bare: a message for each, acknowledged by JetStream, pushed to a subscriber
+mosquitto   bare: a message of QoS 1 for each; who sends it has it on disk first, synced, as the
+            keeper of a swarm's log has
 in-process  no engine: two ends in one process
 
 The engines and agents are those of the tests.  Rows as of clawlite bench, docs in README.md here.
@@ -19,6 +21,7 @@ import asyncio
 import json
 import os
 import select
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -32,7 +35,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from engines import SERVERS  # noqa: E402
 from swarm_team import SWARM, project, start  # noqa: E402
-from swarm_world import INSIDE, World, end_of  # noqa: E402
+from swarm_world import INSIDE, World, end_of, settings  # noqa: E402
 
 from clawlite.core.swarm.swarm import Task  # noqa: E402
 from clawlite.host.bench.bench import text  # noqa: E402
@@ -40,6 +43,7 @@ from clawlite.host.bench.run import Bench  # noqa: E402
 from clawlite.host.targets import targets  # noqa: E402
 
 ROUNDS, BLOCK, WARM = 15, 20, 20
+KINDS = [INSIDE, "sqlite-wal", *SERVERS, "mosquitto"]
 RULE = '[[rule]]\nwhen = "ping"\nsay = "Dry."\n'
 _SQL = "create table said (number integer primary key, who text, body text)"
 
@@ -156,6 +160,63 @@ class BareNATS:
             await self._js.publish("bare.answer", b"Dry.")
 
 
+class BareMQTT:
+    def __init__(self, place):
+        from paho.mqtt import client as paho
+
+        self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv311)
+        self._heard, self._is_in = 0, False
+        self._client.on_message = self._message
+        self._client.on_subscribe = self._subscribed
+        self._client.connect("127.0.0.1", place[2])
+        self._line = self._client.socket()
+        self._line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._log = tempfile.TemporaryFile()
+
+    def _message(self, *_):
+        self._heard += 1
+
+    def _subscribed(self, *_):
+        self._is_in = True
+
+    def _until(self, fact):
+        while not fact():
+            self._client.loop(1)
+            # as the engine of a swarm does: mosquitto waits for what TCP acknowledges later
+            self._line.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+
+    def _hear(self, name: str):
+        if not self._is_in:
+            self._client.subscribe("bare/" + name, 1)
+            self._until(lambda: self._is_in)
+
+    def _say(self, name: str):
+        os.write(self._log.fileno(), b"x" * 64)
+        os.fdatasync(self._log.fileno())
+        return self._client.publish("bare/" + name, b"ping", 1)
+
+    def one(self):
+        self._hear("answer")
+        began, heard = time.perf_counter(), self._heard
+        said = self._say("ask")
+        self._until(said.is_published)
+        acknowledged = time.perf_counter()
+        self._until(lambda: self._heard > heard)
+        return (acknowledged - began) * 1000, (time.perf_counter() - began) * 1000
+
+    def serve(self):
+        self._hear("ask")
+        answered = 0
+        while True:
+            self._until(lambda: self._heard > answered)
+            answered += 1
+            self._say("answer")
+
+    def close(self):
+        self._client.disconnect()
+        self._log.close()
+
+
 class BareSQLite:
     def __init__(self, place):
         os.makedirs(place, exist_ok=True)
@@ -198,7 +259,7 @@ class BareSQLite:
             os.close(fd)
 
 
-BARE = {"redis": BareRedis, "nats": BareNATS, "sqlite-wal": BareSQLite}
+BARE = {"redis": BareRedis, "nats": BareNATS, "sqlite-wal": BareSQLite, "mosquitto": BareMQTT}
 
 
 class Other:
@@ -237,20 +298,20 @@ def measured(kind: str, folder: Path, rounds: int) -> dict:
             lead, hand = world.bus("lead", 0), world.bus("hand")
             made["task"] = Tasks(lead, hand)
         else:
-            keep = str(folder / "keep")
+            keep, lead = str(folder / "keep"), world.bus("lead", 0)  # over MQTT it keeps the log
             others += [Other(role, kind, world.place, keep) for role in ("bare", "task")]
             made["bare"] = BARE[kind](world.place)
-            made["task"] = Tasks(world.bus("lead", 0))
+            made["task"] = Tasks(lead)
             home = folder / "agent"
             home.mkdir(parents=True)
             second = World(kind, home / "bus")
             agents.append(second)
-            more = {"coordination": dict(SWARM["coordination"], backend=kind), "rules": RULE}
+            more, backend = {"rules": RULE}, kind
             if second.server:
-                address = "%s://127.0.0.1:%d" % (kind, second.server.port)
-                more["toml"] = '[swarm]\naddress = "%s"\n' % address
+                backend, more["toml"] = settings(kind, second.server)
             else:
                 second.place = str(home / "state/swarms/team")
+            more["coordination"] = dict(SWARM["coordination"], backend=backend)
             agents.insert(0, start(home, project(home, "hand", **more)))
             made["agent"] = Tasks(second.bus("lead", 0))
         for name in made:
@@ -270,8 +331,8 @@ def measured(kind: str, folder: Path, rounds: int) -> dict:
     return found
 
 
-def rows(bench: Bench, rounds: int):
-    for kind in (INSIDE, "sqlite-wal", *SERVERS):
+def rows(bench: Bench, rounds: int, kinds):
+    for kind in kinds:
         with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
             found = measured(kind, Path(folder), rounds)
         middle = {}
@@ -293,13 +354,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--output", help="file that rows are added to, as JSON lines")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="blocks of each; default 15")
+    parser.add_argument("--engines", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
         serve(*json.loads(given.serve))
     found = []
     with tempfile.TemporaryDirectory(prefix="clawlite-bench-") as folder:
-        for row in rows(Bench(folder, given.rounds), given.rounds):
+        for row in rows(Bench(folder, given.rounds), given.rounds, given.engines):
             print(text(row), flush=True)
             found.append(row)
             if given.output:
