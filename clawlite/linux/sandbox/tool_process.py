@@ -94,7 +94,7 @@ def steady(version: int):
 
 def _enter(plan: dict, env: dict):
     """Go where the tool begins.  Raises ``SandboxDenied`` that names the folder which is closed to
-    it, ``ClawError`` for one that is not there.
+    it, or not there.
 
     Where the whole file system is shown, the workspace of root may lie below a folder that the
     tools' user may not enter, like root's home.  In profile N it has another name, which *env*
@@ -120,7 +120,7 @@ def _enter(plan: dict, env: dict):
         said = "%s: %s" % (cwd, e.strerror)
         hint = "run the agent as another user than root, or mount a folder that uid %d may enter"
         if not isinstance(e, PermissionError):
-            raise ClawError(said, hint % os.getuid()) from None
+            raise _not_let_in(plan, "no folder", said, hint % os.getuid()) from None
         said += ": uid %d of the tools may not enter %s" % (os.getuid(), closed)
         raise _not_let_in(plan, "closed folder", said, hint % os.getuid()) from None
 
@@ -140,6 +140,7 @@ def _close_all_but(keep: int):
 
 def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
     talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
+    begun = False
     try:
         job = marshal.loads(_whole(job_fd))
         _standard(job.get("stdin", b""), output)
@@ -155,19 +156,27 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         if not job["env"] or limits.is_watched(plan) or limits.is_weighed(plan):
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
         if plan["kind"] in ("command", "server"):
-            _execute(job["argv"], env)
+            _execute(plan, job["argv"], env)
         os.environ.clear()
         os.environ.update(env)
+        begun = True
         _say(talk, b"R", dumps(_value(talk, job)).encode())
     except Ended:
         os._exit(143)
     except ClawError as e:
-        _fail(talk, {"code": e.code, "message": e.message, "hint": e.hint, "data": e.data})
+        _fail(talk, _told(e))
     # whatever a maker's function raises is the outcome of its call
     except BaseException as e:
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
-        _fail(talk, {"code": ClawError.code, "message": said[:4000], "hint": "", "data": None})
+        error = ClawError(said[:4000])
+        if not begun:
+            error = _not_let_in(plan, "cannot be entered", error.message, "see clawlite doctor")
+        _fail(talk, _told(error))
     os._exit(0)
+
+
+def _told(e: ClawError) -> dict:
+    return {"code": e.code, "message": e.message, "hint": e.hint, "data": e.data}
 
 
 def _fail(talk, error: dict):
@@ -259,11 +268,13 @@ def _confine(plan: dict, filters, rules):
     )
 
 
-def _execute(argv: list, env: dict):
+def _execute(plan: dict, argv: list, env: dict):
     try:
         os.execvpe(argv[0], argv, env)
     except OSError as e:
-        raise ClawError(
+        raise _not_let_in(
+            plan,
+            "no program",
             "%s: %s" % (argv[0], e.strerror),
             "name a program that the sandbox has: /usr and what is mounted",
         ) from None

@@ -65,6 +65,14 @@ def test_a_command_gives_its_output_and_exit_code(player):
     }
 
 
+@pytest.mark.parametrize("argv, cwd", [(["no-such-program"], ""), (["true"], "/no/such/folder")])
+def test_a_program_that_could_not_begin_is_no_result(player, argv, cwd):
+    """9.3.2: it has not run, so it is not remembered under its request id."""
+    good, error = player.run(profile(), Command(argv, cwd=cwd))
+    assert not good and error.code == -32010 and error.data["ran"] is False, error
+    assert "No such file" in error.message and (cwd or argv[0]) in error.message
+
+
 def test_a_signal_is_128_and_its_number(player):
     assert player.run(profile(), _shell("kill -9 $$"))[1]["exit_code"] == 137
 
