@@ -1,9 +1,12 @@
 """The secrets that an agent knows, in the forms in which they leave it.
 
     as they are, hexadecimal in both cases, rot13, base64 at its three alignments in both alphabets;
-    each of them backwards too in capitals, in small letters, percent-encoded, as JSON, HTML and a
-    shell (``\\x41``) escape it base32 at its five alignments, in capitals and small letters
-    all of them with white space, line ends or invisible characters in between
+    each of them backwards too
+    in capitals, in small letters, percent-encoded, as JSON, HTML and a shell (``\\x41``) escape it
+    base32 at its five alignments, in capitals and small letters
+    base85 at its four alignments, in the alphabets of Ascii85 and of RFC 1924
+    all of them with white space, line ends or invisible characters in between, or with some
+    letters percent-encoded or escaped as by JSON or a shell
 
 A value of fewer than six bytes is a word like any other: it is not looked for.
 """
@@ -21,6 +24,12 @@ _PAIRS = (
     b"\xef\xbe\xef\xbf\xf0\x91\xf0\x93\xf0\x9b\xf0\x9d\xf3\xa0"
 )
 _BASE32 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_BASE85 = (
+    b"!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstu",
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
+)
+_DIGITS = b"0123456789abcdef"
+_LETTERS = (b"\\u00", b"\\x", b"%")  # what stands before the two digits of an escaped letter
 _ESCAPED = (b"\\n", b"\\r", b"\\t", b"\\/")
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
@@ -36,6 +45,10 @@ class Known:
 
     def __init__(self, roomy: bool = True):
         self._roomy = roomy
+        self._letters = {}  # by their two hexadecimal digits
+        for code in range(33, 127) if roomy else ():
+            for form in ("%02x", "%02X"):
+                self._letters[(form % code).encode()] = bytes([code])
         self.values = []
         self.forms = []
 
@@ -57,6 +70,24 @@ class Known:
         """
         if not self.values:
             return
+        self._find(data, found)
+        for before in _LETTERS:
+            if before in data:
+                self._escaped(data, before, found)
+
+    def _escaped(self, data: bytes, before: bytes, found: list):
+        """Add to *found* what is in *data* with some letters that are escaped by *before*."""
+        plain, cuts = _unescaped(data, before, self._letters)
+        flat = _flat(plain) if cuts else b""
+        if any([_flat(own) in flat for _, own in self.values]):
+            start, more = len(found), len(before) + 1
+            self._find(plain, found)
+            for at in range(start, len(found)):
+                first, end, kind = found[at]
+                first += more * _before(cuts, first)
+                found[at] = first, end + more * _before(cuts, end), kind
+
+    def _find(self, data: bytes, found: list):
         flat = _flat(data)
         spots = []
         if self._roomy:
@@ -81,6 +112,9 @@ def forms(value: str, data: bytes):
     for form in _base32(data):
         yield from _long(form)
         yield from _long(form.lower())
+    for form in _base85(data):
+        yield from _long(form)
+        yield from _long(form.replace(b"\\", b"\\\\").replace(b'"', b'\\"'))  # in JSON
     for form in _coded(data):
         yield from _long(form)
         yield from _long(bytes(reversed(form)))
@@ -115,6 +149,48 @@ def _flat(data: bytes) -> bytes:
         for escape in _ESCAPED:
             data = data.replace(escape, b"/" if escape == b"\\/" else b"")
     return data
+
+
+def _letter(digits: bytes) -> bytes:
+    """Return the printable ASCII letter with these two hexadecimal *digits*, b"" for others."""
+    found = digits.lower()
+    if len(found) < 2 or found[:1] not in _DIGITS or found[1:] not in _DIGITS:
+        return b""
+    letter = int(str(found, "utf-8"), 16)
+    return bytes([letter]) if 32 < letter < 127 else b""
+
+
+def _unescaped(data: bytes, before: bytes, letters: dict) -> tuple:
+    """Return (*data* with the letters as they are that *before* and two digits stand for, where
+    these are in it).  *letters*: {two digits: letter}; {} where memory is short.
+    """
+    parts = data.split(before)
+    kept, cuts, size = [parts[0]], [], len(parts[0])
+    for at in range(1, len(parts)):
+        part = parts[at]
+        digits = part[:2]
+        one = letters.get(digits) if letters else _letter(digits)
+        if one:
+            cuts.append(size)
+            part = part[2:]
+        else:
+            one = before
+        kept.append(one)
+        kept.append(part)
+        size += len(one) + len(part)
+    return b"".join(kept), cuts
+
+
+def _before(cuts: list, place: int) -> int:
+    """Return how many of *cuts*, which are in order, lie before *place*."""
+    first, end = 0, len(cuts)
+    while first < end:
+        middle = (first + end) // 2
+        if cuts[middle] < place:
+            first = middle + 1
+        else:
+            end = middle
+    return first
 
 
 def _without(data: bytes, pair: bytes) -> bytes:
@@ -192,6 +268,23 @@ def _base32(data: bytes):
                 coded.append(_BASE32[bits >> count])
                 bits &= (1 << count) - 1
         yield bytes(coded[(8 * shift + 4) // 5 :])
+
+
+def _base85(data: bytes):
+    """Yield the four forms of *data* in each alphabet of base85, of the groups of four bytes that
+    are the value's alone.
+    """
+    for shift in range(4):
+        shifted = b"\0" * shift + data
+        for letters in _BASE85:
+            coded = bytearray()
+            for at in range(4 if shift else 0, len(shifted) - 3, 4):
+                number, group = int.from_bytes(shifted[at : at + 4], "big"), bytearray(5)
+                for place in range(4, -1, -1):
+                    group[place] = letters[number % 85]
+                    number //= 85
+                coded.extend(group)
+            yield bytes(coded)
 
 
 def _coded(data: bytes):

@@ -242,6 +242,40 @@ def test_what_the_agent_knows_goes_with_unseen_characters_and_in_base32():
         assert found == []
 
 
+def test_what_the_agent_knows_goes_in_base85_and_with_letters_escaped():
+    value = "correct horse Battery/9+"
+    for roomy in (True, False):
+        known = Known(roomy)
+        known.learn(value)
+        for form in (
+            "@rHC.ARfg)BQ%p4AKX<JFED)7GqV0.H?o",
+            "V{dYDWn*+8Xm4_JWgtRfbaZ8Mc`rFDdU^",
+            ";,LhAEcP`$F<G78EcYe76=FtXATE&L3@fE%",
+            "QBh-Wa&l#3bRcMNa&u)MLSb}tWpa5hIV*a4",
+            ";.FNbEb/a&+D>\\\\6F(HI\\\\@<?U&Ed9;u.f",
+        ):
+            text, found = ("a " + form + " z").encode(), []
+            known.find(text, found)
+            assert found and found[0][0] < 8 and found[0][1] > len(text) - 12, (roomy, form, found)
+        for before in ("%", "\\x", "\\u00"):
+            for step in (1, 2, 5):
+                form = "".join(
+                    [
+                        before + "%02x" % ord(c) if at % step == 0 and c != " " else c
+                        for at, c in enumerate(value)
+                    ]
+                )
+                text, found = ("%41 a\\x4 " + form + " z%4").encode(), []
+                known.find(text, found)
+                assert found, (roomy, form)
+                first, end = min([one[0] for one in found]), max([one[1] for one in found])
+                assert str(text[first:end], "utf-8") == form, (roomy, form, found)
+        for near in (b"%", b"\\u00", b"\\x4", b"%zz %-1 %+1 % 1 \\u00-1", b"%63orrect horse"):
+            found = []
+            known.find(near, found)
+            assert found == [], near
+
+
 def test_orders_are_found_and_ordinary_text_passes():
     orders = (
         ORDER,
