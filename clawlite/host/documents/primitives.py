@@ -106,7 +106,8 @@ class DeclaredNames:
         self.specs.append((raw.kind, metadata.name if metadata else "", fields, place))
         if len(self.problems.found) > before or metadata is None or spec is None:
             # perhaps it is the name that is misspelt
-            if raw.origin == "inline" and "name" not in raw.fields:
+            # or that of a store, which a world model may name
+            if raw.kind == "Memory" or raw.origin == "inline" and "name" not in raw.fields:
                 self.broken.add(raw.kind)
             return None
         word = KINDS[raw.kind][1]

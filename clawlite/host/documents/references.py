@@ -17,6 +17,7 @@ from clawlite.host.documents.sources import Refused, Sources, is_glob
 from clawlite.host.models import KINDS
 
 INLINE_ONLY = ("name", "metadata")  # what an inline primitive has beside the fields of its spec
+REQUIRED = ("identity", "providers")
 # the other slots hold one entry
 LISTS = ("providers", "channels", "tools", "skills", "policies", "world_models")
 
@@ -57,8 +58,12 @@ class References:
         """Follow every slot of the root's *spec*, a mapping whose slots may still be of a wrong
         type.
         """
+        slots = [slot for slot, _, _ in KINDS.values()]
+        is_misspelt = any(key not in slots for key in spec)  # whose place might be another's
         for kind, (slot, _, _) in KINDS.items():
             if slot not in spec:
+                if is_misspelt or slot in REQUIRED:
+                    self.broken.add(kind)
                 continue
             value = spec[slot]
             if slot not in LISTS:
@@ -66,6 +71,8 @@ class References:
             elif isinstance(value, list):
                 for index, entry in enumerate(value):
                     self._entry(kind, entry, place.below(slot, index), index)
+            else:
+                self.broken.add(kind)
 
     def _entry(self, kind: str, entry, place: Place, index: int) -> None:
         try:

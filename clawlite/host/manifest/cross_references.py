@@ -6,7 +6,8 @@ come back?
 2. Tools may be named in snake case: ``read_file`` and ``read-file`` are one tool.
 3. A swarm names agents of other manifests too: what it names need not be declared here.
 4. A skill may name its tools by a pattern: ``*`` stands for any characters, ``?`` for one.
-5. A kind of which some entry could not be read is not blamed for what is missing.
+5. A kind of which some entry could not be read is not blamed for what is missing, and what is
+   missing is told once.
 """
 
 import fnmatch
@@ -119,6 +120,7 @@ class References:
 
     def __init__(self, raws: DeclaredNames, uris: dict, broken: set, problems: Problems):
         self.raws, self.uris, self.broken, self.problems = raws, uris, broken, problems
+        self.missing = set()  # (kind, name) of what is told already
         self.edges = {}  # (kind, name) -> [((kind, name), place, path)] of CHAINS
 
     def check(self) -> None:
@@ -145,8 +147,12 @@ class References:
                 else [resolve(target, value, self.raws.versions, self.uris)]
             )
         except InvalidParams as e:
-            if target not in self.broken and not (target == "Memory" and value in self._stores()):
+            wanted = target, value.removeprefix(f"claw://local/{KINDS[target][1]}/")
+            if target in self.broken or target == "Memory" and value in self._stores():
+                return
+            if wanted not in self.missing:
                 self.problems.add(place, path, e.message, hint=e.hint)
+            self.missing.add(wanted)
             return
         if (kind, target) in CHAINS:
             edges = self.edges.setdefault((kind, name), [])

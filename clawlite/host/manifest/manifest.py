@@ -11,6 +11,7 @@ import os
 
 from clawlite.core.base.errors import InvalidParams
 from clawlite.host.base.document import Document, LinePlace, Place
+from clawlite.host.base.kinds import KINDS
 from clawlite.host.base.problems import (
     ManifestErrors,
     Problem,
@@ -21,7 +22,7 @@ from clawlite.host.base.problems import (
 )
 from clawlite.host.documents import registries
 from clawlite.host.documents.primitives import DeclaredNames, Primitive
-from clawlite.host.documents.references import References
+from clawlite.host.documents.references import LISTS, References
 from clawlite.host.documents.sources import Refused, Sources
 from clawlite.host.manifest import cross_references, settings
 from clawlite.host.mcp import pinned, whole_servers
@@ -238,6 +239,8 @@ class _Loader:
 
     def load(self) -> Manifest:
         root = Place(self._root())
+        if any(root.document.data.get("kind") == kind for kind in KINDS):
+            self._refuse_part(root)
         metadata = self._envelope(root)
         spec = root.document.data.get("spec")
         references = References(self.sources, self.problems)
@@ -284,6 +287,16 @@ class _Loader:
                 [Problem((), f"expected a Claw document, found {found}", document.file, 1)]
             )
         return document
+
+    def _refuse_part(self, root: Place):
+        """Raise for a document that a manifest refers to: nothing else of it is wrong."""
+        kind = root.document.data["kind"]
+        slot = KINDS[kind][0]
+        ref = f'"./{os.path.basename(self.file)}"'
+        said = f"{slot}: {ref}" if slot not in LISTS else f"{slot}: [{ref}]"
+        hint = f"a manifest begins with the root document; its spec names this file: {said}"
+        self.problems.add(root, ("kind",), "", '"Claw"', shown(kind), hint)
+        self.problems.raise_all()
 
     def _envelope(self, root: Place):
         data = root.document.data

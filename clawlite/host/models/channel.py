@@ -124,4 +124,6 @@ class ChannelSpec(Strict):
         kind, trigger = value.get("type"), value.get("trigger")
         needed = TRIGGER_FIELD.get(kind) if isinstance(kind, str) else None
         if needed and isinstance(trigger, dict) and needed not in trigger:
+            if any(key not in Trigger.__struct_fields__ for key in trigger):
+                return  # perhaps it is the one that is misspelt
             report(("trigger",), f'{quoted(needed)} is missing; type "{kind}" needs it')
