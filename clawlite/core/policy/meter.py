@@ -52,7 +52,7 @@ class Meter(Ledger):
         if provider.per_minute is None:
             return 0
         if provider.per_minute < 1:
-            raise _exceeded(
+            raise exceeded(
                 provider.name, "requests_per_minute", "0", "any request exceeds it", 0, 0, 1
             )
         now = self.now_ms()
@@ -86,7 +86,7 @@ class Meter(Ledger):
             if limit is not None:
                 left = limit - used - asked
                 if left < least:
-                    raise _exceeded(
+                    raise exceeded(
                         provider.name,
                         name,
                         str(limit),
@@ -104,7 +104,7 @@ class Meter(Ledger):
             left = self._cost - used
             price = asked * read + least * written
             if price and left < price:
-                raise _exceeded(
+                raise exceeded(
                     provider.name,
                     "cost_per_day_usd",
                     _dollars(self._cost),
@@ -148,15 +148,17 @@ class Meter(Ledger):
         ]
 
 
-def _exceeded(provider: str, name: str, limit: str, why: str, most, used, reserved):
-    """Return the error of a limit: it admits *most*, *used* are used, and the request reserves
-    *reserved*; tokens, dollars or requests.
+def exceeded(provider: str, name: str, limit: str, why: str, most, used, reserved, hint=""):
+    """Return the ``QuotaExceeded`` of a limit: it admits *most*, *used* are used, and with the
+    request *reserved* are reserved; tokens, dollars or requests.
+
+    provider  whose limit it is; "": the swarm's
     """
-    return QuotaExceeded(
-        "provider %s: %s is %s, and %s" % (provider, name, limit, why),
-        "",
-        {"provider": provider, "limit": name, "max": most, "used": used, "reserved": reserved},
-    )
+    data = {"limit": name, "max": most, "used": used, "reserved": reserved}
+    if provider:
+        data["provider"] = provider
+    whose = "provider %s:" % provider if provider else "the swarm's"
+    return QuotaExceeded("%s %s is %s, and %s" % (whose, name, limit, why), hint, data)
 
 
 def _dollars(nano: int) -> str:

@@ -9,7 +9,9 @@
 import dataclasses
 import difflib
 import errno
+import os
 import re
+import shlex
 
 from clawlite.core.base.errors import ClawError
 
@@ -178,6 +180,9 @@ def unwritten(path: str, e: OSError, otherwise: str) -> ClawError:
     otherwise  the next step where the disk is not to blame
     """
     hint = disk_hint(e.errno)
+    folder = os.path.dirname(path)
+    if e.errno == errno.ENOENT and folder:
+        otherwise = f"make its folder (mkdir -p {shlex.quote(folder)}), or {otherwise}"
     error = ClawError(f"{path}: {e.strerror}", hint or otherwise)
     error.exit_code = 1 if hint else 2
     return error

@@ -2,8 +2,11 @@
 cli.py puts them into the command line.
 """
 
+import shlex
+
 import click
 
+from clawlite.core.base.errors import ClawError
 from clawlite.host.cli import ui
 
 COMMANDS = []
@@ -190,6 +193,7 @@ def run(tools, manifest, port, board, yes):
 
 @_command(hidden=True)
 @click.argument("text")
+@click.argument("manifest", required=False)
 @click.option(
     "--port",
     metavar="PORT",
@@ -205,8 +209,15 @@ def run(tools, manifest, port, board, yes):
     type=click.FloatRange(0.1),
     help="seconds that the answer may take; 120",
 )
-def ask(text, port, approve, timeout):
+def ask(text, manifest, port, approve, timeout):
     """Ask the agent on a board once."""
+    if manifest is not None:
+        error = ClawError(
+            f"a board has its agent already: there is no place for {manifest}",
+            f"leave it out, or flash it first: clawlite flash {shlex.quote(manifest)}",
+        )
+        error.exit_code = 2
+        raise error
     from clawlite.host.board_console.board_ask import ask as put
 
     return put(text, port or None, approve, timeout)

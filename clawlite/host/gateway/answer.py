@@ -6,7 +6,7 @@ and gets the rest."""
 import asyncio
 import json
 
-from clawlite.core.base.errors import ClawError
+from clawlite.core.base.errors import ClawError, QuotaExceeded
 
 PIECE = 512  # characters of text in one record
 
@@ -68,9 +68,10 @@ class Answer:
 
     def _error(self, e: ClawError) -> None:
         self.outcome = e.message
-        self._keep(
-            {"jsonrpc": "2.0", "id": self.id, "error": {"code": e.code, "message": shown(e)}}
-        )
+        error = {"code": e.code, "message": shown(e)}
+        if isinstance(e, QuotaExceeded) and e.data:
+            error["data"] = e.data
+        self._keep({"jsonrpc": "2.0", "id": self.id, "error": error})
 
 
 def shown(e: ClawError) -> str:

@@ -11,7 +11,8 @@
 from typing import Any
 
 from clawlite.core.base.effect import SLEEP
-from clawlite.core.base.errors import InvalidRequest, QuotaExceeded
+from clawlite.core.base.errors import InvalidRequest
+from clawlite.core.policy.meter import exceeded
 from clawlite.core.protocol.group_session import Later
 from clawlite.core.providers.provider_order import ProviderOrder
 from clawlite.linux.swarm.reserve import left
@@ -78,8 +79,7 @@ class TaskMeter:
             yield (SLEEP, _LOOK_MS)
         if not held.value():
             self._still_at_it()
-            self._check(self._bus.budget(self._task), self._needs)
-            raise QuotaExceeded("other parts of the task have reserved what was left", "try again")
+            self._check(self._bus.budget(self._task), self._needs, True)
 
     def spend(self, provider, read: int, written: int) -> list:
         """As ``Meter.spend``."""
@@ -102,22 +102,32 @@ class TaskMeter:
         if not self._bus.holds(self._task):
             raise InvalidRequest("the task was canceled, or given to another process")
 
-    def _check(self, now: list, needs: list):
-        """Raise ``QuotaExceeded`` where *now* (``reserve.budget``) does not admit *needs*."""
+    def _check(self, now: list, needs: list, was_refused: bool = False):
+        """Raise ``QuotaExceeded`` where *now* (``reserve.budget``) does not admit *needs*.
+
+        was_refused  others had reserved what was left, a moment ago
+        """
         for limit, (used, reserved, own), asks, name, unit in zip(
             self._limits, now, needs, _NAMES, _UNITS, strict=True
         ):
-            if limit is None or not asks or left(limit, (used, reserved, own), asks) >= asks:
+            if limit is None or not asks:
+                continue
+            if not was_refused and left(limit, (used, reserved, own), asks) >= asks:
                 continue
             if unit > 1:
                 limit, used, reserved, own, asks = (
                     each / unit for each in (limit, used, reserved, own, asks)
                 )
-            raise QuotaExceeded(
-                "the swarm's %s is %s, and this request of some %s would exceed it: %s are used, "
-                "and %s are reserved for others" % (name, limit, asks, used, reserved - own),
+            raise exceeded(
+                "",
+                name,
+                str(limit),
+                "this request of some %s would exceed it: %s are used, and %s are reserved for "
+                "others" % (asks, used, reserved - own),
+                limit,
+                used,
+                reserved - own + asks,
                 "give the swarm a smaller task, or raise resource_limits",
-                {"limit": name, "max": limit, "used": used, "reserved": reserved - own + asks},
             )
 
 

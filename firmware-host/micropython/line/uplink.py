@@ -261,7 +261,7 @@ class Uplink:
         if not isinstance(error, dict) or not isinstance(error.get("message"), str):
             return False
         kind = QuotaExceeded if error.get("code") == -32021 else ProviderError
-        return self._hand_in(id, kind(error["message"]))
+        return self._hand_in(id, kind(error["message"], "", error.get("data")))
 
     def _hand_in(self, id, event) -> bool:
         for task in self._asked:

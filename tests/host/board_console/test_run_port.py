@@ -86,6 +86,9 @@ def test_nothing_is_chosen_between_two_boards(greenhouse, tmp_path, state):
             )
     done = clawlite("ask", "hello", "--port", "nowhere", cwd=tmp_path, **state)
     assert done.returncode == 3 and "nowhere does not exist" in done.stderr
+    done = clawlite("ask", "hello", greenhouse, "--port", cwd=tmp_path, **state)
+    assert done.returncode == 2 and "a board has its agent already" in done.stderr
+    assert "leave it out, or flash it first: clawlite flash" in done.stderr
 
 
 def test_what_asks_first_is_answered_as_the_flag_says(flashed, tmp_path):

@@ -294,7 +294,7 @@ ERRORS = [
     ("build -o noise.bin", ["noise.bin exists and is no image", "-o"]),
     ("build -o claw.yaml", ["claw.yaml exists and is no image", "-o"]),
     ("build -o empty", ["empty", "-o"]),
-    ("build -o missing/x.cbor", ["missing/x.cbor", "No such file", "-o"]),
+    ("build -o missing/x.cbor", ["missing/x.cbor", "No such file", "mkdir -p missing", "-o"]),
     ("build --key-file missing", ["missing", "No such file"]),
     ("build --key-file short.key", ["short.key", "16 bytes or more"]),
     ("inspect", ["arguments are required: IMAGE", "clawlite inspect --help"]),
