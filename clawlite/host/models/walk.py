@@ -56,6 +56,10 @@ def _struct(value, info, path, report, extra):
     fields = _fields(info.cls)
     strict = info.forbid_unknown_fields
     hints = {key: _hint(key, fields, value, strict) for key in value if key not in fields}
+    unknown = [key for key in hints if strict and not hints[key].startswith("did you mean")]
+    missing = [name for name, field in fields.items() if field.required and name not in value]
+    if len(unknown) == len(missing) == 1:  # one mistake: another word for what is missing
+        hints[unknown[0]] = f"did you mean {quoted(missing[0])}?"
     meant = set(hints.values())
     clean = value
     for key, item in value.items():

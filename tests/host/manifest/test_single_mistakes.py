@@ -129,3 +129,13 @@ def test_a_part_of_a_manifest_alone_is_one_problem(tmp_path, kind):
     assert f'kind: expected "Claw", found "{kind}" - a manifest begins with the root' in found
     slot = KINDS[kind][0]
     assert f'{slot}: "./part.yaml"' in found or f'{slot}: ["./part.yaml"]' in found, found
+
+
+def test_another_word_for_the_one_field_that_is_missing_is_one_problem(tmp_path):
+    shutil.copytree(EVERY, tmp_path / "project")
+    wrong = dict(documents(EVERY))["claw.yaml"]
+    auth = wrong["spec"]["providers"][0]["inline"]["auth"]
+    auth["kind_of_proof"] = auth.pop("type")
+    (tmp_path / "project/claw.yaml").write_text(json.dumps(wrong))
+    (found,) = problems(tmp_path / "project")
+    assert 'auth.kind_of_proof: unknown field - did you mean "type"?' in found
