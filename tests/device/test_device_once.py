@@ -5,10 +5,12 @@ holds a Pi to.
 import json
 import random
 import select
+from pathlib import Path
 
 import pytest
 from agents import UUID, Agent, board, tool_call
 
+from clawlite.core.idempotency import idempotency
 from clawlite.host.build.build import build_beside
 
 CLAW = """\
@@ -177,6 +179,14 @@ def test_what_is_remembered_is_bounded(device):
             ask(agent, "water", number, {"who": "w%d" % number}) for number in range(64)
         ] == said[:64]
         assert ask(agent, "water", 64, {"who": "w64"})["code"] == -32600 and agent.errors() == ""
+
+
+def test_the_page_of_settings_says_how_many_calls_are_remembered():
+    text = " ".join((Path(__file__).parents[2] / "docs/settings.md").read_text().split())
+    answers = f"{idempotency.BYTES * 3 // 4:,}"
+    assert f"board remembers {idempotency.IDS} such calls and {answers} bytes" in text
+    assert "a further call is refused with -32600 before it runs" in text
+    assert f"more than {idempotency.IDS} times in {idempotency.KEPT_MS // 60000} minutes" in text
 
 
 def test_damaged_and_torn_lines(device):

@@ -1,5 +1,5 @@
-"""What ``clawlite build`` says of heap and flash is what MicroPython measures, within 15 %: with
-32-bit words, as boards have, and 64.
+"""What ``clawlite build`` says of heap and flash is what MicroPython measures, with 32-bit words,
+as boards have, and 64: never less than the work of users needs.
 """
 
 import json
@@ -26,11 +26,16 @@ from clawlite.host.fit import heap
 from clawlite.host.flash.plan import FILES, file_list
 from clawlite.host.projects import new
 
-WITHIN = {32: 0.15, 64: 0.2}
-# Too much is the better mistake: a board that holds less still runs. With 64 bits, what makes the
-# stack short knows names before, whose table has room then, and a collection takes what lies on the
-# stack for pointers.
+# Of flash.
+WITHIN = 0.15
+# Too much is the better mistake: a board that holds less still runs.  What `build` asks for is
+# never less than what the work of users takes, as tests below show.  Of what is held, to which it
+# adds room for that work, so much less may be said.
+BELOW = {32: 0.04, 64: 0.05}
 ABOVE = {32: 0.22, 64: 0.27}
+# With 64 bits a collection takes for pointers what lies on the stack, up to 11 KB more in some
+# runs, so the least of three counts.
+RUNS = {32: 1, 64: 3}
 GOLDEN = Path(__file__).parents[1] / "golden"
 BOARDS_PAGE = Path(__file__).parents[2] / "docs/boards.md"
 AGENTS = (
@@ -150,10 +155,15 @@ def test_the_heap_that_is_held_is_what_is_said(board, agents, name, bits):
         pytest.skip(words32.missing())
     folder = agents[name]
     said = heap.held((folder / "claw.cbor").read_bytes(), words32.source(folder), bits)
-    measured = words32.measure(board, folder, bits)["after"]
-    assert -WITHIN[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
+    measured = least(board, folder, bits)
+    assert -BELOW[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
     )
+
+
+def least(board, folder: Path, bits: int) -> int:
+    """Return the bytes that the agent in *folder* holds after a turn."""
+    return min(words32.measure(board, folder, bits)["after"] for _ in range(RUNS[bits]))
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -448,7 +458,7 @@ def test_the_flash_is_what_is_said(micropython, mpy_cross, agents, name, profile
     )
     assert done.returncode == 0, done.stderr
     said = heap.flash((folder / "claw.cbor").read_bytes(), words32.source(folder), there)
-    assert abs(said - int(done.stdout)) <= WITHIN[32] * int(done.stdout), (said, done.stdout)
+    assert abs(said - int(done.stdout)) <= WITHIN * int(done.stdout), (said, done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -465,8 +475,8 @@ def test_the_heap_that_is_held_with_real_pins_and_a_radio(with_stand_ins, agents
     said = heap.held(
         (folder / "claw.cbor").read_bytes(), words32.source(folder), bits, boards.profile("pico-w")
     )
-    measured = words32.measure(with_stand_ins, folder, bits)["after"]
-    assert -WITHIN[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
+    measured = least(with_stand_ins, folder, bits)
+    assert -BELOW[bits] * measured <= said - measured <= ABOVE[bits] * measured, (
         f"said {said}, measured {measured}; python tests/words32.py measures the code again"
     )
 

@@ -980,3 +980,11 @@ def test_the_package_needs_no_board_to_be_listed_by_hand():
         env=dict(os.environ, PYTHONPATH=str(ROOT)),
     )
     assert done.stdout == f"{len(NAMES)}\n", done.stderr
+
+
+def test_the_page_says_whose_firmware_checks_dates_of_certificates():
+    """As the sources of the port say, which are not here."""
+    text = " ".join((Path(__file__).parents[3] / "docs/boards.md").read_text().split())
+    assert "ESP32's stock firmware is built with the check of dates" in text
+    assert "`CONFIG_MBEDTLS_HAVE_TIME_DATE=y` in `ports/esp32/boards/sdkconfig.base`" in text
+    assert not re.search(r"ESP32[^.]* (has no|without the) check of dates", text)
