@@ -203,7 +203,8 @@ def test_a_retained_stop_holds_on_a_board_also_on_one_that_was_away(team, tmp_pa
         team.sims.pop().__exit__()
         team.server.kill()
         again = team.board()
-        assert stopped in typed(again, "water 1"), "nobody is there who could tell it"
+        # nobody is there who could tell it
+        eventually(lambda: stopped in typed(again, "water 1"), WAIT_S)
         team.server.start()
         with team.speaker():
             assert team.is_("ready")
