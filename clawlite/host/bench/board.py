@@ -49,6 +49,7 @@ def ready(path):
 def turn(device, path):
     for _ in range(%d):
         call()
+        yield
     drop()
 """
 
