@@ -170,7 +170,7 @@ def idle(numbered: dict, played: dict) -> list[tuple]:
 
 def alone(numbered: dict, played: dict) -> dict[str, list]:
     """Return {module in no unit: [how many transcripts run it, how many have it at the end]}."""
-    joined = {module for of in firmware.UNITS.values() for module in of}
+    joined = {module for of in firmware.UNITS.values() for module in of} | {*firmware.ENTRANCES}
     ran = {name: {numbered[number][0] for number in found[0]} for name, found in played.items()}
     return {
         module: [

@@ -11,7 +11,7 @@ import os
 
 from memory_world import World, store
 
-from clawlite.core.idempotency.idempotency_record import END
+from clawlite.core.idempotency.idempotency import END
 from clawlite.core.image.memories import GLOBAL
 from clawlite.core.swarm.swarm import Task
 from clawlite.linux.audit import files as auditfile

@@ -301,6 +301,23 @@ def test_no_circle_in_the_firmware():
     assert not cycle(_rooms(graph)), " -> ".join(cycle(_rooms(graph)))
 
 
+# Rooms with one entrance: the module from which everybody else imports.
+ENTRANCES = {"clawlite.core.idempotency": "idempotency"}
+
+
+@pytest.mark.parametrize("room", ENTRANCES)
+def test_who_is_outside_a_room_comes_by_its_entrance(room):
+    folder = ROOT / room.replace(".", "/")
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for _, path in _modules()
+        if path.parent != folder
+        for module, line, *_ in imports(ast.parse(path.read_text()))
+        if _inside(module, room) and module != f"{room}.{ENTRANCES[room]}"
+    ]
+    assert found == []
+
+
 def _rooms(graph: dict) -> dict:
     """Return {room: rooms that it imports} of a graph of modules: a room is a folder."""
     rooms = {}

@@ -12,20 +12,21 @@ from clawlite.core.base.errors import (
     PolicyDenied,
     ToolTimeout,
 )
-from clawlite.core.idempotency.idempotency import KEPT_MS, Idempotency
-from clawlite.core.idempotency.idempotency_journal import fingerprint
-from clawlite.core.idempotency.idempotency_record import (
+from clawlite.core.idempotency.idempotency import (
     BEGIN,
     END,
     GONE,
+    KEPT_MS,
     WAIT,
+    Idempotency,
+    IdempotentRequest,
     age_s,
     last_of,
     line,
     parse,
     still,
 )
-from clawlite.core.idempotency.idempotent_request import IdempotentRequest
+from clawlite.core.idempotency.idempotency_journal import fingerprint
 from clawlite.core.image.image import IDEMPOTENT, READ_ONLY
 
 NOW = 1800000000

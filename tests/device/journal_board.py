@@ -16,7 +16,7 @@ import vfs
 from ram_disk import Disk, states
 
 import clawlite.core.idempotency.idempotency  # noqa: F401  a board has loaded it by then
-from clawlite.core.idempotency.idempotency_record import BEGIN, END, KEPT_S
+from clawlite.core.idempotency.idempotency import BEGIN, END, KEPT_S
 
 _BLOCK, _BLOCKS, _PIECE = 4096, 16, 256  # of an RP2040's flash
 _START = 1795658583

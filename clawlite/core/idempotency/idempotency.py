@@ -1,136 +1,47 @@
-"""What requests gave, so that the same ``context.request_id`` gives it again (CKP 0.2.0, 9.3.2).
+"""The entrance of this room: whoever is outside it imports from here, and from no other file of it
+(tests/test_layers.py).
 
-1. A request is known once its arguments have passed (core/turns/tools.py has the place): another
-   with its id waits for it while it is under way, and for 5 minutes after its end gets what it got,
-   a result or a refusal.  With other parameters it is an error, and nothing runs.
-2. What may not run twice is on record before it begins, what a person answered before the answer is
-   acknowledged, and both before the call's own answer leaves (KEEP).  After a restart a call that
-   began and has no result is refused: it may have run.
-3. Bounded: of what has ended, what need not be remembered is forgotten first, the oldest first.
-   When what must be remembered fills the bounds, tools that may not run twice are refused; the
-   others go on.
+    idempotent_request.py   requests with an id that run once, and all of one agent
+    idempotency_journal.py  those that go on record, and the errors of a second one
+    idempotency_record.py   the records: their lines in a file, and what the whole file says
+
+On a board this file does not exist: the linker leads each import to where its name is
+(host/firmware/link.py).  What is defined here is for Linux.
 """
 
-from clawlite.core.base.dialect import const
-from clawlite.core.idempotency.idempotent_request import IdempotentRequest
+# ruff: noqa: F401  others import them from here
 
-KEPT_MS = 300000  # so long a call is remembered after its end
-IDS, FREE, BYTES = 64, 2, 4096  # of a board; a shell with more room says so
-_DUE_MS = const(0)  # of one in ``held``
-_SIZE = const(1)
+from clawlite.core.base.errors import InvalidRequest
+from clawlite.core.idempotency.idempotency_record import (
+    BEGIN,
+    END,
+    GONE,
+    KEPT_S,
+    KEY,
+    KIND,
+    OWNER,
+    TEXT,
+    WAIT,
+    WHEN,
+    age_s,
+    last_of,
+    line,
+    parse,
+    still,
+)
+from clawlite.core.idempotency.idempotent_request import (
+    BYTES,
+    FREE,
+    IDS,
+    KEPT_MS,
+    Idempotency,
+    IdempotentRequest,
+    nothing,
+)
 
 
-def nothing(key=None):
-    """Return what is on record where a shell keeps no records."""
-    return (IDS, FREE, BYTES, ()) if key is None else None
-
-
-class Idempotency:
-    """The requests of one agent.
-
-    kept    function() -> (ids, free, size, [(key, age in seconds, bytes), ...]): how many are
-            remembered, and how many of those that need not be; bytes of their answers; and what is
-            on record.  function(key) -> (kind, payload), what is on record of one, or None
-    now_ms  monotonic; whoever calls in keeps it up to date
-    known   {id: ``IdempotentRequest``} of those under way, and of those that have ended and may be
-            forgotten
-    held    {id: (when it is forgotten, bytes)} of those that have ended and must be remembered;
-            their answers are on record
-    begun   how many are under way and must be remembered
+def not_run(message: str, hint: str):
+    """Return the error of a call that found no room, or no time: its handler never began, and
+    the same request may be sent again.
     """
-
-    def __init__(self, kept, now_ms: int):
-        self.now_ms = now_ms
-        self.known = {}
-        self.held = {}
-        self.begun = 0
-        self.kept = kept
-        self._ids, free, self._size, records = kept()
-        self._free = [None] * free  # a ring: the oldest stands where the next one goes
-        self._next = 0
-        self._used = self._held_used = 0
-        for key, age_s, bytes_ in records:
-            self.hold(key, bytes_, age_s * 1000)
-
-    def find(self, id: str):
-        """Return the request *id*, or None."""
-        once = self.known.get(id)
-        if once is None:
-            if id not in self.held:
-                return None
-            if self.now_ms < self.held[id][_DUE_MS]:
-                from clawlite.core.idempotency.idempotency_journal import read
-
-                return read(IdempotentRequest(self, id, None), self.kept(id))
-            self._release(id)
-        elif once.due_ms is not None and self.now_ms >= once.due_ms:
-            self.forget(once)
-            return None
-        return once
-
-    def forget(self, once):
-        """Forget one that is known."""
-        if self.known.get(once.id) is once:
-            del self.known[once.id]
-            self._used -= once.size
-
-    def ended(self, once):
-        """Remember one that has ended and may be forgotten, and forget others when that is too
-        much.
-        """
-        once.due_ms = self.now_ms + KEPT_MS
-        self._used += once.size
-        free, at = self._free, self._next
-        old = free[at]
-        if old is not None and self.known.get(old.id) is old:
-            del self.known[old.id]
-            self._used -= old.size
-        free[at] = once
-        self._next = at + 1 if at + 1 < len(free) else 0
-        if self._used > self._size or len(self.known) + len(self.held) > self._ids:
-            self._shed()
-
-    def _shed(self):
-        for step in range(len(self._free)):
-            at = (self._next + step) % len(self._free)
-            if self._free[at] is not None:
-                self.forget(self._free[at])
-                self._free[at] = None
-                if self._used <= self._size and len(self.known) + len(self.held) <= self._ids:
-                    return
-
-    def hold(self, id: str, size: int, age_ms: int = 0):
-        """Remember one that is on record; *size*: bytes of its answer."""
-        if id in self.held:
-            self._release(id)
-        self.held[id] = (self.now_ms + KEPT_MS - age_ms, size)
-        self._held_used += size
-
-    def _release(self, id: str):
-        self._held_used -= self.held.pop(id)[_SIZE]
-
-    def check_room(self):
-        """Raise ``InvalidRequest`` when one more that must be remembered is too much: a quarter
-        of the bytes is left to calls under way.
-        """
-        if self._is_full():
-            for id in list(self.held):
-                if self.now_ms >= self.held[id][_DUE_MS]:
-                    self._release(id)
-            if self._is_full():
-                from clawlite.core.idempotency.idempotency_journal import full
-
-                due = [due for due, _ in self.held.values()]
-                raise full(
-                    self.begun + len(self.held),
-                    self._ids,
-                    self._held_used,
-                    self._size - self._size // 4,
-                    min(due) - self.now_ms if due else KEPT_MS,
-                )
-
-    def _is_full(self) -> bool:
-        return (
-            self.begun + len(self.held) >= self._ids
-            or self._held_used > self._size - self._size // 4
-        )
+    return InvalidRequest(message, hint, {"ran": False})

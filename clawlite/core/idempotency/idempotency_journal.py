@@ -134,13 +134,6 @@ def error(once):
     return found
 
 
-def not_run(message: str, hint: str):
-    """Return the error of a call that found no room, or no time: its handler never began, and
-    the same request may be sent again.
-    """
-    return InvalidRequest(message, hint, {"ran": False})
-
-
 def full(calls: int, most: int, size: int, most_bytes: int, wait_ms: int):
     """Return the error of a call that could not be remembered: so many *calls* are, with *size*
     bytes of answers; the oldest for *wait_ms* more.

@@ -13,7 +13,7 @@ from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import KEEP, LOG, TELL
 from clawlite.core.base.errors import ApprovalDenied, ApprovalTimeout
 from clawlite.core.image.image import ASKS, RULE_ALLOWS, RULE_ID, RULE_REASON, RULE_TIMEOUT_S
-from clawlite.core.idempotency.idempotency_record import GONE, WAIT
+from clawlite.core.idempotency.idempotency import GONE, WAIT
 
 # an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
 APPROVAL_S = 300

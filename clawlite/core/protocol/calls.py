@@ -7,8 +7,7 @@ from binascii import unhexlify
 from clawlite.core.protocol import rpc
 from clawlite.core.base.effect import KEEP
 from clawlite.core.base.errors import InvalidParams
-from clawlite.core.idempotency.idempotent_request import IdempotentRequest
-from clawlite.core.idempotency.idempotency import Idempotency, nothing
+from clawlite.core.idempotency.idempotency import Idempotency, IdempotentRequest, nothing
 from clawlite.core.protocol.rpc import field
 from clawlite.core.turns.tools import call
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.idempotency.idempotency_record import END, KEPT_S, line
+from clawlite.core.idempotency.idempotency import END, KEPT_S, line
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import quantile, spawn
 from clawlite.host.bench.serve import Peer, launched, memory_of

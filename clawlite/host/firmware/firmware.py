@@ -35,6 +35,7 @@ STAY = ("faults", "denials", "damage", "escaping", "utf8")
 FIRST = ("base", "core")  # what every board loads before all else
 STAGES = ("request", "incoming", "calling")  # one at a time is in memory (overlays.py)
 WITH_A_STAGE = ("answering", "writing", "spending")  # until the next is loaded
+ENTRANCES = ("idempotency",)  # from which others import what is in a third module (link.py)
 CALLED_BY_NAME = ("builtin",)  # handlers get their arguments as a model names them
 # their generators are for loops; those of all others are for Agent.drive
 ITERATED = ("known",)
@@ -130,7 +131,7 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     own = {**sources(), **more}
     if taken := sorted(set(own) & set(foreign_names.names_of())):
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
-    linker = Linker(own, UNITS, CALLED_BY_NAME)
+    linker = Linker(own, UNITS, CALLED_BY_NAME, ENTRANCES)
     # before linking, which may put the text itself where the name is read
     for name, text in (("unload", "REMOTE"), ("parts", "NAMES")):
         _add(linker.modules[name].tree, text, [api.codec for api in APIS])

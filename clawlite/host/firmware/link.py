@@ -12,6 +12,8 @@ a module means does not change:
    their names go.
 4. Modules outside every unit stay alone; their imports are led to the units.
 5. Parameters that nobody passes by name are named by their place (shorten.py).
+6. The entrance of a room goes: who imports from it imports from where the name is.  What it
+   defines itself is for Linux.
 
 Only what the core's dialect has is understood (docs/adr/0010); anything else raises ``LinkError``
 rather than link wrongly."""
@@ -92,10 +94,12 @@ class Linker:
     sources  {module: path of its source}
     units    {unit: [module, ...] in the order of their imports}
     whole    modules whose parameters keep their names: they are called with ``**``
+    entrances  modules from which others import what is in a third one
     """
 
-    def __init__(self, sources: dict, units: dict, whole: tuple = ()):
+    def __init__(self, sources: dict, units: dict, whole: tuple = (), entrances: tuple = ()):
         self.modules = {name: Module(name, pathlib.Path(path)) for name, path in sources.items()}
+        self.entrances = {name: _passed_on(self.modules.pop(name)) for name in entrances}
         self.unit_of = {name: unit for unit, names in units.items() for name in names}
         self.units = units
         self.whole = whole
@@ -176,6 +180,16 @@ class Linker:
         return renamed, None if home == unit and unit is not None else home
 
 
+def _passed_on(module: Module) -> dict[str, str]:
+    """Return {name: the module that it is from} of an entrance."""
+    return {
+        alias.name: _plain(node.module)
+        for node in module.tree.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
 def _all_in(node: ast.Assign, numbers: dict) -> bool:
     names = [
         item
@@ -220,6 +234,10 @@ class _Rewriter(ast.NodeTransformer):
                     made.append(ast.Import([ast.alias(_plain(source), alias.asname)]))
                 continue
             name = _plain(node.module or "")
+            if name in self.linker.entrances:
+                if alias.name not in self.linker.entrances[name]:
+                    raise LinkError(f"{self.module.name}: no board has {alias.name} of {name}")
+                name = self.linker.entrances[name][alias.name]
             if name == "dialect":
                 if alias.name == "sha256":
                     kept.setdefault("hashlib", []).append(alias)

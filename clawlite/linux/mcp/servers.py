@@ -631,6 +631,6 @@ def _differs(server: _Server, tool: str):
 
 
 def _not_run(message: str, hint: str):
-    from clawlite.core.idempotency.idempotency_journal import not_run
+    from clawlite.core.idempotency.idempotency import not_run
 
     return not_run(message, hint)

@@ -13,7 +13,7 @@ import os
 from binascii import hexlify
 
 from clawlite.core.base.errors import ClawError, InvalidRequest, ParseError
-from clawlite.core.idempotency.idempotency_journal import not_run
+from clawlite.core.idempotency.idempotency import not_run
 from clawlite.core.image.header import shaped
 from clawlite.core.image.image import NETWORK
 from clawlite.core.image.image_signature import sign

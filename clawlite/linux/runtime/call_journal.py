@@ -18,7 +18,7 @@ import os
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.idempotency.idempotency_record import (
+from clawlite.core.idempotency.idempotency import (
     BEGIN,
     END,
     GONE,

@@ -145,7 +145,7 @@ class FastPath:
             return None, self._now_ms
         # a turn may want its next tool before the loop sees the signal
         if state["terminated"] or shell.ending:
-            from clawlite.core.idempotency.idempotency_journal import not_run
+            from clawlite.core.idempotency.idempotency import not_run
 
             self._now_ms = now_ms()
             return (False, not_run("the agent is ending", "send it to the next one")), self._now_ms

@@ -563,7 +563,7 @@ class Engine:
 
 
 def _not_run(message: str, hint: str):
-    from clawlite.core.idempotency.idempotency_journal import not_run
+    from clawlite.core.idempotency.idempotency import not_run
 
     return not_run(message, hint)
 

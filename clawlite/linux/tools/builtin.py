@@ -128,7 +128,7 @@ class Builtins:
         argv = command_of(name, arguments, self._profile, self._automaton)
         if name == "spawn":
             if len(self._spawned) >= MAX_SPAWNED:
-                from clawlite.core.idempotency.idempotency_journal import not_run
+                from clawlite.core.idempotency.idempotency import not_run
 
                 raise not_run(
                     "%d programs run already; wait until one of them has ended" % MAX_SPAWNED,

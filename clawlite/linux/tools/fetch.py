@@ -239,7 +239,7 @@ class Fetcher:
 
     def _admit(self, tool: str):
         if len(self._running) >= MAX_AT_ONCE:
-            from clawlite.core.idempotency.idempotency_journal import not_run
+            from clawlite.core.idempotency.idempotency import not_run
 
             raise not_run(
                 "%s: %d requests are under way, at most that many" % (tool, MAX_AT_ONCE),

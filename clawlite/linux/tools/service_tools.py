@@ -10,7 +10,7 @@ core/net/service_call.py shapes them, or by its gateway (linux/net/gateway_clien
 
 from clawlite.core.base.effect import IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, InvalidParams, SandboxDenied, ToolTimeout
-from clawlite.core.idempotency.idempotency_journal import not_run
+from clawlite.core.idempotency.idempotency import not_run
 from clawlite.core.image.header import shaped
 from clawlite.core.image.image import HANDLER_NAME, SERVICES
 from clawlite.core.net.feed import PREFIX

@@ -20,7 +20,7 @@ import os
 import sys
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.idempotency.idempotency_record import (
+from clawlite.core.idempotency.idempotency import (
     BEGIN,
     END,
     KEY,

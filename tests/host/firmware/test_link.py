@@ -11,12 +11,13 @@ from clawlite.host.firmware import firmware
 from clawlite.host.firmware.link import Linker, LinkError
 
 
-def link(tmp_path, units=None, **modules):
+def link(tmp_path, units=None, entrances=(), **modules):
     sources = {}
     for name, text in modules.items():
         sources[name] = tmp_path / f"{name}.py"
         sources[name].write_text(text)
-    return Linker(sources, {"all": list(modules)} if units is None else units).link()
+    units = {"all": list(modules)} if units is None else units
+    return Linker(sources, units, (), entrances).link()
 
 
 def run(text, **modules):
@@ -73,6 +74,29 @@ def test_a_module_of_numbers_alone_is_no_module_on_a_board(tmp_path):
         b="from clawlite.core.room.a import SECOND\n\n\ndef second(x):\n    return x[SECOND]\n",
     )
     assert list(linked) == ["all"] and run(linked["all"])["second"]("ab") == "b"
+
+
+def test_an_entrance_is_no_module_on_a_board(tmp_path):
+    """Each import is led to where the name is, within the unit, in another module, or a number."""
+    linked = link(
+        tmp_path,
+        {"all": ["b", "c"]},
+        ("door",),
+        a="def half(x):\n    return x // 2\n",
+        b="LIMIT = 7\n\n\ndef double(x):\n    return 2 * x\n",
+        door='"""The entrance."""\nfrom clawlite.core.room.a import half\n'
+        "from clawlite.core.room.b import LIMIT, double\n",
+        c="from clawlite.core.room.door import LIMIT, double, half as less\n\n\n"
+        "def f(x):\n    return less(double(x)) + LIMIT\n",
+    )
+    assert sorted(linked) == ["a", "all"] and "door" not in linked["all"]
+    assert linked["all"].count("import") == 1 and "from a import half as less" in linked["all"]
+    whole = linked["all"].replace("from a import half as less", linked["a"] + "\nless = half")
+    assert run(whole)["f"](3) == 10
+    door = "def quarter(x):\n    return x // 4\n"
+    asks = "from clawlite.core.room.door import quarter\n"
+    with pytest.raises(LinkError, match="asks: no board has quarter of door"):
+        link(tmp_path, {}, ("door",), door=door, asks=asks)
 
 
 def test_what_is_no_number_keeps_its_name(tmp_path):

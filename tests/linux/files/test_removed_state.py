@@ -11,7 +11,7 @@ import pytest
 from agents import UUID, clawlite, linux
 from memory_operator import Operator
 
-from clawlite.core.idempotency.idempotency_record import BEGIN
+from clawlite.core.idempotency.idempotency import BEGIN
 from clawlite.linux.audit.chain import verify
 from clawlite.linux.audit.files import read
 from clawlite.linux.runtime.call_journal import Journal

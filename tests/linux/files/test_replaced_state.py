@@ -9,7 +9,7 @@ import shutil
 import pytest
 from memory_world import World, store
 
-from clawlite.core.idempotency.idempotency_record import BEGIN, END
+from clawlite.core.idempotency.idempotency import BEGIN, END
 from clawlite.linux.audit import files, sqlite
 from clawlite.linux.audit.chain import line, verify
 from clawlite.linux.channels.inbox import Inbox

@@ -446,7 +446,7 @@ def test_without_a_journal_nothing_runs_that_may_not_run_twice(world):
 
 
 def test_the_journal_stays_small(world, monkeypatch):
-    from clawlite.core.idempotency.idempotency_record import BEGIN, END
+    from clawlite.core.idempotency.idempotency import BEGIN, END
     from clawlite.linux.runtime import call_journal as journal
 
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
@@ -466,7 +466,7 @@ def test_the_journal_stays_small(world, monkeypatch):
 
 
 def test_a_large_journal_takes_no_memory_for_what_is_over(world, monkeypatch):
-    from clawlite.core.idempotency.idempotency_record import BEGIN, END, WAIT, line
+    from clawlite.core.idempotency.idempotency import BEGIN, END, WAIT, line
     from clawlite.linux.runtime import call_journal as journal
 
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
@@ -492,7 +492,7 @@ def test_a_large_journal_takes_no_memory_for_what_is_over(world, monkeypatch):
 
 @pytest.mark.parametrize("jump", [-(10**8), -1000, 0, 1000, 10**8])
 def test_in_one_boot_the_clock_may_jump(world, monkeypatch, jump):
-    from clawlite.core.idempotency.idempotency_record import END
+    from clawlite.core.idempotency.idempotency import END
     from clawlite.linux.runtime import call_journal as journal
 
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
@@ -513,7 +513,7 @@ def test_in_one_boot_the_clock_may_jump(world, monkeypatch, jump):
     "jump, kept", [(-(10**9), True), (-1000, True), (200, True), (1000, False)]
 )
 def test_after_another_boot_a_clock_that_went_back_forgets_nothing(world, monkeypatch, jump, kept):
-    from clawlite.core.idempotency.idempotency_record import END
+    from clawlite.core.idempotency.idempotency import END
     from clawlite.linux.runtime import call_journal as journal
 
     monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
