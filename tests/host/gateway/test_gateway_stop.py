@@ -127,18 +127,12 @@ def test_a_board_that_was_away_hears_of_the_stop_when_it_comes(tmp_path, board):
         assert STOPPED in said and "Watered" not in said, said
 
 
-def alone(board, *lines: str) -> str:
-    """Start the board anew and type *lines* at its console, which no gateway has; return what it
-    says.  A line that meets the boot window opens the REPL: then once more.
-    """
-    typed = "".join(line + "\n" for line in lines).encode()
-    while True:
-        sim = board()
-        words = ("console", "--port", sim.path, "--timeout", 60)
-        done = clawlite(*words, cwd=sim.folder, stdin=typed)
-        assert done.returncode == 0, (done.stdout, done.stderr)
-        if "Traceback" not in done.stdout:
-            return done.stdout
+def typed(sim, *lines: str) -> str:
+    """Type *lines* at the console of the board, which no gateway has; return what it says."""
+    said = "".join(line + "\n" for line in lines).encode()
+    done = clawlite("console", "--port", sim.path, "--timeout", 60, cwd=sim.folder, stdin=said)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
 
 
 def test_what_was_heard_last_holds_while_no_gateway_is_there_also_after_a_restart(tmp_path, board):
@@ -149,14 +143,15 @@ def test_what_was_heard_last_holds_while_no_gateway_is_there_also_after_a_restar
         assert STOPPED in asked(tmp_path, sim, "water")
         running.signal(signal.SIGINT)
         assert running.wait() == 130
-    said = alone(board, "water", "look")
+    sim = board()
+    said = typed(sim, "water", "look")
     assert STOPPED in said and "Watered" not in said and "It is dry" in said, said
     kept = next((tmp_path / "flash").rglob("stopped"))
     kept.write_text("[1")
-    said = alone(board, "water")
+    sim = board()
+    said = typed(sim, "water")
     assert "whether its swarm is stopped cannot be read on this board - start what" in said, said
     assert swarm(tmp_path, "resume", team)[0] == 0
-    sim = board()
     with served(tmp_path, sim) as running:  # it cannot know: no agent of the swarm is among these
         unknown = "whether the swarm team is stopped cannot be known (no project of the gateway"
         assert says(running, unknown)
@@ -169,7 +164,7 @@ def test_what_was_heard_last_holds_while_no_gateway_is_there_also_after_a_restar
         assert "Watered" in asked(tmp_path, sim, "water")
         running.signal(signal.SIGINT)
         assert running.wait() == 130
-    assert not kept.exists() and "Watered" in alone(board, "water")
+    assert not kept.exists() and "Watered" in typed(board(), "water")
 
 
 def test_a_gateway_whose_reader_of_the_swarm_ends_refuses_and_starts_it_again(tmp_path, board):
