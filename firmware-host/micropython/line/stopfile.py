@@ -1,12 +1,11 @@
 """The stop of a swarm in a file of a board, so that it holds after a restart too (swarmstop.py).
-Loaded when it is read or written, and dropped.
+Its first line says why, the rest is the hint.  Loaded when it is read or written, and dropped.
+
+No JSON: what explains a fault of JSON cannot be loaded while a board's agent is put together.
 """
 
 import os
 import sys
-
-from clawlite.core.base.errors import ClawError
-from jsontext import dumps, loads
 
 _NAME = "/stopped"
 _ENOENT, _MOST = 2, 1024  # bytes of the file
@@ -18,12 +17,13 @@ def read(folder: str) -> tuple:
     """
     try:
         with open(folder + _NAME, "rb") as file:
-            why, hint = loads(file.read(_MOST))
-        return str(why), str(hint)
+            why, found, hint = str(file.read(_MOST), "utf-8").partition("\n")
+        if found:
+            return why, hint
     except OSError as e:
         if e.args[0] == _ENOENT:
             return "", ""
-    except (ClawError, ValueError, TypeError):
+    except ValueError:  # no UTF-8
         pass
     return (
         "whether its swarm is stopped cannot be read on this board",
@@ -33,13 +33,13 @@ def read(folder: str) -> tuple:
 
 def keep(folder: str, told: tuple):
     """Let *told* be what ``read`` returns.  Where the flash fails, stderr has it."""
-    path = folder + _NAME
+    path, told = folder + _NAME, (told[0].replace("\n", " "), told[1])
     if told == read(folder):
         return
     try:
         if told[0]:
             with open(path + ".new", "w") as file:
-                file.write(dumps(told))
+                file.write("%s\n%s" % told)
             os.rename(path + ".new", path)
         else:
             os.remove(path)
