@@ -80,6 +80,77 @@ def test_the_newer_era_has_its_version_in_each_request():
     assert one.state == READY and one.tools == {"echo": ECHO} and one.is_stateless
 
 
+CHANGES = {"supportedVersions": [STATELESS], "capabilities": {"tools": {"listChanged": True}}}
+ACKNOWLEDGED = b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"}\n'
+CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+
+
+def listening() -> tuple:
+    """Return a client that has asked to be told of changes, and the id of that request."""
+    one = client()
+    one.feed(line(0, CHANGES))
+    sent(one)
+    one.feed(line(1, {"tools": [ECHO]}))
+    (asked,) = sent(one)
+    assert asked["method"] == "subscriptions/listen"
+    assert asked["params"]["notifications"] == {"toolsListChanged": True}
+    return one, asked["id"]
+
+
+def test_the_newer_era_is_asked_to_tell_of_changes_where_a_server_says_that_it_can():
+    one, number = listening()
+    assert one.state == READY and not one.is_stale
+    one.feed(ACKNOWLEDGED)
+    assert one.is_stale, "what changed between the list and now was told to nobody"
+    for tools in ([ECHO], []):
+        one.ask_for_tools()
+        (asked,) = sent(one)
+        one.feed(line(asked["id"], {"tools": tools}))
+        assert sent(one) == [], "it listens already"
+        assert one.state == READY and not one.is_stale and list(one.tools.values()) == tools
+        one.feed(CHANGED)
+        assert one.is_stale
+    none = ready()
+    assert sent(none) == [], "this one does not say that its tools change"
+    old = client(is_handshake=True)
+    old.feed(line(0, {"protocolVersion": "2025-11-25", **CHANGES}))
+    old.feed(line(1, {"tools": [ECHO]}))
+    assert "subscriptions/listen" not in [one["method"] for one in sent(old)]
+
+
+def test_a_list_of_pages_that_began_before_the_acknowledgement_is_asked_for_again():
+    one, _ = listening()
+    one.ask_for_tools()
+    one.feed(ACKNOWLEDGED)
+    assert not one.is_stale, "no page has come yet"
+    one.feed(line(3, {"tools": [ECHO], "nextCursor": "2"}))
+    one.feed(ACKNOWLEDGED)
+    one.feed(line(4, {"tools": []}))
+    assert one.state == READY and one.is_stale
+
+
+def test_a_subscription_that_ends_is_no_call():
+    for answer in ({"error": {"code": -32603, "message": "full"}}, {"result": {}}):
+        one, number = listening()
+        assert one.feed(line(number, answer.get("result"), answer.get("error"))) == []
+        one.ask_for_tools()
+        (asked,) = sent(one)
+        one.feed(line(asked["id"], {"tools": [ECHO]}))
+        assert sent(one) == [], "it is not asked for again"
+
+
+def test_an_error_without_an_id_is_that_of_a_call_and_of_no_subscription():
+    one, _ = listening()
+    one.call("a", "echo", {})
+    ((key, outcome),) = one.feed(line(None, None, {"code": -32700, "message": "what?"}))
+    assert key == "a" and not outcome[0]
+    one.call("b", "echo", {})
+    question = {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": {}}
+    one.asks = True
+    ((key, outcome),) = one.feed(json.dumps(question).encode() + b"\n")
+    assert key == "b" and outcome[0] == ASKING
+
+
 def test_the_handshake_follows_an_error_another_version_or_silence():
     for answer in (
         line(0, None, {"code": -32601, "message": "?"}),

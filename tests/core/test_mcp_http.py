@@ -206,6 +206,14 @@ def test_who_offers_no_stream_is_not_asked_for_one_again():
     assert one.requests(10**9) == [] and one.due_ms() is None
 
 
+def test_a_subscription_without_an_answer_is_not_asked_for_again():
+    one = ready(None, LISTS, is_stateless=True)
+    key, message, _ = asked(one)
+    assert message["method"] == "subscriptions/listen"
+    assert say(one, key, None, [], 202) == []
+    assert one.requests(10**9) == [] and one.due_ms() is None
+
+
 def test_a_session_that_has_ended():
     one = ready("s1")
     one.requests(0)

@@ -12,6 +12,9 @@ out.
    ``feed`` says so, and the call goes on with ``answer`` or ``again``.  A server that asks for
    anything else gets an error: this client offers no sampling and no roots, and says so from the
    start.  When a call fails after that, its error tells what the server asked for.
+4. A server of the stateless era tells of changed tools to those alone who have asked for it
+   (``subscriptions/listen``).  One that says that its tools change is asked, once they are known,
+   and they are listed again when it acknowledges: what changed in between was told to nobody.
 """
 
 from clawlite.core.base.effect import ASKING
@@ -30,6 +33,7 @@ MAX_INPUTS = 4  # questions of a server that are shown
 ELICIT = "elicitation/create"
 PROBE_MS = 3000
 DISCOVER, INITIALIZE, LIST, READY = range(4)  # states
+LISTEN = "listen"  # what the client calls its own subscription
 # in the message, for a model sees no hints
 _UNANSWERED = "clawlite answers no questions of a server: give all that it needs in the arguments"
 
@@ -79,6 +83,7 @@ class MCPClient:
         self._wanted, self._wanted_before = "", 0
         self.version = None
         self.may_change = False
+        self._listens = True  # the server lets it listen, as far as is known
         self._probe_until = now_ms + PROBE_MS
         self.state = DISCOVER
         if is_handshake:
@@ -175,7 +180,7 @@ class MCPClient:
         number = message.get("id")
         # it could not read a request, or its id: of those that wait the oldest is meant
         if number is None and "error" in message and self._waiting:
-            number = min(self._waiting)
+            number = min(self._unanswered() or self._waiting)
         if type(number) is not int or not 0 <= number < self._next:
             raise Broken("it answered a request that was never sent, id %s" % show(number))
         if number not in self._waiting:  # of a call that was cancelled
@@ -189,6 +194,8 @@ class MCPClient:
         key = self._waiting.pop(number)
         if key is None:
             self._prepare(message)
+        elif key == LISTEN:
+            self._listens = False  # it refused, or said that no more comes
         else:
             wanted = self._wanted if number < self._wanted_before else ""
             done.append((key, _outcome(message, wanted, self.asks, self.keep)))
@@ -199,6 +206,8 @@ class MCPClient:
         if "id" not in message:
             if method == "notifications/tools/list_changed":
                 self.is_stale = True
+            elif method == "notifications/subscriptions/acknowledged":
+                self.is_stale = self.is_stale or self._pages > 0
             elif method == "notifications/progress":
                 self._heard_of(message.get("params"))
         elif method == "ping":
@@ -226,9 +235,13 @@ class MCPClient:
         """Return the call in which a message came: on one stream for all, the oldest."""
         number = self._during
         if number is None:
-            numbers = [one for one in self._waiting if self._waiting[one] is not None]
-            number = min(numbers) if numbers else None
+            calls = [one for one in self._unanswered() if self._waiting[one] is not None]
+            number = min(calls) if calls else None
         return self._waiting.get(number)
+
+    def _unanswered(self) -> list:
+        """Return the numbers of the requests that wait; a subscription does not."""
+        return [one for one in self._waiting if self._waiting[one] != LISTEN]
 
     def _count(self):
         self._unasked += 1
@@ -285,6 +298,17 @@ class MCPClient:
             self._request("tools/list", {"cursor": cursor})
         else:
             self.tools, self.state = self._found, READY
+            self._settled()
+
+    def _settled(self):
+        """The tools are known."""
+        if self._wants_to_listen():
+            self._subscribe()
+
+    def _wants_to_listen(self) -> bool:
+        if not (self.is_stateless and self.may_change and self._listens and self.state == READY):
+            return False
+        return LISTEN not in self._waiting.values()
 
     # -- what is sent
 
@@ -302,6 +326,10 @@ class MCPClient:
 
     def _offered(self) -> dict:
         return {"elicitation": {"form": {}}} if self.asks else {}
+
+    def _subscribe(self):
+        wanted = {"notifications": {"toolsListChanged": True}}
+        self._request("subscriptions/listen", wanted, LISTEN)
 
     def _request(self, method: str, params: dict, key=None):
         number, self._next = self._next, self._next + 1

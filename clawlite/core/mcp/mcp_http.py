@@ -15,6 +15,7 @@ goes out as requests, and what comes back goes in by the events of ``http1.Respo
 from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.base.jsonvalue import show
 from clawlite.core.mcp.mcp_client import (
+    LISTEN,
     MAX_LINE,
     READY,
     STATELESS,
@@ -33,7 +34,6 @@ MAX_RESUMES = 10  # of one request, without an event in between
 HOLD_MS = 1000
 RETRY_MS, MOST_RETRY_MS = 1000, 60000
 UNKNOWN = "what the call did is not known: look before it is made again"
-_LISTEN = "listen"  # what the client calls its own subscription
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
@@ -119,7 +119,6 @@ class HTTPClient(MCPClient):
         self._session = None
         self._moves = 0
         self._is_settled = False  # the tools were known once
-        self._listens = True  # as far as is known
         self._listen_ms, self._pause_ms = 0, RETRY_MS
         self._hold_ms = 0  # until then no call is sent
         super().__init__(codecs, version, now_ms, is_handshake, asks)
@@ -140,7 +139,7 @@ class HTTPClient(MCPClient):
         most = MAX_AT_ONCE if self._is_settled else 1
         under_way = 0
         for one in self._open.values():
-            if one.message is not None and self._waiting.get(one.number) != _LISTEN:
+            if one.message is not None and self._waiting.get(one.number) != LISTEN:
                 under_way += 1
         for message in list(self._queue):
             is_answer = "method" not in message  # without which a call that is under way waits
@@ -227,21 +226,21 @@ class HTTPClient(MCPClient):
         return headers
 
     def _wants_to_listen(self) -> bool:
-        if not (self._listens and self.state == READY):
-            return False
-        if not self.may_change and (self.is_stateless or not self.asks):
-            return False
         if self.is_stateless:
-            return _LISTEN not in self._waiting.values()
+            return super()._wants_to_listen()
+        if not (self._listens and self.state == READY and (self.may_change or self.asks)):
+            return False
         gets = [one for one in self._open.values() if one.message is None and one.number is None]
         return not gets
+
+    def _settled(self):
+        """It listens on a connection of its own (``_listen``)."""
 
     def _listen(self, now_ms: int, starting: list):
         if not self._wants_to_listen() or now_ms < self._listen_ms:
             return
         if self.is_stateless:
-            wanted = {"notifications": {"toolsListChanged": True}}
-            self._request("subscriptions/listen", wanted, _LISTEN)
+            self._subscribe()
             # not one of those that calls wait for
             message = self._queue.pop()
             starting.append(_Exchange(message["id"], message))
@@ -368,11 +367,6 @@ class HTTPClient(MCPClient):
                 )
         self._during = one.number
         self._taken(message, done)
-        for at, (key, _) in enumerate(done):
-            if key == _LISTEN:
-                self._listens = False  # it refused, or said that no more comes
-                del done[at]
-                break
 
     def _whole(self, key, one: _Exchange, now_ms: int, done: list):
         """The answer has come, and is no stream of events."""
@@ -456,7 +450,7 @@ class HTTPClient(MCPClient):
         """The connection has ended before the answer."""
         self._close(key)
         last = one.events.last if one.events else one.last
-        if self._waiting.get(one.number) == _LISTEN:
+        if self._waiting.get(one.number) == LISTEN:
             del self._waiting[one.number]
             self._pause(one, now_ms)
             self.is_stale = True  # what it said meanwhile is lost
@@ -485,6 +479,9 @@ class HTTPClient(MCPClient):
         key = self._waiting.pop(one.number)
         if key is None:
             raise Broken(why)
+        if key == LISTEN:
+            self._listens = False
+            return
         done.append((key, (False, ClawError("the MCP server: " + why, UNKNOWN))))
 
     def _forget(self, number: int):

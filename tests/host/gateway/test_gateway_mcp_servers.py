@@ -9,6 +9,7 @@ import os
 import time
 
 import mcp_agents
+import mcp_clients
 import pytest
 from agents import eventually
 from mcp_http_server import Remote
@@ -134,6 +135,30 @@ def test_a_program_that_is_not_there_any_more(tmp_path):
         async with Calls(image) as call:
             text = message(await call(), "unreachable")
             assert f"{link}: No such file or directory; nothing was called" in text
+
+    run(work())
+
+
+@pytest.mark.parametrize("sdk", ["sdk2", "sdk1"])
+def test_the_official_sdk_on_stdio_changes_a_tool_while_the_gateway_runs(tmp_path, sdk):
+    """2026-07-28 tells of it to those alone who listen, the handshake era to everybody."""
+    python = mcp_clients.SDKS[sdk][0]
+    if not os.path.exists(python):
+        pytest.skip("no environment with mcp<2: make mcp")
+    tools = [mcp_agents.tool(name, name, program=python) for name in ("echo", "grow")]
+    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    image = image_of(mcp_agents.write(tmp_path, tools=tools, args=args))
+
+    async def work():
+        async with Calls(image) as call:
+            assert (await call())["ok"] and (await call("grow"))["ok"]
+            result = await call()
+            until = time.monotonic() + 60
+            while result["ok"] and time.monotonic() < until:  # it may tell after its answer
+                result = await call()
+            text = message(result, "changed")
+            assert "has changed the description of its tool echo since" in text
+            assert (await call("grow"))["ok"], "its other tools are as they were"
 
     run(work())
 

@@ -129,6 +129,31 @@ def test_a_list_that_changes_while_the_agent_runs_is_looked_at_again(tmp_path):
         assert called(agent, "sum", number=60)[1]["data"]["ran"] is False
 
 
+@pytest.mark.parametrize("sdk", ["sdk2", "sdk1"])
+def test_the_official_sdk_on_stdio_changes_a_tool_while_the_agent_runs(tmp_path, sdk):
+    """2026-07-28 tells of it to those alone who listen, the handshake era to everybody."""
+    python = mcp_clients.SDKS[sdk][0]
+    if not Path(python).exists():
+        pytest.skip("no environment with mcp<2: make mcp")
+    tools = [mcp_agents.tool(name, name, program=python) for name in ("echo", "grow")]
+    args = [str(mcp_agents.SERVER.with_name("mcp_sdk_server.py")), "stdio"]
+    with agent_of(tmp_path, tools=tools, args=args) as agent:
+        assert "a" in called(agent, "echo")[0]
+        assert "b" in called(agent, "grow", "b", 2)[0]
+        found = []
+
+        def is_refused():  # it may tell after its answer, so one more call may have been sent
+            found.append(called(agent, "echo", number=3 + len(found))[1])
+            return found[-1] is not None
+
+        eventually(is_refused)
+        assert found[-1]["code"] == -32600 and found[-1]["data"]["ran"] is False
+        assert "has changed the description of its tool echo" in found[-1]["message"]
+        assert "c" in called(agent, "grow", "c", 100)[0], "its other tools are as they were"
+        agent.end()
+        assert agent.wait() == 0 and agent.errors() == ""
+
+
 def until_answered(agent, number: int) -> list:
     """Call ``echo`` until it answers; return the errors of before."""
     errors = []
