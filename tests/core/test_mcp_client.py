@@ -2,10 +2,10 @@
 
 import json
 
-from clawlite.core.base.effect import ASKING
 from clawlite.core.base.errors import InvalidParams, ParseError
 from clawlite.core.mcp import mcp_client
 from clawlite.core.mcp.mcp_client import (
+    ASKED,
     DISCOVER,
     INITIALIZE,
     LIST,
@@ -148,7 +148,7 @@ def test_an_error_without_an_id_is_that_of_a_call_and_of_no_subscription():
     question = {"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": {}}
     one.asks = True
     ((key, outcome),) = one.feed(json.dumps(question).encode() + b"\n")
-    assert key == "b" and outcome[0] == ASKING
+    assert key == "b" and outcome[0] == ASKED
 
 
 def test_the_handshake_follows_an_error_another_version_or_silence():
@@ -350,7 +350,7 @@ def test_a_question_during_a_call_is_answered():
     one.call("a", "echo", {})
     one.call("b", "echo", {})
     sent(one)
-    assert one.feed(asks) == [("a", (ASKING, ("q", None, {"": params})))], "the oldest call's"
+    assert one.feed(asks) == [("a", (ASKED, ("q", None, {"": params})))], "the oldest call's"
     one.answer("q", {"action": "decline"})
     one.answer("r", None, {"code": -32602, "message": "no"})
     yes, no = sent(one)
@@ -374,13 +374,13 @@ def test_a_result_that_wants_input_is_retried():
         return outcome
 
     kind, value = wanted(inputRequests={"city": question}, requestState="s")
-    assert kind == ASKING and value == (None, "s", {"city": params})
+    assert kind == ASKED and value == (None, "s", {"city": params})
     one.again("a", "echo", {"x": 1}, {"city": {"action": "accept", "content": {}}}, "s")
     (again,) = sent(one)
     assert again["method"] == "tools/call" and again["params"]["requestState"] == "s"
     assert again["params"]["inputResponses"] == {"city": {"action": "accept", "content": {}}}
     assert one.feed(line(again["id"], {"content": []})) == [("a", (True, ""))]
-    assert wanted(requestState="s") == (ASKING, (None, "s", {})), "to be sent again, no more"
+    assert wanted(requestState="s") == (ASKED, (None, "s", {})), "to be sent again, no more"
     for requests in (
         {"city": question, "other": {"method": "sampling/createMessage", "params": {}}},
         {"city": {"method": "elicitation/create"}},

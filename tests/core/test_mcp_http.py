@@ -2,9 +2,8 @@
 
 import json
 
-from clawlite.core.base.effect import ASKING
 from clawlite.core.base.errors import ClawError, ParseError
-from clawlite.core.mcp.mcp_client import READY, STATELESS, Broken
+from clawlite.core.mcp.mcp_client import ASKED, READY, STATELESS, Broken
 from clawlite.core.mcp.mcp_headers import of_arguments
 from clawlite.core.mcp.mcp_http import HOLD_MS, MAX_AT_ONCE, HTTPClient, SessionEnded
 
@@ -181,7 +180,7 @@ def test_a_call_waits_until_its_questions_can_be_heard():
     for at in (listening, key):  # it may come on either
         event = b"event: message\ndata: %s\n\n" % json.dumps(question).encode()
         ((whose, (kind, value)),) = one.event(at, ("data", event), 0)
-        assert (whose, kind, value) == ("a", ASKING, (7, None, {"": {}}))
+        assert (whose, kind, value) == ("a", ASKED, (7, None, {"": {}}))
     for number in range(MAX_AT_ONCE):
         one.call(number, "echo", {})
     one.requests(0)

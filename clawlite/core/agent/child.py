@@ -2,7 +2,7 @@
 a composite tool.
 """
 
-from clawlite.core.base.effect import ASK
+from clawlite.core.base.effect import ASK, KIND
 
 
 def begin(agent, task, effect: tuple, now_ms: int):
@@ -13,14 +13,15 @@ def begin(agent, task, effect: tuple, now_ms: int):
     task has left; what waits for a person in it does not count.
     """
     due_ms, budget_ms = task.due_ms, None
-    kind, what, more = effect
-    if kind == ASK:
-        work = agent.chain().text(what, more)
+    if effect[KIND] == ASK:
+        _, prompt, most, place = effect
+        work = agent.chain().text(prompt, most, place)
     else:
         from clawlite.core.agent.skillturn import alone
 
-        work = alone(agent, what, more)
-        budget_ms = what.timeout_ms or agent.image.agent.turn_ms
+        _, tool, arguments = effect
+        work = alone(agent, tool, arguments)
+        budget_ms = tool.timeout_ms or agent.image.agent.turn_ms
         if due_ms is not None:
             budget_ms = max(1, min(budget_ms, due_ms - now_ms))
             task.due_ms = None

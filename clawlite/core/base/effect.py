@@ -4,7 +4,7 @@
     (TELL, text)                           show a line about the turn that is no part of its answer:
                                            an error, a notice
     (WRITE, text)                          show text as it comes, without an end of line
-    (WRITE, "", count)                     so many characters of what was written last are void: an
+    (VOID, count)                          so many characters of what was written last are void: an
                                            answer that broke off
     (PROMPT, text)                         the console waits for a line
     (SEND, message)                        a JSON-RPC message (dict or list) for the operator
@@ -33,9 +33,9 @@
     (CLOSE, task)                          end the connection of a task
 
     -> done    answered by ``Agent.done(task, outcome, now_ms)``
-    outcome    (True, value) or (False, exception), or of a handler (ASKING, (prompt, most)): it has
-               not ended, and goes on (RESUME) with what ``ASK`` gives for these; or (ASKING, what
-               a person is asked, linux/mcp/question.py)
+    outcome    (True, value) or (False, exception); of a handler that has not ended, and goes on
+               (RESUME) with the answer: (ASKS_PROVIDER, (prompt, most)) or
+               (ASKS_PERSON, linux/mcp/question.py ``Question``)
                of RESOLVE, the value is a normalised absolute path; of STORE, whether limits admit
                the entries, and when there are none, what is used today (``Ledger.today``)
     due_ms     monotonic time at which the handler's work is ended, or None
@@ -45,8 +45,9 @@
 The generators of a turn and of a tool call yield those with a task without it; the agent adds it.
 They also yield six that never leave the core:
 
-    (ASK, prompt, most)                    a provider's answer to *prompt*, of at most so many
-                                           tokens (``Chain.text``)  -> done
+    (ASK, prompt, most, place)             a provider's answer to *prompt*, of at most so many
+                                           tokens: of the one at *place*, None: of the first that
+                                           can (``ProviderOrder.text``)  -> done
     (RUN_SKILL, tool, arguments)           of a composite tool: what its skill comes to, in a turn
                                            of its own (core/agent/skillturn.py)  -> done
     (APPROVE, approval)                    wait for a person
@@ -60,6 +61,7 @@ They also yield six that never leave the core:
     SAY,
     TELL,
     WRITE,
+    VOID,
     PROMPT,
     SEND,
     LOG,
@@ -80,16 +82,18 @@ They also yield six that never leave the core:
     SLEEP,
     REMEMBER,
     RUN_SKILL,
-) = range(1, 24)
+) = range(1, 25)
 # positions in an effect
 KIND = 0
-TEXT, COUNT = 1, 2  # SAY, TELL, PROMPT, WRITE
+TEXT = 1  # SAY, TELL, PROMPT, WRITE
+COUNT = 1  # VOID
 EVENT = MESSAGE = APPROVAL = 1  # LOG, SEND, APPROVE
 TOOL = 1  # RUN, as a task yields it
 TASK = 1  # of those with a task, as a shell gets them
 RUN_TOOL, RUN_ARGUMENTS = 2, 3  # RUN, as a shell gets it
 IS_OK, VALUE = range(2)  # of an outcome
-ASKING = 2  # in an outcome, in place of True or False (core/turns/handlers.py, ``question``)
+# in an outcome, in place of True or False; every kind from ASKS_PROVIDER on has not ended
+ASKS_PROVIDER, ASKS_PERSON = 2, 3
 
 
 class Result:

@@ -17,7 +17,6 @@ out.
    and they are listed again when it acknowledges: what changed in between was told to nobody.
 """
 
-from clawlite.core.base.effect import ASKING
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.base.jsonvalue import show
 
@@ -32,6 +31,7 @@ MAX_KEPT = 8  # files that are made of one result
 MAX_INPUTS = 4  # questions of a server that are shown
 ELICIT = "elicitation/create"
 PROBE_MS = 3000
+ASKED = object()  # of an outcome: the server asks a person
 DISCOVER, INITIALIZE, LIST, READY = range(4)  # states
 LISTEN = "listen"  # what the client calls its own subscription
 # in the message, for a model sees no hints
@@ -141,7 +141,7 @@ class MCPClient:
     def feed(self, data: bytes) -> list:
         """Take *data* from the server; return [(key, outcome), ...] of the calls that it answers.
 
-        outcome  (True, text or JSON value), (False, ``ClawError``), or (ASKING, (number, state,
+        outcome  (True, text or JSON value), (False, ``ClawError``), or (ASKED, (number, state,
                  {name: params of a question})): the server asks a person, and the call goes on
                  with ``answer`` where there is a number, else with ``again``
         Raises ``Broken``.
@@ -214,7 +214,7 @@ class MCPClient:
             self._send({"id": message["id"], "result": {}})
         elif method == ELICIT and self.asks and self._call_of() is not None:
             asked = (message["id"], None, {"": message.get("params")})
-            done.append((self._call_of(), (ASKING, asked)))
+            done.append((self._call_of(), (ASKED, asked)))
         else:
             self._wanted, self._wanted_before = show(method), self._next
             error = {"code": -32601, "message": "this client does not offer %s" % self._wanted}
@@ -400,7 +400,7 @@ def _outcome(message: dict, wanted: str, asks: bool, keep=None) -> tuple:
     if result.get("resultType", "complete") != "complete":
         requests, state = result.get("inputRequests"), result.get("requestState")
         if asks and _are_forms(requests, state):
-            return ASKING, (
+            return ASKED, (
                 None,
                 state,
                 {name: requests[name]["params"] for name in requests or ()},

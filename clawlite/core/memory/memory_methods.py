@@ -189,7 +189,7 @@ def _summarize(store, part: str, last: int, texts: str, entries: int):
     """
     count = entries // 2
     while True:
-        said, text = yield (ASK, _SUMMARIZE + texts, SUMMARY_TOKENS)
+        said, text = yield (ASK, _SUMMARIZE + texts, SUMMARY_TOKENS, None)
         if not said or not text.strip():
             return None
         left = yield from ask("replace", store, part, (last, text.strip()))

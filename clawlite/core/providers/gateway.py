@@ -5,7 +5,7 @@ The gateway has the key, the network, the limits and the codec (core/providers/p
 there).  What it sends is checked here as a stranger's.
 """
 
-from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, WRITE
+from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, VOID, WRITE
 from clawlite.core.base.errors import ParseError, ProviderError
 from clawlite.core.turns.turn import MAX_CALLS, Reply
 
@@ -54,7 +54,7 @@ class GatewayProvider:
         while True:
             done, event = yield (RECEIVE, SILENCE_MS)
             if is_shown and count and (not done or isinstance(event, list)):
-                yield (WRITE, "", count)
+                yield (VOID, count)
                 count = 0
             if not done:
                 if not event.message.startswith("provider "):

@@ -9,7 +9,7 @@
 """
 
 from clawlite.core.base.dialect import const
-from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, WRITE
+from clawlite.core.base.effect import SECRET, SLEEP, STORE, TELL, VOID, WRITE
 from clawlite.core.base.errors import TransientError, ProviderError, QuotaExceeded
 from clawlite.core.net.exchange import exchange, head, refused, without
 from clawlite.core.policy.meter import MAX_TOKENS
@@ -205,7 +205,7 @@ class Provider:
             if incoming.is_shown and incoming.shown:
                 if not incoming.ends_line:
                     yield (WRITE, "\n")
-                yield (WRITE, "", incoming.count + (not incoming.ends_line))
+                yield (VOID, incoming.count + (not incoming.ends_line))
             if incoming.is_answer:
                 yield from self._spend(meter, None, None, asked, incoming.shown)
             if isinstance(e, ProviderError):

@@ -82,12 +82,13 @@ class ProviderOrder:
             history.answering = RULES
         return rules.reply(turn) if history.answering == RULES else None
 
-    def text(self, prompt: str, most):
+    def text(self, prompt: str, most: int, place=None):
         """A generator of effects that returns what the first remote provider that can says to
         *prompt*: for a tool, and shown to nobody.
 
-        most  tokens that the answer may have; a limit that does not admit them refuses the request.
-              Or (tokens, place of the only provider to ask)
+        most   tokens that the answer may have; a limit that does not admit them refuses the
+               request
+        place  of the only provider to ask, or None
         Raises ``ProviderError``.
         """
         from clawlite.core.turns.history import History
@@ -97,9 +98,7 @@ class ProviderOrder:
         history.is_nested = True
         history.begin(Message("user", prompt))
         last = ProviderError("this agent has no provider that a tool could ask")
-        places = range(len(self._image.agent.providers))
-        if isinstance(most, tuple):
-            most, places = most[0], most[1:]
+        places = range(len(self._image.agent.providers)) if place is None else (place,)
         for place in places:
             name, provider = self._at(place)
             if name not in _BUILTIN:

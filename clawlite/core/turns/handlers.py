@@ -8,7 +8,7 @@ is sent what the agent's provider says to that. Whatever a maker's function rais
 its own call: Ctrl-C and ``sys.exit()`` too."""
 
 from clawlite.core.base.dialect import const
-from clawlite.core.base.effect import ASKING, IS_OK, VALUE
+from clawlite.core.base.effect import ASKS_PROVIDER, IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
 from clawlite.core.image.image import BUILTIN, GENERATOR, HAS_BOARD
 
@@ -18,7 +18,7 @@ _GENERATOR = const(1)
 _WAKE_MS = const(2)  # None: it waits for a provider
 _DUE_MS = const(3)
 _OUTCOME = const(5)  # to go on with
-_WAITING = const(3)  # in place of IS_OK: for so many milliseconds
+_WAITING = const(4)  # in place of IS_OK: for so many milliseconds
 
 MAX_TOKENS = 1024  # of what a provider says to a handler that gives no number
 
@@ -100,7 +100,7 @@ class Handlers:
             elif wake_ms is not None and now_ms >= wake_ms:
                 outcome = self._advance(generator, go_on)
                 entry[_OUTCOME] = (True, None)
-                if outcome[IS_OK] == ASKING:
+                if outcome[IS_OK] == ASKS_PROVIDER:
                     entry[_WAKE_MS] = None
                     ended.append((task, outcome))
                 elif outcome[IS_OK] == _WAITING:
@@ -156,8 +156,8 @@ class Handlers:
 
 
 def question(said: dict) -> tuple:
-    """Return the outcome (ASKING, (text, most tokens)) of a handler that asks; raises ``ClawError``
-    for anything else.
+    """Return the outcome (ASKS_PROVIDER, (text, most tokens)) of a handler that asks; raises
+    ``ClawError`` for anything else.
     """
     text, most = said.get("ask"), said.get("max_tokens", MAX_TOKENS)
     if (
@@ -168,7 +168,7 @@ def question(said: dict) -> tuple:
         or most < 1
     ):
         raise ClawError('it yielded a dict, expected {"ask": text, "max_tokens": number}')
-    return ASKING, (text, most)
+    return ASKS_PROVIDER, (text, most)
 
 
 def end(generator):

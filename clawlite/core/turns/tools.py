@@ -15,7 +15,7 @@ from clawlite.core.policy import policy
 from clawlite.core.base.effect import (
     APPROVE,
     ASK,
-    ASKING,
+    ASKS_PROVIDER,
     IS_OK,
     LOG,
     RESOLVE,
@@ -215,7 +215,7 @@ def _gated(image, tool, arguments, override, event, once, within):
         outcome = yield (RUN_SKILL, tool, arguments)
     elif tool.retry is None:
         outcome = yield (RUN, tool, arguments)
-        if outcome[IS_OK] == ASKING:
+        if outcome[IS_OK] >= ASKS_PROVIDER:
             outcome = yield from _asked(tool, arguments, outcome)
     else:
         from clawlite.core.turns.retry import attempts
@@ -238,12 +238,11 @@ def _asked(tool, arguments, outcome):
     """Return the outcome of a handler that asks the agent's provider, or a person, before it goes
     on.
     """
-    while outcome[IS_OK] == ASKING:
-        what = outcome[VALUE]
-        if isinstance(what, tuple):
-            said = yield (ASK,) + what
-        else:  # linux/mcp/question.py
-            said = yield from what.put(tool, arguments)
+    while outcome[IS_OK] >= ASKS_PROVIDER:
+        if outcome[IS_OK] == ASKS_PROVIDER:
+            said = yield (ASK,) + outcome[VALUE] + (None,)
+        else:
+            said = yield from outcome[VALUE].put(tool, arguments)
         if len(said) > 2:  # there is nobody to go on with: its time was over first
             return said[:2]
         outcome = yield (RESUME, said)

@@ -17,6 +17,7 @@ from clawlite.core.base.effect import (
     RUN_SKILL,
     SAY,
     TEXT,
+    VOID,
     WRITE,
 )
 from clawlite.core.base.errors import ClawError, PolicyDenied
@@ -81,7 +82,10 @@ def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
                 return e.value
             value = error = None
             if effect[KIND] == WRITE:
-                into.add(effect[TEXT]) if effect[TEXT] else into.take_back(effect[COUNT])
+                into.add(effect[TEXT])
+                continue
+            if effect[KIND] == VOID:
+                into.take_back(effect[COUNT])
                 continue
             if effect[KIND] != RECEIVE:  # more of the line that is being said may come
                 into.end_line()

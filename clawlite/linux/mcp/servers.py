@@ -18,9 +18,9 @@ import select
 from time import monotonic
 
 from clawlite import __version__
-from clawlite.core.base.effect import ASKING, IS_OK, VALUE
+from clawlite.core.base.effect import ASKS_PERSON, IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
-from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient, unanswered
+from clawlite.core.mcp.mcp_client import ASKED, READY, Broken, MCPClient, unanswered
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.server_process import MAX_ERRORS
@@ -315,7 +315,7 @@ class Servers:
             if call is None:
                 continue
             server.failures = 0
-            if outcome[IS_OK] == ASKING:
+            if outcome[IS_OK] is ASKED:
                 self._asked(server, task, call, outcome[VALUE], now_ms)
             else:
                 self._ended(server, task, outcome)
@@ -395,7 +395,7 @@ class Servers:
                 call.answers[call.name] = {"action": "decline"}
                 continue
             call.asking_ms = now_ms
-            self._done.append((task, (ASKING, question)))
+            self._done.append((task, (ASKS_PERSON, question)))
             return
 
     def resume(self, task: int, outcome: tuple, now_ms: int):

@@ -287,8 +287,8 @@ class Engine:
             os.close(fd)
 
     def poll(self, now_ms: int = None) -> list:
-        """Return [(number, outcome), ...] of what has ended, or asks: (number, (ASKING, (text,
-        most tokens))).
+        """Return [(number, outcome), ...] of what has ended, or asks: (number, (ASKS_PROVIDER,
+        (text, most tokens))).
         """
         now_ms = clock() if now_ms is None else now_ms
         # one that is started meanwhile may have the descriptor of the last one, and has said

@@ -158,8 +158,8 @@ class MeteredProviders(TaskProviders):
     def ask(self, history):
         return _reserving(super().ask(history), self._meter)
 
-    def text(self, prompt: str, most):
-        return _reserving(super().text(prompt, most), self._meter)
+    def text(self, prompt: str, most: int, place=None):
+        return _reserving(super().text(prompt, most, place), self._meter)
 
 
 def _reserving(work, meter: TaskMeter):

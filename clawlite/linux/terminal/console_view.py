@@ -28,7 +28,13 @@ class ConsoleView:
 
     def table(self) -> dict:
         """Return {kind of effect: function(effect)} of what a person sees."""
-        return {E.SAY: self._say, E.TELL: self._tell, E.WRITE: self._write, E.PROMPT: self._prompt}
+        return {
+            E.SAY: self._say,
+            E.TELL: self._tell,
+            E.WRITE: self._write,
+            E.VOID: self._void,
+            E.PROMPT: self._prompt,
+        }
 
     def think(self):
         """Load what shows that something is at work."""
@@ -88,13 +94,16 @@ class ConsoleView:
         Where the answer alone is wanted, and no person watches it come, it waits until it is whole.
         """
         if self.waits is not None:
-            self.waits = (
-                self.waits + effect[E.TEXT] if effect[E.TEXT] else self.waits[: -effect[E.COUNT]]
-            )
+            self.waits += effect[E.TEXT]
         elif effect[E.TEXT]:
             if self.thinking:
                 self.thinking.heard()
             self._show_piece(effect[E.TEXT])
+
+    def _void(self, effect: tuple):
+        """Take back what has waited; what stands on the screen stays."""
+        if self.waits is not None:
+            self.waits = self.waits[: -effect[E.COUNT]]
 
     def release(self):
         """Show what has waited: it is whole."""

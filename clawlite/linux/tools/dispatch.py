@@ -17,7 +17,7 @@ It speaks as core/turns/handlers.py does, so that the shell knows one of them.
 
 import os
 
-from clawlite.core.base.effect import ASKING, IS_OK
+from clawlite.core.base.effect import ASKS_PROVIDER, IS_OK
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.defaults import undeclared
 from clawlite.core.image.header import shaped
@@ -270,9 +270,8 @@ class Dispatcher:
         if self._engine is not None:
             for task, outcome in self._engine.poll(now_ms):
                 if task in self._jobs:
-                    ended.append(
-                        (task, outcome if outcome[IS_OK] == ASKING else self._ended(task, outcome))
-                    )
+                    asks = outcome[IS_OK] == ASKS_PROVIDER
+                    ended.append((task, outcome if asks else self._ended(task, outcome)))
                 elif task < 0:
                     self._servers.ended(task, outcome)
         if self._servers is not None:

@@ -46,6 +46,7 @@ def asked(text: str):
             ASK,
             _PROMPT % {"mark": mark, "orders": orders, "data": data, "text": piece},
             ANSWER_TOKENS,
+            None,
         )
         has = (orders in said, data in said) if done else (False, False)
         if has == (True, False):

@@ -178,7 +178,7 @@ def _answered(model, tool, arguments: dict):
         "fields": fields,
         "action": canonical({"tool": tool.name, "arguments": arguments}),
     }
-    done, text = yield (ASK, prompt, (ANSWER_TOKENS, model.place))
+    done, text = yield (ASK, prompt, ANSWER_TOKENS, model.place)
     if not done:
         raise text
     return value_of(text, loads)

@@ -356,7 +356,8 @@ class Device:
             if self.log:
                 self.keep(effect[E.EVENT])
         elif kind <= E.PROMPT:
-            self.show_person(kind, effect[E.TEXT])
+            if kind != E.VOID:  # what was shown stays
+                self.show_person(kind, effect[E.TEXT])
         elif kind == E.CANCEL:
             if self.pins and self.handlers.is_busy:
                 self.pins.off()
@@ -406,8 +407,7 @@ class Device:
         if self.guarding and kind != E.PROMPT:
             text = self.guarding.shown(kind, text)
         if not text and kind == E.WRITE:
-            # it waits for the end of its line; or says that what was shown is void
-            return
+            return  # it waits for the end of its line
         if kind == E.TELL and not self.console:
             if self.log:
                 self.keep({"event": "notice", "text": text})

@@ -1,6 +1,6 @@
 """What a channel hears of a turn."""
 
-from clawlite.core.base.effect import LOG, RECEIVE, SAY, WRITE
+from clawlite.core.base.effect import LOG, RECEIVE, SAY, VOID, WRITE
 from clawlite.linux.channels.channel_turn import TurnOutput, heard
 
 
@@ -24,4 +24,4 @@ def test_what_follows_a_tool_call_begins_a_line():
 
 
 def test_an_answer_that_broke_off_is_taken_back():
-    assert said((WRITE, "It is w"), (WRITE, "", 7), (SAY, "It is dry.")) == "It is dry."
+    assert said((WRITE, "It is w"), (VOID, 7), (SAY, "It is dry.")) == "It is dry."

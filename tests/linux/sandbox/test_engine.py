@@ -14,7 +14,7 @@ import time
 import pytest
 from sandboxes import WAIT_S, Player, profile
 
-from clawlite.core.base.effect import ASKING, IS_OK
+from clawlite.core.base.effect import ASKS_PROVIDER, IS_OK
 from clawlite.core.base.errors import ClawError, InvalidParams, InvalidRequest, ToolTimeout
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.sandbox.engine import MAX_CALLS, MAX_QUEUE, Engine
@@ -298,7 +298,7 @@ def test_a_generator_waits_asks_and_goes_on(player, engine):
         "  return said.upper()\n"
     )
     number = player.start(profile(), _function(source, True, word="well"))
-    assert player.wait(number) == (ASKING, ("well?", 9))
+    assert player.wait(number) == (ASKS_PROVIDER, ("well?", 9))
     engine.resume(number, (True, "yes" * 100000))
     assert player.wait(number) == (True, "YES" * 100000)
 
@@ -314,7 +314,7 @@ def test_a_question_that_failed_is_raised_where_it_was_asked(player, engine):
         "return 'no: %s' % e\n"
     )
     number = player.start(profile(), _function(source, True))
-    assert player.wait(number)[IS_OK] == ASKING
+    assert player.wait(number)[IS_OK] == ASKS_PROVIDER
     engine.resume(number, (False, ClawError("nobody there")))
     assert player.wait(number) == (True, "no: nobody there")
 
