@@ -14,6 +14,7 @@ call of one of its tools (docs/mcp.md; linux/mcp/servers.py is the like for a de
 import abc
 import asyncio
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -203,7 +204,7 @@ class _Server(abc.ABC):
                 raise _NotMade(
                     "unreachable",
                     f"the MCP server {self.name} has failed {self._failures} times in a row: "
-                    f"{self._why}; nothing was called, try again in {int(left) + 1} s",
+                    f"{self._why}; nothing was called, try again in {math.ceil(left)} s",
                 )
             self._begin()
         self._count += 1

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import time
 
 import mcp_agents
@@ -190,6 +191,62 @@ def test_a_program_that_ends_after_a_call_is_begun_again(tmp_path):
                 await gone(call, tmp_path)
 
     run(work())
+
+
+class Clock:
+    """The time of the gateway's servers, in place of the module ``time``: the test moves it."""
+
+    def __init__(self):
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+async def pause(call: Calls, clock: Clock, failures: int) -> int:
+    """Let a call fail; return how many seconds calls are refused from then on."""
+    assert "in a row" not in message(await call(), "unreachable")
+    text = message(await call(), "unreachable")
+    assert f"has failed {failures} times in a row" in text
+    found = int(re.search(r"try again in (\d+) s", text)[1])
+    clock.now_s += found - 0.001
+    assert "try again in 1 s" in message(await call(), "unreachable")
+    clock.now_s += 0.001
+    return found
+
+
+@pytest.mark.parametrize("kind", ["program", "remote"])
+def test_the_pause_doubles_with_each_failure_in_a_row(tmp_path, monkeypatch, kind):
+    """It is never longer than 60 s, and a call that is answered ends the row."""
+    clock, link = Clock(), tmp_path / "python"
+    python = os.path.realpath(mcp_agents.sys.executable)
+    link.symlink_to(python)
+    with Remote("new") as server:
+        if kind == "program":
+            tools = [mcp_agents.tool("echo", "echo", program=str(link))]
+            image = image_of(mcp_agents.write(tmp_path, tools=tools))
+        else:
+            image = image_of(mcp_agents.remote(tmp_path, server.url))
+
+        def fail(is_down: bool) -> None:
+            server.is_down = is_down
+            link.unlink(missing_ok=True)
+            if not is_down:
+                link.symlink_to(python)
+
+        async def work():
+            async with Calls(image) as call:
+                fail(True)
+                found = [await pause(call, clock, number) for number in range(1, 10)]
+                assert found == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+                fail(False)
+                assert (await call())["data"] == "hello"
+                next(iter(call.servers._servers.values())).end("the test ends it")
+                fail(True)
+                assert await pause(call, clock, 1) == 1
+
+        monkeypatch.setattr(mcp_servers, "time", clock)
+        run(work())
 
 
 def test_what_a_program_started_ends_with_it(tmp_path):

@@ -1,0 +1,132 @@
+"""The pauses between the starts of an MCP server that fails, by a clock that the test hands in
+(docs/mcp.md, "While the agent runs").
+"""
+
+import json
+import re
+import socket
+
+import pytest
+
+from clawlite.core.base.effect import IS_OK
+from clawlite.core.base.errors import ClawError
+from clawlite.core.mcp.mcp_client import STATELESS
+from clawlite.linux.mcp.servers import Servers
+
+PAUSES_S = [1, 2, 4, 8, 16, 32, 60, 60, 60]
+ROW = ["t", ["/bin/t"], [], False, [["echo", b""]], [], None, [None, 0, 0, 0]]
+
+
+class Seam:
+    def asks(self, task):
+        return False
+
+    def watches(self, task):
+        return False
+
+    def tell(self, task, said):
+        pass
+
+
+class Process:
+    """A server whose other end the test has: *theirs*, a socket."""
+
+    def __init__(self):
+        self.stream, self.theirs = socket.socketpair()
+        self.stream.setblocking(False)
+
+    def has_ended(self) -> bool:
+        return True
+
+    def errors(self) -> str:
+        return ""
+
+    def end(self):
+        self.stream.close()
+        self.theirs.close()
+
+
+class World:
+    """One server, and how its starts go: *starts* counts them, *process* is the last one."""
+
+    def __init__(self, can_start: bool):
+        self.can_start, self.starts, self.process, self.task = can_start, 0, None, 0
+        self.servers = Servers([ROW], self._begin, None, Seam())
+
+    def _begin(self, *_):
+        self.starts += 1
+        if not self.can_start:
+            raise ClawError("there is no such program")
+        self.process = Process()
+        return self.process
+
+    def call(self, now_ms: int):
+        self.task += 1
+        return self.servers.start(self.task, "t/echo", {}, None, now_ms)
+
+    def fail(self, now_ms: int):
+        """Make a call, with which the server ends."""
+        outcome = self.call(now_ms)
+        if self.can_start:
+            assert outcome is None
+            ((_, outcome),) = self.hang_up(now_ms)
+        assert not outcome[IS_OK], outcome
+
+    def hang_up(self, now_ms: int) -> list:
+        """The server ends; return the calls that it had, with their outcomes."""
+        self.process.theirs.shutdown(socket.SHUT_RDWR)
+        done = []
+        while self.servers.is_busy:
+            done += self.servers.poll(now_ms)
+        return done
+
+    def answer(self, now_ms: int):
+        """Make a call, and answer it as a server does."""
+        assert self.call(now_ms) is None
+        done, waiting = [], b""
+        while not done:
+            waiting += self.process.theirs.recv(65536)
+            *lines, waiting = waiting.split(b"\n")
+            for line in lines:
+                asked = json.loads(line)
+                result = {
+                    "server/discover": {"supportedVersions": [STATELESS]},
+                    "tools/list": {"tools": [{"name": "echo"}]},
+                    "tools/call": {"content": [{"type": "text", "text": "a"}]},
+                }[asked["method"]]
+                said = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+                self.process.theirs.sendall(json.dumps(said).encode() + b"\n")
+            done = self.servers.poll(now_ms)
+        assert done == [(self.task, (True, "a"))]
+
+    def pause_ms(self, now_ms: int, failures: int) -> int:
+        """Return how long calls are refused from *now_ms* on; nothing is started meanwhile."""
+        before, (done, error) = self.starts, self.call(now_ms)
+        assert not done and error.data == {"ran": False}
+        assert "the MCP server t has failed %d times in a row" % failures in error.message
+        pause_ms = 1000 * int(re.search(r"send it again in (\d+) s", error.hint)[1])
+        assert not self.call(now_ms + pause_ms - 1)[IS_OK] and self.starts == before
+        return pause_ms
+
+
+@pytest.mark.parametrize("can_start", [True, False], ids=["it ends", "it cannot be started"])
+def test_the_pause_doubles_with_each_failure_in_a_row(can_start):
+    world, now_ms, found = World(can_start), 5000, []
+    for failures in range(1, len(PAUSES_S) + 1):
+        world.fail(now_ms)
+        assert world.starts == failures
+        found.append(world.pause_ms(now_ms, failures) // 1000)
+        now_ms += 1000 * found[-1]
+    world.servers.close()
+    assert found == PAUSES_S
+
+
+def test_a_call_that_is_answered_ends_the_row():
+    world = World(True)
+    for now_ms in (0, 1000, 3000):
+        world.fail(now_ms)
+    assert world.pause_ms(3000, 3) == 4000
+    world.answer(7000)
+    assert world.hang_up(7000) == []
+    assert world.pause_ms(7000, 1) == 1000
+    world.servers.close()
