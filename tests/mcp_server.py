@@ -31,11 +31,12 @@ odd          its first byte is an X, as of a sandbox that could not start it, on
 
 import json
 import os
-import select
 import subprocess
 import sys
 
 FOLDER, WHAT = sys.argv[1], sys.argv[2:]
+LATER = []  # lines that came while a call was under way
+CANCELLED = object()  # the outcome of a call that nobody waits for
 
 
 def note(name: str, text: str) -> None:
@@ -133,10 +134,20 @@ def called(name: str, arguments: dict, meta: dict) -> dict:
     if name == "where":
         text = json.dumps([os.getcwd(), os.getuid(), sorted(os.environ)])
     if name == "sleep":
-        gone = select.poll()
-        gone.register(0, 0)  # the end of its input alone: who asked may be killed meanwhile
-        gone.poll(600000)
+        return slept()
     return {"content": [{"type": "text", "text": text}]}
+
+
+def slept():
+    """Wait until the call is cancelled, or its client has gone; answer later what else comes."""
+    while line := sys.stdin.readline():
+        message = json.loads(line)
+        if message["method"] != "notifications/cancelled":
+            LATER.append(line)
+        elif message["params"]["requestId"] == request["id"]:
+            note("methods", message["method"])
+            return CANCELLED
+    return CANCELLED
 
 
 def asked(number: int, params: dict):
@@ -185,7 +196,7 @@ if "odd" in WHAT and os.path.exists(os.path.join(FOLDER, "now")):
     print('X{"message": ["not", "a", "text"]}', flush=True)
 if "child" in WHAT:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", FOLDER])
-for line in sys.stdin:
+while line := LATER.pop(0) if LATER else sys.stdin.readline():
     request = json.loads(line)
     note("methods", request["method"])
     if "silent" in WHAT or "id" not in request:
@@ -199,6 +210,8 @@ for line in sys.stdin:
         say({"id": 4711, "result": {}})
         continue
     result = answer(request["method"], request.get("params", {}))
+    if result is CANCELLED:
+        continue
     if result is not None:
         lies = "lies" in WHAT and request["method"] == "tools/call"
         say({"id": str(request["id"]) if lies else request["id"], "result": result})

@@ -274,7 +274,7 @@ def test_one_that_nobody_needs_is_ended(tmp_path, monkeypatch):
 
 
 def test_a_call_that_nobody_waits_for(tmp_path):
-    """The server is told; here it hears of nothing but its end."""
+    """The server is told, and answers the next one."""
     image = program(tmp_path, names=("echo", "sleep"))
 
     async def work():
@@ -286,6 +286,9 @@ def test_a_call_that_nobody_waits_for(tmp_path):
             waits.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await waits
+            assert (await call())["ok"]
+            told = mcp_agents.methods(tmp_path)[-3:]
+            assert told == ["tools/call", "notifications/cancelled", "tools/call"]
             assert len(mcp_agents.processes(tmp_path)) == 1
         assert mcp_agents.processes(tmp_path) == []
 

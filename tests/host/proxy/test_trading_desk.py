@@ -94,21 +94,26 @@ def test_an_analyst_reads_and_an_executor_trades(tmp_path):
     assert TOKEN not in json.dumps([request.body for request in requests])
 
 
-@pytest.mark.parametrize(
-    "call, code",
-    [
-        (TRADE, "unknown_tool"),
-        (("trading-api__get_market_context", {"more": 1}), None),
-        (("trading-api.execute_trade", {}), "unknown_tool"),
-    ],
-)
-def test_what_an_analyst_was_not_granted_fails_closed(tmp_path, call, code):
+@pytest.mark.parametrize("call", [TRADE, ("trading-api.execute_trade", {})])
+def test_what_an_analyst_was_not_granted_fails_closed(tmp_path, call):
     async def talk(it, ask):
         assert await ask("analyst") == "Hm."
 
     requests, desk = play(tmp_path, [calls(call), say("Hm.")], talk)
-    if code:
-        assert code in told(requests[1])[0] and desk.requests == []
+    assert "unknown_tool" in told(requests[1])[0] and desk.requests == []
+
+
+def test_who_it_is_cannot_be_said_by_an_argument(tmp_path):
+    """{claw_id} is filled by the gateway; one that a model gives of itself names no other agent."""
+
+    async def talk(it, ask):
+        assert await ask("analyst") == "Hm."
+
+    call = (CONTEXT[0], {"claw_id": "executor", "more": 1})
+    requests, desk = play(tmp_path, [calls(call), say("Hm.")], talk)
+    assert '"claw":"analyst"' in told(requests[1])[0]
+    (asked,) = desk.requests
+    assert asked[:2] == ("GET", "/api/v1/market_context/analyst?more=1")
 
 
 @pytest.mark.parametrize(

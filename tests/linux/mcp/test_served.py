@@ -4,12 +4,14 @@ one, and gone with the agent (CKP 0.3.0 Tool, "MCP Compatibility").
 
 import json
 import os
+import re
 import signal
 import tomllib
 from pathlib import Path
 
 import mcp_agents
 import mcp_clients
+import mcp_offer
 import pytest
 from agents import Agent, eventually, linux, tool_call
 
@@ -235,6 +237,9 @@ def test_a_call_that_takes_too_long_is_cancelled(tmp_path):
     tools = [{"inline": tools[0]}, mcp_agents.tool("echo")]
     with agent_of(tmp_path, tools=tools) as agent:
         assert called(agent, "sleep")[1]["code"] == -32014
+        assert called(agent, "echo", number=2)[0] == "a"
+    told = mcp_agents.methods(tmp_path)[-3:]
+    assert told == ["tools/call", "notifications/cancelled", "tools/call"]
 
 
 def test_a_server_that_hangs_is_ended_and_started_again(tmp_path, level):
@@ -356,17 +361,24 @@ def test_a_server_that_asks_a_person_in_a_call(tmp_path, sdk):
         assert "a" in called(agent, "echo", number=2)[0], "it goes on"
 
 
-def test_an_agent_without_servers_imports_nothing_of_mcp(tmp_path):
-    import subprocess
-    import sys
+def imported(tmp_path, image: str, tool: str, arguments: dict) -> list:
+    """Return the modules of MCP that an agent imports, which answers one call of *tool*."""
+    words = linux("serve", image, "--stdio")
+    with Agent(words, tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"}).initialize() as agent:
+        agent.line(json.dumps(tool_call(tool, arguments, 1)))
+        assert "result" in agent.message()
+        agent.end()
+        assert agent.wait() == 0
+        names = re.findall(r"^import time: .*\| +([\w.]+)$", agent.errors(), re.MULTILINE)
+    assert "clawlite.linux.runtime.shell" in names
+    return sorted(name for name in names if re.search(r"\bmcp", name))
 
-    code = (
-        "import sys; import clawlite.linux.runtime.shell, clawlite.linux.tools.dispatch; "
-        "print([name for name in sys.modules if '.mcp' in name])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
-    assert Path(mcp_agents.SERVER).exists()
+
+def test_an_agent_without_servers_imports_nothing_of_mcp(tmp_path):
+    (tmp_path / "with").mkdir()
+    assert imported(tmp_path, mcp_offer.build(tmp_path), "join", {"words": ["a", "b"]}) == []
+    image = mcp_agents.build(tmp_path / "with")
+    assert "clawlite.core.mcp.mcp_client" in imported(tmp_path, image, "echo", {"text": "a"})
 
 
 def of_npm(tmp_path, package: str, names, *args, level, environment=()):
