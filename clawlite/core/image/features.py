@@ -91,12 +91,21 @@ EXPORTERS = (  # images have the position: a new one goes to the end
 class Ability:
     """Something that an image may require of a machine.
 
-    linux, board  bool, who has it; a board's profile may leave one out
+    linux, board  bool, who has it; a board's profile may name fewer
+    network       bool, only a board with a network has it
     tools         categories of the built-in tools that need it (host/documents/registry)
     """
 
-    def __init__(self, name: str, linux: bool = True, board: bool = False, tools: str = ""):
-        self.name, self.linux, self.board, self.tools = name, linux, board, tuple(tools.split())
+    def __init__(
+        self,
+        name: str,
+        linux: bool = True,
+        board: bool = False,
+        network: bool = False,
+        tools: str = "",
+    ):
+        self.name, self.linux, self.board, self.network = name, linux, board, network
+        self.tools = tuple(tools.split())
 
 
 ABILITIES = (
@@ -108,12 +117,12 @@ ABILITIES = (
     Ability("gateway", board=True),
     Ability("guard", board=True),
     Ability("guard-model"),
-    Ability("http", board=True),
-    Ability("https", board=True),
-    Ability("lan", board=True),
+    Ability("http", board=True, network=True),
+    Ability("https", board=True, network=True),
+    Ability("lan", board=True, network=True),
     Ability("log", board=True),
     Ability("mcp"),
-    Ability("mediated", board=True),
+    Ability("mediated", board=True, network=True),
     Ability("mediated-line", linux=False, board=True),
     Ability("memory", board=True),
     Ability("messages", tools="messaging"),
@@ -135,3 +144,4 @@ ABILITIES = (
 # sorted names, each
 LINUX = tuple(sorted([ability.name for ability in ABILITIES if ability.linux]))
 BOARDS = tuple(sorted([ability.name for ability in ABILITIES if ability.board]))  # as loader.py has
+NETWORKED = tuple([ability.name for ability in ABILITIES if ability.network])

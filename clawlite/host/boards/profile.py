@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from clawlite.core.image.features import ABILITIES, LINUX
+from clawlite.core.image.features import ABILITIES, BOARDS, LINUX, NETWORKED
 from clawlite.host.base.document import MAX_BYTES, Place
 from clawlite.host.base.problems import ManifestErrors, Problem, Problems, did_you_mean, quoted
 from clawlite.host.base.toml_text import TOMLDocument
@@ -143,7 +143,7 @@ class Profile(Strict):
     messages: Messages
     pins: Pins
     sources: Annotated[list[Text], Meta(min_length=1)]
-    # absent of a profile for Linux: all that this version has there
+    # absent: all that this version has there, which a board without links has no network for
     abilities: list[Ability] | None = None  # type: ignore[valid-type]
     # free for our code and data when MicroPython has started
     heap_bytes: Count | None = None
@@ -160,8 +160,6 @@ class Profile(Strict):
     def more(value: dict, report) -> None:
         if value.get("word_bits") in range(33, 64):
             report(("word_bits",), "", "32 or 64", str(value["word_bits"]))
-        if value.get("runtime") == "micropython" and "abilities" not in value:
-            report((), 'the field "abilities" is missing')
         if value.get("runtime") == "micropython" and "heap_bytes" not in value:
             report(
                 (),
@@ -248,5 +246,7 @@ def read(path: str) -> Profile:
         )
     problems.raise_all()
     if profile.abilities is None:
-        profile.abilities = list(LINUX)
+        able = BOARDS if profile.runtime == "micropython" else LINUX
+        lacking = () if profile.network.links else NETWORKED
+        profile.abilities = [ability for ability in able if ability not in lacking]
     return profile
