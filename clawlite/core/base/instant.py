@@ -5,8 +5,8 @@ def from_iso8601(text: str):
     """Return the milliseconds since 1970 of ``2026-02-20``, ``2026-02-20T14:30:00Z`` or
     ``...14:30:00.250+01:00``, or None.
 
-    What is finer than a millisecond is dropped; without an offset it is UTC; a year before 1970 is
-    none."""
+    Digits beyond milliseconds are dropped.  A time without an offset is UTC.  None also for a year
+    before 1970."""
     numbers, rest = [], text
     for width, after in ((4, "-"), (2, "-"), (2, "Tt "), (2, ":"), (2, ":"), (2, "")):
         part, rest = rest[:width], rest[width:]
@@ -45,15 +45,15 @@ def _is_digits(text: str) -> bool:
 
 
 def _length(year: int, month: int) -> int:
-    """Return the days of a month."""
+    """Return the number of days in a month."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 + (month + month // 8) % 2
 
 
 def _fraction(text: str) -> tuple:
-    """Return (milliseconds, minutes east of Greenwich) of what follows the seconds; (None, 0)
-    when it is neither.
+    """Return (milliseconds, UTC offset in minutes) of *text*, which follows the seconds; (None, 0)
+    when it is no fraction and no offset.
     """
     ms = 0
     if text[:1] == ".":

@@ -3,10 +3,12 @@
     board.read("soil")          adc: 0..65535 of full scale; input, output: 0 or 1
     board.write("pump", 1)      output: 0 or 1; pwm: 0..65535 of full duty
 
-A pin that is not declared, or of another kind, is refused: a tool touches what the manifest names
-and nothing else. ``SimulatedPins`` is the bank for machines without pins.  Values come from the
-image; time is handed in.  Every bank has its methods; where MicroPython has pins it is
-firmware-host/micropython/io/machinepins.py."""
+A pin that is not declared, or has another kind, is refused, so that a tool reaches only the pins
+that the manifest names.
+
+A *bank* is the set of an agent's pins.  ``SimulatedPins`` is the bank for machines without pins:
+its values come from the image, and the time comes from *clock*.  All banks have the same methods.
+The bank of a board is firmware-host/micropython/io/machinepins.py."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import SandboxDenied
@@ -24,8 +26,8 @@ class SimulatedPins:
     """A bank of simulated pins.
 
     pins   list of [name, pin, kind, start, raises, per_second] from the image's PINS section:
-           *start* is the first value, 0..65535; while this output is on it moves the value of
-           *raises* by *per_second*, clipped to 0..65535
+           *start* is the first value, 0..65535; *raises* is the name of a pin, or None.  While this
+           output is on, the value of that pin changes by *per_second*, within 0..65535
     clock  function -> monotonic ms
     """
 
@@ -91,7 +93,7 @@ class SimulatedPins:
         return pin
 
     def _move(self):
-        """Let the outputs that are on do their work for the time that has passed."""
+        """Change the values of the pins that outputs drive, for the time since the last call."""
         now = self._clock()
         passed, self._at = now - self._at, now
         for name in self.names:

@@ -1,10 +1,10 @@
 """Skills (CKP 0.2.0, 5.5): how several tools do one thing, in the maker's words.
 
-1. Section SKILLS has a row for each; its tool record, ``skill__NAME``, goes through the one
-   pipeline, and gives the instruction.
-2. A skill is a fence: while it is under way, a turn calls what it names, and nothing else.
+1. The section SKILLS has a row for each skill.  Its tool, ``skill__NAME``, is called through the
+   same pipeline as all tools, and returns the skill's instruction.
+2. A skill restricts its turn: while it is active, the turn may call only the tools that it names.
 
-skillturn.py says who begins one.
+core/agent/skillturn.py has the turns that a skill begins.
 """
 
 from clawlite.core.base.errors import InvalidParams, ParseError
@@ -28,17 +28,17 @@ SHAPE = [
 
 
 class Skill:
-    """One row.
+    """One skill: a row of the section SKILLS.
 
     name       str
     text       (offset, length) in PROSE: the instruction, what else a model must know, and "Input:
                " at its end
-    names      list of the tools that may be called while it is under way, skills that use no others
-               among them
+    names      list of the tools that may be called while the skill is active.  It includes skills
+               that use no other tools than those
     field      name of the argument that plain text becomes, or None
     defaults   list of [argument, value]
-    output     check program of what it comes to, or None
-    estimates  [tokens, seconds, tool calls], None for what nobody said
+    output     check program of the final answer (core/formats/schema.py), or None
+    estimates  [tokens, seconds, tool calls], each None when the manifest does not give it
     """
 
     def __init__(self, row: list):
@@ -47,8 +47,8 @@ class Skill:
         )
 
     def given(self, text: str, loads) -> dict:
-        """Return the input that a person's *text* means: a JSON object, or the text of
-        ``field``.  Raises ``InvalidParams``.
+        """Return the arguments in a person's *text*, which is a JSON object, or plain text for the
+        argument ``field``.  Raises ``InvalidParams``.
         """
         if not text:
             return {}
@@ -65,7 +65,7 @@ class Skill:
         return {self.field: text}
 
     def misses(self, text: str, image, loads):
-        """Return what of ``output`` the JSON in *text* does not fit, or None."""
+        """Return why the JSON in *text* does not fit ``output``, or None when it fits."""
         try:
             return check(self.output, value_of(text, loads), image.automaton, "answer")
         except ParseError as e:
@@ -73,7 +73,7 @@ class Skill:
 
 
 def value_of(text: str, loads):
-    """Return the JSON value in *text*, which may stand in a fence of Markdown.  Raises
+    """Return the JSON value in *text*, which may be a fenced code block of Markdown.  Raises
     ``ParseError``.
     """
     text = text.strip()
@@ -101,8 +101,8 @@ def find(image, name: str):
 
 
 def begun(image, name: str, arguments: dict, result):
-    """Return ``result(text, False)``, a ``effect.Result``: the instruction of the skill *name*
-    for *arguments*, and the skill.
+    """Return the ``effect.Result`` that *result* makes: the instruction of the skill *name*, with
+    *arguments* at its end.  Its field ``skill`` is the ``Skill``.
     """
     skill = find(image, name)
     given = dict(arguments)

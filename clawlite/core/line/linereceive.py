@@ -1,16 +1,17 @@
-"""The receiving half of a reliable line: frames in order, and a record when it is whole
-(docs/line.md).
+"""The receiving half of a reliable line (docs/line.md): it takes frames in order, and returns a
+record once its last frame has come.
 """
 
 from clawlite.core.base.dialect import const
 from clawlite.core.line.frame import RECORD, TOO_LONG
 from clawlite.core.line.lineframe import COST, MORE
 
-# bytes of a window for what is not acknowledged itself: four acknowledgements, or a hello
+# bytes of a window that stay free for frames that get no acknowledgement: four acknowledgements, or
+# a hello
 RESERVE = const(44)
-# so many frames after noise are acknowledged at once: few are in flight then
+# this many frames after noise are acknowledged at once, because few are in flight then
 _CALM = const(16)
-# an acknowledgement waits so long for a frame that goes its way, or for more to acknowledge
+# an acknowledgement waits this long for a frame that can carry it, or for more to acknowledge
 ACK_MS = const(60)
 
 
@@ -19,9 +20,10 @@ class Receiver:
 
     window    bytes that this end can hold unread
     fragment  bytes of a record in one frame to this end
-    limit     bytes of one record; a longer one is acknowledged, dropped and told
-    Public, to be read: ``expected`` (number of the next frame), ``ack_at`` (ms or None), ``nak``
-    (to be asked for again; the line sets it too, for what is no frame).
+    limit     bytes of one record; a longer one is acknowledged and dropped, and ``take`` says so
+    Public, to be read: ``expected`` (number of the next frame), ``ack_at`` (when an acknowledgement
+    is due, ms or None), ``nak`` (True: ask for the expected frame again; the line sets it, too,
+    when a frame is damaged).
     """
 
     def __init__(self, window: int, fragment: int, limit: int):
@@ -29,10 +31,10 @@ class Receiver:
         self.begin()
 
     def begin(self) -> None:
-        """Number anew, and forget what is not whole."""
+        """Count frames from 0 again, and forget a record that is not complete."""
         self.expected = 0
-        self._gap = False  # told, and not yet filled
-        # what there is of the open record; bytes of it that are gone already
+        self._gap = False  # a missing frame was asked for, and has not come
+        # the part of the open record that has come; bytes of it that were dropped
         self._record, self._lost = bytearray(), 0
         self._calm = _CALM  # frames since something was damaged or missing
         self.answered()
@@ -51,7 +53,7 @@ class Receiver:
         """
         ahead = (seq - self.expected) & 255
         if ahead:
-            if ahead > 127:  # again: an acknowledgement was lost
+            if ahead > 127:  # it came before: its acknowledgement was lost
                 self.ack_at = now_ms
             elif not self._gap:
                 self._gap = self.nak = True
@@ -66,7 +68,7 @@ class Receiver:
         ):
             self.ack_at = now_ms  # the peer may be waiting for it
         elif self.ack_at is None or self.ack_at > now_ms:
-            self.ack_at = now_ms + ACK_MS  # when it falls silent
+            self.ack_at = now_ms + ACK_MS  # so long after the peer's last frame
         self._gap = self.nak = False
         return self._joined(kind, payload)
 
@@ -78,7 +80,7 @@ class Receiver:
                 self._record.extend(payload)
             if kind != MORE:
                 payload = bytes(self._record) or payload
-        except MemoryError:  # a board's, or as if
+        except MemoryError:  # a board's own, or the one above
             self._lost += len(self._record) + len(payload)
             self._record = bytearray()
         if kind == MORE:

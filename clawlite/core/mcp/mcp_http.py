@@ -1,15 +1,17 @@
-"""A client of the Model Context Protocol over Streamable HTTP, without I/O: what it wants to ask
-goes out as requests, and what comes back goes in by the events of ``http1.Response``.
+"""A client of the Model Context Protocol over Streamable HTTP, without I/O.  ``requests`` returns
+what to send; ``take`` gets the bytes that come back, or ``event`` the events of their ``Response``.
 
 1. Each message is a POST of its own.  Its answer is JSON, or a stream of events that ends with it.
    Until the tools are known, one request is under way at a time; later at most ``MAX_AT_ONCE``.
-2. In the handshake era a server may name a session, which each request then has; one that it does
-   not know any more is ``SessionEnded``.  A stream that ends before its answer is asked for again
-   by GET with Last-Event-ID, where its events had ids; the request itself is never sent again.
-3. A server that may change its list of tools is listened to: by a GET in the handshake era, by
-   ``subscriptions/listen`` in the stateless one.  The GET is for its questions, too, where a person
-   can be asked: calls wait for its answer then, ``HOLD_MS`` at most.
-4. A redirect is followed to the same scheme, host and port alone (307, 308), ``MAX_MOVES`` times.
+2. In the handshake era a server may assign a session id, which every later request carries.  When
+   the server does not know it any more, ``SessionEnded`` is raised.  A stream that ends before its
+   answer is resumed by a GET with Last-Event-ID, if its events had ids.  The request itself is not
+   sent again.
+3. The client listens to a server that may change its list of tools: by a GET in the handshake era,
+   by ``subscriptions/listen`` in the stateless one.  When a person can be asked, the GET brings the
+   server's questions, too.  Calls then wait until the GET is answered, at most ``HOLD_MS``.
+4. A redirect (307, 308) is followed only to the same scheme, host and port, and at most
+   ``MAX_MOVES`` times.
 """
 
 from clawlite.core.base.errors import ClawError, ProviderError
@@ -28,9 +30,9 @@ from clawlite.core.net.sse import Events
 
 MAX_AT_ONCE = 8
 MAX_MOVES = 3
-MAX_REFUSAL = 65536  # bytes of an answer that is no success
+MAX_REFUSAL = 65536  # bytes read of an answer whose status is no success
 MAX_SESSION = 1024  # characters of a session's id, and of an event's
-MAX_RESUMES = 10  # of one request, without an event in between
+MAX_RESUMES = 10  # of one request's stream, without an event in between
 HOLD_MS = 1000
 RETRY_MS, MOST_RETRY_MS = 1000, 60000
 UNKNOWN = "what the call did is not known: look before it is made again"
@@ -49,8 +51,8 @@ class SessionEnded(ClawError):
 
 
 class _Stream(Events):
-    """Server-sent events that remember where they are: *last* is the id of the last event that was
-    told, *retry_ms* what the server asks to wait.
+    """Server-sent events that can be resumed: *last* is the id of the last event that was returned,
+    *retry_ms* how long the server asks to wait before that.
     """
 
     def __init__(self, limit: int):
@@ -78,8 +80,8 @@ class _Exchange:
     """One request and its answer.
 
     number   of the JSON-RPC request that it answers, or None
-    message  that it posts, None for a GET
-    last     id of the event after which a GET goes on, or None
+    message  the body of its POST, None for a GET
+    last     id of the event after which a GET resumes, or None
     """
 
     def __init__(self, number, message, last=None, resumes: int = 0):
@@ -96,13 +98,14 @@ class _Exchange:
 
 
 class HTTPClient(MCPClient):
-    """One conversation.  Beside what ``MCPClient`` has:
+    """One conversation.  Its fields, besides those of ``MCPClient``:
 
     url      (scheme, host, port, target)
-    closed   list of keys of requests that nobody needs any more; the caller closes and drops them
-    renews   bool, the caller gets another token when the server refuses one (401): the request is
-             sent once more then.  It was refused, so nothing runs twice
-    is_token_refused  bool, that has happened; the caller sets it back
+    closed   keys of requests that are over; the caller closes their connections and empties the
+             list
+    renews   bool, the caller can get another token when the server refuses one (401).  The request
+             is then sent once more; the server refused it, so nothing runs twice
+    is_token_refused  bool, a 401 has come since the caller last set this to False
     """
 
     def __init__(
@@ -120,7 +123,8 @@ class HTTPClient(MCPClient):
         self._moves = 0
         self._is_settled = False  # the tools were known once
         self._listen_ms, self._pause_ms = 0, RETRY_MS
-        self._hold_ms = 0  # until then no call is sent
+        # no call is sent before this time; -1: the GET was answered, so none waits any more
+        self._hold_ms = 0
         super().__init__(codecs, version, now_ms, is_handshake, asks)
 
     # -- what goes out
@@ -142,7 +146,7 @@ class HTTPClient(MCPClient):
             if one.message is not None and self._waiting.get(one.number) != LISTEN:
                 under_way += 1
         for message in list(self._queue):
-            is_answer = "method" not in message  # without which a call that is under way waits
+            is_answer = "method" not in message  # a call that is under way waits for it
             if message.get("method") == "tools/call" and now_ms < self._hold_ms:
                 continue
             if under_way < most or is_answer:
@@ -162,7 +166,7 @@ class HTTPClient(MCPClient):
         return found
 
     def due_ms(self):
-        """Return the monotonic ms at which ``requests`` has something although nothing came, or
+        """Return the monotonic ms at which ``requests`` must be called even if nothing has come, or
         None.
         """
         times = [due[0] for due in self._later]
@@ -173,7 +177,9 @@ class HTTPClient(MCPClient):
         return min(times) if times else None
 
     def call(self, key, tool: str, arguments: dict, is_watched: bool = False):
-        """Raises ``ClawError`` for a tool whose schema wants headers that there cannot be."""
+        """As ``MCPClient.call``; raises ``ClawError`` when the schema of *tool* asks for headers
+        that cannot be made.
+        """
         if self.is_stateless:
             of_arguments(self.tools[tool].get("inputSchema") or {}, arguments)
         super().call(key, tool, arguments, is_watched)
@@ -182,7 +188,7 @@ class HTTPClient(MCPClient):
         for number, one in list(self._waiting.items()):
             if one == key:
                 self._forget(number)
-        if self.is_stateless:  # the end of its stream says it
+        if self.is_stateless:  # the end of its stream cancels it
             for number, one in list(self._waiting.items()):
                 if one == key:
                     del self._waiting[number]
@@ -234,14 +240,14 @@ class HTTPClient(MCPClient):
         return not gets
 
     def _settled(self):
-        """It listens on a connection of its own (``_listen``)."""
+        """Do nothing: here ``requests`` subscribes, on a connection of its own (``_listen``)."""
 
     def _listen(self, now_ms: int, starting: list):
         if not self._wants_to_listen() or now_ms < self._listen_ms:
             return
         if self.is_stateless:
             self._subscribe()
-            # not one of those that calls wait for
+            # sent at once: it does not count against MAX_AT_ONCE
             message = self._queue.pop()
             starting.append(_Exchange(message["id"], message))
         else:
@@ -261,7 +267,7 @@ class HTTPClient(MCPClient):
         """Take an event of the connection *key* ("data", "end", "error", "refused"); return what
         ``feed`` does.
 
-        Raises ``Broken``, ``SessionEnded``, and what a rule of the network refused.
+        Raises ``Broken``, ``SessionEnded``, and *data* when a network rule refused the connection.
         """
         one = self._open.get(key)
         if one is None:
@@ -302,7 +308,7 @@ class HTTPClient(MCPClient):
         if event[0] == "head":
             _, one.status, one.headers = event
             if one.message is None and one.number is None:
-                self._hold_ms = -1  # it listens, or never will
+                self._hold_ms = -1  # the GET is answered: calls need not wait
             self._begin(one)
         elif event[0] == "data" and one.events is not None:
             self._read(key, one, event[1], done)
@@ -356,7 +362,7 @@ class HTTPClient(MCPClient):
         message = self._decoded(text)
         if "method" not in message:
             if one.message is not None and one.number is None:
-                return  # some answer a notification
+                return  # some servers answer a notification
             number = message.get("id")
             if number is None and "error" in message:
                 message["id"] = one.number
@@ -369,7 +375,7 @@ class HTTPClient(MCPClient):
         self._taken(message, done)
 
     def _whole(self, key, one: _Exchange, now_ms: int, done: list):
-        """The answer has come, and is no stream of events."""
+        """Take a complete answer that is no stream of events."""
         self._close(key)
         status, body, method = one.status, bytes(one.body).strip(), None
         if one.message is not None:
@@ -453,7 +459,7 @@ class HTTPClient(MCPClient):
         if self._waiting.get(one.number) == LISTEN:
             del self._waiting[one.number]
             self._pause(one, now_ms)
-            self.is_stale = True  # what it said meanwhile is lost
+            self.is_stale = True  # a change announced meanwhile would be missed
         elif one.number is None:
             if one.message is None:
                 self._hold_ms = -1

@@ -1,12 +1,12 @@
 """HTTP/1.1 as a client speaks it (RFC 9112): one request, one answer, then the connection closes.
 
-1. A line ends in LF, one CR before it is dropped.  What no field value may hold becomes a space
-   (RFC 9110, 5.5).
-2. Heads of 1xx answers are skipped, trailers dropped; chunked, Content-Length and until-close
-   bodies are read.
-3. Bounds: 16,384 bytes of head (1xx included), of a chunk's first line and of trailers; 100 fields,
-   where repeats of one may count once.  A body has no bound here: its pieces go out as they come,
-   and the receiver counts them.
+1. A line ends in LF; a CR directly before it is dropped.  A character that no field value may
+   contain becomes a space (RFC 9110, 5.5).
+2. The heads of 1xx answers are skipped, and trailers are dropped.  A body may be chunked, have a
+   Content-Length, or end when the connection closes.
+3. Bounds: 16,384 bytes each for the head (1xx included), a chunk's first line and the trailers;
+   100 field names, and after the hundredth no further field line.  A body has no bound here: its
+   pieces are returned as they come, and the receiver counts them.
 """
 
 from clawlite.core.base.dialect import const
@@ -33,15 +33,16 @@ EVENT_DATA = 1  # "data"
 
 
 def request(method: str, target: str, host: str, headers: list, length) -> bytes:
-    """Return the head of a request whose body has *length* bytes; None: it has no body, and says
-    nothing of one.
+    """Return the head of a request.
 
-    target   path and query, already percent-encoded; host: with ":port" where it is not the
-             scheme's own
-    headers  list of (name, value); Host, Content-Length, Connection and Transfer-Encoding are not
-             theirs to say
-    Raises ValueError for what is not printable ASCII, and for a space where it would begin another
-    part.  It names the header, never its value, which may be a secret.
+    target   path and query, already percent-encoded
+    host     with ":port" unless the port is the scheme's default
+    headers  list of (name, value), without Host, Content-Length, Connection and Transfer-Encoding:
+             those are written here
+    length   bytes of the body; None: no body and no Content-Length
+    Raises ValueError for a header that is written here, for text that is not printable ASCII, and
+    for a space in anything but a value.  The message names the header but never quotes its value,
+    which may be a secret.
     """
     lines = ["%s %s HTTP/1.1" % (method, target), "Host: " + host]
     for part in (method, target, host):
@@ -75,15 +76,15 @@ class Response:
         self._room = MAX_HEAD  # bytes that this head, chunk line or trailer may still have
         self._status = 0
         self._headers = {}
-        self._name = ""  # the field that a folded line goes on
+        self._name = ""  # the field that a folded line continues
         self._chunked = False
         # bytes of the body, or of the chunk, that are still to come; None: until close
         self._left = None
         self._closed = False
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the connection.  Ask ``next_event`` until it says None before the next:
-        what is unread is copied.
+        """Take bytes of the connection.  Call ``next_event`` until it returns None before you feed
+        more: bytes that it has not read yet are copied.
         """
         self._chunk = self._chunk[self._pos :] + data if self._pos < len(self._chunk) else data
         self._pos = 0
@@ -97,8 +98,8 @@ class Response:
         are wanted.
 
         headers  dict, names in lower case, values of a repeated one joined with ", "
-        Raises ``ProviderError`` for what is no answer of HTTP/1.x, or is cut.  After ("end",) all
-        that comes is ignored."""
+        Raises ``ProviderError`` when the bytes are no HTTP/1.x answer, and when the connection was
+        closed before the answer's end.  All bytes after ("end",) are ignored."""
         while self._state != _END:
             if self._state == _BODY:
                 end = len(self._chunk)
@@ -200,7 +201,9 @@ class Response:
         self._headers[name] = value if known is None else known + ", " + value
 
     def _begin(self):
-        """The head is whole: find out how long the body is (RFC 9112, 6.3)."""
+        """Act on a complete head: return the event "head", or None for a 1xx answer, and find out
+        how long the body is (RFC 9112, 6.3).
+        """
         headers = self._headers
         self._name = ""
         if self._status < 200:

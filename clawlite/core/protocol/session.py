@@ -1,11 +1,14 @@
 """The operator's session: CKP methods over JSON-RPC (CKP 0.2.0, 9.3).
 
 The agent's lifecycle and the session are two state machines: a board is READY for its console
-before any operator comes, and ``claw.initialize`` opens a session then.  After ``claw.shutdown``
-the line takes a new ``initialize``. Decisions (docs/adr/0006): checks in the order version, params,
-state; the image outranks the manifest in ``initialize``; a refused ``initialize`` leaves a running
-session as it was; ``status`` answers in every state, as soon as an ``initialize`` was answered;
-batches are answered as batches."""
+before an operator connects, and ``claw.initialize`` opens a session later.  After ``claw.shutdown``
+the same line accepts a new ``initialize``.  Decisions (docs/adr/0006):
+
+1. Checks come in the order version, params, state.
+2. When the manifest in ``initialize`` and the image differ, the image counts.
+3. A refused ``initialize`` leaves an open session as it was.
+4. ``status`` works in every state, once an ``initialize`` was answered.
+5. A batch of requests gets a batch of answers."""
 
 from clawlite.core.protocol import rpc
 from clawlite.core.protocol.calls import Calls
@@ -31,14 +34,14 @@ class Session:
     agent    ``agent.Agent``; with ``image`` None it gets its image from the manifest in
              ``initialize`` (linux/runtime/bootstrap_session.py)
     loads    the shell's JSON decoder: bytes -> value, raises ``ParseError``
-    short    what a shell does itself, quicker than by effects (linux/runtime/fast_path.py), or
-             None: call(name, ``calls.Call``, alone, now_ms) -> bool, True when it has run one to
-             its end; *alone*: it is no part of a batch
+    short    the shell's fast path (linux/runtime/fast_path.py), or None.  It runs a call without
+             effects: call(name, ``calls.Call``, alone, now_ms) -> bool, False when it cannot run
+             this call; *alone*: the request is not in a batch
     """
 
     def __init__(self, agent, loads, short=None):
         self.agent = agent
-        self._reply = self._send  # one bound method for all who wait
+        self._reply = self._send  # bound once, for all calls that wait for an answer
         self._loads = loads
         self._asked = False  # True once an initialize was answered, whatever the answer
         self._opened_ms = None  # None until one succeeded
@@ -47,11 +50,12 @@ class Session:
         # (epoch seconds, at monotonic ms), None while the clock is unset
         self._clock = None
         self._calls = Calls(agent, self._reply, short)
-        # of what is being taken: its id, who answers it, the batch that it is in
+        # of the message that is being handled: its id, the function that takes its answer (None
+        # once that is sent), and its batch
         self._id = self._to = self._open_batch = None
 
     def set_clock(self, epoch_s: int, now_ms: int):
-        """Say what time it is: for the time stamps of heartbeats."""
+        """Set the time, which heartbeats carry as a time stamp."""
         self._clock = (epoch_s, now_ms)
 
     def record(self, data: bytes, now_ms: int):
@@ -90,8 +94,8 @@ class Session:
 
     def _batch(self, messages: list, now_ms: int):
         batch = self._open_batch = rpc.Batch(len(messages), self._send)
-        # answers of a batch leave together, and nothing is done before initialize is answered
-        # (9.3.1)
+        # nothing may run before initialize is answered (9.3.1), and the answers of a batch are sent
+        # together, so a batch with initialize may have no other method
         opens = False
         for message in messages:
             opens = (
@@ -108,7 +112,7 @@ class Session:
             self._to = None
 
     def excuse(self, error):
-        """Answer what was being taken when memory was at an end, unless it has been answered."""
+        """Answer the message or batch during which memory ran out, unless that is done already."""
         batch, self._open_batch = self._open_batch, None
         if batch:
             batch.cut(rpc.error(None, error))
@@ -116,8 +120,8 @@ class Session:
             self._send(rpc.error(self._id, error))
 
     def _one(self, message, reply, now_ms: int, opens: bool = False) -> bool:
-        """Deal with one message; return whether *reply* gets an answer, now or later.  *opens*:
-        in its batch is an initialize.
+        """Handle one message; return whether *reply* gets an answer, now or later.  *opens*: its
+        batch contains an initialize.
         """
         try:
             request = rpc.parse(message)
@@ -148,7 +152,7 @@ class Session:
             and self.agent.image.has_tools
             and isinstance(params, dict)
         ):
-            return self._calls.begin(id, params, reply, now_ms)  # most of what comes, first
+            return self._calls.begin(id, params, reply, now_ms)  # the most frequent method
         if method == "claw.initialize":
             self._asked = True
             if isinstance(params, dict):
@@ -180,7 +184,7 @@ class Session:
         return self._calls.answer(id, params, method == "claw.tool.approve", reply, now_ms)
 
     def _refusal(self, method: str, now_ms: int):
-        """Return the error of what this state does not take."""
+        """Return the error for *method*, which is not accepted in the present state."""
         state = self.agent.lifecycle.state
         if state == ERROR:
             return self.agent.lifecycle.recovery.refusal(method, now_ms)
@@ -192,8 +196,8 @@ class Session:
         )
 
     def _served(self, method: str) -> list:
-        """Return the row of *method*, which the image has what it needs for.  Raises
-        ``MethodNotFound``.
+        """Return the row of *method*.  Raises ``MethodNotFound`` when there is none, or the image
+        lacks what the method needs.
         """
         row, image = find(method), self.agent.image
         needs = row and row[2]
@@ -222,7 +226,7 @@ class Session:
             )
         stopped = self.agent.lifecycle.state == STOPPED
         if self.agent.adopt and self.agent.adopt(params["manifest"], image is None or stopped):
-            return None  # the session of the agent that it brings answers
+            return None  # the manifest's own agent takes over, and its session answers
         if stopped:
             self.agent.start(now_ms)
         if not self.agent.is_ready:

@@ -1,11 +1,12 @@
 """Handlers: the functions behind tools, run in this process (sandbox level ``none``).
 
-The only place that calls one.  A plain function runs to its end.  A generator works in steps: it
-yields the milliseconds to wait before the next one (None or 0: at once, after whatever else is
-due), so that the agent stays awake and a timeout can end the work: the generator is closed, which
-runs its ``finally`` blocks (pump off, valve shut). One that yields {"ask": text, "max_tokens": n}
-is sent what the agent's provider says to that. Whatever a maker's function raises is the outcome of
-its own call: Ctrl-C and ``sys.exit()`` too."""
+1. In this process, only this module calls a handler.
+2. A plain function runs to its end.
+3. A generator works in steps.  It yields the milliseconds to wait before its next step; None or 0
+   means at once, after everything else that is due.  So the agent stays responsive meanwhile.
+4. A timeout closes the generator, which runs its ``finally`` blocks (pump off, valve shut).
+5. A generator that yields {"ask": text, "max_tokens": n} is sent the answer of the provider.
+6. Whatever a handler raises is the outcome of its own call, also Ctrl-C and ``sys.exit()``."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import ASKS_PROVIDER, IS_OK, VALUE
@@ -17,20 +18,20 @@ _TASK = const(0)
 _GENERATOR = const(1)
 _WAKE_MS = const(2)  # None: it waits for a provider
 _DUE_MS = const(3)
-_OUTCOME = const(5)  # to go on with
-_WAITING = const(4)  # in place of IS_OK: for so many milliseconds
+_OUTCOME = const(5)  # what the next step is sent, or raises
+_WAITING = const(4)  # in place of IS_OK: the handler waits, for VALUE milliseconds
 
-MAX_TOKENS = 1024  # of what a provider says to a handler that gives no number
+MAX_TOKENS = 1024  # of a provider's answer to a handler that gives no number
 
 
 class Handlers:
-    """What runs here, and what is running.
+    """The handlers of this process, and the calls of them that are running.
 
     builtin  dict of name -> function(board, arguments...), the registry's tools
     maker    dict of name -> function, from tools.py
     board    the pins (core/image/pins.py), handed to every handler that takes ``board``
 
-    interrupted  bool, True once Ctrl-C ended a handler; the shell sets it back
+    interrupted  bool, True once Ctrl-C has ended a handler; the shell resets it
     """
 
     def __init__(self, builtin: dict, maker: dict, board):
@@ -42,11 +43,11 @@ class Handlers:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something goes on here."""
+        """Whether a handler is running."""
         return len(self._running) > 0
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
-        """Start *tool*; return its outcome, or None when it goes on (see ``poll``)."""
+        """Start *tool*; return its outcome, or None when ``poll`` will return it."""
         kind, name = tool.handler
         function = self._of[kind].get(name)
         if function is None:
@@ -67,15 +68,18 @@ class Handlers:
         return outcome
 
     def resume(self, task: int, outcome: tuple, now_ms: int):
-        """Go on with what asked a provider: *outcome* is (True, text) or (False, error)."""
+        """Resume the handler of *task*, which asked a provider.  *outcome*: (True, text) or (False,
+        error).
+        """
         for entry in self._running:
             if entry[_TASK] == task:
                 entry[_WAKE_MS], entry[_OUTCOME] = now_ms, outcome
 
     def poll(self, now_ms: int) -> list:
-        """Step what is due; return [(task, outcome), ...] of what has ended, or asks.
+        """Run one step of each handler that is due; return [(task, outcome), ...] of those that
+        have ended, or ask a provider.
 
-        Each is stepped once: a generator that never waits shares the loop, it does not own it.
+        Only one step: a generator that never waits must not hold up the loop.
         """
         return self._stepped(now_ms) if self._running else []
 
@@ -123,8 +127,8 @@ class Handlers:
             return self._failure(e)
 
     def _failure(self, e) -> tuple:
-        """Return the outcome of what raised *e*: a maker's function may raise anything; its type
-        is half of the message.
+        """Return the outcome of a handler that raised *e*.  A maker's function may raise anything,
+        so the message names the type, too.
         """
         if isinstance(e, KeyboardInterrupt):
             self.interrupted = True
@@ -133,14 +137,14 @@ class Handlers:
         return False, e
 
     def cancel(self, task: int):
-        """End the work of *task*, if it has any here."""
+        """End the handler of *task*, if one is running."""
         for entry in list(self._running):
             if entry[_TASK] == task:
                 self._running.remove(entry)
                 end(entry[_GENERATOR])
 
     def close(self):
-        """End all work."""
+        """End all handlers."""
         for entry in list(self._running):
             self.cancel(entry[_TASK])
 
@@ -174,6 +178,6 @@ def question(said: dict) -> tuple:
 def end(generator):
     try:
         generator.close()
-    # its own clean-up failed: the call has ended all the same, and the others have to end too
+    # its own clean-up failed: its call has ended all the same, and other handlers must end, too
     except BaseException:
         pass

@@ -1,5 +1,5 @@
-"""Stress on the real MicroPython: ten thousand turns, input that is far too long, and a build for
-32-bit machines.
+"""Stress benchmarks on the real MicroPython: ten thousand turns, input that is far too long, the
+heap on a port with 32-bit words, and the rows of benchmarks/promises.py.
 """
 
 import ast
@@ -17,11 +17,11 @@ from clawlite.host.bench import heap as bench_heap
 from clawlite.host.bench.micropython import STEPS, Board
 from clawlite.host.firmware import firmware
 
-TURNS = 10000  # of a run
-ASKED = 1000  # turns of a short run with a remote provider; a long one has TURNS
+TURNS = 10000  # in one run
+ASKED = 1000  # turns in a short run with a remote provider; a long run has TURNS
 _CALLS = 1000
 _SHORT = "The garden is green. " * 10
-_LINE, _NESTED, _ANSWER = 200000, 100000, 1 << 20  # bytes of what is too long
+_LINE, _NESTED, _ANSWER = 200000, 100000, 1 << 20  # bytes of input that must be refused
 _STATUS = b'{"jsonrpc":"2.0","id":"served","method":"claw.status"}\n'
 PORT = "build/words32/node_modules/@micropython/micropython-webassembly-pyscript"
 # The module that tests/words32.mjs starts, for an operator's calls.
@@ -66,8 +66,8 @@ def grows(bench):
 
 
 def grows_asked(bench):
-    """Yield a row for each API: as ``grows``, each turn with a remote provider on a socket: it
-    streams a call of one tool, then an answer.
+    """Yield a row for each API: the same as ``grows``, with a remote provider on a socket.  In each
+    turn it streams a call of one tool, then an answer.
     """
     from clawlite.host.build.build import build_beside
 
@@ -90,7 +90,9 @@ def grows_asked(bench):
 
 
 def refused(bench):
-    """Yield rows: the smallest heaps in which too much is refused and the agent goes on."""
+    """Yield rows: the smallest heaps in which the agent refuses input, or an answer, that is too
+    long, and goes on.
+    """
     board = Board(bench)
     start = board.start()
     much = b"x" * _LINE + b"\n" + b"[" * _NESTED + b"\n"
@@ -135,8 +137,8 @@ def _long_answer(bench, board, start) -> dict:
 
 
 def words32(bench):
-    """Yield a row where the port with 32-bit words is: heap in use of an agent that runs tools
-    for an operator, code included.
+    """Yield a row when the port with 32-bit words is installed: the heap, code included, that an
+    agent uses while it runs tools for an operator.
     """
     node = next(
         (
@@ -155,8 +157,8 @@ def words32(bench):
     )
     if node is None or not os.path.exists(os.path.join(port, "micropython.mjs")):
         sys.stderr.write(
-            "clawlite: the heap with 32-bit words is left out: make words32 installs "
-            "that port, and node\n"
+            "clawlite: the row of the heap with 32-bit words is left out: run make words32, which "
+            "installs that port and node\n"
         )
         return
     folder = bench.make("words32")
@@ -189,9 +191,9 @@ def words32(bench):
 
 
 def promises(bench):
-    """Yield the rows of benchmarks/promises.py as they come: what boards and their line are held
-    to, measured with the tools of the tests; with ``bench.is_long`` also those that take minutes.
-    Raises ``ClawError``.
+    """Yield the rows of benchmarks/promises.py as they come: limits that boards and their line must
+    keep, measured with the tools of the tests.  With ``bench.is_long``, also the rows that take
+    minutes.  Raises ``ClawError``.
     """
     command = [
         sys.executable,

@@ -1,5 +1,5 @@
-"""Suite of what an agent keeps: its memory, which benchmarks/stores.py measures over SQLite in a
-folder of this machine's disk; a large record of calls; and a long audit.
+"""The suite "memory" measures what an agent stores: its memory (benchmarks/stores.py, in SQLite on
+this machine's disk), a large journal of calls, and a long audit.
 """
 
 import json
@@ -17,12 +17,12 @@ from clawlite.host.bench.run import quantile, spawn
 from clawlite.host.bench.serve import Peer, launched, memory_of
 
 JOURNAL_BYTES = 100_000_000
-STARTS = 3  # with that journal
-STORED = 200  # entries of one sample
+STARTS = 3  # of an agent with that journal
+STORED = 200  # entries in one sample
 _MEMORY = """  memory:
     inline: { name: "notebook", stores: [ { name: "notes", type: "semantic" } ] }
 """
-RECORDS = (200, 2000)  # calls of a short audit and a long one
+RECORDS = (200, 2000)  # calls in a short audit and in a long one
 _LAST = """
 import sys
 from clawlite.linux.admin import audit
@@ -37,10 +37,10 @@ QUERIES = (
 
 
 def memory(bench):
-    """Yield rows: entries stored one by one and in groups, the bytes of one, and searches of
-    many.
+    """Yield rows: the time to store entries one by one and in groups, the bytes written for one,
+    the memory that many take, and the time to search them.
     """
-    # the run's own folder may lie in memory
+    # in this folder, because the run's own may be on a tmpfs
     with tempfile.TemporaryDirectory(dir=os.getcwd(), prefix="clawlite-bench-") as folder:
         found = json.loads(
             spawn(
@@ -101,8 +101,8 @@ def memory(bench):
 
 
 def threads(bench):
-    """Yield rows: processor time of an entry that an operator has stored, of the agent's first
-    thread and of all its threads.
+    """Yield rows: the processor time that the agent's first thread, and all its threads, take to
+    store an entry for an operator.
     """
     from clawlite.host.build.build import build_beside
 
@@ -110,7 +110,7 @@ def threads(bench):
     with open(os.path.join(folder, "claw.yaml"), "a", encoding="utf-8") as file:
         file.write(_MEMORY)
     image, environment = build_beside(folder), bench.environment()
-    # the run's own folder may lie in memory
+    # in this folder, because the run's own may be on a tmpfs
     with tempfile.TemporaryDirectory(dir=os.getcwd(), prefix="clawlite-bench-") as state:
         environment["CLAWLITE_STATE"] = state
         peer = Peer(launched(bench, image), environment, bench.folder)
@@ -142,8 +142,8 @@ def _store(number: int) -> bytes:
 
 
 def _ran(pid: int):
-    """Return the nanoseconds that (the first thread, all threads) of a process have run, or None:
-    the kernel does not tell.
+    """Return (first thread, all threads): for how many ns those of a process have run.  None when
+    the kernel does not say.
     """
     first = total = 0
     try:
@@ -159,8 +159,8 @@ def _ran(pid: int):
 
 
 def journal(bench):
-    """Yield rows: the time until READY with a large record of calls that are over, and the memory,
-    above those with none; in turns.
+    """Yield rows: how much more time until READY, and how much more memory, an agent takes with a
+    large journal of expired calls than with no journal.  Starts with it and without it alternate.
     """
     image, environment = bench.agent(), bench.environment()
     kept = os.path.join(bench.folder, "large.journal")
@@ -176,7 +176,7 @@ def journal(bench):
     for _ in range(STARTS):
         for is_large in (False, True):
             if is_large:
-                shutil.copy(kept, path)  # the start before wrote it anew, without what is over
+                shutil.copy(kept, path)  # the last start rewrote it without expired calls
             begin = time.perf_counter_ns()
             peer = Peer(launched(bench, image), environment, bench.folder)
             said = peer.ask(agent.opening(), 2)
@@ -197,8 +197,8 @@ def journal(bench):
 
 
 def audit(bench):
-    """Yield a row: what ``audit --last 10`` reads of an audit of many records over what it reads
-    of one with a tenth of them.
+    """Yield a row: how many more bytes ``audit --last 10`` reads of a long audit than of one with a
+    tenth of its records.
     """
     from clawlite.host.bench.suites import AUDIT
     from clawlite.host.build.build import build_beside
@@ -207,7 +207,7 @@ def audit(bench):
     with open(os.path.join(folder, "policy.yaml"), "a", encoding="utf-8") as file:
         file.write(AUDIT)
     image, read = build_beside(folder), []
-    for count in (0, *RECORDS):  # none: what Python and the image take
+    for count in (0, *RECORDS):  # 0: an audit of ten, the baseline
         environment = bench.environment()
         environment["CLAWLITE_STATE"] = bench.make("state-%d" % count)
         peer = Peer(launched(bench, image), environment, bench.folder)

@@ -1,12 +1,12 @@
-"""What policies and the sandbox want looked at, to the section of the image that
+"""Compile what policies and the sandbox want to have scanned to the image's section GUARD, which
 core/image/scan_config.py reads (CKP 0.2.0, 5.7, 5.8).
 
-1. Several policies are one: of each field the strictest.  Blocks that switch themselves off say
-   nothing; they do not switch off another's.
-2. A field that is left out has the strict value: scope ``both``, detection ``pattern``,
-   ``block-and-log``; secrets are redacted.
-3. What this version cannot do is refused by name: detection by a model without one, other engines
-   and encodings, more patterns than there are.
+1. Several policies act as one: each field has the strictest of their values.  A block that is
+   switched off adds nothing, and it does not switch off the block of another policy.
+2. Defaults: scope ``both``, detection ``pattern``, action ``block-and-log`` for injections and
+   ``redact`` for secrets.
+3. What this version cannot do is a problem of the manifest: detection by a model in an agent that
+   has none, other engines and encodings, more patterns than there are.
 """
 
 import functools
@@ -44,7 +44,7 @@ KINDS = (
 LATER = "not supported by this version of clawlite"
 ENCRYPTION = "aes-256-gcm"
 ENGINE = "aho-corasick"
-PHRASES = 1000  # what the sentences of injections.py come to, at least
+PHRASES = 1000  # the sentences of injections.py match at least so many different phrases
 SCOPES = {
     "input": guard.INPUT,
     "output": guard.OUTPUT,
@@ -74,10 +74,12 @@ ENCODINGS = {
 
 
 def section(manifest, pool) -> list | None:
-    """Return [injection, leaks, checks, audit, references, encrypted], each None where nothing asks
-    for it; None for all of them.
+    """Return the section GUARD: [injection, leaks, checks, audit, references, encrypted].  Each of
+    the first four is None when nothing asks for it.  Return None when nothing asks for any of them
+    or for encryption.
 
-    pool  gets the automaton of injections; what cannot be done is a problem of *manifest*
+    pool  the image's automata; the one that finds injections is added
+    Problems are added to *manifest*.
     """
     found = [
         _injection(manifest, pool),
@@ -94,14 +96,14 @@ def section(manifest, pool) -> list | None:
 
 
 def abilities(manifest) -> set[str]:
-    """Return what a device must be able to do for it: look at texts, ask a model about them,
-    encrypt its secrets, keep an audit.
+    """Return the abilities that a device needs for *manifest*: "guard" (scan texts), "guard-model"
+    (ask a model about them), "encryption" (of its secrets) and "audit".
     """
     return {ability for ability, _, _ in wanted(manifest)}
 
 
 def wanted(manifest) -> list:
-    """Return (ability, primitive, path) of each block that needs one."""
+    """Return (ability, primitive, path in its spec) of each block that needs an ability."""
     found = [
         ("guard", policy, (field,))
         for field in ("prompt_injection", "secret_scanning", "input_validation")

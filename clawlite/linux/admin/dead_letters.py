@@ -1,5 +1,5 @@
-"""``clawlite channels dead``: messages that an agent has given up, with the standard library
-alone.
+"""``clawlite channels dead``: lists, retries and drops messages that an agent has given up.  It
+needs the standard library alone.
 """
 
 import os
@@ -14,9 +14,11 @@ from clawlite.linux.files import files
 from clawlite.linux.io.jsontext import dumps
 
 USAGE = "usage: clawlite channels dead [retry NUMBER | drop NUMBER] [MANIFEST | IMAGE] [--json]"
-HELP = """Messages of queues that the agent has given up, because it ended each time that it ran them.
-retry runs one again: an agent that runs begins within 10 s, another one when it starts.  drop removes one.
-NUMBER is the one that the list shows; write CHANNEL/NUMBER where several channels have it."""  # noqa: E501
+HELP = """Lists messages of queues that the agent has given up: each time that it began one of them,
+the agent ended without warning.
+retry runs a message again: within 10 s when the agent is running, otherwise when it starts.
+drop deletes a message.
+NUMBER is the number in the list.  Write CHANNEL/NUMBER when several channels have that number."""
 _SHOWN = 80  # characters of a message
 
 
@@ -89,12 +91,13 @@ def _change(verb: str, chosen: tuple):
         return _tell("Message %d is dropped." % letter.number)
     if letter.is_damaged:
         raise ClawError(
-            "the file of message %d is damaged, and cannot run again" % letter.number, "drop it"
+            "message %d cannot run again: its file is damaged" % letter.number,
+            "remove it with: clawlite channels dead drop %d" % letter.number,
         )
     if not letter.is_asked:
         box.ask(letter.number)
     _tell(
-        "Message %d begins again within 10 s where the agent runs, else when it starts."
+        "Message %d begins again within 10 s if the agent is running, otherwise when it starts."
         % letter.number
     )
 
@@ -138,7 +141,7 @@ def _show(found: list, as_json: bool):
 
 
 def _tell(what: str):
-    """Say *what* to a person; standard output is for what is listed."""
+    """Print *what* on standard error; standard output is for the list."""
     os.write(2, what.encode() + b"\n")
 
 

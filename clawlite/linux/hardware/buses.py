@@ -1,11 +1,11 @@
 """I2C, SPI and 1-wire, as ``[[buses]]`` of clawlite.toml declare them: the handlers of
 i2c-transfer, spi-transfer and one-wire-read.
 
-1. A bus, an address or a device that is not declared is -32010, before anything is opened.
-2. A transfer may block for a second: it runs in a thread, and its tool yields until it is done; one
-   at a time on each bus.
-3. A bus with ``simulate`` is simulated, unless this machine is a Raspberry Pi: a laptop has buses
-   too, with monitors and batteries on them.
+1. A bus, an address or a device that is not declared is refused (-32010) before anything is opened.
+2. A transfer may block for a second, so it runs in a thread, and its tool yields until it is done.
+   Each bus runs one transfer at a time.
+3. A bus with ``simulate`` is real on a Raspberry Pi alone, and simulated on any other machine: a
+   laptop has buses, too, with monitors and batteries on them.
 """
 
 import _thread
@@ -21,7 +21,7 @@ _MODEL = "/proc/device-tree/model"
 
 
 class Bus:
-    """One declared bus; *row*: of the image (``SHAPE``)."""
+    """One declared bus; *row*: its row in the image (``SHAPE``)."""
 
     def __init__(self, row: list, is_pi: bool):
         (
@@ -47,7 +47,7 @@ class Bus:
 
 
 class Buses:
-    """The buses of one agent; *rows*: of the section LOCAL."""
+    """The buses of one agent; *rows*: the rows of buses in the image's section LOCAL."""
 
     def __init__(self, rows: list, is_pi: bool = None):
         is_pi = is_raspberry_pi() if is_pi is None else is_pi
@@ -109,7 +109,7 @@ class Buses:
 
 
 def is_raspberry_pi() -> bool:
-    """Return whether this machine is one."""
+    """Return whether this machine is a Raspberry Pi."""
     try:
         with open(_MODEL, "rb") as file:
             return file.read(64).startswith(b"Raspberry Pi")
@@ -118,8 +118,8 @@ def is_raspberry_pi() -> bool:
 
 
 def _aside(bus: Bus, function):
-    """A generator that runs *function* in a thread and returns what it does.  Raises what it
-    raises; an ``OSError`` as a ``ClawError``.
+    """A generator that runs *function* in a thread, yields until it ends and returns its result.
+    Raises what *function* raises, but an ``OSError`` as a ``ClawError``.
     """
     outcome = []
 
@@ -144,7 +144,7 @@ def _aside(bus: Bus, function):
                 (value.filename + ": ") if value.filename else "",
                 value.strerror or value,
             ),
-            "see that the bus is switched on, the device wired, and this user in the "
-            "group that may use it",
+            "check that the bus is enabled, that the device is wired to it, and that this user is "
+            "in the group that may use it",
         )
     raise value

@@ -1,19 +1,19 @@
 """The agent's tools for MCP clients over Streamable HTTP, at http://127.0.0.1:PORT/mcp.
 
-1. It listens on this machine alone, and each request has the token (``Authorization: Bearer ...``).
-   A Host or an Origin that is not this machine is refused: a page in a browser may have a name that
-   leads here.
+1. It listens on this machine alone, and each request must carry the token (``Authorization: Bearer
+   ...``).  A request whose Host or Origin is not this machine is refused: a web page in a browser
+   may use a name that resolves to this machine (DNS rebinding).
 2. Clients of the handshake era have sessions, each a conversation of its own
-   (core/mcp/mcp_server.py).  At most ``MAX_SESSIONS``: one more ends the session that was
-   silent for longest.  Clients of the stateless era share one.
-3. The answer to a request is JSON; it becomes a stream of events when something is to be said
-   before it: progress, or a question for a person.
-4. A client of the stateless era that closes its connection cancels its call; in the handshake era
-   the call goes on, and what it comes to is lost.  The answer to a request that is cancelled by a
-   message is a stream without an answer in it: an open connection would keep one of the client's
+   (core/mcp/mcp_server.py).  At most ``MAX_SESSIONS``: one more ends the session that has been
+   silent for longest.  Clients of the stateless era share one conversation.
+3. The answer to a request is JSON.  It is a stream of events instead when something comes before
+   the answer: progress, or a question for a person.
+4. A client of the stateless era cancels its call when it closes its connection.  In the handshake
+   era the call goes on, and its result is lost.  A request that is cancelled by a message is
+   answered by a stream without an answer in it: an open connection would keep one of the client's
    places, and a client that waits on it while it ends the session would get an error.
-5. Nothing is sent before the log and the audit are written: what is said in one step of the loop
-   leaves in the next.
+5. Messages of one step of the loop are sent in the next step, when the log and the audit are
+   written.
 """
 
 import hmac
@@ -41,7 +41,7 @@ _STATUS = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32022: 400, -326
 
 
 class Door:
-    """What of a request is looked at before anybody acts on it (in the server's thread)."""
+    """Checks each request before it is handled, in the server's thread."""
 
     def __init__(self, token: str):
         self._expected = b"Bearer " + token.encode()
@@ -51,14 +51,18 @@ class Door:
         headers = request.headers
         origin = headers.get("origin")
         if not _is_here("//" + headers.get("host", "")):
-            raise Refused(403, "Host: this server is at 127.0.0.1 and localhost alone")
+            raise Refused(403, "Host: expected 127.0.0.1 or localhost, use one of them in the URL")
         if origin is not None and not _is_here(origin):
-            raise Refused(403, "Origin: pages of other places may not call this server")
+            raise Refused(403, "Origin: web pages of other machines may not call this server")
         if request.path != PATH:
             raise Refused(404, "there is nothing here: the tools are at %s" % PATH)
         given = headers.get("authorization", "").encode("latin-1")
         if not hmac.compare_digest(given, self._expected):
-            raise Refused(401, "expected the token as Bearer", [("WWW-Authenticate", "Bearer")])
+            raise Refused(
+                401,
+                "expected the header Authorization: Bearer TOKEN",
+                [("WWW-Authenticate", "Bearer")],
+            )
         if request.method not in ("POST", "DELETE"):
             raise Refused(405, "a message is sent with POST", [("Allow", "POST, DELETE")])
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -76,8 +80,8 @@ class _Client:
 
 
 class HTTPSession(Session):
-    """All clients of an agent, in the place of an operator's session (core/protocol/session.py),
-    and a member of the loop (``Shell.add_member``).
+    """All MCP clients of an agent.  It takes the place of an operator's session
+    (core/protocol/session.py), and is a member of the shell's loop (``Shell.add_member``).
     """
 
     swarm = None
@@ -87,7 +91,7 @@ class HTTPSession(Session):
         self._offer = Offer(agent)
         self._shared = self._conversation()
         self._shared.is_shared = True
-        self._sessions = {}  # id -> MCPServer, who was heard last at the end
+        self._sessions = {}  # id -> MCPServer, the one used last at the end
         self._clients = {}  # number of a client -> _Client
         self._out = []  # (message, number of a client)
         self._heard = None
@@ -98,7 +102,7 @@ class HTTPSession(Session):
     def listen(self, host: str, port: int, token: str, heard) -> str:
         """Begin to listen; return the URL.
 
-        heard   function(message) -> what is sent in its place (``Startup.heard``), or None
+        heard   function(message) -> the message to send instead (``Startup.heard``), or None
         Raises ``ClawError`` for an address that is taken.
         """
         self._heard = heard
@@ -112,7 +116,7 @@ class HTTPSession(Session):
     # -- what comes
 
     def poll(self):
-        """Send what was said in the step before, and take what has come."""
+        """Send the messages of the last step, and handle the requests that have come."""
         out, self._out = self._out, []
         for message, number in out:
             self._send(message, number)
@@ -191,7 +195,7 @@ class HTTPSession(Session):
         return id
 
     def _end(self, conversation: MCPServer):
-        """End a session and its calls; clients that wait for a call are told."""
+        """End a session and its calls, and answer the clients that wait for one."""
         conversation.close()
         for number, client in list(self._clients.items()):
             if client.conversation is conversation:
@@ -253,7 +257,7 @@ class HTTPSession(Session):
         self._server.close()
 
     def record(self, data: bytes, at_ms: int):
-        """Nothing on stdin is heard."""
+        """Ignore input on stdin."""
 
     def too_long(self, size: int, limit: int):
         pass
@@ -272,7 +276,7 @@ class _Mismatch(ClawError):
 
 
 def _no_session() -> ClawError:
-    return InvalidRequest("there is no such session: initialize anew")
+    return InvalidRequest("there is no such session: send initialize again")
 
 
 def _no_json(e: ValueError) -> dict:
@@ -298,8 +302,8 @@ def _version(message: dict):
 
 
 def _compare(message: dict, version: str, headers: dict, offer: Offer):
-    """Raise ``_Answered`` where headers do not say what the body says: who passed the request on
-    may have looked at them alone.
+    """Raise ``_Answered`` when a header and the body differ: a proxy may have looked at the headers
+    alone.
     """
     method, params = message.get("method"), message["params"]
     expected = {"mcp-protocol-version": version, "mcp-method": method}
@@ -316,5 +320,5 @@ def _compare(message: dict, version: str, headers: dict, offer: Offer):
     for name in sorted({name for name in headers if name.startswith("mcp-param-")} | set(expected)):
         given = decoded(headers[name]) if name in headers else None
         if given != expected.get(name):
-            text = "the header %s does not say what the body says" % name
+            text = "the header %s differs from the body: send the body's value" % name
             raise _Answered(400, _Mismatch(text))

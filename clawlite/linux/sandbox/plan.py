@@ -1,10 +1,10 @@
-"""From a profile to a plan: real paths, limits and the environment of one call, as plain values for
-the server and the supervisor.
+"""Make the plan of one call from a sandbox profile: real paths, limits and the environment, as
+plain values for the server and the supervisor.
 
-1. /workspace is the folder that linux/files/workspace.py names; other paths are real.  Links in
-   them are followed here, once, before the child exists: inside there are only real paths.
-2. A denied path wins over every mount.  Hidden paths (state, secrets) are denied too, except for
-   the workspace inside them.
+1. /workspace stands for the folder that linux/files/workspace.py chooses.  Links in paths are
+   followed here, once, before the child process exists: the sandbox has only real paths.
+2. A denied path wins over every mount.  Hidden paths (the agent's state, secrets) are denied, too,
+   except for a workspace inside them.
 """
 
 import os
@@ -17,10 +17,10 @@ PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 TMP_MB = 64  # size of the private /tmp, where no memory limit is lower
 MAX_OUTPUT = 10485760  # bytes, where the profile gives no max_output_bytes
 WHOLE_READ, WHOLE_WRITE = 1, 2
-OWN_TMP = "/.tmp"  # where /tmp is everybody's
+OWN_TMP = "/.tmp"  # a private /tmp, where the whole file system with its own /tmp is shown
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# Where /usr/lib/python3.* leads of Debian's own Python: one that finds a link there and may not
-# follow it says so each time.
+# Debian's Python has links from /usr/lib/python3.* to these folders.  It prints an error at each
+# start when it may not follow one.
 _PYTHON = tuple(
     "/etc/" + name
     for name in (sorted(os.listdir("/etc")) if os.access("/etc", os.R_OK) else [])
@@ -39,7 +39,7 @@ _STEADY = (
         "/proc/version",
     )
 )
-_REPLACED = (  # by new files of the same names, when programs are installed
+_REPLACED = (  # installing programs replaces these by new files of the same names
     "/etc/alternatives",
     "/etc/ca-certificates",
     "/etc/group",
@@ -68,11 +68,11 @@ class Refused(Exception):
 
 def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
     """Return (real folder behind /workspace, writable) for *profile*, or (None, False) when it
-    shows none.
+    has no workspace.
 
     folder  where /workspace leads (linux/files/workspace.py decides): the agent's own, or the first
             writable mount
-    real    ``os.path.realpath``, or one that remembers
+    real    ``os.path.realpath``, or a version of it with a cache
     """
     if profile.files == DENY:
         return None, False
@@ -86,11 +86,11 @@ def workspace_of(profile, folder: str, real=os.path.realpath) -> tuple:
 
 
 def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = None) -> dict:
-    """Return the plan for *job* under *profile*, for profile N and L both; the milliseconds that
-    one call has are told with the call.
+    """Return the plan for *job* under *profile*.  It serves both profile N and profile L.  The time
+    limit of a call is not part of it, but is sent with the call.
 
     workspace  the folder behind /workspace;  hidden  real paths that no tool sees
-    known      dict that gets {path: where its links lead} of all that were followed, or None
+    known      dict to which {path: its real path} is added for each path, or None
     Raises ``SandboxDenied`` for a mount that is hidden.
     """
     known = {} if known is None else known
@@ -108,8 +108,9 @@ def make(profile, job, workspace: str, hidden: list, relaxed=(), known: dict = N
         whole = WHOLE_WRITE
     elif profile.files == READ_ONLY and not profile.mounts:
         whole = WHOLE_READ
-    # the whole file system still lacks devices, and what lies below a folder closed to the tools'
-    # user; what is read-only in it says nothing new
+    # where the whole file system is shown, a writable mount still counts: without it, devices are
+    # missing, and so is what lies below a folder closed to the tools' user; a read-only mount adds
+    # nothing
     mounts = [mount for mount in _declared(profile, workspace, real) if mount[2] or not whole]
     if folder is not None:
         mounts.append((folder, "/workspace", writable))
@@ -185,8 +186,8 @@ def _declared(profile, workspace: str, real) -> list:
 
 
 def _check_nested(mounts: list):
-    """Refuse a mount that lies in a writable one by its name and elsewhere by a link that a tool
-    may have made.
+    """Refuse a mount whose name lies inside a writable mount while its real path lies elsewhere: a
+    tool may have made the link that leads there.
     """
     for source, target, _ in mounts:
         for outer, above, writable in mounts:
@@ -198,12 +199,12 @@ def _check_nested(mounts: list):
                 raise SandboxDenied(
                     "%s is below %s, which tools may write to, and leads to %s"
                     % (target, above, source),
-                    "mount %s itself, or take the link away" % source,
+                    "mount %s itself, or remove the link" % source,
                 )
 
 
 def _seen(folder: str, mounts: list) -> str:
-    """Return the path by which the workspace is known inside: its own when that is mounted, else
+    """Return the path of the workspace in the sandbox: its real path when that is mounted, else
     /workspace.
     """
     return folder if any(target == folder for _, target, _ in mounts) else "/workspace"
@@ -226,8 +227,8 @@ def python_folders(real=os.path.realpath) -> list:
 
 
 def masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
-    """Return the paths inside that are covered: every denied path, at each place where a mount
-    shows it.
+    """Return the paths that are covered in the sandbox: every denied path, at each place where a
+    mount shows it.
     """
     roots = [("/", "/")] if whole else [(source, target) for source, target, _ in mounts]
     if denied and not whole:
@@ -243,8 +244,8 @@ def masks(mounts: list, denied: list, hidden: list, folder, whole: int) -> list:
 
 
 def _veils(hidden: list, folder, whole: int) -> list:
-    """Return what is hidden around the workspace, where the whole file system is shown: covered,
-    and the workspace put back into it.
+    """Return the hidden paths that contain the workspace, where the whole file system is shown.
+    Each is covered, and the workspace is mounted inside it again.
     """
     return [path for path in hidden if whole and folder is not None and covers([path], folder)]
 
@@ -253,9 +254,9 @@ def pins(mounts: list, covered: list, whole: int) -> list:
     """Return the folders between a writable mount and what is mounted or covered below it, the
     upper ones first.
 
-    Each becomes a mount of its own, which cannot be renamed: a tool that moved the folder above a
-    denied path away would find what is in it by another name in its next call, and could leave a
-    link where the next call looks for a folder."""
+    Each becomes a mount of its own, because a mount cannot be renamed.  Otherwise a tool could
+    rename the folder above a denied path and reach the path by its new name in the next call, or
+    put a link where the next call expects a folder."""
     roots = sorted(
         ["/"] if whole == WHOLE_WRITE else [target for _, target, writable in mounts if writable],
         key=len,
@@ -273,10 +274,10 @@ def pins(mounts: list, covered: list, whole: int) -> list:
 
 
 def _absent(job, mounts: list, there: dict, whole: int) -> list:
-    """Return the denied paths that do not exist, but could be made: the kernel denies nothing that
-    is not there.
+    """Return the denied paths that do not exist but could be created: the kernel cannot deny a path
+    that does not exist.
 
-    A built-in file tool looks at each path that it is given, so it needs none of this.
+    The list is empty for a built-in file tool, which checks each path that it is given.
     """
     writable = (
         ["/"]
@@ -300,7 +301,7 @@ def for_namespaces(plan: dict):
 
 
 def writable_in_namespaces(plan: dict) -> list:
-    """Return the paths inside, in profile N, below which something may be written."""
+    """Return the paths in a sandbox of profile N below which a tool may write."""
     if plan["whole"] == WHOLE_WRITE:
         return ["/"]
     return ["/dev", "/proc", "/tmp", plan["env"]["TMPDIR"]] + [
@@ -309,8 +310,8 @@ def writable_in_namespaces(plan: dict) -> list:
 
 
 def for_landlock(plan: dict, around, listable):
-    """Complete *plan* for profile L: real paths only, and for a denied path its neighbours.
-    *around*, *listable*: of linux/confinement/landlock.py.
+    """Complete *plan* for profile L, which knows real paths only, and keeps a denied path out by
+    allowing its neighbours.  *around*, *listable*: the functions of linux/confinement/landlock.py.
     """
     denied = plan["denied"] + plan["hidden"]
     system = [(path, False) for path in _REPLACED]
@@ -326,7 +327,8 @@ def for_landlock(plan: dict, around, listable):
         for one, writable in system
         for path in (around(os.path.realpath(one), plan["denied"]) if plan["denied"] else [one])
     ]
-    # file tools know denied paths themselves (walk.py), and may list and change what is above one
+    # built-in file tools check denied paths themselves (walk.py), so they may list and change the
+    # folders above one
     if plan["kind"] == "builtin":
         around = lambda path, denied: [path]
     for source, writable in [("/", plan["whole"] == WHOLE_WRITE)] if plan["whole"] else []:
@@ -356,7 +358,7 @@ def for_landlock(plan: dict, around, listable):
                 )
             )
     plan["allowed"] = allowed
-    # git ends where it finds a file that it may not read
+    # git fails when it may not read the system's configuration
     plan["env"]["GIT_CONFIG_NOSYSTEM"] = "1"
     folder = plan["folder"]
     if folder is not None:

@@ -1,8 +1,8 @@
-"""What this machine can do.  It is found out once, before the first call, by doing it.
+"""Find out, once and before the first call, which kinds of sandbox this machine can build.
 
 A kernel may have a system call and refuse it (AppArmor, the filter of a container, a limit of
-zero), so neither versions nor settings count: a sandbox of each kind is built, with nothing to run
-in it.
+zero), so versions and settings prove nothing.  Instead, a sandbox of each kind is built, with
+nothing to run in it.
 """
 
 import os
@@ -26,9 +26,11 @@ NEEDS = {
 def look(uid) -> dict:
     """Return {"profile", "missing", "available", "tried", "landlock", "own_users"}.
 
-    uid      int, the user that tools are to be where the agent is root, or None
-    profile  "N", "L" or None; tried: {mechanism: "" when it works, else why not}; landlock: its
-             ABI, or None
+    uid        int, the user that tools run as when the agent is root, or None
+    profile    "N" (namespaces), "L" (Landlock) or None
+    tried      {mechanism: "" when it works, else why not}
+    landlock   its ABI, or None
+    own_users  bool, RLIMIT_NPROC counts each user namespace by itself
     """
     tried = {}
     version = None
@@ -76,8 +78,9 @@ def filters() -> str:
 
 
 def is_blind() -> bool:
-    """Return whether /proc hides from this user its own processes that nobody may look into
-    (hidepid), as the caller has to be one.
+    """Return whether /proc hides this user's own processes when they are not dumpable (hidepid).
+
+    The caller must not be dumpable: a child looks for it.
     """
     return bool(
         _in_child(lambda say: "" if os.path.exists("/proc/%d" % os.getppid()) else "hidden")
@@ -85,7 +88,7 @@ def is_blind() -> bool:
 
 
 def hint(found: dict) -> str:
-    """Return what a person can do about what is missing."""
+    """Return what a person can do to make the sandbox work."""
     tried = found["tried"]
     if syscalls.MACHINE is None:
         return "install a Python for %s" % ", ".join(syscalls.TABLES)
@@ -188,8 +191,8 @@ def _namespaces(uid) -> dict:
 
 
 def _build(uid) -> str:
-    """Build a sandbox as server and supervisor do; return "STEP why" for the step that fails, else
-    "own_users yes" or "... no".
+    """Build a sandbox as the server and the supervisor do.  Return "STEP why" for the step that
+    fails, else "own_users yes" or "own_users no".
     """
     step = "userns"
     try:
@@ -240,8 +243,8 @@ def build_call(uid) -> str:
 
 
 def _count(uid):
-    """Fork once where one more process is allowed and the agent, its server and we are three, if
-    all are counted.
+    """Fork in a user namespace of its own, under a limit of two processes.  Raises ``OSError`` when
+    the kernel counts all processes of the user: the agent, its server and this one are three.
     """
     tool_process.become(uid)
     tool_process.own_users()

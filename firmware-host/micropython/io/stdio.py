@@ -2,8 +2,8 @@
 and records.
 
 1. stdin is read byte by byte: ``read(n)`` on a board blocks until n bytes have come.
-2. The wire is plain (clawlite/core/line/frame.py) until a frame comes: then reliable.py has it, for
-   as long as a host wants it.
+2. The wire is plain (clawlite/core/line/frame.py) until a frame comes.  Then reliable.py has it
+   until its session ends.
 """
 
 import os
@@ -16,7 +16,7 @@ from unload import drop
 
 MAX_LINE = 8192
 _PIECE = 128  # bytes that are read at once
-# how a hello begins; of a session's frames the kind is what follows 0x1E
+# how a hello begins; in a frame of a session, 0x1E is followed by the frame's kind
 _HELLO = b"\x1e~"
 
 
@@ -27,11 +27,12 @@ class Stdio:
               a line, as the Enter key of most terminals sends it
     now_ms    function -> monotonic ms
     Public: ``input``, ``poll`` (others may register with it), ``at_end``, ``prompt`` (what stands
-    on the last line), ``is_uart`` (noise may forge what comes), ``operator``, ``line``
+    on the last line), ``is_uart`` (noise may change or invent bytes), ``operator``, ``line``
     (``reliable.Reliable``, or None), ``over`` (function(), called when its session has ended, or
-    None); ``_return``: the last byte was a carriage return; ``_begun``: what was read when Ctrl-C
-    came, or None; ``_fed``: bytes that are being handed in; ``_lost``: bytes that the port did not
-    take, of which nobody has been told."""
+    None).
+    ``_return``: the last byte was a carriage return; ``_begun``: what ``read`` has so far, which
+    outlives a Ctrl-C, or None; ``_fed``: how many bytes ``feed`` is handing in; ``_lost``: how many
+    bytes of output the port dropped since the last report."""
 
     at_end = _return = False
     line = over = _begun = None
@@ -51,15 +52,16 @@ class Stdio:
         self._framer = Framer(MAX_LINE, operator)
 
     def has_more(self) -> bool:
-        """Return whether something can be read at once."""
+        """Return whether something can be read without waiting."""
         return not self.at_end and len(self._typed.poll(0)) > 0
 
     def read(self) -> bytes:
         """Return what has come, at most to the end of a line; b"" at the end of input.
 
-        In one piece: byte by byte through the framer, a line of 340 bytes made 99 KB of garbage.
+        The bytes go to the framer in one piece: one by one, a line of 340 bytes made 99 KB of
+        garbage.
         """
-        # what Ctrl-C interrupted goes on: the rest of a record alone would be text
+        # go on where Ctrl-C interrupted: the rest of a record alone would be taken for text
         data = self._begun = self._begun or bytearray()
         byte = self.input.read(1)
         while byte:
@@ -78,7 +80,7 @@ class Stdio:
         return bytes(data)
 
     def feed(self, data: bytes):
-        """Take what was read; at the end of input also what ends an open line."""
+        """Hand *data* to the framer or the reliable line; at the end of input, end an open line."""
         wire = self.line or self._framer
         self._fed = len(data)
         wire.feed(data)
@@ -87,8 +89,8 @@ class Stdio:
             wire.finish()
 
     def spoil(self):
-        """Memory was at an end: what was being read is no whole line any more, and what a
-        reliable line had is in doubt.
+        """Memory ran out: give up the line that was being read, for part of it is lost.  Leave a
+        reliable line then, too, because its state is in doubt.
         """
         if self._begun is not None or self._fed:
             self._framer.lose(self._fed + len(self._begun or b""))
@@ -119,7 +121,9 @@ class Stdio:
         return (TEXT, data[:at]) if at else self.next_event()
 
     def _put_back(self, frame: bytes):
-        """A frame has come: from now on the line is a reliable one, if that is what it says."""
+        """Give the wire to a reliable line that begins with *frame*; ``pump`` takes it back when
+        that opens no session.
+        """
         from reliable import Reliable
 
         line = Reliable(self, self._now_ms, MAX_LINE)
@@ -151,10 +155,10 @@ class Stdio:
         self.send(data + prompt if prompt else data)
 
     def send(self, data: bytes):
-        """Write *data* beside the prompt, if there is one: no person sees it.
+        """Write *data* and leave ``prompt`` as it is.
 
-        A port may take less: rp2's USB drops what nobody reads for 500 ms.  That is told, before
-        anything else is written; a reliable line repeats what is lost.
+        A port may take less: rp2's USB drops bytes that nobody reads for 500 ms.  The next call
+        reports the loss before it writes anything else.  A reliable line sends lost bytes again.
         """
         if self._lost:
             told = (

@@ -1,13 +1,14 @@
-"""Wi-Fi of a board: joined in the background, and the time by NTP while nobody has set the clock.
+"""Wi-Fi of a board: it joins a network in the background, and asks NTP for the time while the clock
+is not set.
 
-1. /wifi.json says the networks (clawlite/host/board_console/provision.py).  They are tried in its
-   order, TRY_MS each, and after the last comes a pause that doubles, up to 5 minutes.  A network
-   that is lost is joined again.  The agent serves all that while.
-2. What blocks: switching the radio on (on rp2 some 2 s, its firmware is loaded), before the
-   watchdog is armed.  A radio that cannot be switched on is tried again like a network.
-3. An answer by NTP counts when it gives back the random number that was asked with (RFC 5905, 7.3).
-Loaded where there are a radio (``network.WLAN``) and the file.  A password is handed to the radio
-and nowhere else."""
+1. /wifi.json lists the networks (clawlite/host/board_console/provision.py).  They are tried in that
+   order, TRY_MS each.  After the last one comes a pause, which doubles up to 5 minutes.  A network
+   that is lost is joined again.  The agent goes on serving meanwhile.
+2. Switching the radio on blocks (some 2 s on rp2, which loads its firmware), so it is tried before
+   the watchdog is armed.  When it fails, it is tried again like a network.
+3. An NTP answer counts only when it repeats the random number of the request (RFC 5905, 7.3).
+This module is loaded on boards with a radio (``network.WLAN``) and that file.  A password is given
+to the radio and to nothing else."""
 
 import select
 import socket
@@ -30,7 +31,7 @@ _SSID = 0  # position in a network
 _NTP, _NTP_MS = ("pool.ntp.org", 123), 30000
 _MODE, _STRATUM = range(2)  # positions in an answer (RFC 5905, 7.3)
 _SINCE_1900, _ERA = 2208988800, 1 << 32
-_SINCE_2024 = 3913056000  # since 1900: what is less is of the era that begins in 2036
+_SINCE_2024 = 3913056000  # since 1900: a smaller number belongs to the era that begins in 2036
 
 
 class Wifi:
@@ -61,7 +62,7 @@ class Wifi:
             )
 
     def about(self) -> str:
-        """Return what /status says."""
+        """Return the line of /status about Wi-Fi."""
         return "Wi-Fi: " + self.state
 
     def name_server(self):
@@ -69,7 +70,7 @@ class Wifi:
         return self._dns or (self._wlan.ifconfig()[_DNS], 53) if self._wlan else None
 
     def deadline(self):
-        """Return the time in ms of the next ``tick`` that matters, or None."""
+        """Return the time in ms at which ``tick`` has something to do, or None."""
         return self._due if self._networks else None
 
     def tick(self, now_ms: int):
@@ -79,7 +80,7 @@ class Wifi:
         self._due = now_ms + _POLL_MS
         try:
             self._step(now_ms)
-        # the radio's own; esp32 raises one for a password that is too short
+        # raised by the radio: on esp32, for example, for a password that is too short
         except OSError as e:
             self.state = "the radio says: %s" % e
             self._next(now_ms)
@@ -101,7 +102,7 @@ class Wifi:
                 self._networks[self._at][_SSID],
                 self._wlan.ifconfig()[_ADDRESS],
             )
-            self._begun = now_ms  # so long it may be away before the next is tried
+            self._begun = now_ms  # when this network is lost, it has TRY_MS from now to come back
             self._pause = _PAUSE_MS
             if self._device.epoch_s() is None:
                 self._ask_time(now_ms)
@@ -126,7 +127,7 @@ class Wifi:
         if self._wlan:
             try:
                 self._wlan.disconnect()
-            except OSError:  # what went wrong before has been told
+            except OSError:  # ``state`` says already what went wrong
                 pass
         self._at = (self._at + 1) % len(self._networks)
         self._begun = None
@@ -161,7 +162,7 @@ class Wifi:
                     b"\x23" + bytes(39) + self._nonce,
                     socket.getaddrinfo(address, self._server[_PORT])[0][-1],
                 )
-        # no name server yet, or no such name: again, when it is time
+        # no name server yet, or no such name: asked again after _NTP_MS
         except (OSError, ClawError):
             self._forget()
 
@@ -182,8 +183,8 @@ def _is_readable(opened) -> bool:
 
 
 def _seconds(data: bytes, nonce: bytes):
-    """Return the seconds since 1970 of a server's answer to a request with *nonce*, or None when
-    it is none.
+    """Return the time in seconds since 1970 that a server answered; None when *data* is no answer
+    to a request with *nonce*.
     """
     if (
         len(data) < 48

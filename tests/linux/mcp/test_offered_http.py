@@ -271,7 +271,7 @@ def test_sessions_are_apart_and_end(tmp_path):
             assert "result" in offered.result(*list(call.values())[1:], Mcp_Session_Id=session)
         assert offered.ask(None, "DELETE", Mcp_Session_Id=first)[0] == 200
         status, _, body = offered.ask(call, Mcp_Session_Id=first)
-        assert status == 404 and b"initialize anew" in body
+        assert status == 404 and b"send initialize again" in body
         assert offered.ask(None, "DELETE", Mcp_Session_Id=first)[0] == 404
         assert offered.ask(call, Mcp_Session_Id=second)[0] == 200
         assert offered.ask(call)[0] == 400
@@ -292,7 +292,7 @@ def test_the_end_of_a_session_ends_its_calls(tmp_path):
         assert offered.ask(None, "DELETE", **session)[0] == 200
         eventually(lambda: mark.read_text() == "began ended")
         waiting.join(60)
-    assert found[0][0] == 404 and b"initialize anew" in found[0][2]
+    assert found[0][0] == 404 and b"send initialize again" in found[0][2]
 
 
 def test_the_end_of_a_session_ends_a_question(tmp_path):
