@@ -277,21 +277,25 @@ class _Call:
                 "with --a2a-approver",
             )
         try:
-            return task_id, await self._create(task_id, said.lower() if is_word else said)
+            return task_id, await self._create(task_id, said.lower() if is_word else said, True)
         except AgentRefused as e:
             raise Refused(_PARAMS, e.message) if e.code == _PARAMS else e from None
 
     async def _begun(self, task_id: str, text: str) -> dict:
+        """Make a task of a message.  One that comes again with other words answers nothing."""
         try:
-            return await self._create(task_id, text)
+            return await self._create(task_id, text, False)
         except AgentRefused as e:
             if e.code != _PARAMS:
                 raise
             raise Refused(_PARAMS, "message.messageId: a message with other words has it") from None
 
-    async def _create(self, task_id: str, text: str) -> dict:
+    async def _create(self, task_id: str, text: str, is_answer: bool) -> dict:
         block = {"role": "user", "content": [{"type": "text", "text": text}]}
-        return await self._request("create", task_id, message=block, caller="a2a:" + self._name)
+        caller = "a2a:" + self._name
+        return await self._request(
+            "create", task_id, message=block, caller=caller, is_answer=is_answer
+        )
 
     def _text(self, message: dict) -> str:
         if message.get("role") != self._dialect.role:
@@ -348,8 +352,6 @@ class _Call:
 
     async def _all(self, state) -> list:
         found, params = [], {"page_size": 100}
-        if state in ("auth_required", "rejected"):  # of which none is on record
-            return found
         if state:
             params["state"] = state
         while True:

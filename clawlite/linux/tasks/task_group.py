@@ -7,7 +7,7 @@ import os
 from clawlite.linux.files.files import state_folder
 
 ROWS = """
-task.create     ready  -  task_id  -  message? messages? caller?
+task.create     ready  -  task_id  -  message? messages? caller? is_answer?
 task.get        ready  -  -        -  task_id
 task.list       ready  -  -        -  state? page_size? page_token?
 task.cancel     ready  -  -        -  task_id reason?

@@ -5,12 +5,15 @@
     rejected: too many are open, and nothing was put on record
 
 1. ``task_id`` is chosen by the caller and is the key of its task: created again with the same
-   messages, it is answered with the state that it has; with others it is refused.
+   messages, it is answered with the state that it has, whatever it waits for; with others it is
+   refused, or is an answer.
 2. ``input_required``: a call of the turn waits for an approval, or its MCP server asks a person
-   something (linux/mcp/question.py).  A message under the same id answers it: ``approve``,
+   something (linux/mcp/question.py).  Another message under the same id answers it: ``approve``,
    ``deny``, or what the form wants.  Whoever holds this line is trusted as the owner of the
    process.
-3. Of a task its texts leave, and nothing of prompts, arguments, results of tools, or secrets.
+3. Whoever passes on the messages of others says with ``is_answer`` which of the two one may be:
+   false, and it answers nothing; true, and it makes no task and is compared with none.
+4. Of a task its texts leave, and nothing of prompts, arguments, results of tools, or secrets.
 """
 
 from clawlite.core.base.clock import iso8601
@@ -37,7 +40,17 @@ _STATES = {  # of the bus -> of a task
     DEAD: "failed",
     CANCELED: "canceled",
 }
-STATES = ("submitted", "working", "input_required", "completed", "failed", "canceled", "rejected")
+# auth_required and rejected are states of A2A that no task on record has
+STATES = (
+    "submitted",
+    "working",
+    "input_required",
+    "auth_required",
+    "completed",
+    "failed",
+    "canceled",
+    "rejected",
+)
 _ENDED = ("completed", "failed", "canceled")
 _ANSWERS = {"approve": True, "yes": True, "deny": False, "no": False}
 
@@ -63,33 +76,40 @@ class TaskMethods:
         *before, (role, text) = _messages(params)
         if role != "user":
             raise InvalidParams('messages: expected the last one to have the role "user"')
-        state = self.runner.state(task_id)
-        asking = None if before else self.runner.asking(task_id)
-        approved = _ANSWERS.get(text.strip().lower())
-        has_fields = asking is not None and asking.form is not None and bool(asking.form.how)
-        if asking is not None and not has_fields and approved is not None:
-            self.runner.answer(task_id, approved)
-            return self._state_of(task_id)
-        if state is None and self.runner.open_tasks() >= MOST_OPEN:
-            return {"task_id": task_id, "state": "rejected"}
-        task = Task(task_id, text, before or None, caller, self.runner.swarm.own.identity)
-        is_same = self.runner.put(task)
-        if not is_same and has_fields:
-            self._filled(task_id, asking.form, text.strip())
-            return self._state_of(task_id)
-        if not is_same:
+        is_answer = _is_answer(params)
+        if not is_answer:
+            is_new = self.runner.state(task_id) is None
+            if is_new and self.runner.open_tasks() >= MOST_OPEN:
+                return {"task_id": task_id, "state": "rejected"}
+            task = Task(task_id, text, before or None, caller, self.runner.swarm.own.identity)
+            if self.runner.put(task):
+                return self._state_of(task_id)
+        if is_answer is False or before or not self._answered(task_id, text.strip()):
+            if is_answer:
+                raise InvalidParams("task_id: %s waits for no such answer" % task_id[:63])
             raise InvalidParams(
                 "task_id: %s is the id of another task" % task_id[:63],
                 "give each task an id of its own",
             )
         return self._state_of(task_id)
 
-    def _filled(self, task_id: str, form, text: str):
-        """Answer a form with *text*.  Raises ``InvalidParams``, and it waits on."""
-        word = text.lower()
-        if word != "deny":
-            form.fill_text("" if word == "approve" else text)
-        self.runner.answer(task_id, word != "deny")
+    def _answered(self, task_id: str, text: str) -> bool:
+        """Answer with *text* what a task waits for; return False when that is no answer to it.
+        Raises ``InvalidParams``: a form wants another value, and waits on.
+        """
+        asking, word = self.runner.asking(task_id), text.lower()
+        if asking is None:
+            return False
+        if asking.form is not None and asking.form.how:
+            approved = word != "deny"
+            if approved:
+                asking.form.fill_text("" if word == "approve" else text)
+        elif word in _ANSWERS:
+            approved = _ANSWERS[word]
+        else:
+            return False
+        self.runner.answer(task_id, approved)
+        return True
 
     def _get(self, params: dict) -> dict:
         task_id = self._known(params)
@@ -186,6 +206,14 @@ def _caller(params: dict) -> str:
     if not 1 <= len(caller) <= MAX_CALLER or not caller.isprintable():
         raise InvalidParams("caller: expected 1 to %d printable characters" % MAX_CALLER)
     return caller
+
+
+def _is_answer(params: dict):
+    """Return whether the message may only be an answer (True) or none (False); None: either."""
+    value = params.get("is_answer")
+    if "is_answer" in params and value is not True and value is not False:
+        raise InvalidParams("is_answer: expected true or false")
+    return value
 
 
 def _messages(params: dict) -> list:

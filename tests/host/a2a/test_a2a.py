@@ -333,6 +333,57 @@ def test_what_an_mcp_server_asks_is_put_to_who_may_approve(folder, tmp_path, ver
     run(play, folder, approvers=("owner",))
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_message_that_comes_twice_answers_nothing(folder, tmp_path, version, streaming):
+    """Without a taskId it is no answer, whatever it says and whoever sends it."""
+    with_server(folder, tmp_path)
+    rule = '[[rule]]\nwhen = "approve"\ncall = "water"\narguments = { bed = "4" }\n'
+    with open(folder / "reflex.toml", "a") as file:
+        file.write(rule + 'then = [{ say = "{result}" }]\n')
+
+    async def play(it):
+        ended = {}
+        for name in ("friend", "owner"):
+            client = await it.client(version, name)
+            sender = await it.client(version, name, streaming=streaming)
+            for text in ("water 3", "book", "approve"):
+                number = f"{name} {text}"
+                task = await task_of(client, asked(text, number, context_id="c1"))
+                for said in {"approve", "yes", "deny", "no", "3", '{"nights": 3}'} - {text}:
+                    with pytest.raises(InvalidParamsError, match="with other words"):
+                        await events(sender, asked(said, number, context_id="c1"))
+                await events(sender, asked(text, number, context_id="c1"))
+                again = await client.get_task(new.GetTaskRequest(id=task.id))
+                assert again.status.state == new.TASK_STATE_INPUT_REQUIRED
+                said = "deny" if name == "friend" else "3" if text == "book" else "approve"
+                ended[number] = answer(await task_of(client, asked(said, "x", task_id=task.id)))
+        assert "Watered" not in ended["friend water 3"] + ended["friend approve"]
+        assert ended["owner water 3"] == "Watered 3" and ended["owner approve"] == "Watered 4"
+        assert json.loads(ended["friend book"]) == [{"action": "decline"}]
+        assert json.loads(ended["owner book"])[0]["content"] == {"nights": 3}
+
+    run(play, folder, approvers=("owner",))
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_where_nobody_may_approve_a_message_that_comes_twice_does_not(folder, method):
+    async def play(it):
+        http = it.http()
+        message = {**SENT, "contextId": "c1", "parts": [{"text": "water 3"}]}
+        sent = await it.post(http, "SendMessage", {"message": message})
+        task = sent["result"]["task"]
+        assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        for said in ("approve", "yes"):
+            again = {**message, "parts": [{"text": said}]}
+            answer = await it.post(http, method, {"message": again})
+            assert answer["error"]["code"] == -32602
+        found = (await it.post(http, "GetTask", {"id": task["id"]}))["result"]
+        assert found["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+
+    run(play, folder)
+
+
 def test_where_nobody_may_approve_an_mcp_server_is_told_so_at_once(folder, tmp_path):
     with_server(folder, tmp_path)
 

@@ -134,6 +134,8 @@ def test_tasks_are_listed_in_pages_the_newest_first(agent):
     assert "next_page_token" not in rest
     assert call(agent, "list", state="failed")["result"] == {"tasks": []}
     assert len(call(agent, "list", state="completed")["result"]["tasks"]) == 5
+    for never in ("auth_required", "rejected"):
+        assert call(agent, "list", state=never)["result"] == {"tasks": []}
 
 
 def test_a_task_that_is_canceled_ends_its_tool(tmp_path, agent):
@@ -206,6 +208,33 @@ def test_a_task_that_waits_for_an_approval_wants_input(tmp_path):
             create(agent, task_id, said)
             assert result in ended(agent, task_id)["result"]["text"]
         assert state(agent, "b")["partial"] is True
+
+
+@pytest.mark.parametrize("text, other", [("yes", "approve"), ("approve", "yes"), ("deny", "no")])
+def test_a_task_that_comes_again_does_not_answer_itself(tmp_path, text, other):
+    rule = '[[rule]]\nwhen = "%s"\ncall = "water"\narguments = { bed = "3" }\n' % text
+    rule += 'then = [{ say = "{result}" }]\n'
+    image = project(tmp_path, "hand", autonomy="supervised", rules=rule, **SWARM)
+    with start(tmp_path, image) as agent:
+        waits = {"task_id": "a", "state": "input_required"}
+        create(agent, "a", text)
+        eventually(lambda: state(agent, "a")["state"] == "input_required")
+        assert create(agent, "a", text) == {**waits, "message": state(agent, "a")["message"]}
+        # whoever passes on messages says that one is no answer, or nothing else
+        again = {"task_id": "a", "message": message(other)}
+        error = call(agent, "create", **again, is_answer=False)["error"]
+        assert error["code"] == -32602 and "the id of another task" in error["message"]
+        error = call(agent, "create", **again, is_answer="no")["error"]
+        assert error["code"] == -32602 and "is_answer: expected true or false" in error["message"]
+        assert state(agent, "a")["state"] == "input_required"
+        params = {"task_id": "a", "message": message(text), "is_answer": True}
+        assert call(agent, "create", **params)["result"]["state"] != "input_required"
+        said = ended(agent, "a")["result"]["text"]
+        assert said == "Watered 3" if text != "deny" else "not approved" in said
+        for task_id in ("a", "unknown"):
+            error = call(agent, "create", **dict(params, task_id=task_id))["error"]
+            assert error["code"] == -32602 and "waits for no such answer" in error["message"]
+        assert "unknown task" in call(agent, "get", task_id="unknown")["error"]["message"]
 
 
 def test_what_was_acknowledged_outlives_the_process(tmp_path):
