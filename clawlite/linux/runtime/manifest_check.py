@@ -3,16 +3,15 @@
 1. The image stays the authority over what this agent is (docs/adr/0006).  Nothing of the manifest
    is taken over.
 2. The compiler takes a second and may not be installed, so what claw.schema.json itself says is
-   checked here: required fields, unknown fields and types, also of an inline Identity and of inline
-   Providers.  The schemas of the other primitives, and files that are named, are left to the
-   compiler.
+   checked here: required fields, unknown fields and types; and of inline primitives what stands in
+   ``manifest_fields``.  Files and URIs that are named are left to the compiler.
 3. ``claw`` may be missing, as in the example of CKP 0.2.0, 9.3.1.  A null is not an absent field:
    the schema refuses it, and so does the compiler.  Source  CKP 0.2.0, 6; claw.schema.json 0.3.0.
 """
 
 from clawlite.core.base.errors import ImageError
-from clawlite.core.image.features import PROTOCOLS
 from clawlite.linux.io.jsontext import dumps
+from clawlite.linux.runtime.manifest_fields import INLINE, IS, LIST, OBJECT, Several
 
 _TOP = ("claw", "kind", "metadata", "spec")
 _REQUIRED = ("identity", "providers")
@@ -21,47 +20,7 @@ _SLOTS = ("identity", "memory", "sandbox", "swarm", "telemetry") + _LISTS
 _SHOWN = 60  # characters of a peer's own words in an error
 _REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
 _PROVIDERS = "a list of at least one Provider"
-_TEXT, _OBJECT, _LIST = "text", "an object", "a list"
-_FILLED = "text that is not empty"
-_IS = {
-    _TEXT: lambda value: isinstance(value, str),
-    _FILLED: lambda value: isinstance(value, str) and value != "",
-    _OBJECT: lambda value: isinstance(value, dict),
-    _LIST: lambda value: isinstance(value, list),
-    "true or false": lambda value: isinstance(value, bool),
-    "a list of texts": lambda value: (
-        isinstance(value, list) and all(isinstance(one, str) for one in value)
-    ),
-    "an object of texts": lambda value: (
-        isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
-    ),
-}
-_AUTONOMY = ("observer", "supervised", "autonomous")
-_AUTH_TYPES = ("bearer", "api-key-header", "oauth2", "none")
-# What the schema of a Claw says of its inline primitives: field, whether it must be there, and what
-# is expected: a key of _IS, or the words of an enumeration.  It admits other fields.
-_INLINE = {
-    "identity": (
-        ("personality", True, _FILLED),
-        ("context_files", False, "an object of texts"),
-        ("locale", False, _TEXT),
-        ("capabilities", False, "a list of texts"),
-        ("autonomy", False, _AUTONOMY),
-    ),
-    "providers": (
-        ("name", False, _TEXT),
-        ("protocol", True, PROTOCOLS),
-        ("endpoint", True, _FILLED),
-        ("model", True, _FILLED),
-        ("auth", True, _OBJECT),
-        ("streaming", False, "true or false"),
-        ("hints", False, _OBJECT),
-        ("fallback", False, _LIST),
-        ("limits", False, _OBJECT),
-        ("retry", False, _OBJECT),
-    ),
-}
-_AUTH = (("type", True, _AUTH_TYPES), ("secret_ref", False, _TEXT))
+_SEVERAL = "a list of at least one object"
 _NOTHING = object()  # the value of a field that is missing
 
 
@@ -124,29 +83,32 @@ def _slot(slot: str, value):
 
 
 def _reference(path: str, slot: str, value):
-    """Raise unless *value* is text or an object.  The schema wants ``inline`` of required slots."""
+    """Raise unless *value* is text, or an object whose ``inline`` has the fields of its kind."""
     if not isinstance(value, (str, dict)) or value == "":
         raise _problem(path, _REFERENCE, value)
-    if isinstance(value, dict) and slot in _REQUIRED:
-        inline = value.get("inline", _NOTHING)
-        if not isinstance(inline, dict):
-            raise _problem(path + ".inline", _OBJECT, inline)
-        _fields(path + ".inline.", _INLINE[slot], inline)
-        if slot == "providers":
-            _fields(path + ".inline.auth.", _AUTH, inline["auth"])
+    if isinstance(value, dict):
+        _expect(path + ".inline", INLINE[slot], value.get("inline", _NOTHING))
 
 
-def _fields(place: str, fields: tuple, found: dict):
-    """Raise unless each of *fields* has its type in *found*, and those that must be are there."""
-    for name, is_needed, expected in fields:
-        value = found.get(name, _NOTHING)
-        if value is _NOTHING and not is_needed:
-            continue
-        words = expected if isinstance(expected, str) else "one of " + ", ".join(expected)
-        if value is _NOTHING or not (
-            _IS[expected](value) if isinstance(expected, str) else value in expected
-        ):
-            raise _problem(place + name, words, value)
+def _expect(path: str, expected, value):
+    """Raise unless *value* is what a row of ``manifest_fields`` expects."""
+    if isinstance(expected, list):
+        if not isinstance(value, dict):
+            raise _problem(path, OBJECT, value)
+        for name, is_needed, inner in expected:
+            found = value.get(name, _NOTHING)
+            if found is not _NOTHING or (is_needed(value) if callable(is_needed) else is_needed):
+                _expect(path + "." + name, inner, found)
+    elif isinstance(expected, Several):
+        if not isinstance(value, list) or len(value) < expected.least:
+            raise _problem(path, _SEVERAL if expected.least else LIST, value)
+        for at, one in enumerate(value):
+            _expect("%s[%d]" % (path, at), expected.rows, one)
+    elif isinstance(expected, tuple):
+        if value not in expected:
+            raise _problem(path, "one of " + ", ".join(expected), value)
+    elif not IS[expected](value):
+        raise _problem(path, expected, value)
 
 
 def _known(found: dict, names: tuple, place: str):

@@ -104,6 +104,24 @@ def identity(**more) -> dict:
     return spec(identity={"inline": {k: v for k, v in fields.items() if v is not ...}})
 
 
+def put(slot: str, **fields) -> dict:
+    """Return a manifest with an inline primitive of *fields* under *slot*."""
+    one = {"inline": {key: value for key, value in fields.items() if value is not ...}}
+    return spec(**{slot: one if slot in ("memory", "sandbox", "swarm", "telemetry") else [one]})
+
+
+CHANNEL = {"type": "cli", "transport": "stdio", "auth": {"secret_ref": "CONSOLE"}}
+TOOL = {"description": "d", "input_schema": {}}
+SKILL = {"description": "d", "tools_required": ["t"], "instruction": "i"}
+RULE = {"id": "r", "action": "allow", "scope": "all"}
+SWARM = {
+    "topology": "pipeline",
+    "agents": [{"identity_ref": "a", "role": "worker"}],
+    "coordination": {"message_passing": "queue", "backend": "in-process", "concurrency": {}},
+    "aggregation": {"strategy": "chain"},
+}
+
+
 def inline(**more) -> dict:
     fields = dict(PROVIDER["inline"], **more)
     one = {"inline": {key: value for key, value in fields.items() if value is not ...}}
@@ -185,6 +203,78 @@ def inline(**more) -> dict:
         (inline(streaming=1), "spec.providers[1].inline.streaming", "true or false", "1"),
         (inline(fallback={}), "spec.providers[1].inline.fallback", "a list", "an empty object"),
         (inline(limits=[]), "spec.providers[1].inline.limits", "an object", "an empty list"),
+        (spec(tools=[{}]), "spec.tools[0].inline", "an object", "nothing"),
+        (put("tools"), "spec.tools[0].inline.description", FILLED, "nothing"),
+        (put("tools", description="d"), "spec.tools[0].inline.input_schema", "an obj", "nothing"),
+        (put("tools", mcp_source={}), "spec.tools[0].inline.mcp_source.uri", FILLED, "nothing"),
+        (
+            put("tools", **TOOL, composite=True),
+            "spec.tools[0].inline.skill_ref",
+            FILLED,
+            "nothing",
+        ),
+        (
+            put("channels", **dict(CHANNEL, type="nope")),
+            "spec.channels[0].inline.type",
+            "one",
+            '"n',
+        ),
+        (
+            put("channels", type="cli"),
+            "spec.channels[0].inline.transport",
+            "one of poll",
+            "nothing",
+        ),
+        (
+            put("channels", **CHANNEL, access_control={"mode": "allowlist"}),
+            "spec.channels[0].inline.access_control.allowed_ids",
+            "a list of texts",
+            "nothing",
+        ),
+        (
+            put("skills", **dict(SKILL, tools_required=[])),
+            "spec.skills[0].inline.tools_required",
+            "a list of at least one text",
+            "an empty list",
+        ),
+        (put("memory"), "spec.memory.inline.stores", "a list of at least one object", "nothing"),
+        (put("memory", stores=[]), "spec.memory.inline.stores", "a list of at", "an empty list"),
+        (
+            put("memory", stores=[{"name": "m", "type": "nope"}]),
+            "spec.memory.inline.stores[0].type",
+            "one of conversation, semantic, key-value, workspace, checkpoint",
+            '"nope"',
+        ),
+        (put("sandbox"), "spec.sandbox.inline.level", "one of none, process, wasm", "nothing"),
+        (put("sandbox", level="bogus"), "spec.sandbox.inline.level", "one of none", '"bogus"'),
+        (
+            put("sandbox", level="none", capabilities={"network": {"mode": "maybe"}}),
+            "spec.sandbox.inline.capabilities.network.mode",
+            "one of deny, allowlist, allow-all",
+            '"maybe"',
+        ),
+        (put("policies", rules=[]), "spec.policies[0].inline.rules", "a list of at", "an empty"),
+        (
+            put("policies", rules=[RULE, dict(RULE, action="explode")]),
+            "spec.policies[0].inline.rules[1].action",
+            "one of allow, deny, require-approval, audit-only",
+            '"explode"',
+        ),
+        (put("swarm"), "spec.swarm.inline.topology", "one of leader-worker", "nothing"),
+        (
+            put("swarm", **dict(SWARM, aggregation=...)),
+            "spec.swarm.inline.aggregation",
+            "an object",
+            "nothing",
+        ),
+        (put("telemetry", exporters=5), "spec.telemetry.inline.exporters", "a list of", "5"),
+        (
+            put("telemetry", exporters=[{"type": "file"}]),
+            "spec.telemetry.inline.exporters[0].path",
+            "text",
+            "nothing",
+        ),
+        (put("world_models"), "spec.world_models[0].inline.paradigm", "one of impl", "nothing"),
         (spec(**{"tool\u202e\x1b": []}), "spec.tool??", "one of identity, memory", '"tool'),
     ],
 )
@@ -218,9 +308,18 @@ def test_6_a_manifest_beside_an_image_is_checked(bench, manifest, path, expected
             providers=[PROVIDER],
             tools=[],
             channels=[],
-            memory={"inline": {}},
+            memory={"inline": {"stores": [{"name": "m", "type": "semantic"}]}},
             world_models=["./w.yaml"],
         ),
+        put("tools", **TOOL),
+        put("tools", name="bridge", mcp_source={"uri": "stdio:///srv/mcp"}),
+        put("channels", **CHANNEL),
+        put("skills", **SKILL),
+        put("sandbox", level="process", runtime="native"),
+        put("policies", rules=[dict(RULE, scope="skill")]),
+        put("swarm", **SWARM),
+        put("telemetry", exporters=[{"type": "console"}, {"type": "sqlite", "path": "t.db"}]),
+        put("world_models", paradigm="implicit", backend={"type": "tool", "ref": "t"}),
         identity(name="a", locale="de", capabilities=["b"], context_files={}, autonomy="observer"),
         inline(name="a", protocol="custom", hints={}, fallback=[], limits={}, retry={}, more=1),
     ],
