@@ -14,9 +14,10 @@ from agents import DEADLINE_S
 from engines import BROKERS, SERVERS
 
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.swarm.swarm import Swarm, Task
+from clawlite.core.swarm.swarm import COMPLETED, Swarm, Task
 from clawlite.linux.swarm.bus import Bus
 from clawlite.linux.swarm.engine import NAMES, engine_of
+from clawlite.linux.swarm.member import Member
 from clawlite.linux.swarm.replicated_bus import ReplicatedBus, keeper_of
 from clawlite.linux.swarm.shared_memory import SharedMemory
 from clawlite.linux.swarm.stop_file import StopFile
@@ -74,6 +75,28 @@ def settings(kind: str, server) -> tuple:
 def server_of(kind: str, folder):
     """Return a started server of an engine of *kind*."""
     return dict(SERVERS, **BROKERS)[kind](folder)
+
+
+class Turns(Member):
+    """A member whose turns the test ends; *changes*: fields of its ``Swarm``."""
+
+    is_ready = True  # as an agent, too
+
+    def __init__(self, bus, own="hand", clock=now_ms, **changes):
+        swarm = Swarm(_RECORD)
+        swarm.own = next(one for one in swarm.members if one.identity == own)
+        for name, value in changes.items():
+            setattr(swarm, name, value)
+        self.effects, self.turns = [], {}  # id of a task -> what its end is told to
+        super().__init__(self, swarm, None, clock, wall_ms, os.urandom, bus)
+
+    def _work(self, taken, description, data, end):
+        self._runs[taken.id] = None
+        self.turns[taken.id] = end
+
+    def ended(self, task_id: str, text: str):
+        del self._runs[task_id]
+        self.turns.pop(task_id)(COMPLETED, {"text": text}, None, 5)
 
 
 class World:

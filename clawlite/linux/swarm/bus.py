@@ -785,6 +785,10 @@ class Bus:
                 self._poke(name[: -len(_FIFO)], b"!")
 
 
+class TooLong(ClawError):
+    """The bus takes nothing of this size, now or later."""
+
+
 class Taken:
     """A task that a process has taken.
 

@@ -53,9 +53,13 @@ class Division:
                     break
         if is_open and not late:
             return None
+        self.withdraw(bus)
+        return parts
+
+    def withdraw(self, bus):
+        """Take back the parts that nobody has taken."""
         for number in range(self._put):
             bus.withdraw(self._id(number))
-        return parts
 
     def _allot(self, bus, numbers):
         """Share what the task may use among the parts that are put now."""

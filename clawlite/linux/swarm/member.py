@@ -38,7 +38,7 @@ from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.jsontext import dumps
 from clawlite.linux.io.stdio import now_ms
 from clawlite.linux.memory.memory import wall_ms
-from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.bus import Bus, TooLong
 from clawlite.linux.swarm.division import Division
 from clawlite.linux.swarm.stop_file import StopFile
 from clawlite.linux.swarm.stop_gate import StopGate
@@ -72,6 +72,7 @@ class Member:
         self._bus = bus or Bus(folder, wall_ms, draw)
         self._runs = {}  # id of a task -> number of the agent's
         self._divided = {}  # id of a task -> Division
+        self._reports = {}  # id of a task -> its report, which is not on record yet
         self._look_ms = 0  # when something is to be looked at whatever comes
         self._wrong = ""
         self._stopped = None  # who stopped the swarm, and when
@@ -113,7 +114,11 @@ class Member:
                 self._log("trouble", reason=e.message)
 
     def close(self):
-        """Give back what has done nothing yet, and be gone."""
+        """Report what has ended, give back what has done nothing yet, and be gone."""
+        try:
+            self._send_reports()
+        except ClawError:  # the same holds for these tasks
+            pass
         for task_id in [*self._runs, *self._divided]:
             try:
                 self._bus.release(task_id)
@@ -155,7 +160,7 @@ class Member:
         except GeneratorExit:  # its call has ended: nobody would hear of it
             self._bus.withdraw(task.id)
             raise
-        by, status, result, _ = self._bus.outcome(task.id)
+        by, status, result, _ = outcome_of(self._bus, task.id)
         return status, by, result
 
     def broadcast(self, sender: str, message: dict):
@@ -180,14 +185,14 @@ class Member:
             self._stopped = stopped
             who = {"by": stopped[0]} if stopped else {}
             self._log("stopped" if stopped else "resumed", **who)
+        self._send_reports()
         lost = bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:
             lost += bus.expire(swarm.timeout_ms, swarm.keeps_dead)
         for task_id, state, why in lost:
             self._log("task", task_id=task_id, state=state, reason=why)
         self._take()
-        for division in list(self._divided.values()):
-            self._advance(division)
+        self._advance_all()
         self._look_ms = self._now_ms() + LOOK_MS if bus.is_open() else None
 
     def _take(self):
@@ -212,6 +217,20 @@ class Member:
             if taken is None:
                 break
             self._begin(taken)
+
+    def _advance_all(self):
+        """See to each task that this process divides, whatever becomes of the others."""
+        wrong = None
+        for division in list(self._divided.values()):
+            try:
+                self._advance(division)
+            except TooLong as e:  # a part of it: that task can never go on
+                division.withdraw(self._bus)
+                self._end(division, FAILED, {"error": e.message})
+            except ClawError as e:
+                wrong = e
+        if wrong:
+            raise wrong
 
     def _advance(self, division: Division):
         """See to the parts of a task, and report it when there is nothing left to wait for."""
@@ -239,7 +258,11 @@ class Member:
         self._work(taken, question(swarm.strategy, taken.description), data, decided)
 
     def _end(self, division: Division, status: str, result, meter=None):
-        taken, tokens = division.taken, division.tokens(self._bus)
+        taken, tokens = division.taken, None
+        try:
+            tokens = division.tokens(self._bus)
+        except ClawError:  # the report itself is kept until it can be written
+            pass
         if meter:
             tokens = (tokens or 0) + meter.tokens
         del self._divided[taken.id]
@@ -333,6 +356,9 @@ class Member:
     def _seen(self, task_id: str, effect: tuple):
         """A turn has come to *effect*, one of ``sees``."""
 
+    def _reported(self, task_id: str):
+        """The report of a task is on record."""
+
     # -- below
 
     def _result(self, into: TurnOutput, error) -> dict:
@@ -345,12 +371,25 @@ class Member:
         return result
 
     def _report(self, task_id: str, status: str, result, tokens, duration_ms: int):
-        by = self.swarm.own.identity
+        self._reports[task_id] = status, result, tokens, duration_ms
         try:
-            self._bus.report(task_id, status, result, tokens, duration_ms, by, True)
-            self._log("report", task_id=task_id, status=status)
+            self._send_reports()
         except ClawError as e:  # the task is this process' until it ends, and then another's
+            self._look_ms = self._now_ms() + TRY_AGAIN_MS
             self._log("trouble", task_id=task_id, reason=e.message)
+
+    def _send_reports(self):
+        """Put on record what has ended.  Raises ``ClawError``: what is left is kept."""
+        by = self.swarm.own.identity
+        for task_id, (status, result, *used) in list(self._reports.items()):
+            try:
+                self._bus.report(task_id, status, result, *used, by, True)
+            except TooLong as e:
+                status = FAILED
+                self._bus.report(task_id, status, {"error": e.message}, *used, by, True)
+            del self._reports[task_id]
+            self._log("report", task_id=task_id, status=status)
+            self._reported(task_id)
 
     def _log(self, what: str, **more):
         event = dict({"event": self.prefix + "." + what, "swarm": self.swarm.name}, **more)
@@ -380,6 +419,19 @@ def member_of(agent, memory=None) -> Member:
     agent.image.stop = StopGate(swarm, lambda: member._bus if swarm.is_shared else keep)
     member.methods = agent.swarm = SwarmMethods(agent, swarm, member)  # for the tool ``delegate``
     return member
+
+
+def outcome_of(bus, task_id: str) -> tuple:
+    """Return (by, status, result, tokens) of the report that ended a task.  Raises ``ClawError``:
+    nobody knows the task any more.
+    """
+    outcome = bus.outcome(task_id)
+    if outcome is None:
+        raise ClawError(
+            "the task %s is no longer known: the swarm's record was removed or replaced" % task_id,
+            "delegate it again, if what it did before does no harm twice",
+        )
+    return outcome
 
 
 def asked(description: str, data) -> str:

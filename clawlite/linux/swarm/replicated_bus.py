@@ -29,7 +29,7 @@ from clawlite.core.swarm.swarm import LEADER, ROOT, SOURCE, WAITING, Task
 from clawlite.linux.files.files import swarm_folder
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.secrets.secrets import resolve, stores
-from clawlite.linux.swarm.bus import SCHEMA, Bus, host_of
+from clawlite.linux.swarm.bus import SCHEMA, Bus, TooLong, host_of
 from clawlite.linux.swarm.engine import (
     DOWN,
     ENTRY,
@@ -497,7 +497,7 @@ class ReplicatedBus:
         entry = [VERSION, self.process, self._number + 1, self._identity, name, values]
         data = dumps(entry).encode()
         if len(data) > MAX_ENTRY:
-            raise ClawError(
+            raise TooLong(
                 "a task or a report of a swarm has at most %d bytes, got %d"
                 % (MAX_ENTRY, len(data)),
                 "put what is long into a file, and say where it is",

@@ -9,6 +9,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.core.swarm.swarm import COMPLETED, RUNNING, WAITING, Swarm, Task
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.member import outcome_of
 from clawlite.linux.swarm_commands.printing import said, told
 
 PERSON = "operator"  # the sender
@@ -55,7 +56,7 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
                 then = "the task ended with its agents"
             sys.stderr.write("clawlite: %s\n" % then)
             return 130
-        by, status, result, _ = bus.outcome(task.id)
+        by, status, result, _ = outcome_of(bus, task.id)
     finally:
         bus.leave()
     if as_json:

@@ -122,6 +122,8 @@ class TaskRunner(Member):
     def _report(self, task_id: str, *more):
         self._asking.pop(task_id, None)
         super()._report(task_id, *more)
+
+    def _reported(self, task_id: str):
         self._changed(task_id)
 
     def _begin(self, taken):

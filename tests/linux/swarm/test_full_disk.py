@@ -8,9 +8,10 @@ import pytest
 from agents import Agent, eventually, linux
 from small_disk import fill, small_disk
 from swarm_team import GOES_ON, UUID, delegate, ended, is_stopped, look_on, project, start, swarm
+from swarm_world import Turns
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.swarm.swarm import COMPLETED, DEAD, WAITING, Task
+from clawlite.core.swarm.swarm import COMPLETED, DEAD, RUNNING, WAITING, Task
 from clawlite.linux.swarm.bus import Bus
 
 FULL = "the swarm's file in %s cannot be used: database or disk is full"
@@ -74,6 +75,34 @@ def test_what_a_full_disk_acknowledged_is_there_and_the_rest_is_refused(disk, pa
     assert later.stop("a person") is None and later.stopped()
     later.leave()
     assert pages > 3 or refused, "it was not full"
+
+
+def test_a_report_that_does_not_fit_is_written_when_there_is_room(disk):
+    """Before, its task stayed at this process for ever."""
+    now, bus = [0], Bus(str(disk / "team"), lambda: 1000, os.urandom)
+    hand = Turns(bus, clock=lambda: now[0])
+    bus.put(task(1))
+    hand.poll()
+    fill(disk / "ballast", 0)
+    hand.ended(UUID % 1, "x" * 60000)
+    assert bus.state(UUID % 1) == RUNNING
+    now[0] = hand.deadline()
+    hand.poll()
+    assert bus.state(UUID % 1) == RUNNING and hand.deadline() > now[0]
+    (disk / "ballast").unlink()
+    now[0] = hand.deadline()
+    hand.poll()
+    assert bus.outcome(UUID % 1) == ("hand", COMPLETED, {"text": "x" * 60000}, None)
+    assert hand.deadline() is None
+    bus.put(task(2))
+    hand.poll()
+    fill(disk / "ballast", 0)
+    hand.ended(UUID % 2, "x" * 60000)
+    (disk / "ballast").unlink()
+    hand.close()  # it reports what it can before it is gone
+    later = Bus(str(disk / "team"), lambda: 1000, os.urandom)
+    assert later.outcome(UUID % 2)[1] == COMPLETED
+    later.leave()
 
 
 def test_agents_on_a_full_disk_say_so_and_go_on_when_there_is_room(tmp_path, disk):

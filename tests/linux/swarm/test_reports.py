@@ -1,0 +1,97 @@
+"""What becomes of tasks whose reports or parts an engine does not take, or that nobody knows any
+more.
+"""
+
+import os
+
+import pytest
+from swarm_world import IDS, Turns, World, task, wall_ms
+
+from clawlite.core.base.errors import ClawError
+from clawlite.core.swarm.swarm import CHAIN, COMPLETED, FAILED, MERGE
+from clawlite.linux.swarm.bus import Bus
+from clawlite.linux.swarm.replicated_bus import MAX_ENTRY
+from clawlite.linux.swarm_commands import run_task
+
+TOO_LONG = "a task or a report of a swarm has at most %d bytes, got " % MAX_ENTRY
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World("redis", tmp_path)
+    yield made
+    made.close()
+
+
+def leader(world, **changes) -> Turns:
+    bus = world.bus("lead", 0)
+    world.ends.remove(bus)  # its news are the member's
+    return Turns(bus, "lead", to_all=True, **changes)
+
+
+def outcome(world, lead, number=0) -> tuple:
+    """Return (status, result) of a task, which *lead* divides."""
+    return world.until(lambda: lead.poll() or lead._bus.outcome(IDS[number]))[1:3]
+
+
+def does(world, lead, identity: str, text: str):
+    """Do a part as *identity*."""
+    bus = next((one for one in world.ends if one._identity == identity), None)
+    bus = bus or world.bus(identity)
+    taken = world.until(lambda: lead.poll() or bus.take(identity, False, None))
+    bus.report(taken.id, COMPLETED, {"text": text}, None, 1, identity, True)
+
+
+def test_a_report_that_is_too_long_has_failed(world):
+    world.bus("hand", 1)
+    hand = world.ends.pop()
+    member = Turns(hand)
+    asks = world.bus("other")
+    world.done(asks.put(task()))
+    world.until(lambda: member.poll() or member.turns)
+    member.ended(IDS[0], "x" * MAX_ENTRY)
+    world.until(lambda: member.poll() or asks.outcome(IDS[0]))
+    by, status, result, _ = asks.outcome(IDS[0])
+    assert (by, status) == ("hand", FAILED) and TOO_LONG in result["error"]
+    hand.leave()
+
+
+def test_reports_that_are_too_long_together_have_failed(world):
+    lead = leader(world, strategy=MERGE)
+    world.done(world.bus().put(task(0, "lead")))
+    for name in ("hand", "hand", "other", "ada", "bob", "eve"):
+        does(world, lead, name, "x" * 100000)
+    status, result = outcome(world, lead)
+    assert status == FAILED and TOO_LONG in result["error"]
+    lead.close()
+
+
+def test_a_part_that_is_too_long_ends_its_task_alone(world):
+    lead = leader(world, strategy=CHAIN)
+    person = world.bus()
+    world.done(person.put(task(0, "lead", data="x" * 480000)))
+    does(world, lead, "hand", "y" * 60000)
+    status, result = outcome(world, lead)
+    assert status == FAILED and TOO_LONG in result["error"]
+    world.done(person.put(task(1, "lead")))
+    for name in ("hand", "other", "ada", "bob", "eve"):
+        does(world, lead, name, name)
+    assert outcome(world, lead, 1) == (COMPLETED, {"text": "eve"})
+    lead.close()
+
+
+class _Gone(Bus):
+    """A bus whose record is removed while somebody waits."""
+
+    def state(self, task_id: str):
+        return None
+
+
+def test_a_task_that_nobody_knows_any_more_is_an_error(tmp_path):
+    bus = _Gone(str(tmp_path / "team"), wall_ms, os.urandom)
+    with pytest.raises(ClawError, match="is no longer known"):
+        lead = Turns(bus, "lead")
+        for _ in lead.ask("Look.", "hand", None):
+            lead._changes += 1
+    with pytest.raises(ClawError, match="is no longer known"):
+        run_task.run_task(lead.swarm, bus, "Look.", "hand", None, False)
