@@ -61,15 +61,17 @@ class A2A:
     approvers  names that may approve calls
     note       function(text) for who runs the gateway
     loads      function(bytes) -> value of strict JSON; raises ``ParseError``
+    strangers  see ``Door``
     """
 
-    def __init__(self, folder: str, is_right, approvers, note, loads):
+    def __init__(self, folder: str, is_right, approvers, note, loads, strangers=None):
         self._manifest = manifest.load(folder)
         self._is_right, self._approvers, self._note = is_right, approvers, note
         self._loads = loads
         self._agent = AgentProcess(folder, self._manifest.name, bool(approvers))
         self._card, self._open = {}, {}
-        self._door = Door([("GET", CARD, self._shown), ("POST", "/", self._asked)], self._missing)
+        routes = [("GET", CARD, self._shown), ("POST", "/", self._asked)]
+        self._door = Door(routes, self._missing, strangers)
 
     async def open(self, address: str, url=None, certificate=None, key=None) -> str:
         """Listen; return the URL that the card names, *url* if it is given.  Raises

@@ -24,6 +24,7 @@ from clawlite.host.gateway.serial import SerialPort
 from clawlite.host.gateway.store import Store
 from clawlite.host.gateway_swarm.members import Members
 from clawlite.host.gateway_swarm.stops import Stops
+from clawlite.host.proxy.accept import Strangers
 from clawlite.host.proxy.mediation import Managed
 from clawlite.host.proxy.proxy import Proxy
 from clawlite.host.serial import ports
@@ -122,6 +123,7 @@ class Gateway:
         self._devices = {}
         self._ports = []
         self._listener = self._proxy = self._a2a = None
+        self._strangers = Strangers()  # of all doors
         self.stops = Stops(images, self._tell_stop, note)
         self.members = Members(images, self._deliver, self._logged, note)
 
@@ -143,7 +145,7 @@ class Gateway:
 
     async def listen(self, address: str, certificate=None, key=None) -> str:
         """Serve the LAN; return the address with its port.  Raises ``ClawError``."""
-        listener = Listener(_tokens(), self.device, self.note)
+        listener = Listener(_tokens(), self.device, self.note, self._strangers)
         where = await listener.open(address, certificate, key)
         self._listener = listener
         return where
@@ -158,6 +160,7 @@ class Gateway:
             self.note,
             self.codecs,
             self.managed,
+            self._strangers,
         )
         where = await proxy.open(address, certificate, key)
         self._proxy = proxy
@@ -180,7 +183,7 @@ class Gateway:
                 f"--a2a serves the agent of one project, found {len(projects)}",
                 "start one gateway for each, with a port of its own",
             )
-        a2a = A2A(projects[0], _tokens().has, doors.approvers, self.note, loads)
+        a2a = A2A(projects[0], _tokens().has, doors.approvers, self.note, loads, self._strangers)
         self._a2a = a2a
         return await a2a.open(doors.a2a, doors.a2a_url, doors.certificate, doors.key)
 

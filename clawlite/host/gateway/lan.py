@@ -6,8 +6,8 @@
 2. Without ``--tls-cert`` what follows is not encrypted: for a LAN whose every member is trusted.
 3. Who does not answer in time, or wrongly, is told no reason.  Of one token the newest connection
    counts.
-4. Strangers are few, in all and of one address; when there are too many the oldest goes: a device
-   that answers is one for a moment alone.
+4. Until its token is right a device is a stranger (host/proxy/accept.py): they are few, and are
+   dropped after some seconds.
 """
 
 import asyncio
@@ -20,13 +20,10 @@ import socket
 from clawlite.core.base.errors import ClawError
 from clawlite.core.line.frame import RECORD, Framer
 from clawlite.host.gateway.answer import dumped
+from clawlite.host.proxy.accept import Acceptor, Strangers
 from clawlite.host.proxy.door import address_of, tls_of
 
-MAX_STRANGERS = 256  # connections whose token is not known yet
-MAX_BESIDE = 128  # of those, of one address
-_BACKLOG = 512  # connections that the kernel holds until they are accepted
 MAX_RECORD = 65536
-_AUTH_S = 10
 _ALIVE_S = 60  # of silence, until TCP asks whether somebody is there; or without acknowledgement
 _FULL = 262144  # bytes that wait for a device that does not read: it is let go
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
@@ -88,50 +85,40 @@ class Tokens:
 class Listener:
     """What listens on one address.
 
-    device   function(name) -> ``device.Device``
-    note     function(text)
+    device     function(name) -> ``device.Device``
+    note       function(text)
+    strangers  ``Strangers`` that it shares with other doors, or None
     """
 
-    def __init__(self, tokens: Tokens, device, note):
+    def __init__(self, tokens: Tokens, device, note, strangers=None):
         self.tokens, self.device, self.note = tokens, device, note
-        self.strangers = {}  # Peer -> its address, the oldest first
+        self.strangers = Strangers() if strangers is None else strangers
         self.peers = {}  # name -> Peer
-        self._server = None
+        self._acceptor = Acceptor(self.strangers, lambda address: Peer(self, address))
 
     async def open(self, address: str, certificate, key) -> str:
         """Listen on HOST:PORT; return the address with its real port.  Raises ``ClawError``."""
         host, port = address_of("--listen", address)
         try:
             tls = tls_of(certificate, key) if certificate else None
-            loop = asyncio.get_running_loop()
-            self._server = await loop.create_server(
-                lambda: Peer(self),
-                host,
-                port,
-                ssl=tls,
-                backlog=_BACKLOG,
-                ssl_handshake_timeout=_AUTH_S if tls else None,
-            )
+            return await self._acceptor.open(host, port, tls)
         except (OSError, OverflowError) as e:
             raise ClawError(f"{address}: {getattr(e, 'strerror', None) or e}") from None
-        return "%s:%d" % self._server.sockets[0].getsockname()[:2]
 
     def close(self) -> None:
-        if self._server:
-            self._server.close()
-        for peer in [*self.peers.values(), *self.strangers]:
+        self._acceptor.close()
+        for peer in list(self.peers.values()):
             peer.end()
 
 
 class Peer(asyncio.Protocol):
     """One connection.  As a device's link: ``send``, ``waiting``."""
 
-    def __init__(self, listener: Listener):
-        self._listener = listener
+    def __init__(self, listener: Listener, address: str):
+        self._listener, self._address = listener, address
         self._device = self._transport = None
         self._framer = Framer(MAX_RECORD)
         self._nonce = os.urandom(16).hex()
-        self._timer = None
 
     @property
     def waiting(self) -> int:
@@ -148,14 +135,6 @@ class Peer(asyncio.Protocol):
     def connection_made(self, transport) -> None:
         self._transport = transport
         _watch(transport.get_extra_info("socket"))
-        strangers, address = self._listener.strangers, transport.get_extra_info("peername")[0]
-        beside = [peer for peer in strangers if strangers[peer] == address]
-        if len(beside) >= MAX_BESIDE or len(strangers) >= MAX_STRANGERS:
-            oldest = (beside if len(beside) >= MAX_BESIDE else list(strangers))[0]
-            del strangers[oldest]
-            oldest.end()
-        strangers[self] = address
-        self._timer = asyncio.get_running_loop().call_later(_AUTH_S, self.end)
         self.send(
             dumped(
                 {
@@ -183,9 +162,7 @@ class Peer(asyncio.Protocol):
             self._device.pump()
 
     def connection_lost(self, error) -> None:
-        self._listener.strangers.pop(self, None)
-        if self._timer:
-            self._timer.cancel()
+        self._listener.strangers.remove(self)
         if self._device and self._listener.peers.get(self._device.name) is self:
             del self._listener.peers[self._device.name]
             self._device.down()
@@ -199,15 +176,10 @@ class Peer(asyncio.Protocol):
         except (ValueError, KeyError, TypeError, RecursionError):
             name = mac = None
         if not self._listener.tokens.is_right(name, self._nonce, mac):
-            self._listener.note(
-                f"somebody at {self._transport.get_extra_info('peername')[0]} has "
-                f"no token that is right"
-            )
+            self._listener.note(f"somebody at {self._address} has no token that is right")
             self.end()
             return
-        self._timer.cancel()
-        self._timer = None
-        self._listener.strangers.pop(self, None)
+        self._listener.strangers.remove(self)
         old = self._listener.peers.pop(name, None)
         if old:
             old.end()

@@ -2,7 +2,8 @@
 
 1. Routes are what a door has of its own; anything else is its ``missing``.
 2. A request whose client goes away is cancelled.
-3. Who is not on this machine is served with TLS alone: what opens a door goes over the wire.
+3. A connection is a stranger (``accept``) while no request of it is answered.
+4. Who is not on this machine is served with TLS alone: what opens a door goes over the wire.
 """
 
 import asyncio
@@ -10,10 +11,10 @@ import ipaddress
 import ssl
 
 from clawlite.core.base.errors import ClawError
+from clawlite.host.proxy.accept import Acceptor, Strangers
 
 MAX_BODY = 8 << 20  # bytes of a request's body
 BODY_S = 60  # within which it comes
-_BACKLOG = 512  # connections that the kernel holds until they are accepted
 _IDLE_S = 75  # that a connection stays open between two requests
 
 
@@ -47,13 +48,16 @@ def is_loopback(host: str) -> bool:
 class Door:
     """One server.
 
-    routes   [(method, path, coroutine function(request) -> response), ...], of aiohttp
-    missing  the same for any other request
+    routes     [(method, path, coroutine function(request) -> response), ...], of aiohttp; who may
+               not ask is to be answered before the body is read
+    missing    the same for any other request
+    strangers  ``Strangers`` that it shares with other doors, or None
     """
 
-    def __init__(self, routes: list, missing):
+    def __init__(self, routes: list, missing, strangers=None):
         self._routes, self._missing = routes, missing
-        self._runner = None
+        self._strangers = Strangers() if strangers is None else strangers
+        self._acceptor = self._runner = None
 
     async def open(self, option: str, address: str, certificate=None, key=None) -> str:
         """Listen on *address*, which *option* gave; return it with its real port.  Raises
@@ -72,7 +76,13 @@ class Door:
                 f"{option} {address}: tokens of runners would go over the network unencrypted",
                 "give --tls-cert FILE, or an address of this machine alone: 127.0.0.1:PORT",
             )
-        app = web.Application(client_max_size=MAX_BODY)
+
+        @web.middleware
+        async def known(request, handler):
+            with self._strangers.known(request.protocol):
+                return await handler(request)
+
+        app = web.Application(client_max_size=MAX_BODY, middlewares=[known])
         for method, path, handle in self._routes:
             app.router.add_route(method, path, handle)
         app.router.add_route("*", "/{rest:.*}", self._missing)
@@ -86,15 +96,17 @@ class Door:
         await runner.setup()
         try:
             tls = tls_of(certificate, key) if certificate else None
-            await web.TCPSite(runner, host, port, ssl_context=tls, backlog=_BACKLOG).start()
+            acceptor = Acceptor(self._strangers, lambda _: runner.server())
+            where = await acceptor.open(host, port, tls)
         except (OSError, OverflowError) as e:
             await runner.cleanup()
             raise ClawError(f"{address}: {getattr(e, 'strerror', None) or e}") from None
-        self._runner = runner
-        return "%s:%d" % runner.addresses[0][:2]
+        self._acceptor, self._runner = acceptor, runner
+        return where
 
     async def close(self) -> None:
         if self._runner:
+            self._acceptor.close()
             await self._runner.cleanup()
 
 

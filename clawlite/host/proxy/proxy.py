@@ -96,9 +96,10 @@ class Proxy:
     note    function(text) for who runs the gateway
     codecs  (loads, dumps)
     managed  function(runner) -> ``mediation.Managed``, asked once for each runner
+    strangers  see ``Door``
     """
 
-    def __init__(self, agents, is_right, store, secret, note, codecs, managed):
+    def __init__(self, agents, is_right, store, secret, note, codecs, managed, strangers=None):
         self._agents, self._is_right, self._store, self._note = agents, is_right, store, note
         self._codecs, self._managed = codecs, managed
         self._upstream = Upstream(secret, note)
@@ -108,7 +109,8 @@ class Proxy:
         self._tasks = set()  # requests, and rows that are written: ``close`` waits for them
         self.first_s, self.keep_alive_s = FIRST_S, KEEP_ALIVE_S
         routes = [("POST", dialect.path, self._handler(dialect)) for dialect in _DIALECTS]
-        self._door = Door([*routes, ("GET", "/v1/models", self._models)], self._missing)
+        routes.append(("GET", "/v1/models", self._models))
+        self._door = Door(routes, self._missing, strangers)
 
     async def open(self, address: str, certificate=None, key=None) -> str:
         """Listen; return the address with its port.  Raises ``ClawError``."""

@@ -15,11 +15,12 @@ from gateways import KEY, Peer, project
 from llm_server import FAULTS, Server, calls, say
 
 from clawlite.core.base.errors import ClawError
-from clawlite.host.gateway import device, http, lan
+from clawlite.host.gateway import device, http
 from clawlite.host.gateway import gateway as gateways
 from clawlite.host.gateway import store as gateway_store
 from clawlite.host.gateway.images import Images
 from clawlite.host.gateway.store import Store
+from clawlite.host.proxy import accept
 
 
 class Gateway:
@@ -221,7 +222,7 @@ def test_who_has_no_token_gets_nothing(tmp_path):
 
 @pytest.mark.parametrize("limit", ["MAX_STRANGERS", "MAX_BESIDE"])
 def test_of_strangers_there_are_not_too_many_and_the_oldest_goes(tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(lan, limit, 2)
+    monkeypatch.setattr(accept, limit, 2)
 
     async def knock(gateway):
         three = []
@@ -534,7 +535,7 @@ def test_a_device_that_does_not_read_is_let_go(tmp_path):
 
 
 def test_who_says_nothing_is_let_go(tmp_path, monkeypatch):
-    monkeypatch.setattr(lan, "_AUTH_S", 0.01)
+    monkeypatch.setattr(accept, "STRANGER_S", 0.01)
 
     async def knock(gateway):
         reader, _ = await asyncio.open_connection(*gateway.address.split(":"))
