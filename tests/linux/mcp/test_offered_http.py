@@ -15,6 +15,8 @@ import mcp_offer
 import pytest
 from agents import Agent, eventually, linux
 
+from clawlite.host.build.build import build_beside
+
 TOKEN = "token-0123456789"
 HELLO = {
     "protocolVersion": "2025-11-25",
@@ -409,11 +411,17 @@ def test_an_address_that_is_taken(tmp_path):
 
 
 class Forwarder(threading.Thread):
-    """A port that passes connections on with the token, for programs that cannot send one."""
+    """A port that passes connections on with the token, for programs that cannot send one.
 
-    def __init__(self, port: int):
+    theirs, ours  what such a program calls a tool or a prompt, and what the agent does; names of
+                  one length, so that a body keeps its own
+    """
+
+    def __init__(self, port: int, theirs: str = "", ours: str = ""):
         super().__init__(daemon=True)
         self._to, self._threads = port, []
+        assert len(theirs) == len(ours)
+        self._theirs, self._ours = theirs.encode(), ours.encode()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.start()
@@ -433,16 +441,18 @@ class Forwarder(threading.Thread):
             data = one.recv(65536)
             first, end, rest = data.partition(b"\r\n")
             if end:
+                rest = rest.replace(self._theirs, self._ours)
                 other.sendall(first + b"\r\nAuthorization: Bearer %s\r\n" % TOKEN.encode() + rest)
-            back = threading.Thread(target=self._copy, args=(other, one), daemon=True)
+            names = (self._ours, self._theirs)
+            back = threading.Thread(target=self._copy, args=(other, one, *names), daemon=True)
             back.start()
-            self._copy(one, other)
+            self._copy(one, other, self._theirs, self._ours)
             back.join(60)
 
-    def _copy(self, one, other):
+    def _copy(self, one, other, name: bytes, becomes: bytes):
         try:
             while data := one.recv(65536):
-                other.sendall(data)
+                other.sendall(data.replace(name, becomes))
             other.shutdown(socket.SHUT_WR)
         except OSError:
             pass
@@ -455,27 +465,112 @@ class Forwarder(threading.Thread):
         self.join(60)
 
 
-@pytest.fixture
-def open_port(tmp_path):
-    with Offered(tmp_path) as offered:
-        forwarder = Forwarder(offered.port)
-        try:
-            yield forwarder.port
-        finally:
-            forwarder.close()
-
-
 SCENARIOS = ["server-initialize", "ping", "tools-list", "prompts-list", "dns-rebinding-protection"]
+SCENARIOS += ["server-sse-multiple-streams"]
+STATUS = ["active", "inactive", "pending"]
+DEFAULTS = {
+    "name": {"type": "string", "default": "John Doe"},
+    "age": {"type": "integer", "default": 30},
+    "score": {"type": "number", "default": 95.5},
+    "status": {"type": "string", "enum": STATUS, "default": "active"},
+    "verified": {"type": "boolean", "default": True},
+}
+OPTIONS = ["option1", "option2", "option3"]
+TITLED = [{"const": "value1", "title": "First"}, {"const": "value2", "title": "Second"}]
+CHOICES = {
+    "untitledSingle": {"type": "string", "enum": OPTIONS},
+    "titledSingle": {"type": "string", "oneOf": TITLED},
+    "legacyEnum": {"type": "string", "enum": ["opt1", "opt2"], "enumNames": ["One", "Two"]},
+    "untitledMulti": {"type": "array", "items": {"type": "string", "enum": OPTIONS}},
+    "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
+}
+NAMES = {"username": {"type": "string"}, "email": {"type": "string"}}
+# scenario -> what it calls, the tool of tests/mcp_server.py behind the agent that does it, and the
+# fields for which that server asks
+CALLED = {
+    "tools-call-simple-text": ("test_simple_text", "where", None),
+    "tools-call-error": ("test_error_handling", "fail", None),
+    "tools-call-elicitation": ("test_elicitation", "echo", NAMES),
+    "elicitation-sep1034-defaults": ("test_elicitation_sep1034_defaults", "echo", DEFAULTS),
+    "elicitation-sep1330-enums": ("test_elicitation_sep1330_enums", "echo", CHOICES),
+}
+PROMPT = "prompts-get-simple"
+NO_RESOURCES = "the agent's tools and skills are offered, and no resources"
+NO_LOG = "the agent's log goes to no client"
+TEXT_ALONE = "a tool's result is text or JSON: other content is a line that names it"
+NOT_OFFERED = {  # scenarios of the suite for servers that are not supported, and why
+    **dict.fromkeys(
+        ["resources-list", "resources-read-text", "resources-read-binary"]
+        + ["resources-templates-read", "resources-subscribe", "resources-unsubscribe"],
+        NO_RESOURCES,
+    ),
+    **dict.fromkeys(["logging-set-level", "tools-call-with-logging"], NO_LOG),
+    **dict.fromkeys(
+        ["tools-call-image", "tools-call-audio", "tools-call-embedded-resource"]
+        + ["tools-call-mixed-content"],
+        TEXT_ALONE,
+    ),
+    **dict.fromkeys(
+        ["prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image"],
+        "a prompt is the instruction of a skill: text, into which nothing is put",
+    ),
+    "completion-complete": "arguments are not completed",
+    "tools-call-with-progress": "progress is told four times a second at most, and the suite wants "
+    "three words within 100 ms (test_progress.py has it)",
+    "tools-call-sampling": "a client's model is not asked: the agent has its own",
+    "json-schema-2020-12": "a schema is made from what the image checks, without $defs",
+    "server-sse-polling": "no stream is closed before its answer: the suite checks nothing",
+}
 
 
-@pytest.mark.parametrize("scenario", [*SCENARIOS, "server-sse-multiple-streams"])
-def test_the_conformance_suite(tmp_path, open_port, scenario):
-    """@modelcontextprotocol/conformance: an agent as the server."""
-    url = "http://127.0.0.1:%d/mcp" % open_port
-    words = ["server", "--url", url, "--scenario", scenario]
-    done = mcp_clients.npm("conformance", words, tmp_path)
+def conforms(tmp_path, scenario: str, offered, *names):
+    forwarder = Forwarder(offered.port, *names)
+    try:
+        url = "http://127.0.0.1:%d/mcp" % forwarder.port
+        words = ["server", "--url", url, "--scenario", scenario]
+        done = mcp_clients.npm("conformance", words, tmp_path)
+    finally:
+        forwarder.close()
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"Passed: ([1-9]\d*)/\1, 0 failed", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_conformance_suite(tmp_path, scenario):
+    """@modelcontextprotocol/conformance: an agent as the server."""
+    with Offered(tmp_path) as offered:
+        conforms(tmp_path, scenario, offered)
+
+
+@pytest.mark.parametrize("scenario", CALLED)
+def test_the_conformance_suite_calls_a_tool(tmp_path, scenario):
+    """Its names have underscores, which no Tool document may have: they are changed on the way."""
+    name, theirs, fields = CALLED[scenario]
+    tool = mcp_agents.tool(name.replace("_", "-"), theirs)
+    tool["inline"]["input_schema"] = {"type": "object"}
+    agent = mcp_agents.write(tmp_path, ["asks"] if fields else [], tools=[tool])
+    (agent / "reflex.toml").write_text('[[rule]]\nwhen = "hi"\nsay = "hi"\n')
+    if fields:
+        form = {"type": "object", "properties": fields}
+        asks = [{"message": "Fill it in.", "requestedSchema": form}]
+        (tmp_path / "marks/asks").write_text(json.dumps(asks))
+    with Offered(tmp_path, image=build_beside(str(agent))) as offered:
+        conforms(tmp_path, scenario, offered, name, name.replace("_", "-"))
+    assert mcp_agents.methods(tmp_path).count("answer") == bool(fields)
+
+
+def test_the_conformance_suite_gets_a_prompt(tmp_path):
+    mcp_offer.build(tmp_path)
+    claw = tmp_path / "agent/claw.json"
+    claw.write_text(claw.read_text().replace('"toast"', '"test-prompt"'))
+    with Offered(tmp_path, image=build_beside(str(claw.parent))) as offered:
+        conforms(tmp_path, PROMPT, offered, "test_simple_prompt", "skill__test-prompt")
+
+
+def test_each_scenario_of_the_suite_is_run_or_there_is_a_reason(tmp_path):
+    listed = mcp_clients.npm("conformance", ["list"], tmp_path).stdout.partition("Client scenarios")
+    names = [line.split()[1] for line in listed[0].splitlines() if line.strip().startswith("- ")]
+    assert sorted(names) == sorted([*SCENARIOS, *CALLED, PROMPT, *NOT_OFFERED])
 
 
 def test_the_inspector(tmp_path):
