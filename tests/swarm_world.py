@@ -32,8 +32,8 @@ MEMBERS += [[name, "u", "worker", 1] for name in ("other", "ada", "bob", "eve")]
 _RECORD = ["team", 0, 0, MEMBERS, True, None, 1, None, 2, True, 0, False, None, None, None, None]
 
 
-def task(number=0, recipient="", description="Look.", data=None):
-    return Task(IDS[number], description, data, "lead", recipient)
+def task(number=0, recipient="", description="Look.", data=None, sender="lead"):
+    return Task(IDS[number], description, data, sender, recipient)
 
 
 def wall_ms() -> int:
@@ -146,7 +146,8 @@ class World:
     def settle(self):
         """Wait until each end has all that was said before."""
         heard = {one: [] for one in self.ends}
-        self.ends[0].broadcast("lead", {"settle": wall_ms(), "by": os.getpid()})
+        says = getattr(self.ends[0], "_identity", "lead")
+        self.ends[0].broadcast(says, {"settle": wall_ms(), "by": os.getpid()})
         others = self.ends[1:]
         assert others, "nobody else is there"
         self.until(

@@ -7,8 +7,8 @@ entry of the engine's log, which all processes apply in the same order.
    gives a task only then.  Who was first is what the log says.
 2. Reading waits for nobody: what is asked is answered from memory, or refused while the engine is
    away.
-3. An entry that is no change, or comes of somebody who is not in the swarm, changes nothing and is
-   told to the log.
+3. An entry that is no change, comes of somebody who is not in the swarm, or speaks in the name of
+   another, changes nothing and is told to the log (docs/adr/0203).
 4. A stop holds for who knows of it, whether the engine is there or not: it is kept in a file, and
    until all that is on record has come, that file says whether the swarm is stopped.
 5. A process that the engine no longer knows is said to be gone by another one, in an entry.  When
@@ -54,7 +54,15 @@ LOOK_MS = 1000  # between looks for processes that are gone
 GRACE_MS = 3000  # a process that comes back by then was never gone
 LEAVE_MS = 2000  # for the last entries of a process that ends
 SNAPSHOT_EACH = 20000  # entries, after which the log is cut
-_OF_PERSONS = ("stop", "resume")  # changes that no member may ask for
+_OF_PERSONS = {  # changes that no member may ask for
+    "stop": "stop a swarm",
+    "resume": "resume a swarm",
+    "again": "let a task begin again",
+    "drop": "drop a task",
+}
+# changes that name who asks for them, and the place of that identity among their values
+_NAMES_ITSELF = {"broadcast": 0, "report": 5, "take": 0, "here": 0}
+_SENDER = 3  # the same in the task of a put
 # the changes that an entry may be, and how many values each has
 _CHANGES = {
     "put": 1,
@@ -112,6 +120,11 @@ class _Replica(Bus):
             return False
         self._db.execute("insert or replace into ops values (?, ?)", (process, number))
         return True
+
+    def identity_of(self, process: str):
+        """Return the identity as which a process has joined, None where it is not there."""
+        rows = self._rows("select identity from peers where process = ?", process)
+        return rows[0][0] if rows else None
 
     def peers(self) -> list:
         """Return the processes that are there, who came first first."""
@@ -356,17 +369,35 @@ class ReplicatedBus:
             if identity not in self._known:
                 raise ValueError("%s is not in the swarm" % str(identity)[:63])
             if name in _OF_PERSONS and identity != OPERATOR:
-                raise ValueError("%s: a person alone may %s a swarm" % (identity, name))
+                raise ValueError("%s: a person alone may %s" % (identity, _OF_PERSONS[name]))
             if sender not in (None, identity or OPERATOR):
                 raise ValueError("%s spoke in the name of %s" % (sender[:63], identity))
+            self._check_names(str(process), identity or OPERATOR, name, values)
             if name == "put":
                 values = [Task(*values[0])]
             elif name == "take" and values[4]:
                 values[4] = tuple(values[4])
             return str(process), number, name, values
-        except (ValueError, TypeError, ClawError) as e:
+        except (ValueError, TypeError, LookupError, ClawError) as e:
             self.refused("an entry of the log: %s" % str(e)[:200])
             return None
+
+    def _check_names(self, process: str, identity: str, name: str, values: list):
+        """Raises ``ValueError``: an entry of *identity* speaks in the name of another, or for the
+        process of another.
+        """
+        named = identity
+        if name == "put":
+            named = values[0][_SENDER]
+        elif name in _NAMES_ITSELF:
+            named = values[_NAMES_ITSELF[name]]
+        if name == "report" and named == OPERATOR:  # an agent's own operator reports a task
+            named = identity
+        if named != identity:
+            raise ValueError("%s spoke in the name of %s (%s)" % (identity, str(named)[:63], name))
+        joined = self._replica.identity_of(process)
+        if joined not in (None, identity):
+            raise ValueError("%s spoke for a process of %s (%s)" % (identity, joined, name))
 
     def _done(self, mine: _Waiting, value, error):
         self._asked.discard(mine.key)

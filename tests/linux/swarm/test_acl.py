@@ -68,6 +68,45 @@ def test_nats_does_not_let_a_member_speak_for_another(nats):
     assert lead.state(IDS[0]) is None
 
 
+def test_nats_does_not_let_a_member_name_another_within_an_entry(nats):
+    """A peer is who the engine proves it is (section 10): what its entries say of it, too."""
+    lead, other = joined(nats, "lead", "lead"), joined(nats, "other", "other")
+    hand = joined(nats, "hand", "hand")
+    nats.done(lead.put(task(1, "other")))
+    assert nats.take(other, "other").id == IDS[1]
+    broken = 0
+
+    def refused(why: str, name: str, *values):
+        nonlocal broken
+        hand._append(name, *values)
+        broken += 3  # each end tells it
+        nats.until(lambda: len(nats.refused) >= broken)
+        assert {one.partition("log: ")[2] for one in nats.refused[-3:]} == {why}
+
+    row = [IDS[0], "Look.", None, "lead", "hand", ""]
+    refused("hand spoke in the name of lead (put)", "put", row)
+    refused("hand spoke in the name of operator (broadcast)", "broadcast", "operator", {})
+    report = IDS[1], "completed", {}, None, 0
+    refused("hand spoke in the name of other (report)", "report", *report, "other", False)
+    refused("hand spoke in the name of other (take)", "take", "other", True, None, None, None)
+    refused("hand spoke in the name of lead (here)", "here", "lead", 0)
+    refused("hand: a person alone may let a task begin again", "again", IDS[1])
+    refused("hand: a person alone may drop a task", "drop", IDS[1])
+    hand.process = other.process
+    hand._number = other._number
+    refused("hand spoke for a process of other (report)", "report", *report, "hand", True)
+    refused("hand spoke for a process of other (release)", "release", IDS[1])
+    hand.process = hand._host
+    nats.settle()
+    assert lead.state(IDS[0]) is None and lead.state(IDS[1]) == "running"
+    assert not other.messages() or all("settle" in one for _, one in other.messages())
+    nats.done(other.report(*report, "other"))
+    assert lead.outcome(IDS[1])[0] == "other"
+    person = joined(nats, "operator", "")
+    nats.done(person.again(IDS[1]))
+    nats.until(lambda: lead.state(IDS[1]) == "waiting")
+
+
 def test_nats_does_not_let_a_member_read_the_answers_for_another(nats):
     """What a stranger with the login of a member hears of another's inbox, and of all of them."""
     joined(nats, "lead", "lead")

@@ -182,7 +182,7 @@ def test_what_waits_too_long_is_given_up_and_begins_again_for_a_person(any_world
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
     world.until(lambda: lead.expire(1, True) or lead.state(IDS[0]) == DEAD)
-    world.done(lead.again(IDS[0]))
+    world.done(world.bus().again(IDS[0]))
     assert world.take(hand).id == IDS[0]
     hand.report(IDS[0], FAILED, {}, None, 1, "hand", True)
     world.until(lambda: lead.state(IDS[0]) == FAILED)

@@ -47,7 +47,7 @@ def test_a_report_that_is_too_long_has_failed(world):
     hand = world.ends.pop()
     member = Turns(hand)
     asks = world.bus("other")
-    world.done(asks.put(task()))
+    world.done(asks.put(task(sender="other")))
     world.until(lambda: member.poll() or member.turns)
     member.ended(IDS[0], "x" * MAX_ENTRY)
     world.until(lambda: member.poll() or asks.outcome(IDS[0]))
@@ -58,7 +58,7 @@ def test_a_report_that_is_too_long_has_failed(world):
 
 def test_reports_that_are_too_long_together_have_failed(world):
     lead = leader(world, strategy=MERGE)
-    world.done(world.bus().put(task(0, "lead")))
+    world.done(world.bus().put(task(0, "lead", sender="operator")))
     for name in ("hand", "hand", "other", "ada", "bob", "eve"):
         does(world, lead, name, "x" * 100000)
     status, result = outcome(world, lead)
@@ -69,11 +69,11 @@ def test_reports_that_are_too_long_together_have_failed(world):
 def test_a_part_that_is_too_long_ends_its_task_alone(world):
     lead = leader(world, strategy=CHAIN)
     person = world.bus()
-    world.done(person.put(task(0, "lead", data="x" * 480000)))
+    world.done(person.put(task(0, "lead", data="x" * 480000, sender="operator")))
     does(world, lead, "hand", "y" * 60000)
     status, result = outcome(world, lead)
     assert status == FAILED and TOO_LONG in result["error"]
-    world.done(person.put(task(1, "lead")))
+    world.done(person.put(task(1, "lead", sender="operator")))
     for name in ("hand", "other", "ada", "bob", "eve"):
         does(world, lead, name, name)
     assert outcome(world, lead, 1) == (COMPLETED, {"text": "eve"})
