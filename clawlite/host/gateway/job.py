@@ -79,7 +79,9 @@ class Job(Answer):
                 elif kind == E.CLOSE:
                     connection.close()
                 elif kind == E.WRITE:
-                    self._write(effect[E.TEXT]) if effect[E.TEXT] else self._void()
+                    self._write(effect[E.TEXT])
+                elif kind == E.VOID:
+                    self._void()
                 # after an answer: for the device another one would begin
                 elif kind == E.TELL and not self.said:
                     self._add("notice", effect[E.TEXT])
