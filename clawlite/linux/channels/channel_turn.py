@@ -25,7 +25,7 @@ from clawlite.core.turns.tools import call, known, refused
 
 # a tool, a connection to a provider, a skill: they may have consequences, or end the process
 ACTS = (RUN, OPEN, ASK, RUN_SKILL)
-MAX_ANSWER = 262144  # characters of what a turn says
+MAX_ANSWER = 262144  # characters of what a turn says that are kept
 
 
 class TurnOutput:
@@ -57,11 +57,15 @@ class TurnOutput:
 
     def end_line(self):
         """What comes next begins a line."""
-        if self._said and not self._said[-1].endswith("\n"):
+        if self._said and self._size < MAX_ANSWER and not self._said[-1].endswith("\n"):
             self.add("\n")
 
     def text(self) -> str:
-        return "".join(self._said).strip()
+        """Return what was said; where something is missing, its last line says so."""
+        text = "".join(self._said).strip()
+        if self._lost:
+            text += "\n[truncated: true, original_characters: %d]" % (self._size + self._lost)
+        return text
 
 
 def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):

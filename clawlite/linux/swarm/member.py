@@ -385,10 +385,12 @@ class Member:
             try:
                 self._bus.report(task_id, status, result, *used, by, True)
             except TooLong as e:
-                status = FAILED
-                self._bus.report(task_id, status, {"error": e.message}, *used, by, True)
+                status, result = FAILED, {"error": e.message}
+                self._bus.report(task_id, status, result, *used, by, True)
             del self._reports[task_id]
-            self._log("report", task_id=task_id, status=status)
+            why = result.get("error") if isinstance(result, dict) and status == FAILED else None
+            more = {"reason": why} if why else {}
+            self._log("report", task_id=task_id, status=status, **more)
             self._reported(task_id)
 
     def _log(self, what: str, **more):

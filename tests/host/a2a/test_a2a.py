@@ -22,7 +22,7 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
-from agents import DEADLINE_S, environment, linux
+from agents import DEADLINE_S, environment, eventually, linux
 from engines import free_port
 from google.protobuf.json_format import MessageToDict
 
@@ -91,8 +91,13 @@ import os
 def look(bed: str) -> str:
     """Look at a bed."""
     gate = "GATES/" + bed
-    while os.path.isdir(gate) and not os.path.exists(gate + "/go"):
-        yield 10
+    try:
+        while os.path.isdir(gate) and not os.path.exists(gate + "/go"):
+            open(gate + "/begun", "w").close()
+            yield 10
+    finally:
+        if os.path.isdir(gate):
+            open(gate + "/safe", "w").close()
     return bed + " is dry"
 
 
@@ -255,6 +260,7 @@ def test_a_task_under_way_is_subscribed_to_and_canceled(folder, version):
         still = await it.client(version)
         task = await task_of(still, request)
         assert task.status.state in (new.TASK_STATE_SUBMITTED, new.TASK_STATE_WORKING)
+        eventually((bed / "begun").exists)
         seen = []
         async for event in client.subscribe(new.SubscribeToTaskRequest(id=task.id)):
             if not seen:
@@ -263,6 +269,7 @@ def test_a_task_under_way_is_subscribed_to_and_canceled(folder, version):
             seen.append(event)
         assert seen[0].task.id == task.id
         assert seen[-1].status_update.status.state == new.TASK_STATE_CANCELED
+        eventually((bed / "safe").exists)  # its tool has ended as it is written
         with pytest.raises(TaskNotCancelableError):
             await still.cancel_task(new.CancelTaskRequest(id=task.id))
 
@@ -612,7 +619,34 @@ def test_an_agent_that_is_killed_is_started_again_and_its_tasks_go_on(folder):
     run(play, folder)
 
 
-def test_a_failure_and_the_audit_say_who_asked_and_nothing_leaves(folder, state):
+def records(path) -> list:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_log_and_the_audit_say_who_asked(folder, state):
+    audited = CLAW.replace(
+        "  - inline:\n        rules:", "  - inline:\n        audit: {}\n        rules:"
+    )
+    assert audited != CLAW
+    (folder / "claw.yaml").write_text(audited)
+
+    async def play(it):
+        friend, owner = await it.client("1.0"), await it.client("1.0", "owner")
+        await task_of(friend, asked("look at 3", "a"))
+        for number, (client, said) in enumerate(((friend, "deny"), (owner, "approve"))):
+            task = await task_of(client, asked("water 3", "b"))
+            await task_of(client, asked(said, str(number), task_id=task.id))
+
+    run(play, folder, approvers=("owner",))
+    expected = [("look", "friend"), ("water", "friend"), ("water", "owner")]
+    for name in ("log.jsonl", "audit.jsonl"):
+        calls = [one for one in records(state / "bed" / name) if one["event"] == "tool.call"]
+        said = [(one["tool"], one["caller"]) for one in calls]
+        assert said == [(tool, f"tasks/a2a:{caller}") for tool, caller in expected], name
+    assert [one.get("status") for one in calls] == ["ok", "refused", "ok"], calls
+
+
+def test_why_a_task_failed_is_for_the_owner_alone(folder, state):
     text = (folder / "claw.yaml").read_text()
     remote = text.replace("protocol: custom", "protocol: openai-compatible").replace(
         '"builtin:reflex"', '"http://127.0.0.1:1/v1"'
@@ -623,9 +657,15 @@ def test_a_failure_and_the_audit_say_who_asked_and_nothing_leaves(folder, state)
         http = it.http()
         answer = await it.post(http, "SendMessage", {"message": SENT})
         assert answer["result"]["task"]["status"] == {"state": "TASK_STATE_FAILED"}
-        assert "127.0.0.1" not in json.dumps(answer)
+        said = json.dumps(answer)
+        assert "127.0.0.1" not in said and "provider" not in said and "refused" not in said
 
     run(play, folder)
+    log = records(state / "bed/log.jsonl")
+    (begun,) = [one for one in log if one["event"] == "task.task"]
+    (failed,) = [one for one in log if one["event"] == "task.report"]
+    assert begun["sender"] == "a2a:friend" and begun["task_id"] == failed["task_id"]
+    assert failed["status"] == "failed" and "connection refused" in failed["reason"]
 
 
 def test_one_gateway_serves_one_agent(folder):

@@ -1,7 +1,7 @@
 """What a channel hears of a turn."""
 
 from clawlite.core.base.effect import LOG, RECEIVE, SAY, VOID, WRITE
-from clawlite.linux.channels.channel_turn import TurnOutput, heard
+from clawlite.linux.channels.channel_turn import MAX_ANSWER, TurnOutput, heard
 
 
 def said(*effects) -> str:
@@ -25,3 +25,12 @@ def test_what_follows_a_tool_call_begins_a_line():
 
 def test_an_answer_that_broke_off_is_taken_back():
     assert said((WRITE, "It is w"), (VOID, 7), (SAY, "It is dry.")) == "It is dry."
+
+
+def test_an_answer_that_is_cut_says_so():
+    most = "x" * MAX_ANSWER
+    assert said((WRITE, most), (LOG, {"event": "tool.call"})) == most
+    mark = "\n[truncated: true, original_characters: %d]"
+    assert said((WRITE, most), (SAY, "yz")) == most + mark % (MAX_ANSWER + 2)
+    assert said((WRITE, most + "yz"), (VOID, 2)) == most
+    assert said((WRITE, most + "yz"), (VOID, 3)) == most[1:]

@@ -7,11 +7,21 @@ import threading
 import pytest
 from agents import eventually
 from llm_server import MODEL, Server, say
-from swarm_team import RULED, project, start
+from swarm_team import RULED, TOOLS, project, start
 
 SWARM = {"topology": "peer-to-peer", "agents": [{"identity_ref": "hand", "role": "peer"}]}
 SWARM["aggregation"] = {"strategy": "merge"}
 SWARM["coordination"] = {"message_passing": "queue", "backend": "in-process", "concurrency": {}}
+
+SAFELY = """
+
+def _safely(bed):
+    try:
+        yield from _wait(bed)
+    finally:
+        if os.path.isdir(bed):
+            open(bed + "/safe", "w").close()
+"""
 
 
 @pytest.fixture
@@ -138,17 +148,24 @@ def test_tasks_are_listed_in_pages_the_newest_first(agent):
         assert call(agent, "list", state=never)["result"] == {"tasks": []}
 
 
-def test_a_task_that_is_canceled_ends_its_tool(tmp_path, agent):
-    (tmp_path / "bed").mkdir()
-    create(agent, "a", "look at bed")
-    eventually(lambda: os.listdir(tmp_path / "bed"))
-    assert state(agent, "a")["state"] == "working"
-    said = call(agent, "cancel", task_id="a", reason="never mind")["result"]
-    assert said == {"task_id": "a", "state": "canceled"}
-    assert state(agent, "a")["result"] == {"error": "never mind"}
-    create(agent, "b", "look at 4")
-    assert ended(agent, "b")["state"] == "completed"
-    assert call(agent, "cancel", task_id="b")["result"]["state"] == "completed"
+@pytest.mark.parametrize("verb", ["look at", "water"])
+def test_a_task_that_is_canceled_ends_its_tool(tmp_path, verb):
+    """Its handler ends as it is written: in ``finally``, with what makes things safe."""
+    code = TOOLS.replace("yield from _wait(bed)", "yield from _safely(bed)") + SAFELY
+    bed = tmp_path / "bed"
+    bed.mkdir()
+    with start(tmp_path, project(tmp_path, "hand", code=code, **SWARM)) as agent:
+        create(agent, "a", "%s bed" % verb)
+        eventually(lambda: os.listdir(bed))
+        assert state(agent, "a")["state"] == "working" and not (bed / "safe").exists()
+        said = call(agent, "cancel", task_id="a", reason="never mind")["result"]
+        assert said == {"task_id": "a", "state": "canceled"}
+        assert state(agent, "a")["result"] == {"error": "never mind"}
+        eventually(lambda: (bed / "safe").exists())
+        create(agent, "b", "look at 4")
+        assert ended(agent, "b")["state"] == "completed"
+        assert call(agent, "cancel", task_id="b")["result"]["state"] == "completed"
+        assert state(agent, "a")["state"] == "canceled"
 
 
 def test_who_subscribes_hears_of_every_state_and_of_the_end(tmp_path, agent):
