@@ -113,7 +113,7 @@ def test_the_newer_era_is_asked_to_tell_of_changes_where_a_server_says_that_it_c
     none = ready()
     assert sent(none) == [], "this one does not say that its tools change"
     old = client(is_handshake=True)
-    old.feed(line(0, {"protocolVersion": "2025-11-25", **CHANGES}))
+    old.feed(line(0, dict(CHANGES, protocolVersion="2025-11-25")))
     old.feed(line(1, {"tools": [ECHO]}))
     assert "subscriptions/listen" not in [one["method"] for one in sent(old)]
 
