@@ -32,6 +32,14 @@ _LOST = (
     "Redis keeps nothing on disk (appendonly no): what is acknowledged is lost when it is killed - "
     "set appendonly yes and appendfsync everysec or always"
 )
+_UNSYNCED = (
+    "Redis leaves to the system when its disk is written (appendfsync no): what is acknowledged "
+    "may be lost with a power cut - set appendfsync everysec or always"
+)
+_UNSEEN = (
+    "the login may not ask Redis when its disk is written: see that appendfsync is everysec or "
+    "always, or give the login +config|get, as swarm acl redis does"
+)
 
 
 class RedisEngine(Engine):
@@ -111,9 +119,9 @@ class RedisEngine(Engine):
         """Read what is on record: the snapshot, where this process has not come so far, and the log
         after it.
         """
-        if not self._told and not reader.info("persistence").get("aof_enabled"):
+        if not self._told:
             self._told = True
-            self._put(NOTE, _LOST)
+            self._tell_what_may_be_lost(reader)
         with reader.pipeline(transaction=True) as both:
             both.hgetall(self._snapshot)
             both.xrange(self._log, "(" + self.since if self.since else "-", count=READ)
@@ -129,6 +137,17 @@ class RedisEngine(Engine):
             entries = reader.xrange(self._log, "(" + self.since, count=READ)
         self.since = self.since or "0-0"
         self._put(SYNCED)
+
+    def _tell_what_may_be_lost(self, reader):
+        if not reader.info("persistence").get("aof_enabled"):
+            self._put(NOTE, _LOST)
+            return
+        try:
+            said = reader.config_get("appendfsync").get("appendfsync")
+        except self._package.exceptions.ResponseError:  # or the server has no such command
+            said = None
+        if said not in ("everysec", "always"):
+            self._put(NOTE, _UNSYNCED if said else _UNSEEN)
 
     def _read(self, entries: list):
         for position, fields in entries:

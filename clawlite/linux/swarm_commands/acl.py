@@ -14,7 +14,7 @@ ONE_OF = " or ".join((", ".join(ENGINES[:-1]), ENGINES[-1]))
 PASSWORD = "PASSWORD"  # stands for one: none is made here
 _REDIS = (
     "ACL SETUSER %s on >" + PASSWORD + " ~claw:{%s}:* &claw:{%s}:* -@all +@stream +@hash +@pubsub "
-    "+@transaction +@connection +info"
+    "+@transaction +@connection +info +config|get"
 )
 # what every member asks of the stream and of the object store that holds its state
 _STREAMS = (

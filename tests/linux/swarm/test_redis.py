@@ -82,6 +82,7 @@ def test_a_login_of_redis_needs_what_the_docs_say_and_no_more(made, keys):
     hand = world.bus("hand", 1, password="PASSWORD")
     world.until(lambda: set(hand.present()) == {"lead", "hand"})
     assert world.done(lead.put(task()))
+    assert not world.refused
 
 
 def test_a_full_engine_is_told_and_what_waits_is_sent_when_there_is_room(made):
@@ -110,3 +111,24 @@ def test_what_is_kept_in_memory_alone_is_told_to_be_lost(made):
     world = made(more=())
     world.bus("lead", 0)
     assert world.refused and "appendonly yes" in world.refused[0]
+
+
+@pytest.mark.parametrize("often", ["no", "everysec", "always"])
+def test_a_disk_that_is_not_synced_is_told(made, often):
+    world = made("--appendfsync", often)
+    world.bus("lead", 0)
+    said = ["set appendfsync everysec or always" in one for one in world.refused]
+    assert said == ([True] if often == "no" else [])
+
+
+def test_a_login_that_may_not_see_whether_the_disk_is_synced_is_told(made):
+    import redis
+
+    world = made()
+    admin = redis.Redis(port=world.server.port)
+    admin.execute_command(*login()[:-1])  # without +config|get
+    admin.close()
+    *place, _ = world.place
+    world.place = (*place, "team")
+    world.bus("lead", 0, password="PASSWORD")
+    assert ["+config|get" in one for one in world.refused] == [True]
