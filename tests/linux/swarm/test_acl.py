@@ -101,7 +101,7 @@ def test_nats_does_not_let_a_member_name_another_within_an_entry(nats):
     assert lead.state(IDS[0]) is None and lead.state(IDS[1]) == "running"
     assert not other.messages() or all("settle" in one for _, one in other.messages())
     nats.done(other.report(*report, "other"))
-    assert lead.outcome(IDS[1])[0] == "other"
+    assert nats.until(lambda: lead.outcome(IDS[1]))[0] == "other"
     person = joined(nats, "operator", "")
     nats.done(person.again(IDS[1]))
     nats.until(lambda: lead.state(IDS[1]) == "waiting")
