@@ -54,6 +54,11 @@ asyncio.run(main())
 """
 
 
+@pytest.fixture(autouse=True)
+def no_time_ends_a_stranger(monkeypatch):
+    monkeypatch.setattr(accept, "STRANGER_S", 3600)
+
+
 @pytest.fixture(scope="module")
 def authority():
     return trustme.CA()
