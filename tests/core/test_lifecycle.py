@@ -263,3 +263,22 @@ def test_8_stopping_drains_and_says_whether_it_did():
     agent.stop(100, lambda drained, now_ms: told.append(drained), 5)
     agent.done(1, (True, "done"), 50)
     assert told == [True] and agent.lifecycle.state == "STOPPED"
+
+
+def test_what_ends_a_turn_is_named_with_its_milliseconds():
+    for budget_ms, limit in ((90, "timeout_ms"), (None, "total_timeout_ms")):
+        agent, how = made(), []
+        agent.start(0)
+        most = budget_ms or agent.image.agent.turn_ms
+        agent.begin(
+            call(agent.image, "slow", {"ms": 9000}, "operator", None),
+            lambda value, error, _: how.append(error),
+            5,
+            most,
+        )
+        agent.tick(4 + most)
+        assert how == []
+        agent.tick(5 + most)
+        (error,) = how
+        assert error.code == -32014 and error.data == {limit: most}
+        assert "(%s: %d)" % (limit, most) in error.message

@@ -158,7 +158,7 @@ class Agent:
         self._last = number = self._last + 1
         task = self.tasks[number] = Task(number, generator, ended, once)
         if budget_ms is not None:
-            task.due_ms = now_ms + budget_ms
+            task.due_ms, task.budget_ms = now_ms + budget_ms, budget_ms
         self._advance(task, None, None, now_ms)
         return number
 
@@ -384,9 +384,14 @@ class Agent:
                         "the model did not come to an end; use another, or a lower "
                         "tokens_per_request"
                     )
-                self.cancel(
-                    number, ToolTimeout("the turn was ended: it used up its time", hint), now_ms
+                most = task.budget_ms
+                limit = "total_timeout_ms" if most == self.image.agent.turn_ms else "timeout_ms"
+                error = ToolTimeout(
+                    "the turn was ended: it used up its time (%s: %d)" % (limit, most),
+                    hint,
+                    {limit: most},
                 )
+                self.cancel(number, error, now_ms)
             elif task is not None and task.wake_ms is not None and now_ms >= task.wake_ms:
                 wake = task.wake
                 # made when it is needed: no board pays for an error that does not happen

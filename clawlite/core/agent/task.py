@@ -17,6 +17,7 @@ class Task:
     wake      an outcome; or how many seconds its connection was silent then, which is an error
     due_ms    monotonic time at which it is ended, or None; while it waits for a person, that time
               stands still
+    budget_ms how long that was at its beginning
     child     number of the task that asks a provider for it, or None
     receives  bool, it waits for bytes of its connection
     outer     the generators that wait for ``generator``, the outermost first: on a board, where
@@ -24,7 +25,7 @@ class Task:
     """
 
     # here, not in each: a thousand may wait for a person
-    approval = answer = tool = began = ran_ms = wake_ms = wake = due_ms = child = None
+    approval = answer = tool = began = ran_ms = wake_ms = wake = due_ms = budget_ms = child = None
     receives = False
     outer = ()
 

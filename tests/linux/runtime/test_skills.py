@@ -243,7 +243,9 @@ def test_without_a_provider_and_without_time_it_says_so(world):
         with world.start("serve", "--stdio") as agent:
             agent.initialize()
             agent.line(json.dumps(tool_call("researched", {"topic": "tea"}, 7)))
-            assert agent.message()["error"]["code"] == -32014
+            error = agent.message()["error"]
+            assert error["code"] == -32014 and error["data"]["timeout_ms"] == 300, error
+            assert "(timeout_ms: 300)" in error["message"]
 
 
 def test_ctrl_c_ends_one_and_the_turn_that_called_it(world):

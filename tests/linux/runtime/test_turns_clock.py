@@ -117,7 +117,10 @@ def test_a_turn_that_uses_up_its_time_is_ended_with_its_connection(clockwork, se
     assert it.open and it.said == ""
     it.move(1)
     assert not it.open and not it.agent.tasks and it.agent.deadline() is None
-    assert it.said == "the turn was ended: it used up its time. " + ENDLESS
+    assert it.said == "the turn was ended: it used up its time (total_timeout_ms: %d). %s" % (
+        due,
+        ENDLESS,
+    )
     it.line("hello")
     assert it.requests == 2
 
@@ -141,7 +144,7 @@ def test_the_time_of_a_turn_stands_still_while_a_person_is_asked(clockwork):
     it.move(19999)
     assert it.open
     it.move(1)
-    assert not it.open and it.said.endswith("it used up its time. " + ENDLESS)
+    assert not it.open and it.said.endswith("(total_timeout_ms: 30000). " + ENDLESS)
 
 
 @pytest.mark.parametrize(
