@@ -5,6 +5,7 @@ codes.
 import json
 import os
 import resource
+import shutil
 
 import pytest
 from agents import Agent, clawlite, eventually, linux, without_root_rights
@@ -12,6 +13,7 @@ from providers.project import nobody
 
 from clawlite.command import DEVICE_VERBS
 from clawlite.core.image.image import Image
+from clawlite.host.manifest import manifest
 from clawlite.linux.admin import usage
 
 FILES = [
@@ -122,6 +124,16 @@ def test_check(project):
         "shadowed": [],
         "warnings": [{"file": file, "line": int(line), "message": message}],
     }
+
+
+def test_what_cannot_be_built_yet_is_valid(project, tmp_path):
+    shutil.copytree(project, tmp_path / "p")
+    claw = tmp_path / "p/claw.yaml"
+    claw.write_text(claw.read_text().replace('level: "none"', 'level: "vm"'))
+    done = clawlite("check", cwd=tmp_path / "p")
+    assert done.returncode == 0, done.stderr
+    assert "valid CKP (5 tools, 3 rules)\n  cannot be built yet: " in done.stdout
+    assert clawlite("build", cwd=tmp_path / "p").returncode == 2
 
 
 def test_build_shows_sizes_and_the_heap(project, tmp_path):
@@ -563,6 +575,9 @@ def test_a_project_has_a_model_unless_it_is_left_out(tmp_path, template, chain):
         data = (tmp_path / name / "claw.cbor").read_bytes()
         image = Image(lambda at, size: data[at : at + size], len(data))
         assert image.agent.providers == chain
+        limits = [one.spec.limits for one in manifest.load(tmp_path / name).providers]
+        if len(chain) > 1:  # a small model may run on
+            assert limits[0].max_context_window == 4096 and limits[0].tokens_per_request == 2048
         if len(chain) > 1:
             assert image.provider(0)[3:7] == [
                 "127.0.0.1",

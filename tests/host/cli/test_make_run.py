@@ -71,3 +71,21 @@ def test_on_a_pipe_and_what_fails(tmp_path, words):
     assert done.returncode and "greenhouse/claw.yaml:1: " in done.stderr
     done = make(f"AGENT={tmp_path}/made/inside")
     assert done.returncode and "inside" in done.stderr and "Made" not in done.stdout
+
+
+def test_what_a_setup_will_install_is_said_first(tmp_path):
+    said = subprocess.run(
+        [
+            "make",
+            "-C",
+            str(ROOT),
+            "-n",
+            "venv",
+            f"STAMP={tmp_path}/none",
+            f"PYTHON={sys.executable}",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert 0 < said.index("Installing into .venv") < said.index("pip install")

@@ -7,13 +7,14 @@ import ast
 import pytest
 from sims import needs_mpy_cross
 
+from clawlite.core.base.errors import ClawError
 from clawlite.core.image import features
 from clawlite.core.image import image as layout
 from clawlite.core.policy import ledger
 from clawlite.core.providers import gateway
 from clawlite.host.boards import boards
 from clawlite.host.build.build import build_beside
-from clawlite.host.firmware import firmware, slot
+from clawlite.host.firmware import firmware, foreign_names, slot
 from clawlite.host.firmware.board_files import board_files
 
 # {(who imports, what): why it does so only where the part is there}.  A new one is looked at, and
@@ -211,6 +212,17 @@ def test_a_damaged_section_is_an_error_of_the_image():
 
     with pytest.raises(ImageError):
         slot.parts(Damaged())
+
+
+@needs_mpy_cross
+def test_code_that_asks_for_what_the_board_lacks_is_in_no_slot(tmp_path, monkeypatch):
+    made = image(
+        tmp_path / "agent", CLAW % ("custom", "builtin:reflex"), 'reflex = "reflex.toml"\n'
+    )
+    asked = foreign_names.uses({"line": ast.parse("import machine\nmachine.WDT.kick\n")})
+    monkeypatch.setattr(firmware, "uses", lambda: asked)
+    with pytest.raises(ClawError, match="kick"):
+        board_files(made, str(tmp_path / "built"), boards.profile("pico"))
 
 
 @needs_mpy_cross

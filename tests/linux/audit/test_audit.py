@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from secret_samples import samples
 
 from clawlite.linux.audit import files, sqlite
+from clawlite.linux.audit.audit import store_of
 from clawlite.linux.audit.chain import Head, beginning, line, verify
 from clawlite.scan.auditline import head_of
 
@@ -645,6 +646,19 @@ def test_the_default_size_is_what_inspect_says():
     from clawlite.linux.audit.audit import MAX_SIZE_MB
 
     assert DEFAULT_SIZE_MB == MAX_SIZE_MB == 64
+
+
+@pytest.mark.parametrize("destination", STORES)
+@pytest.mark.parametrize("size, most", [([], 64 << 20), ([8], 8 << 20), ([0], 0)])
+def test_an_audit_has_a_bound_unless_its_image_says_none(
+    tmp_path, monkeypatch, destination, size, most
+):
+    made = []
+    monkeypatch.setenv("CLAWLITE_STATE", str(tmp_path))
+    monkeypatch.setattr(files, "FileStore", lambda *one: made.append(one))
+    monkeypatch.setattr(sqlite, "SQLiteStore", lambda *one: made.append(one))
+    store_of("a", [True, True, True, None, destination, None, *size])
+    assert made[0][-1] == most
 
 
 def test_what_the_policy_does_not_want_is_not_in_it(tmp_path):

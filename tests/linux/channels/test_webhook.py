@@ -127,6 +127,24 @@ def test_a_request_is_good_once(started):
         answered(world, send(world, data))[0][0] == 200
         and answered(world, send(world, data))[0][0] == 401
     )
+    world.opened()  # after a restart, too
+    world.poll()
+    assert answered(world, send(world, data))[0][0] == 401
+
+
+def test_channels_shows_what_failed(started, monkeypatch):
+    world = started()
+    assert world.channels.command(["/channels"]) == ["hook                 webhook, allowlist"]
+    monkeypatch.delenv("SECRET")
+    world.opened()
+    world.poll()
+    (told,) = world.told
+    world.move(3000)
+    (line,) = world.channels.command(["/channels"])
+    first, second = line.splitlines()
+    assert first == "hook                 webhook, allowlist, not open"
+    said = second.partition("3 s ago: ")[2]
+    assert "SECRET" in said and told.startswith("[hook] " + said), (second, told)
 
 
 def test_who_is_not_admitted_and_what_is_too_much(started):

@@ -31,6 +31,19 @@ def test_what_is_mounted_can_be_used(place):
     assert (said["exit_code"], said["output"]) == (0, "hello-benignro-confignew\n")
 
 
+def test_no_file_gives_another_user(place):
+    """By PR_GET_NO_NEW_PRIVS (39) in both profiles; in N, which has mounts of its own, by them."""
+    mounts = _scoped(place)["mounts"]
+    paths = [path for path, _ in mounts] + ["/tmp", "/usr"]
+    body = """    flags = [os.statvfs(path).f_flag & os.ST_NOSUID for path in %r]
+    return [flags, ctypes.CDLL(None).prctl(39, 0, 0, 0, 0)]
+"""
+    flags, no_new_privileges = place.python(body % (paths,), mounts=mounts)
+    assert no_new_privileges == 1
+    if place.ask(report=True)["profile"] == "N":
+        assert flags == [os.ST_NOSUID] * len(paths)
+
+
 def test_the_systems_python_has_nothing_to_say_when_it_starts(place):
     """Debian's has a link in /usr/lib/python3.* that leads to /etc."""
     said = place.shell("/usr/bin/python3 -c 'print(1)'")
