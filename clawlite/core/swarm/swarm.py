@@ -53,7 +53,8 @@ class Swarm:
     max_parallel  int, tasks under way at once in the whole swarm, or None
     at_once       int, tasks under way at once in one process
     timeout_ms    int, from the delegation of a task to its end, or None
-    retries       int, how often a task whose process ended begins again
+    retries       how often a task whose process ended begins again: int, or [in all, with one
+                  agent, [identity of each agent that does what is for whoever is free, ...]]
     keeps_dead    bool, a task that was given up is kept for a person to decide
     strategy      LEADER_DECIDES, MERGE, MAJORITY_VOTE, BEST_OF_N or CHAIN
     to_all        bool, a task goes to all who may do it, and not to the first who is free
@@ -93,6 +94,9 @@ class Swarm:
             self.engine = self.engine[:_ENGINE]
         self.members = [Member(*row) for row in members]
         self.own = self.members[own]
+        if isinstance(self.retries, list):
+            able = [one.identity for one in self.members if not self.is_leader(one)]
+            self.retries = [*self.retries, able]
 
     @property
     def leads(self) -> bool:

@@ -138,6 +138,12 @@ def _limits_problems(manifest) -> list:
     spec, found = manifest.swarm.spec, []
     limits = spec.resource_limits
     counted = [name for name in ("max_total_tokens", "max_total_cost_usd") if _limit(limits, name)]
+    for path, ms in (
+        (("aggregation", "timeout_ms"), spec.aggregation.timeout_ms),
+        (("resource_limits", "max_duration_ms"), _limit(limits, "max_duration_ms")),
+    ):
+        if ms == 0:
+            found.append((path, "no task ends within 0 ms", "at least 1, or none"))
     if counted and manifest.settings.gateway:
         message = "a gateway asks the providers, and does not know of the swarm"
         found.append((("resource_limits", counted[0]), message))
@@ -238,9 +244,6 @@ def section(manifest) -> list | None:
     concurrency, failure = spec.coordination.concurrency, spec.failure
     dead = failure and failure.dead_letter
     cost = _limit(spec.resource_limits, "max_total_cost_usd")
-    retries = failure and failure.retry_per_agent
-    if retries is None:
-        retries = dead and dead.max_retries
     return [
         manifest.swarm.name,
         [row[0] for row in members].index(manifest.identity.name),
@@ -250,7 +253,7 @@ def section(manifest) -> list | None:
         concurrency.max_parallel,
         AT_ONCE if concurrency.sequential_within_agent is False else 1,
         _timeout_ms(spec),
-        RETRIES if retries is None else retries,
+        _retries(failure, dead),
         dead is None or dead.enabled is not False,
         STRATEGIES.index(spec.aggregation.strategy),
         _to_all(spec),
@@ -262,10 +265,19 @@ def section(manifest) -> list | None:
     ]
 
 
+def _retries(failure, dead) -> int | list:
+    """Return how often a task begins again, or that in all and with one agent."""
+    each, most = failure and failure.retry_per_agent, dead and dead.max_retries
+    if each is not None and most is not None:
+        return [most, each]
+    given = each if most is None else most
+    return RETRIES if given is None else given
+
+
 def _timeout_ms(spec) -> int | None:
     """Return the time that a task may take from its delegation to its end."""
     longest = _limit(spec.resource_limits, "max_duration_ms")
-    given = [ms for ms in (spec.aggregation.timeout_ms, longest) if ms]
+    given = [ms for ms in (spec.aggregation.timeout_ms, longest) if ms is not None]
     return min(given, default=None)
 
 

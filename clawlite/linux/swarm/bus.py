@@ -34,7 +34,7 @@ FILE, _FIFO = "swarm.db", ".fifo"
 BUSY_S = 10  # that another process may hold the file
 MOST_MESSAGES = 1000  # broadcasts that are kept
 MOST_TASKS = 10000  # that are kept: older ones that have ended make room
-VERSION = 2  # of the tables: 2 has what is reserved
+VERSION = 3  # of the tables: 2 has what is reserved, 3 how often each agent had a task
 # the events of no task are those of the whole swarm; the last one says whether it is stopped
 _WHOLE, _STOPPED, _RESUMED = "", "stopped", "resumed"
 SCHEMA = """
@@ -43,6 +43,8 @@ create table if not exists tasks (
     id text primary key, description text, input text, sender text, recipient text, state text,
     process text, began int, tries int, created_ms int, parent text, root text, divided int,
     report int);
+create table if not exists tries (
+    task text, identity text, times int, is_over int, primary key (task, identity));
 create table if not exists used (root text primary key, tokens int, nano int);
 create table if not exists events (task text, at_ms int, what text, who text);
 create table if not exists reports (
@@ -59,7 +61,8 @@ pragma user_version = %d;
 """ % (reserve.SCHEMA, VERSION)
 _TAKABLE = (
     "from tasks where state = ? and (recipient = ? or recipient = '' and ?) and "
-    "(? is null or (parent != '') = ?) order by created_ms, rowid limit 1"
+    "(? is null or (parent != '') = ?) and not exists (select 1 from tries where task = tasks.id "
+    "and identity = ? and is_over) order by created_ms, rowid limit 1"
 )
 
 _AT_IT = "from tasks where id = ? and state = ? and process = ?"
@@ -278,6 +281,7 @@ class Bus:
             for table, column in (
                 ("events", "task"),
                 ("reports", "task"),
+                ("tries", "task"),
                 ("used", "root"),
                 ("reserved", "root"),
             ):
@@ -379,7 +383,7 @@ class Bus:
             row = db.execute(
                 "select id, description, input, sender, parent, root, created_ms, "
                 "(select created_ms from tasks as whole where whole.id = tasks.root) " + _TAKABLE,
-                (WAITING, identity, any_of, part, part),
+                (WAITING, identity, any_of, part, part, identity),
             ).fetchone()
             if row is None:
                 return None
@@ -474,11 +478,13 @@ class Bus:
                 (WAITING, task_id, RUNNING, self.process),
             )
 
-    def reclaim(self, retries: int, keeps_dead: bool) -> list:
+    def reclaim(self, retries, keeps_dead: bool) -> list:
         """Take back what processes that have ended were at; return [(id, state, why), ...] of it.
 
+        retries  as ``Swarm.retries``
         A task that may have had side effects is never begun again by itself.
         """
+        most, each, able = retries if isinstance(retries, (list, tuple)) else (retries, None, ())
         gone = self.left()
         if not gone:
             return []
@@ -493,12 +499,31 @@ class Bus:
                     if began:
                         state = DEAD
                         why = "its process ended while a tool ran: what it did is not known"
-                    elif tries > retries:
+                    elif tries > most:
                         state, why = DEAD, "its process ended, %d times in all" % tries
+                    elif each is not None and not self._others(task_id, each, able):
+                        state = DEAD
+                        why = "its process ended, as often as each agent may begin it again"
                     found.append((task_id, state, why))
                     self._set(task_id, state, why, keeps_dead)
                 db.execute("delete from peers where process = ?", (process,))
         return found
+
+    def _others(self, task_id: str, each: int, able) -> bool:
+        """Count that who had a task has ended; return whether an agent may begin it again."""
+        db = self._db
+        (had,) = db.execute(
+            "select who from events where task = ? and what = 'taken' order by rowid desc limit 1",
+            (task_id,),
+        ).fetchone()
+        db.execute(
+            "insert into tries values (?, ?, 1, 1 > ?) on conflict do update "
+            "set times = times + 1, is_over = times + 1 > ?",
+            (task_id, had, each, each),
+        )
+        (recipient,) = db.execute("select recipient from tasks where id = ?", (task_id,)).fetchone()
+        over = db.execute("select identity from tries where task = ? and is_over", (task_id,))
+        return bool(set([recipient] if recipient else able).difference(row[0] for row in over))
 
     def left(self) -> list:
         """Return the processes that have ended and were at a task."""
@@ -551,6 +576,9 @@ class Bus:
                 "update tasks set state = ?, began = 0, tries = 0, divided = 0, report = null, "
                 "created_ms = ? where id in those and (id = ? or state in (?, ?))",
                 (task_id, WAITING, self._wall_ms(), task_id, DEAD, FAILED),
+            )
+            db.execute(
+                "delete from tries where exists (select 1 from tasks where id = task and tries = 0)"
             )
             self._event(task_id, "delegated again", "a person")
 
@@ -617,7 +645,8 @@ class Bus:
 
     def waits(self, identity: str, any_of: bool, part=None) -> bool:
         """Return whether a task waits that ``take`` with these values may give."""
-        return bool(self._rows("select 1 " + _TAKABLE, WAITING, identity, any_of, part, part))
+        values = WAITING, identity, any_of, part, part, identity
+        return bool(self._rows("select 1 " + _TAKABLE, *values))
 
     def wall_ms(self) -> int:
         """Return the time by which tasks are judged, ms since 1970."""

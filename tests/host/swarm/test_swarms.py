@@ -112,7 +112,9 @@ def test_5_9_what_becomes_of_tasks(tmp_path):
             coordination__concurrency={"sequential_within_agent": False},
         ),
     )
-    assert (one.timeout_ms, one.retries, one.keeps_dead, one.at_once) == (9000, 0, False, 4)
+    assert (one.timeout_ms, one.keeps_dead, one.at_once) == (9000, False, 4)
+    assert one.retries == [7, 0, ["hand"]]  # in all, with one agent, and who may do it
+    assert compiled(tmp_path, team(failure={"retry_per_agent": 3})).retries == 3
     assert compiled(tmp_path, team(failure={"dead_letter": {"max_retries": 7}})).retries == 7
 
 
@@ -132,6 +134,14 @@ def test_an_agent_that_is_alone_in_its_process_leads_nobody(tmp_path):
         (
             {"coordination__message_passing": "shared-memory"},
             "no store of the Memory is shared by the swarm's agents",
+        ),
+        (
+            {"aggregation__timeout_ms": 0},
+            "aggregation.timeout_ms: no task ends within 0 ms",
+        ),
+        (
+            {"resource_limits": {"max_duration_ms": 0}},
+            "max_duration_ms: no task ends within 0 ms",
         ),
         ({"topology": "broadcast"}, "0 agents have the role source"),
         ({"topology": "hierarchical"}, "0 agents have the role root"),

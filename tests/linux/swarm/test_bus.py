@@ -321,6 +321,13 @@ def test_a_file_that_cannot_be_used_is_one_clear_error(tmp_path, what):
         Bus(str(folder), lambda: 0, os.urandom)
 
 
+def test_a_file_of_an_older_version_gets_the_tables_that_it_lacks(place):
+    one = place.bus("one")
+    one.put(task(0))
+    one._db.executescript("drop table tries; pragma user_version = 2;")
+    assert place.bus("two").take("two", True, None).id == IDS[0]
+
+
 @pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
 def test_a_folder_that_is_removed_while_it_is_used_is_begun_anew(place, capfd, replaced):
     one, two = place.bus("one"), place.bus("two")

@@ -119,6 +119,47 @@ def test_what_a_killed_process_was_at_is_given_to_the_next(world):
     assert world.take(hand).id == IDS[0]
 
 
+def test_an_agent_has_a_task_as_often_as_it_may_and_then_the_next(any_world):
+    """``retry_per_agent`` 1 beside ``max_retries`` 5 (5.9)."""
+    world, retries = any_world, [5, 1, ["hand", "other"]]
+    lead, person = world.bus("lead", 0), world.bus()
+    world.done(lead.put(task(0)))
+    world.done(lead.put(task(1, "hand")))
+
+    def ends(name: str, number: int):
+        """*name* takes a task and is gone; return what becomes of it."""
+        one = world.bus(name)
+        assert world.take(one, name).id == IDS[number]
+        world.ends.remove(one)
+        one.leave()
+        return world.until(lambda: lead.reclaim(retries, True))[0][1:]
+
+    again = WAITING, "its process ended"
+    assert ends("hand", 0) == again
+    assert ends("hand", 0) == again
+    # the first is for the next agent, the second for this one alone
+    assert ends("hand", 1) == again
+    assert ends("other", 0) == again
+    over = DEAD, "its process ended, as often as each agent may begin it again"
+    assert ends("hand", 1) == over
+    assert ends("other", 0) == over
+    hand = world.bus("hand")
+    world.done(person.again(IDS[0]))
+    assert world.take(hand).id == IDS[0]
+
+
+def test_a_task_is_given_up_after_its_last_try_whoever_may_still_have_it(any_world):
+    world, retries = any_world, [1, 1, ["hand", "other"]]
+    lead = world.bus("lead", 0)
+    world.done(lead.put(task()))
+    for name, state in (("hand", WAITING), ("other", DEAD)):
+        one = world.bus(name)
+        assert world.take(one, name).id == IDS[0]
+        world.ends.remove(one)
+        one.leave()
+        assert world.until(lambda: lead.reclaim(retries, True))[0][1] == state
+
+
 def test_what_may_have_had_side_effects_is_never_begun_again(world):
     lead, hand = world.bus("lead", 0), world.bus("hand")
     world.done(lead.put(task()))
