@@ -14,9 +14,10 @@ import pytest
 
 from clawlite.host.base.problems import ManifestErrors
 from clawlite.host.build.build import build_beside
+from clawlite.host.build.check import check
 
 HOST = Path(__file__).resolve().parents[3] / "clawlite" / "host"
-ROOMS = "channels compiler manifest memory models policy providers tools".split()
+ROOMS = "channels compiler fit manifest mcp memory models policy providers tools".split()
 NAMES_A_FIELD = re.compile(
     r"\b[a-z_]+: (?!/)|\b[a-z_]+ = |\[\[?[a-z]|\b(?:Swarm|Sandbox|Channel)\b|"
     r"\b(?:access_control|max_size_mb|trigger|retention\.)"
@@ -49,8 +50,19 @@ ELSEWHERE = {
         "needs a server: tests/linux/mcp/test_own_rules.py builds with one"
     ),
     "add a Swarm": "tests/host/swarm/test_swarms.py builds such agents",
+    'remove client_credential, or use flow = "device"': (
+        "needs a server: tests/linux/mcp/test_sign_in.py builds with one"
+    ),
+    "give one of them a name: stdio:///PATH#NAME, https://HOST/PATH#NAME": (
+        "needs two servers: tests/host/mcp/test_pinned.py has them"
+    ),
+    'name the one of this host: [tls] ca = ["FILE.pem"] in clawlite.toml; or let a gateway check '
+    "it: [gateway]": "needs a certificate: tests/host/providers/test_trust.py checks with one",
+    "or ask through a gateway: [gateway]": (
+        "needs a certificate: tests/host/providers/test_trust.py checks with one"
+    ),
     'name the certificate of the gateway, or its authority: [tls] ca = ["gateway.pem"]': (
-        "needs a certificate: tests/host/boards/test_board_network.py builds with one"
+        "needs a certificate: tests/device/test_device_lan.py builds with one"
     ),
 }
 REFLEX = 'reflex = "reflex.toml"\n'
@@ -443,9 +455,40 @@ ROWS = [
     ),
 ]
 
+SHARES = '[[pins]]\nname = "a"\npin = 18\nkind = "pwm"\n' + (
+    '[[pins]]\nname = "b"\npin = 13\nkind = "pwm"\n[[pins]]\nname = "c"\npin = 12\nkind = "%s"\n'
+)
+SIZED = {"backend": None, "max_size_mb": 64}
 
-def build(folder: Path, spec: dict, settings, functions: str = LOOK) -> list:
-    """Build an agent of *spec*; return the problems.  settings: None for no reflex rules at all."""
+# the same of what a board cannot do: hint, board, mistake, ways
+BOARD_ROWS = [
+    (
+        "declare sandbox: { inline: { level: none } } to run tools in the agent's own process",
+        "pico",
+        (tool(), ""),
+        [(merged(tool(), sandbox(level="none")), "")],
+    ),
+    (
+        "no channel is left: drive one of them as an output",
+        "rpi-4",
+        ({}, SHARES % "pwm"),
+        [({}, SHARES % "output")],
+    ),
+    (
+        "retention.max_entries in its place: a {} store is counted in entries",
+        "pico",
+        (store(**SIZED), ""),
+        [(store(backend=None, retention={"max_entries": 5}), "")],
+    ),
+]
+
+
+def build(folder: Path, spec: dict, settings, functions: str = LOOK, board: str = None) -> list:
+    """Build an agent of *spec*; return the problems.
+
+    settings  None for no reflex rules at all
+    board     the agent is checked for it alone
+    """
     whole = {
         "identity": {"inline": {"personality": "You keep a garden.", "autonomy": "autonomous"}},
         "providers": [{"inline": RULES}],
@@ -461,7 +504,10 @@ def build(folder: Path, spec: dict, settings, functions: str = LOOK) -> list:
     if any(isinstance(one, dict) for one in whole.get("tools", ())):
         (folder / "tools.py").write_text(functions)
     try:
-        build_beside(str(folder))
+        if board:
+            check(str(folder), board)
+        else:
+            build_beside(str(folder))
     except ManifestErrors as e:
         return e.problems
     return []
@@ -479,6 +525,15 @@ def test_each_way_out_that_a_hint_names_builds(tmp_path, hint, mistake, ways):
     assert re.fullmatch(re.escape(hint).replace(r"\{\}", ".+"), problem.hint), problem.text()
     for way in ways:
         assert [found.text() for found in build(tmp_path, *way)] == [], hint
+
+
+@pytest.mark.parametrize("hint, board, mistake, ways", BOARD_ROWS)
+def test_each_way_out_that_a_hint_names_fits_the_board(tmp_path, hint, board, mistake, ways):
+    found = build(tmp_path, *mistake, board=board)
+    said = re.escape(hint).replace(r"\{\}", ".+")
+    assert len(found) == 1 and re.fullmatch(said, found[0].hint), [one.text() for one in found]
+    for way in ways:
+        assert [one.text() for one in build(tmp_path, *way, board=board)] == [], hint
 
 
 def _texts(node) -> list:
@@ -515,7 +570,10 @@ def test_each_hint_that_names_a_field_has_its_row():
         for text in _texts(hint)
         if NAMES_A_FIELD.search(text)
     }
-    known = [row[0] for row in ROWS]
+    known = [row[0] for row in ROWS + BOARD_ROWS]
     assert len(known) == len(set(known)) and len(found) >= 30
     assert found - set(known) - set(ELSEWHERE) == set(), "a hint that nothing follows"
     assert set(known) | set(ELSEWHERE) <= found, "a row whose hint is gone"
+    for said in ELSEWHERE.values():
+        for name in re.findall(r"tests/\S+", said):
+            assert (HOST.parents[1] / name).exists(), name
