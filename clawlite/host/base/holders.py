@@ -1,5 +1,5 @@
-"""Who has a file open: other processes' descriptors, as Linux tells them (proc(5),
-/proc/PID/fd).
+"""Find the processes that have a file open, from their descriptors in Linux's /proc/PID/fd
+(proc(5)).
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Names of CKP, for those who need no models of them.
+"""Names of CKP, for modules that need no models of them.
 
 KINDS    kind -> (slot in the root's spec, word in a URI)
-LIMITS   what resource_limits of a Sandbox bound
+LIMITS   fields of resource_limits of a Sandbox
 """
 
 KINDS = {

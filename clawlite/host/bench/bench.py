@@ -1,9 +1,9 @@
-"""``clawlite bench``: what this machine does, as rows; benchmarks/README.md says what each key and
-suite means.
+"""``clawlite bench``: measure this machine and print rows; benchmarks/README.md explains each key
+and suite.
 
-1. A row is one case of one suite: n samples, their spread, and what was measured where.
-2. What a target compares is measured in the same run, in turns: ``value`` and ``target`` of a row
-   are that comparison.
+1. A row is one case of one suite: n samples, their spread, what was measured, and on which machine.
+2. Two things that a target compares are measured in the same run, alternately: ``value`` and
+   ``target`` of a row are that comparison.
 3. A run that gives a wrong answer fails (``ClawError``); one that misses a target lists it, and its
    exit code is 1.
 """

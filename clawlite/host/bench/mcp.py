@@ -39,8 +39,8 @@ SERVED: dict = {
 
 
 def mcp(bench):
-    """Yield rows: a call of an MCP server over stdio by an agent, by nobody but a pipe, and by the
-    official client where it is installed; each is asked over a pipe, in turns.
+    """Yield rows: a call of an MCP server over stdio by an agent, by a bare pipe, and by the
+    official client where it is installed; the three make their calls alternately.
     """
     echo = bench.script("mcp_echo.py")
     serve = [sys.executable, "-m", "clawlite", "serve", _served_image(bench, echo), "--stdio"]

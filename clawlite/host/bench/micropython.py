@@ -20,7 +20,7 @@ STEP_KIB = 4
 MOST_KIB = 512
 # the collector is conservative: where the heap lies decides what it keeps
 TRIES = 3
-ROOM_KIB = 192  # for times: what a board has, not what it can just live in
+ROOM_KIB = 192  # for measurements of time: what a board has, not the smallest heap that works
 # parts of host/firmware/slot.py
 SLOTS = (
     ("tools alone", "replay"),
@@ -124,7 +124,7 @@ def calls(bench):
 
 
 def _wear(board, image: str):
-    """Yield rows: what a call that goes on record costs the flash of a board."""
+    """Yield rows: the flash wear of a board for each call that is recorded."""
     lines = os.path.join(os.path.dirname(image), "lines")
     with open(lines, "wb") as file:
         file.write(agent.opening() + _call(SIDE_EFFECTS, 0))
@@ -273,10 +273,10 @@ class Board:
         **more: str,
     ) -> int:
         """Return the smallest heap in KiB, a multiple of ``STEP_KIB``, in which *command* works;
-        found by halving.
+        found by bisection.
 
-        said  what its output has when it did, so many *times*; without: what it has not then;
-              line: what it reads; more: of its environment
+        said  text that its output has at least *times* times when it worked; without: text that it
+              then does not have; line: its input; more: additions to its environment
         clean  folder whose records of calls are removed before each run
         """
 

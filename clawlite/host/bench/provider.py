@@ -1,8 +1,8 @@
-"""Suites of what talks to a provider: an agent, which is the greenhouse template over plain HTTP to
-benchmarks/llm.py on loopback, and the mediating proxy (benchmarks/proxy.py).
+"""Suites of programs that talk to a provider: an agent, which is the greenhouse template over plain
+HTTP to benchmarks/llm.py on loopback, and the mediating proxy (benchmarks/proxy.py).
 
-What is the agent's own is found by sending the very same requests from a bare socket to the same
-server, in turns."""
+To find the agent's own share, the same requests are sent alternately from a bare socket to the same
+server."""
 
 import json
 import os
@@ -78,7 +78,7 @@ class _Agent:
         self._take(b"commands.\n")
 
     def turn(self, line: bytes) -> float:
-        """Return the milliseconds from *line* to the end of what is said to it."""
+        """Return the milliseconds from *line* to the end of its answer."""
         begin = time.perf_counter_ns()
         os.write(self.peer.process.stdin.fileno(), line)
         self._take(SAYS)

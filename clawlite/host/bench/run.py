@@ -132,8 +132,8 @@ class Bench:
         return path
 
     def agent(self, own_tools: bool = True) -> str:
-        """Return the image of the benchmarks' agent (agent.py), built once a run; the operator's
-        lines lie beside it.  What could not be built fails again for whoever asks again.
+        """Return the image of the benchmarks' agent (agent.py), built once a run, with the
+        operator's lines beside it.  When the build failed, each further call fails, too.
         """
         from clawlite.host.base import data
         from clawlite.host.bench import agent as bench_agent

@@ -286,7 +286,7 @@ def call(bench):
 
 
 def batches(bench):
-    """Yield rows: what the kernel is asked for while a batch of calls is read, run and answered."""
+    """Yield rows: the system calls while a batch of calls is read, run and answered."""
     peer = Peer(launched(bench, bench.agent()), bench.environment(), bench.folder)
     found: tuple = ([], [])
     try:

@@ -1,8 +1,8 @@
 """The smallest stack in which a board does its work, as the unix port measures it
 (host/fit/stack.py).
 
-The target is what a Pico has, of which a quarter stays free.  What TLS takes in C counts for
-nothing here.
+The target is a Pico's stack, of which a quarter must stay free.  The stack that TLS uses in C is
+not counted.
 """
 
 import json

@@ -194,7 +194,7 @@ def netrules(bench):
 
 
 def scan(bench):
-    """Yield rows: what comes out of a tool, looked at for secrets and for orders."""
+    """Yield rows: the result of a tool, scanned for secrets and for orders."""
     folder = bench.make("guarded")
     with open(os.path.join(folder, "claw.yaml"), "w", encoding="utf-8") as file:
         file.write(GUARDED)

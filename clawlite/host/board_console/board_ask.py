@@ -1,7 +1,7 @@
 """``clawlite ask TEXT --port P``: one turn of the agent on a board, over its console.
 
-An empty line goes first: what comes back tells an agent from a REPL, which must not be sent a
-person's sentence."""
+An empty line is sent first.  The answer shows whether an agent or a REPL is there; a REPL must not
+get a person's sentence."""
 
 from clawlite.core.base.errors import ClawError
 from clawlite.host.board_console.line import is_uart
@@ -18,11 +18,11 @@ _REFUSED = 5
 
 
 def ask(text: str, port, approve: bool, timeout_s: float) -> int:
-    """Put *text* to the agent on *port* (None: the only board) and print what it says; return the
+    """Send *text* to the agent on *port* (None: the only board) and print its answer; return the
     exit code.
 
-    approve  answer yes to what it asks first; else no, and the exit code is 5
-    Exit codes: 0 it answered, 1 no agent runs there, 5 it asked first, 124 it did not end within
+    approve  answer its questions with yes; otherwise with no, and the exit code is 5
+    Exit codes: 0 it answered, 1 no agent runs there, 5 it asked a question, 124 no end within
     *timeout_s*. Raises ``ClawError``.
     """
     line = text.encode()
@@ -33,8 +33,8 @@ def ask(text: str, port, approve: bool, timeout_s: float) -> int:
 
 
 class _Answer(Plain):
-    """A screen for one answer: what comes before the text was sent is none of it, and nobody
-    types.
+    """A screen for one answer: output from before the text was sent is not part of it, and there is
+    no input from a person.
     """
 
     def __init__(self):

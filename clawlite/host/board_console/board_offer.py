@@ -1,11 +1,13 @@
 """``clawlite mcp serve --port P``: the tools of the agent on a board, for one MCP client on stdin
 and stdout.
 
-1. The board decides: each call is a ``claw.tool.call`` of an operator, so its own policy, limits
-   and audit stand before it.  What the tools look like is read from the image that runs there.
-2. An operator is not told that a call waits for a person.  So the gates of the image are gone
-   through here, too, up to the tool, to know whom to ask; a yes is sent as ``claw.tool.approve``.
-3. A board that goes away, or begins anew, has lost the calls that it had: they are errors, and are
+1. The board decides: each call is a ``claw.tool.call`` of an operator, so the board's own policy,
+   limits and audit apply to it.  The descriptions of the tools are read from the image that runs
+   there.
+2. The board does not notify an operator when a call waits for a person.  So the gates of the image
+   are evaluated here, too, up to the tool, to find out whether a person is asked.  A yes is sent as
+   ``claw.tool.approve``.
+3. When a board goes away or restarts, its calls are lost: they are answered with errors, and are
    not sent again.
 """
 
@@ -52,7 +54,7 @@ def serve(path: str, port: str) -> int:
 
 
 class _Silent(Plain):
-    """stdout is the client's: what a board says to people goes nowhere."""
+    """stdout belongs to the client, so the board's text for people is dropped."""
 
     is_paced = False
 
@@ -253,7 +255,7 @@ class _Server(SerialConsole):
                 self._tell(one)
 
     def _tell(self, one: _Waiting):
-        """Send what a person said of *one*, once the board has it."""
+        """Send a person's answer about the call *one*, once the board has that call."""
         if self._is_open and one.verdict and one not in self._queue:
             one.tries += 1
             verb, reason = one.verdict

@@ -67,8 +67,8 @@ class Records:
         return folder, agent
 
     def forget(self, head: bytes) -> None:
-        """Remove the records that ``fetch`` brought from the board; *head* says where the chain
-        goes on.  The head first, as a whole.
+        """Remove the records that ``fetch`` read from the board; *head* says where the chain
+        goes on.  The head is written first, as a whole.
         """
         path = f"{self._path}/{HEAD}"
         self._board.do(("write", path + "~", head), _untold)

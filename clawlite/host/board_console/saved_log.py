@@ -1,6 +1,6 @@
-"""``clawlite logs FILE``: what a board said, from a file, with its tracebacks decoded.
+"""``clawlite logs FILE``: show the output of a board from a file, with its tracebacks decoded.
 
-The file is what ``clawlite console --log`` wrote, or what any other terminal program saved.  Text
+The file was written by ``clawlite console --log``, or by any other terminal program.  Text
 is shown as the console shows it: records and frames are left out, control characters are written
 out.
 """

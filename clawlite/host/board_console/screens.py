@@ -33,8 +33,8 @@ def open_screen(editor):
 
 
 def write(data: bytes):
-    """Write all of *data* to stdout.  Raises ``BrokenPipeError`` when nobody takes it, whatever
-    stdout is.
+    """Write all of *data* to stdout.  Raises ``BrokenPipeError`` when nothing reads it, whatever
+    kind of file stdout is.
     """
     while data:
         try:
@@ -194,7 +194,7 @@ class Edited:
 
     def prompt(self, data: bytes):
         text = data.decode("utf-8", "replace")
-        # what was begun before a question does not answer it
+        # a line that was begun before a question does not answer it
         self._editor.ask(text == _QUESTION)
         self._editor.prompt(text)
         self._waits = True
@@ -206,7 +206,7 @@ class Edited:
         self._editor.show(text.encode() + b"\n")
 
     def status(self, text: str):
-        """Show *text* on the last row while nobody waits for a line; "": nothing."""
+        """Show *text* on the last row while no line is being read; "": nothing."""
         self._editor.status = text
 
     def refresh(self):

@@ -21,9 +21,9 @@ from clawlite.host.serial.serial_line import BAUD, PortGone, SerialLine
 # a board that is silent so long after the port was opened does not boot just then
 _OPENED_S = 0.5
 _AWAY_S = 0.25  # how often a board that went away is looked for
-_HELD_S = 0.05  # so long a board is silent behind a prompt that nobody knows
+_HELD_S = 0.05  # how long a board is silent after an unknown prompt
 _TIMED_OUT = 124
-_READY = b" is ready. /help lists the commands.\n"  # what an agent says when it begins
+_READY = b" is ready. /help lists the commands.\n"  # the line that an agent prints when it is ready
 _AGENT = PROMPTS[0].encode()  # the prompt at which a hello is not typed into a REPL
 
 
@@ -100,7 +100,7 @@ class SerialConsole:
         self._silent = True  # the board has said nothing since the port was opened
         # what it has said since a line went out in that silence, the end of it
         self._ahead = None
-        # when a person's line was sent that the board has said nothing to yet
+        # when a person's line was sent to which the board has not answered yet
         self._asked_s = None
         self._code: int | None = None
 
@@ -112,7 +112,7 @@ class SerialConsole:
             while self._code is None:
                 self._step(wake)
             return self._code
-        except BrokenPipeError:  # nobody reads what is shown, or the terminal is gone
+        except BrokenPipeError:  # the reader of stdout, or the terminal, is gone
             return 1
         finally:
             wake.close()
@@ -278,7 +278,7 @@ class SerialConsole:
             self._code = 0
 
     def _serve_wire(self):
-        """Let the reliable line do what is due, and leave it when it is over."""
+        """Run what is due on the reliable line, and leave the line when its session is over."""
         self._wire.tick(_now_ms())
         self._line.send(self._wire.output())
         while self._wire.notes:

@@ -1,15 +1,15 @@
-"""What a board writes, taken apart: lines and pieces of lines for people, records, and the prompt.
+"""Split the output of a board into lines and pieces of lines for people, records, and the prompt.
 No I/O.
 
 1. A record is 0x1E, JSON, LF where a line begins (core/line/frame.py); everything else is text.
 2. Text is made harmless (core/base/printable.py), and a long line is handed on as it comes: a
    model's answer streams.
-3. What stands at the end without LF and is, as a whole line, one of the known prompts says that the
-   board waits for a line. Other short lines without their end are held back until more comes, or
-   ``flush``: they may be prompts that nobody knows.
-4. A prompt that gives way (it is followed by LF alone) is no line: the board writes it anew after a
-   record. That may cross with a line on its way to the board: the prompt behind the record is the
-   old one then, and answers nothing.
+3. When the output ends with a known prompt as a line of its own, without LF, the board waits for a
+   line.  Other short lines without an end are held back until more comes, or until ``flush``,
+   because they may be unknown prompts.
+4. A prompt that is followed by LF alone is no line: the board wrote a record and repeats the prompt
+   after it.  A line may be on its way to the board at that moment.  The prompt behind the record is
+   then the old one, and does not answer that line.
 """
 
 from codecs import utf_8_decode
@@ -98,13 +98,13 @@ class BoardText:
         return bool(self._data) and self._data != self._told and self._record is None
 
     def entered(self):
-        """A line was sent: what the board writes from now on begins a line."""
+        """A line was sent: the next output of the board begins a line."""
         if self._data == self._told:
             self._data = b""
         self._begun, self._told, self._gives_way = False, None, True
 
     def skip(self):
-        """The next prompt waits for nobody: a line was sent before it came."""
+        """The next prompt does not wait for a line: one was sent before the prompt came."""
         self._skips = True
 
     def _drops(self) -> bool:

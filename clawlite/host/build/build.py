@@ -1,4 +1,5 @@
-"""Build an image file from a manifest: load, compile, write where nothing of the maker's lies."""
+"""Build an image file from a manifest: load, compile, and write it where it overwrites no file of
+the maker's."""
 
 import contextlib
 import os
@@ -117,8 +118,8 @@ def build(
     output    where the image goes; None: ``claw.cbor`` beside the manifest
     key_file  file with the device key to sign with, or None
     board     refuse what this board (``boards.names``) cannot honour, or None
-    refresh   fetch again what other registries gave, ask MCP servers again for their tools, and
-              refuse what has changed
+    refresh   fetch the documents of other registries again, ask MCP servers again for their tools,
+              and refuse changes
     allowed   folders outside of the manifest's that its files may lie in
     Keys: file, bytes, changed, pinned (URIs of what was asked now and stands in clawlite.lock),
     requires, sections, heap_bytes and held_bytes (heap that turns work with, and what is held

@@ -1,4 +1,5 @@
-"""``clawlite check``: is it valid CKP, and what of it does this version build?"""
+"""``clawlite check``: find out whether a manifest is valid CKP, and what this version can build of
+it."""
 
 from clawlite.host.base.problems import NOT_ASKED, ManifestErrors
 from clawlite.host.boards import boards
@@ -9,8 +10,8 @@ from clawlite.host.manifest.unsupported import LATER
 
 
 def check(name: str, board: str = None, allowed=()) -> dict:
-    """Return {file, tools, rules, not_built, not_asked, dead, shadowed, warnings}: counts, why it
-    could not be built here and what a build asks first, a line each, and what is most likely not
+    """Return {file, tools, rules, not_built, not_asked, dead, shadowed, warnings}: counts; why it
+    could not be built here, and what a build asks first, a line each; and what is most likely not
     meant (host/manifest/lint_warnings.py).
 
     allowed  folders outside of the manifest's that its files may lie in
@@ -45,11 +46,12 @@ def check(name: str, board: str = None, allowed=()) -> dict:
 
 
 def _is_wrong_anywhere(loaded, problem) -> bool:
-    """Return whether nothing could ever build what has *problem*, or a protection would be put off.
+    """Return whether *problem* is an error of ``check``: no version could ever build it, or it
+    would leave a protection without effect.
 
-    So it is for a schedule or a path that means nothing, in a file of clawlite's own, about a
-    secret, and in a Sandbox or a Policy; what this version does not do yet is valid all the same,
-    wherever it stands."""
+    That holds for a schedule or a path without a meaning, for a problem in a file of clawlite's
+    own, about a secret, and in a Sandbox or a Policy.  A feature that this version does not have
+    yet is valid anyway, wherever it stands."""
     if LATER in problem.message:
         return False
     if problem.file.endswith(".toml") or problem.file in (

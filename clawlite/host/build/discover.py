@@ -1,8 +1,8 @@
-"""``clawlite discover``: what an MCP server lists goes into the ``.claw-tools.json`` from which an
-agent is built (Clawdapus ADR-020, "Live MCP discovery").
+"""``clawlite discover``: write the tools that an MCP server lists to the ``.claw-tools.json`` from
+which an agent is built (Clawdapus ADR-020, "Live MCP discovery").
 
-A build never asks a server for it: what is in the file is what the agent has, until a person looks
-at the difference that this command shows.
+A build never asks the server: the agent has the tools in the file.  They change only when a person
+runs this command, which shows the difference.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Every tool that an agent has, for ``clawlite tools``: what a model is told of it, where it runs,
-and what stops it.
+"""Every tool that an agent has, for ``clawlite tools``: how a model sees it, where it runs, and
+what stops it.
 
-What decides is read from the compiled image, as a device reads it.  Schemas as they were written
-are in no image: they come from the manifest, for an image alone from the registry or from what its
-remote providers are sent; else there is none to show."""
+Rules and limits are read from the compiled image, as a device reads them.  An image does not hold
+the schemas as they were written.  They come from the manifest; for an image alone, they come from
+the registry or from the requests to its remote providers.  Otherwise no schema is shown."""
 
 import json
 import os
@@ -39,8 +39,8 @@ _HINTS = (
 
 
 def here() -> str:
-    """Return what is meant when nothing is named, as ``run`` means it: the manifest in the current
-    folder, else the image that lies there alone.
+    """Return the default when no file is named, as for ``run``: the manifest in the current
+    folder, else the only image there.
     """
     alone = not any(os.path.lexists(name) for name in ("claw.yaml", "claw.yml", "claw.json"))
     return "claw.cbor" if alone and os.path.isfile("claw.cbor") else "."
@@ -85,11 +85,11 @@ def _compiled(name: str) -> tuple:
 
 
 def may(name: str, tool: str) -> dict:
-    """Return what policy says of the tool *tool*, which the agent need not have: {name, known,
-    decision, rule, policy}, as in ``rows``; *known* is False where the agent has none, and its name
-    alone decides then.
+    """Return the policy's decision about *tool*, which the agent need not have: {name, known,
+    decision, rule, policy}, as in ``rows``.  *known* is False when the agent does not have the
+    tool; then its name alone decides.
 
-    name  a manifest; or an image, which knows its own tools alone
+    name  a manifest; or an image, which knows only its own tools
     Raises ``ManifestErrors``, ``ImageError``."""
     loaded = None
     if inspection.is_image(name):
@@ -211,9 +211,9 @@ def _known(name: str) -> tuple:
 
 
 def _sent(image) -> dict:
-    """Return {tool: (input schema, None)} of what an image's remote providers are sent.
+    """Return {tool: (input schema, None)} from the requests to an image's remote providers.
 
-    Raises ``ImageError`` for what no compiler of ours writes.
+    Raises ``ImageError`` when the image was not written by our compiler.
     """
     found = {}
     try:

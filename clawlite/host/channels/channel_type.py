@@ -1,5 +1,5 @@
-"""What a channel type declares to the compiler: one module of this room for each, which ends with
-a ``ChannelType``.  ``channels.py`` lists them, and makes its checks of what they declare.
+"""What a channel type declares to the compiler.  Each type has one module of this room, which ends
+with a ``ChannelType``.  ``channels.py`` lists the types and derives its checks from them.
 """
 
 import dataclasses
@@ -20,16 +20,17 @@ def _nothing(*_) -> None:
 class ChannelType:
     """One type of channel.
 
-    type        what a Channel's ``type`` says; its row is in core/image/features.py
-    transports  those that it has;  later: others that would make sense, and are not built
+    type        value of a Channel's ``type``; its row is in core/image/features.py
+    transports  those that it has;  later: others that would make sense, but are not built
     is_remote   bool, its messages come from people and programs elsewhere
     trigger     the field of ``trigger`` that it reads, None when nothing triggers it
     features    of ``processing`` and ``features``, what it can do
     settings    the Struct of its section in clawlite.toml, None without one; the section is named
                 as the kind's ability
-    refuse      function(manifest, channel, problem): adds what cannot be kept of one Channel
-    check       function(manifest): adds what is wrong with the section of clawlite.toml
-    own         function(manifest, channel) -> what its module of linux/channels is given, made
+    refuse      function(manifest, channel, problem): adds problems of one Channel, which asks for
+                more than this type can do
+    check       function(manifest): adds problems of the section of clawlite.toml
+    own         function(manifest, channel) -> the record for its module of linux/channels, made
                 also for a manifest with problems
     answers     function(manifest, channel) -> bool, the tool ``message`` may write to this one
     """

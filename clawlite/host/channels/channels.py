@@ -1,12 +1,12 @@
 """The Channels of a manifest (CKP 0.2.0, 5.3) to the section of the image that
 linux/channels/channels.py reads.
 
-1. What this version speaks is in ``TYPES``: each type is declared in a module of its own
+1. ``TYPES`` has the types that this version supports; each is declared in a module of its own
    (channel_type.py).  Other types are refused by name.
-2. A pair of type and transport that makes no sense, a block that the type has no use for, and a
-   feature that it has not, is a mistake: it would promise what nothing keeps.
-3. A remote channel says who may speak to it: the default is an allowlist with nobody on it, so a
-   channel without ``access_control`` would hear nobody.
+2. Three things are mistakes, because they promise what no code does: a transport that does not
+   belong to the type, a block that the type does not use, and a feature that it does not have.
+3. A remote channel must declare who may speak to it.  The default is an empty allowlist, so without
+   ``access_control`` the channel would accept messages from nobody.
 """
 
 from clawlite.host.base.problems import quoted
@@ -109,7 +109,7 @@ def _trigger(spec, problem) -> None:
 
 
 def _features(spec, problem) -> None:
-    """Refuse what is switched on and not there: a flag that is false asks for nothing."""
+    """Refuse features that are switched on but missing.  A flag that is false asks for nothing."""
     does = TYPES[spec.type].features
     for block, fields in (
         ("processing", ("typing_indicator", "read_receipts")),
@@ -139,7 +139,7 @@ def section(manifest) -> list | None:
 
 
 def abilities(manifest) -> set:
-    """Return what a device needs for them."""
+    """Return the abilities that a device needs for these Channels."""
     return {ability(channel) for channel in manifest.channels} - {None}
 
 

@@ -15,8 +15,8 @@ _ZONE = re.compile(r"UTC|[A-Za-z]+(?:/[A-Za-z0-9_+-]+){1,2}")
 class Cron(Strict):
     """Channels of type cron.
 
-    missed    what is done about runs that were due while nothing ran: one for all, none, or each
-    messages  {name of a Channel: what begins its turns}
+    missed    how runs that were due while no agent ran are made up: one for all, none, or each
+    messages  {name of a Channel: the text that begins its turns}
     """
 
     missed: Literal["once", "skip", "all"] = "once"
@@ -63,7 +63,7 @@ def check(manifest) -> None:
 
 
 def own(manifest, channel) -> list | None:
-    """Return what linux/channels/cron.py is given, None for what ``refuse`` has refused."""
+    """Return the record for linux/channels/cron.py; None for a Channel that ``refuse`` refused."""
     settings, said = manifest.settings, manifest.settings.channels["cron"]
     schedule = channel.spec.trigger.schedule if channel.spec.trigger else ""
     try:
@@ -85,7 +85,7 @@ def _zone_problem(name: str) -> str:
         return "expected the name of a time zone, such as Europe/Berlin or UTC"
     from zoneinfo import ZoneInfo, available_timezones
 
-    if name == "UTC" or not available_timezones():  # a laptop without them cannot say
+    if name == "UTC" or not available_timezones():  # without that list a name cannot be checked
         return ""
     try:
         ZoneInfo(name)

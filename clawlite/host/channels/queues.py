@@ -1,11 +1,11 @@
-"""Channels of type queue: topics of an MQTT broker, as clawlite.toml and the manifest say, to what
-linux/channels/mqtt.py reads.
+"""Channels of type queue: compile the topics of an MQTT broker, from clawlite.toml and the
+manifest, to the record that linux/channels/mqtt.py reads.
 
-1. A message has no sender that its reader can trust, but for its topic, which brokers enforce:
-   whoever is to be told from others needs a "+" there.
-2. overlap_policy "queue" promises that no message is lost, so it refuses what loses some: QoS 0, a
-   clean session, a rate.
-3. A password goes over TLS, to this machine, or where the settings say that the line is plain.
+1. The topic is the only part of a message that a reader can trust to name its sender, because
+   brokers restrict who may publish where.  To distinguish senders, the topic needs a "+".
+2. overlap_policy "queue" promises that no message is lost, so it refuses all settings that lose
+   some: QoS 0, a clean session, a rate limit.
+3. A password is sent only over TLS, to this machine, or where the settings allow a plain line.
 """
 
 import urllib.parse
@@ -23,13 +23,12 @@ MAX_TOPIC = 256  # bytes
 
 
 class Mqtt(Strict):
-    """The broker of channels of type queue; the password of *user* is what the Channel's secret_ref
-    names.
+    """The broker of channels of type queue.  The Channel's secret_ref names the password of *user*.
 
-    plain          the password may go over a line without TLS
-    client_id      what begins the name of each Channel's session at the broker
-    clean_session  what comes while nothing runs is not kept
-    replies        {name of a Channel: the topic of what its turns say}
+    plain          the password may be sent without TLS
+    client_id      the beginning of the name of each Channel's session at the broker
+    clean_session  messages that come while no agent runs are not kept
+    replies        {name of a Channel: the topic of its turns' answers}
     """
 
     address: Annotated[
@@ -110,7 +109,7 @@ def refuse(manifest, channel, problem) -> None:
 
 
 def check(manifest) -> None:
-    """Add a problem for each part of [mqtt] that cannot be kept."""
+    """Add a problem for each setting of [mqtt] that cannot be honoured."""
     said = manifest.settings.channels["mqtt"]
     problems, place = manifest.problems, manifest.settings.place
     try:
@@ -176,7 +175,7 @@ def broker(address: str) -> tuple:
 
 
 def topic_problem(topic: str) -> str:
-    """Return what is wrong with a topic, in which one level may be "+", or ""."""
+    """Return the problem of a topic, in which one level may be "+"; "" when there is none."""
     levels = topic.split("/")
     if not 0 < len(topic.encode("utf-8", "replace")) <= MAX_TOPIC or not topic.isprintable():
         return f"expected a topic of 1 to {MAX_TOPIC} bytes without control characters"
@@ -192,8 +191,8 @@ def topic_problem(topic: str) -> str:
 
 
 def own(manifest, channel) -> list | None:
-    """Return what linux/channels/mqtt.py is given, None for what ``check`` or ``refuse`` has
-    refused.
+    """Return the record for linux/channels/mqtt.py; None for a Channel that ``check`` or
+    ``refuse`` has refused.
     """
     said, trigger = manifest.settings.channels["mqtt"], channel.spec.trigger
     try:
@@ -216,7 +215,7 @@ def own(manifest, channel) -> list | None:
 
 
 def answers(manifest, channel) -> bool:
-    """Return whether a topic for what *channel*'s turns say is known."""
+    """Return whether the settings name a topic for the answers of *channel*."""
     return channel.name in (manifest.settings.channels["mqtt"].replies or {})
 
 

@@ -45,7 +45,7 @@ def check(manifest) -> None:
 
 
 def own(manifest, channel) -> list:
-    """Return what linux/channels/webhook.py is given."""
+    """Return the record for linux/channels/webhook.py."""
     host, _, port = manifest.settings.channels["webhook"].address.rpartition(":")
     return [host.strip("[]"), int(port), channel.spec.auth.secret_ref]
 

@@ -1,6 +1,6 @@
 """Commands of cli.py that show what a board has on record (host/board_console/board_records.py).
 
-What shows it is that of a Raspberry Pi (clawlite/linux), and comes from command.py.
+The code that shows the records is that of a Raspberry Pi (clawlite/linux), from command.py.
 """
 
 import click

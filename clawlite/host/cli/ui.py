@@ -106,7 +106,7 @@ def discovered(found: list, is_dry: bool, as_json: bool) -> None:
 
 
 def _found(found: dict) -> None:
-    """Tell what is most likely not meant (host/manifest/lint_warnings.py)."""
+    """Show the warnings: what is most likely not meant (host/manifest/lint_warnings.py)."""
     for word in ("dead", "shadowed"):
         for rule in found[word]:
             why = "matches no tool" if word == "dead" else "an earlier rule always decides first"
@@ -218,13 +218,13 @@ def _port(port: dict) -> str:
 
 
 def compiling() -> None:
-    """Tell a person what takes so long; elsewhere nothing."""
+    """Show a person at a terminal what takes so long; elsewhere show nothing."""
     if sys.stderr.isatty():
         talk("Compiling clawlite's own code for boards: some ten seconds, once.")
 
 
 def flashing(found: dict, as_json: bool) -> None:
-    """Show what a flash will change, before it does: talk, as what was done is the data."""
+    """Show on stderr what a flash will change, before it does; stdout has only what was done."""
     if as_json:
         return
     groups = {}
@@ -277,7 +277,7 @@ def packaged(folder: str, files: list, as_json: bool) -> None:
 
 
 def names(target: str, found: list, as_json: bool) -> None:
-    """Show the names of what a board keeps for itself."""
+    """Show the names of the entries that a board keeps for itself."""
     if as_json:
         document([{"name": name} for name in found])
         return
@@ -326,7 +326,7 @@ def agree(flag: str, yes: bool) -> None:
 
 
 class Progress:
-    """A line on a terminal that tells how far it is; elsewhere nothing."""
+    """A progress line on a terminal; elsewhere nothing."""
 
     def __init__(self):
         self._done = 0
@@ -340,8 +340,8 @@ class Progress:
 
 
 class Elapsed:
-    """While it is open, a line on a terminal tells each second how long *what* has taken; in the
-    first second, and elsewhere, nothing.  The line is gone at the end.
+    """While it is open, a line on a terminal shows each second how long *what* has taken.  In the
+    first second, and without a terminal, it shows nothing.  The line is removed at the end.
     """
 
     def __init__(self, what: str):

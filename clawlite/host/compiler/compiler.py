@@ -93,7 +93,7 @@ class Prose:
 def build(manifest, key: bytes = None, at_use: bool = False) -> Built:
     """Compile *manifest* (``manifest.load``); *key* signs the image.
 
-    at_use  also what this version lacks where an answer at use says it
+    at_use  also compile features that this version lacks, if an error at use reports them
             (host/manifest/unsupported.py): for an operator
     Raises ``ManifestErrors`` with every problem.
     """

@@ -1,14 +1,14 @@
-"""clawlite.lock: what other registries gave, word for word, and its SHA-256; beside the manifest,
-to be kept with it.
+"""clawlite.lock: the documents of other registries, word for word, with their SHA-256.  The file is
+beside the manifest and belongs under version control with it.
 
     version = 1
     [[document]]        one for each claw://registry/ URI of the manifest, sorted
     uri, url, sha256, text
 
-1. A build reads documents from here alone: the same folder gives the same image on every machine,
-   without a network.
-2. ``registries.pin`` adds what is missing.  A text that does not fit its hash is refused: somebody
-   changed the file.
+1. A build reads the documents only from this file, so the same folder gives the same image on every
+   machine, without a network.
+2. ``registries.pin`` adds missing documents.  A text that does not match its hash is refused,
+   because somebody has changed the file.
 """
 
 import dataclasses

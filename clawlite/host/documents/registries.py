@@ -30,8 +30,8 @@ _SHOWN = 40  # lines of a difference
 
 
 def declared(sources: Sources) -> dict[str, str]:
-    """Return {namespace: base URL} of the settings; what is wrong with them is said by
-    host/manifest/settings.py.
+    """Return {namespace: base URL} of the settings; host/manifest/settings.py reports their
+    mistakes.
     """
     try:
         found = tomllib.loads(sources.read(SETTINGS).decode()).get("registries", {})
@@ -77,8 +77,8 @@ def pin(sources: Sources, root: str, refresh: bool = False) -> list[str]:
     lacks; return the URIs fetched.
 
     refresh  fetch all of it, and compare
-    Raises ``ClawError`` for what cannot be fetched, is not what was asked for, or has changed; then
-    nothing is written."""
+    Raises ``ClawError`` when a document cannot be fetched, is not the requested one, or has
+    changed; then nothing is written."""
     # of another URL, and of our own registry in another place, the settings say what is wrong
     known = {
         name: base

@@ -2,9 +2,10 @@
 
 1. Names are relative to the manifest's folder, with "/", on every system.  Absolute names are
    refused: an image must not depend on where its maker's folder lies.
-2. A plain name leads out of the folder, by ``..`` or by a link, only into folders that the user
-   allows (a family of robots shares ../common/identity.yaml): a manifest of somebody else's reads
-   no other file.  A glob never leads out, since nobody reads what a glob will match next year.
+2. A plain name may lead out of the folder, by ``..`` or by a link, only into folders that the user
+   allows (several robots share ../common/identity.yaml).  So a manifest from somebody else cannot
+   read other files.  A glob never leads out, because nobody can review what it will match next
+   year.
 3. Globs: ``*``, ``?``, ``[...]`` in one part, ``**`` for folders (links to folders are not
    followed, so none can loop); sorted; names that begin with a dot only when the pattern does.
 """
@@ -39,7 +40,7 @@ class Sources:
         named = [one for one in os.environ.get(ALLOW, "").split(os.pathsep) if one]
         self._roots = [os.path.realpath(one) for one in (folder or ".", *allowed, *named)]
         self.files = {}
-        self.facts = {}  # {(kind, path): what was found}: what a build depends on
+        self.facts = {}  # {(kind, path): what was found}: the facts on which a build depends
         self._documents = {}
 
     def shown(self, name: str) -> str:

@@ -1,8 +1,8 @@
-"""What was linked and compiled for boards before: some ten seconds of work, which the same sources
-always come to.
+"""A cache of the code that was linked and compiled for boards: some ten seconds of work, with the
+same result for the same sources.
 
-One file for each key in ``$CLAWLITE_CACHE``, by default the user's cache folder (XDG); the newest
-are kept.  Nothing depends on it: what cannot be read or written is made anew.
+There is one file for each key in ``$CLAWLITE_CACHE``, by default the user's cache folder (XDG); the
+newest are kept.  Nothing depends on the cache: an entry that cannot be read or written is rebuilt.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ on_miss = None
 
 
 def key(sources: dict, *more: str) -> str:
-    """Return the key of what is made of *sources*, {module: path}, by these modules of the host
-    and what they know of ports, and of what *more* says.
+    """Return the key of the files that are made from *sources*, {module: path}.  It covers these
+    modules of the host, their knowledge of ports, and *more*.
     """
     here = pathlib.Path(__file__).parent
     digest = hashlib.sha256(repr((__version__, sys.version_info[:3], more)).encode())

@@ -25,9 +25,10 @@ _GROUPS = json.loads(GROUPS.read_text(encoding="utf-8"))
 # ``base`` is what opens an image: tools.py is compiled before ``core`` is there, while the heap is
 # empty.
 UNITS = _GROUPS["units"]
-# What most runs never call, with what is called beside it: {group: {module: [function or
-# Class.method]}} (outline.py).  A group is a file, which takes a block of flash, or a part of a
-# module that is loaded then anyway; with members of one unit, base and core apart.
+# Functions that most runs never call, grouped with those that are called together:
+# {group: {module: [function or Class.method]}} (outline.py).  A group is a file, which takes a
+# block of flash, or a part of a module that is loaded then anyway.  Its members are of one unit,
+# where base and core are two.
 RARE = _GROUPS["rare"]
 # Once loaded: a class that is loaded twice would be two, and no ``except`` would know the first;
 # and what some lines of a person need, and each of some people.
@@ -196,9 +197,9 @@ def _squeeze(tree) -> None:
 
 
 def _load_first(trees: dict) -> None:
-    """Let each import in a function be preceded by those of what the module imports in its turn,
-    which would nest in it: an import takes some 700 bytes of a board's stack, and what imports
-    another one holds them meanwhile.
+    """Put before each import in a function the imports that the imported module makes itself, so
+    that they do not nest: an import takes some 700 bytes of a board's stack, and a module that
+    imports another one holds them meanwhile.
     """
     needs = {name: list(_needs(name, trees, set())) for name in trees}
     # of two that import each other one comes first, and it knows which

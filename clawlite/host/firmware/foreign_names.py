@@ -93,7 +93,7 @@ def _classes() -> frozenset:
 
 
 def check(asked: dict, modules, api=None, what: str = "this board") -> None:
-    """Raise ``ClawError`` for the first thing that one of *modules* asks for and the board lacks.
+    """Raise ``ClawError`` for the first name that one of *modules* uses and the board lacks.
 
     asked  what ``uses`` returns;  api  as in ``names_of``;  what  the board, for the error
     """

@@ -104,7 +104,7 @@ def _path(build: str) -> str:
 
 
 class Tracebacks:
-    """Adds to a board's text, as it comes, what the frames of its tracebacks stand for."""
+    """Adds the source functions behind the frames of tracebacks to a board's text, as it comes."""
 
     def __init__(self):
         self._line = b""  # the open one

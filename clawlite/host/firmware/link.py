@@ -1,22 +1,22 @@
 """Link modules for a board: several become one, before mpy-cross.
 
-On MicroPython every module costs its object, its dictionary and the names that it imports; the core
-and its shell in two modules instead of twenty-five hold some 15 KB less heap (64-bit words).  What
-a module means does not change:
+On MicroPython every module costs memory for its object, its dictionary and the names that it
+imports.  With two modules instead of twenty-five, the core and its shell hold some 15 KB less heap
+(64-bit words).  The meaning of a module does not change:
 
-1. Modules of a unit stand one after the other, in the order of their imports; imports between them
-   go.
-2. Top-level names stay as they are, unless two modules of a unit share one: then the later gets its
-   module's name before it (rename.py shortens them all).
+1. The modules of a unit follow one another in the order of their imports; imports between them are
+   removed.
+2. Top-level names stay as they are, unless two modules of a unit have the same one: then the later
+   module's name is put before its own (rename.py shortens them all).
 3. Integers and short texts that a module names in capitals are written where they are used, and
-   their names go.
-4. Modules outside every unit stay alone; their imports are led to the units.
-5. Parameters that nobody passes by name are named by their place (shorten.py).
-6. The entrance of a room goes: who imports from it imports from where the name is.  What it
-   defines itself is for Linux.
+   their names are removed.
+4. Modules outside every unit stay separate; their imports are redirected to the units.
+5. Parameters that are never passed by name are named by their position (shorten.py).
+6. The entrance of a room is removed: an import from it becomes an import from the module that
+   defines the name.  The entrance's own definitions are for Linux.
 
-Only what the core's dialect has is understood (docs/adr/0010); anything else raises ``LinkError``
-rather than link wrongly."""
+Only the core's dialect is understood (docs/adr/0010); anything else raises ``LinkError`` rather
+than link wrongly."""
 
 import ast
 import builtins

@@ -1,9 +1,9 @@
 """Take functions and classes that most runs never use out of the modules of a board: each is loaded
 with its group when it is called.
 
-A function or method that nobody calls holds its code, an object of 32 bytes and its name's place
-all the same (64-bit words). Which ones are rare is a table (firmware.py), not a matter of the
-sources.
+A function or method that is never called still occupies memory: its code, an object of 32 bytes and
+the place of its name (64-bit words).  A table (firmware.py) lists the rare ones; the sources do not
+mark them.
 
     a function, a method that one class alone has          goes; its callers say
                                                            ``__import__("group").function(...)``
@@ -17,7 +17,7 @@ sources.
 1. A group is a module like any other: it imports what it needs from the units.
 2. ``unload.drop`` forgets groups as it forgets the occasional modules, except groups with classes
    that an ``except`` or an ``isinstance`` names.
-3. What must work when memory is short is no rare function, because loading it takes memory.
+3. A function that must work when memory is short is never rare, because loading it takes memory.
 """
 
 import ast

@@ -1,9 +1,10 @@
 """The stages of a turn on a board: groups (outline.py) of which one at a time is in memory.
 
-A request is built, an answer read, a tool run: each needs code that the others do not, and a turn
-waits seconds for its network, so that the milliseconds of loading do not count.  Who calls what
-lies in a stage says ``stage("group").function(...)`` (unload.py), which forgets the others first.
-Generators and objects of a stage that live on keep their code; whoever asks anew gets a new one.
+To build a request, to read an answer and to run a tool each need code that the others do not.  A
+turn waits seconds for its network, so the milliseconds of loading do not count.  A caller reaches a
+function of a stage by ``stage("group").function(...)`` (unload.py), which forgets the other stages
+first.  Generators and objects of a forgotten stage keep their code as long as they live; the next
+call of ``stage`` loads the group again.
 """
 
 import ast

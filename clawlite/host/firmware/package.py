@@ -1,15 +1,15 @@
-"""``clawlite firmware DIR``: what every MicroPython board gets, for ``mip`` and for freezing into
-firmware of one's own.
+"""``clawlite firmware DIR``: write the files that every MicroPython board gets, for ``mip`` and for
+freezing into one's own firmware.
 
     DIR/mip/package.json        all of it, for mip on stock firmware: installed with target "/"
     DIR/frozen/manifest.py      the modules as sources, linked, for the manifest of a MicroPython
                                 build
     DIR/frozen/package.json     what cannot be frozen: for mip on that firmware
 
-Both are made of the list that a flash is made of (board_files.py); an agent comes with a flash, or
-with its image.
-1. A slot stands before what is frozen, so a flash onto such firmware runs what it brought, whatever
-   is frozen.
+Both are made from the same list as a flash (board_files.py).  An agent comes with a flash, or with
+its image.
+1. A slot takes precedence over frozen modules, so after a flash such firmware runs the modules that
+   the flash brought.
 2. ``main`` is not frozen: MicroPython would start it at boot in place of /main.py.  ``sentences``
    is data; a frozen module finds it at /.
 3. Frozen modules and frozen/package.json belong together: names and sentences are those of one

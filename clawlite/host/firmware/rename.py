@@ -1,17 +1,17 @@
-"""Rename what linked modules define: on MicroPython every name is a string that stays for ever, in
-pools that double.
+"""Rename the names that linked modules define: on MicroPython every name is a string that stays in
+memory for ever, in pools that double.
 
-Two names may become one where nobody can tell: top-level names of different units, and attributes
-of classes that have nothing to do with each other.  All of them share one row: names that every
-firmware has already (``IN_FIRMWARE``), then ``_1``, ``_2``, ...
+Two names may become the same name where that makes no difference: top-level names of different
+units, and attributes of unrelated classes.  All of them are taken from one sequence: names that
+every firmware has already (``IN_FIRMWARE``), then ``_1``, ``_2``, ...
 
 1. An attribute is renamed when a class of ours defines it: by a method, in its body, or by
-   ``self.name = ...``.  Names that an object of Python's or of any port's has stay (``FOREIGN``,
-   see foreign_names.py), and so does what is asked of a module that is not ours, and what
-   ``getattr`` and its like are asked for.
+   ``self.name = ...``.  Three kinds of names stay: those of objects of Python
+   or of a port (``FOREIGN``, see foreign_names.py), those that are read from a module that is not
+   ours, and those that are given to ``getattr`` and the like.
 2. Attributes of one family of classes (by inheritance) get different names; those of different
-   families may share one, unless somebody sets it from outside: then whose it is cannot be read.
-   So nobody may try whether an object has one.
+   families may share one, unless other code sets the attribute from outside: then the source does
+   not show to which class it belongs.  So code may not test whether an object has an attribute.
 3. Top-level names are numbered in each module; imports follow.  A local name keeps its name: it
    costs nothing.
 """

@@ -1,12 +1,11 @@
-"""Which files of the firmware a slot carries: those that its image can make its board load, and no
-others.
+"""Select the files of the firmware for a slot: only those that its image can make its board load.
 
-1. ``parts.py`` of the firmware says which parts an image has; the board puts together what it says,
-   and so does this.
-2. A file comes along when ``main`` reaches it over imports, wherever they stand, through no module
-   whose part is missing.
-3. ``PARTS`` names the modules that only a part brings.  What is not in it comes along when it is
-   reached: too much, never too little.
+1. ``parts.py`` of the firmware says which parts an image has.  The board loads its parts by that,
+   and this module selects by it, too.
+2. A file is included when ``main`` reaches it over imports, wherever those stand, without passing
+   through a module whose part is missing.
+3. ``PARTS`` names the modules that only a part brings.  A module that is not in it is included when
+   it is reached.  So a slot may get too many files, but never too few.
 """
 
 import ast

@@ -1,10 +1,10 @@
 """Take sentences out of modules for a board: an error message of 40 characters costs 112 bytes of
-heap, said or not.
+heap, even if it is never shown.
 
-A sentence is a text of more than 12 bytes in a ``raise``, in the making of a ``ClawError``, or in
-what the console says of itself (``self._say``).  It goes into one file; its place in the module is
-taken by ``sentence(where)`` (firmware-host/micropython/base/sentence.py).  Texts of other kinds
-stay: what a protocol or a log writes is read all the time."""
+A sentence is a text of more than 12 bytes in a ``raise``, in the making of a ``ClawError``, or in a
+message of the console (``self._say``).  It goes into one file, and in the module it is replaced by
+``sentence(where)`` (firmware-host/micropython/base/sentence.py).  Texts of other kinds stay in the
+modules, because a protocol or a log needs them all the time."""
 
 import ast
 
@@ -21,7 +21,8 @@ def take_out(trees: dict, kept: tuple) -> bytes:
     """Replace sentences in *trees*, {module: ``ast.Module``}, in place; return the file that holds
     them.
 
-    kept  modules that keep theirs: what is said when memory or the file itself is at an end
+    kept  modules that keep their sentences, which are needed when memory is short or the file
+          cannot be read
     """
     errors = _family(trees)
     file, known = bytearray(), {}

@@ -1,8 +1,8 @@
-"""An audit on a MicroPython board: what of it is refused, and what a maker should know
-(docs/audit.md).
+"""An audit on a MicroPython board: refuse the settings that a board cannot honour, and warn the
+maker of limits (docs/audit.md).
 
-A board keeps it in files on its flash (firmware-host/micropython/audit/auditlog.py), in at most
-half of what the agent leaves free."""
+A board keeps its audit in files on its flash (firmware-host/micropython/audit/auditlog.py), in at
+most half of the flash that the agent leaves free."""
 
 from clawlite.host.policy.scan_config import blocks_of
 

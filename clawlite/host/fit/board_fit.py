@@ -1,10 +1,10 @@
-"""What a manifest wants and a board cannot give: a problem each, by file, line, field, and a way
-out.
+"""Compare a manifest with a board: each thing that the manifest wants and the board lacks becomes a
+problem with file, line, field and a way out.
 
-1. The profile decides, nothing is tried.
-2. A way out that is another board is named only where one is known that can.
-3. manifest/unsupported.py says what this version builds nowhere.  Where both speak of one field,
-   the board's sentence stands.
+1. The board's profile decides; nothing is tried on a board.
+2. Another board is suggested as a way out only if it is known to have the thing.
+3. manifest/unsupported.py lists what this version builds on no board.  When both report the same
+   field, the board's message is kept.
 """
 
 import dataclasses
@@ -228,7 +228,7 @@ def _abilities(manifest, board: Profile, known: list, problems: Problems) -> Non
 
 
 def _where(manifest, ability: str) -> tuple:
-    """Return (place, path) of what needs an ability and is no built-in tool."""
+    """Return (place, path) of the part that needs an ability, other than a built-in tool."""
     for provider in manifest.providers:
         if provider.spec.endpoint == f"builtin:{ability}":
             return provider.place, ("endpoint",)
@@ -348,8 +348,8 @@ def _tls(manifest, board: Profile, known: list, problems: Problems) -> None:
 
 
 def _tls_missing(manifest, board: Profile) -> bool:
-    """Return whether this board would have to believe any certificate.  Of a gateway,
-    host/providers/trust.py says so.
+    """Return whether this board would have to accept any certificate.  For a gateway,
+    host/providers/trust.py reports it.
     """
     return (
         board.runtime == "micropython"
@@ -456,7 +456,7 @@ def _sandbox(manifest, board: Profile, known: list, problems: Problems) -> None:
 
 
 def _messages(manifest, board: Profile, problems: Problems) -> None:
-    """What is declared; a default is no promise."""
+    """Only a declared value counts; a default is no promise."""
     limits = manifest.sandbox.spec.resource_limits if manifest.sandbox else None
     most = board.messages
     asked = [

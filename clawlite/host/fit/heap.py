@@ -1,9 +1,9 @@
 """How much heap and flash an image takes on MicroPython, for words of 32 or 64 bits.
 
-1. Code: what ``board_sizes.json`` says of each part, as measured (tests/words32.py).
+1. Code: the measured size of each part in ``board_sizes.json`` (tests/words32.py).
 2. Data: the objects that a board makes of the image, counted as MicroPython lays them out.
-3. tools.py: its functions, counted from its bytecode here. Tests hold the sum to what MicroPython
-   measures, within 15 %.
+3. tools.py: its functions, counted from its bytecode on this computer.  Tests check that the sum is
+   within 15 % of what MicroPython measures.
 """
 
 import functools
@@ -64,7 +64,7 @@ _FUNCTION_WORDS, _NAME_WORDS, _SHORT = 12, 4, 10
 # dialogue with all console commands, approvals and 330 calls with request ids were done (ADR 0086).
 # 32-bit words take 7/8 at most, as a Cortex-M3 showed.
 _ROOM, _TOOLS_ROOM, _APPROVAL_ROOM, _REMOTE_ROOM = 32768, 12288, 6144, 6144
-# For each tool and skill: with it 20 tools and 6 skills are said to need what they needed on a
+# For each tool and skill: with it the estimate for 20 tools and 6 skills is what they needed on a
 # Cortex-M3 with an older journal, which is all that was ever measured there (ADR 0086).
 _EACH_ROOM = 512
 # while a text of some 2 KB is looked at; one that does not fit is an error, not a pass
@@ -171,9 +171,8 @@ def held(data: bytes, tools_py: str, bits: int, profile=None) -> int:
 
 
 def needed(data: bytes, tools_py: str, bits: int, profile=None) -> int:
-    """Return the bytes of heap with which its users' work is done: what is held, room for what a
-    turn makes and leaves, and the requests that are remembered
-    (core/idempotency/idempotency.py)."""
+    """Return the bytes of heap that the agent needs in use: the held bytes, room for what a turn
+    allocates and leaves, and the requests that are remembered (core/idempotency/idempotency.py)."""
     image = layout.Image(lambda offset, length: data[offset : offset + length], len(data))
     loaded = slot.parts(image)
     room = turn_room(bits)
@@ -260,7 +259,7 @@ def on_flash(files: list[int]) -> int:
 
 
 def content(heap: Heap, image) -> int:
-    """Return the bytes of what an agent keeps of its image."""
+    """Return the bytes that an agent keeps in memory of its image."""
     total = heap.value(image.requires)
     total += sum(heap.value(value) for value in vars(image.agent).values())
     total += heap.value("\n" + "".join(name + "\n" for name in image.names)) + heap.value(
@@ -292,7 +291,7 @@ def functions(heap: Heap, source: str) -> int:
     count = units = 0
     names, texts = set(), set()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about escapes, say: who runs it is told
+        warnings.simplefilter("ignore")  # such as those about escapes: a run shows them
         todo = [compile(source, "tools.py", "exec", dont_inherit=True, optimize=2)]
     while todo:
         code = todo.pop()

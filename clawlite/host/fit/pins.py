@@ -1,10 +1,10 @@
-"""What clawlite.toml wants of pins and a board cannot give: a problem each, by line and field, and
-a way out.
+"""Compare the pins of clawlite.toml with a board: each pin that the board cannot provide becomes a
+problem with line, field and a way out.
 
-1. A pin is what its profile says.
+1. The profile decides what a pin can do.
 2. No two names drive one pin.
-3. Channels of PWM are fewer than pins that can have one: of those on one channel
-   (``pins.pwm_shared``) only one is driven by itself, and no more are than there are channels
+3. There are fewer PWM channels than pins that can use one.  Of the pins on one channel
+   (``pins.pwm_shared``) only one may be driven, and no more pins than there are channels
    (``pins.pwm_most``).
 """
 

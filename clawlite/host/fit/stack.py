@@ -1,14 +1,14 @@
 """The stack of a board on MicroPython's unix port, which has 80,000 bytes where an RP2040 has 7,936
 (docs/adr/0080).
 
-1. A program runs below so many calls that it has left what a board would have.
+1. A program runs below so many nested calls that the rest of the stack is as large as a board's.
 2. On 64 bits a call takes 400 bytes where an RP2040's takes 256: the sizes of boards are scaled by
    that.
 3. An import takes 5,056 bytes here, because the unix port keeps 4,096 for a path where boards keep
-   128. So an import runs in a thread of its own, which has what its caller has left, and that
-   difference.  What a board's firmware has is there in C: its import checks no stack.
-4. SIGINT must not come while such a thread runs: the unix port raises ``KeyboardInterrupt`` right
-   out of what waits for it, and the thread goes on beside it.
+   128. So an import runs in a thread of its own, whose stack is what its caller has left plus
+   that difference.  Modules of a board's firmware are in C: their import checks no stack.
+4. SIGINT must not come while such a thread runs: the unix port raises ``KeyboardInterrupt`` in the
+   code that waits for the thread, and the thread goes on beside it.
 """
 
 from clawlite.core.base.errors import ClawError

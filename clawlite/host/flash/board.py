@@ -1,8 +1,8 @@
-"""A board on a serial port as the target of a flash, through mpremote: its raw REPL does what a
-step says.
+"""A board on a serial port as the target of a flash, through mpremote: its raw REPL carries out
+each step.
 
-1. The board is reset into the raw REPL first, so that nothing of an agent runs, and again at the
-   end, whatever happened: what it holds then boots.
+1. The board is reset into the raw REPL first, so that no part of an agent runs.  It is reset again
+   at the end, whatever happened, and boots the files that it then has.
 2. A watchdog that the agent has armed goes on through that reset, so a timer of the board feeds it
    until the next one.
 """
@@ -99,7 +99,7 @@ _STEPS = {"mkdir": "os.mkdir(%r)", "rename": "os.rename(%r, %r)", "remove": "os.
 
 
 class BoardFailed(ClawError):
-    """The board does not answer, or could not do what it was told."""
+    """The board does not answer, or could not do what it was asked to do."""
 
     exit_code = 1
 
@@ -163,7 +163,7 @@ class Board:
 
     def __exit__(self, *_):
         with contextlib.suppress(Exception):
-            # nothing has booted it yet: what it holds now runs on
+            # the flash has not reset it: a soft reset boots the files that it has now
             if self._port.in_raw_repl:
                 self._port.serial.write(b"\r\x03\x02\x04")
         with contextlib.suppress(Exception):
@@ -171,8 +171,8 @@ class Board:
 
     @contextlib.contextmanager
     def _failing(self, what: str, hint: str):
-        """Make an error of ours of what mpremote raises; it also prints what it cannot make
-        sense of.
+        """Turn an error that mpremote raises into one of ours.  mpremote also prints input that it
+        does not understand.
         """
         from mpremote.transport import TransportError, TransportExecError
 
@@ -273,7 +273,7 @@ class Board:
         self._run("f.close()")
 
     def names(self, folder: str) -> list:
-        """Return what lies in *folder*; nothing when it is not there."""
+        """Return the contents of *folder*; nothing when it does not exist."""
         return self._run(f"for name in _list({folder!r}): print(name)").splitlines()
 
     def digests(self, paths: list) -> dict:
@@ -301,8 +301,8 @@ class Board:
             self._run("f.close()")
 
     def boot(self) -> str:
-        """Reset the board and return what it says until its agent is ready.  Raises
-        ``BoardFailed``: it does not get there.
+        """Reset the board and return its output until its agent is ready.  Raises ``BoardFailed``
+        when the agent does not become ready.
         """
         with self._failing(
             "stopped answering while it booted", "reset it, and look at it with: clawlite console"

@@ -1,8 +1,8 @@
 """``clawlite flash --firmware FILE``: MicroPython itself onto a board, as a drive's file (UF2) or
 through esptool (ESP32).
 
-The file, the board's profile and what the drive or port tells must name the same chip before
-anything is written."""
+Before anything is written, the file, the board's profile, and the drive or port must agree on the
+chip."""
 
 import os
 import re

@@ -48,8 +48,8 @@ def target(port: str = None, folder: str = None, ssh: str = None):
 def contents(
     name: str, board: str = None, key_file: str = None, is_virtual: bool = False
 ) -> Contents:
-    """Return what a board gets that shall run *name*: a manifest, which is built, or an image with
-    its tools.py beside it.
+    """Return the files for a board that is to run *name*: a manifest, which is built, or an image
+    with its tools.py beside it.
 
     board     refuse a manifest that this board cannot honour, and bring only what this board can
               load; or None
@@ -125,8 +125,8 @@ def prepare(board, want: Contents) -> Plan:
 def carry_out(board, made: Plan, tell) -> None:
     """Do all steps.
 
-    tell  function(bytes that went since the last time)
-    Raises ``ClawError``; then, and when it is interrupted, what booted before still boots.
+    tell  function(bytes sent since the last call)
+    Raises ``ClawError``.  After an error or an interruption, the old slot still boots.
     """
     for step in made.steps:
         if step[0] == "verify":

@@ -79,7 +79,7 @@ class Folder:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def names(self, folder: str) -> list:
-        """Return what lies in *folder*; nothing when it is not there."""
+        """Return the contents of *folder*; nothing when it does not exist."""
         return os.listdir(self._root + folder) if os.path.isdir(self._root + folder) else []
 
     def digests(self, paths: list) -> dict:
@@ -120,7 +120,7 @@ class Folder:
                 os.close(fd)
 
     def boot(self):
-        """Return None: nobody can tell from here whether it boots."""
+        """Return None: a folder does not show whether the board boots."""
 
 
 def is_whole(image: bytes) -> bool:

@@ -1,14 +1,14 @@
-"""What a flash does, step by step, decided before anything is written; the same for a board's port
+"""Plan the steps of a flash before anything is written.  The plan is the same for a board's port
 and for a folder.
 
 1. The slot that was READY last is never touched: the other one is written
    (firmware-host/micropython/boot/slots.py has the layout).
-2. A slot that is written has no image: its old one waits under another name, and the new one gets
-   its name when all of the slot was read back by hash.  What starts a slot, and the boot record,
-   are read back before they get their names too.
-3. The boot record comes last, but for a device key: an old image that is not signed with it would
-   not boot.  Whatever step is the last one that happened, the old image boots, or the new one.
-4. What the board holds already is copied there, and does not travel.
+2. While a slot is written it has no image: its old image waits under another name, and the new one
+   gets its name when the whole slot was read back by hash.  The files that start a slot, and the
+   boot record, are also read back before they get their names.
+3. The boot record is written last, except for a device key, because an old image that is not signed
+   with that key would not boot.  After every step, either the old image or the new one boots.
+4. A file that the board has already is copied on the board and not sent.
 """
 
 import hashlib
@@ -34,14 +34,13 @@ _BLOCK = 4096  # bytes that a file takes at least, for the room that is wanted
 
 @dataclass(frozen=True)
 class Contents:
-    """What shall be on the board.
+    """The files that the board is to have.
 
-    shared  {path: bytes} of what chooses a slot, /main.py last
-    slot    {name: bytes} of what stands in the slot's folder, beside the list of it that ``plan``
-            adds
+    shared  {path: bytes} of the files that choose a slot, /main.py last
+    slot    {name: bytes} of the files in the slot's folder, without their list, which ``plan`` adds
     image   bytes
-    last    {path: bytes} of what comes after all: until then what booted before needs the board as
-            it is.  Its hashes are not shown
+    last    {path: bytes} of the files that are written after all others: until then the old slot
+            needs the board unchanged.  Their hashes are not shown
     """
 
     shared: dict
@@ -56,9 +55,9 @@ class BoardState:
 
     files    {path: SHA-256, hex} of files that a flash may write, in the top folder and in
              ``FOLDERS``
-    whole    slots whose image has a right CRC
-    records  what the files of the boot record hold
-    free     bytes, or None when it does not tell
+    whole    slots whose image has the right CRC
+    records  contents of the files of the boot record
+    free     bytes, or None when the board does not report it
     folders  those of ``FOLDERS`` that are there
     """
 

@@ -71,7 +71,7 @@ class NotAllowed(ClawError):
 
 
 class Failed(ClawError):
-    """The other machine could not do what it was told."""
+    """The other machine could not do what it was asked to do."""
 
     exit_code = 1
 
@@ -175,7 +175,7 @@ class Remote:
             raise self._lost() from None
 
     def _lost(self) -> ClawError:
-        """Return the error for a line that ended: what ssh said of it."""
+        """Return the error for a connection that ended, with ssh's message about it."""
         try:
             code = self._ssh.wait(5)
         except subprocess.TimeoutExpired:
@@ -279,8 +279,8 @@ class Remote:
             self._ask(what, path)
 
     def boot(self) -> str:
-        """Restart the agent's service where it has one; return what the agent said when it was
-        started.  Raises ``Failed``.
+        """Restart the agent's service if it has one; return the output of the agent's trial start.
+        Raises ``Failed``.
         """
         unit = f"clawlite-{self._agent}.service"
         done = self._ask("restart", unit)

@@ -25,7 +25,7 @@ OURS = ("a", "b", "current", "current.new")
 MOST_FILES = 4096  # in one slot
 _START_S = 60  # a Pi Zero takes some 5 s for a first start
 _BENCH_S = 3600  # a Pi Zero takes minutes for all suites
-_SAID = 4000  # characters of what an agent says that are kept
+_SAID = 4000  # characters of an agent's output that are kept
 
 
 def serve(source, target) -> None:
@@ -52,15 +52,15 @@ def serve(source, target) -> None:
 
 
 class Remote:
-    """What the near end may ask for, a method each."""
+    """The requests of the local side, one method each."""
 
     def __init__(self, source):
         self._source = source
         self._base = ""
 
     def facts(self) -> dict:
-        """Return what this machine is: python [major, minor], model or None, machine, home, root
-        (bool).
+        """Return facts about this machine: python [major, minor], model or None, machine, home,
+        root (bool).
         """
         try:
             with open("/proc/device-tree/model", "rb") as file:
@@ -145,8 +145,8 @@ class Remote:
         return {path: _digest(name) for path, name in full.items() if os.path.isfile(name)}
 
     def start(self, slot: str) -> list:
-        """Start the slot's agent once, without input and with a state of its own; return [exit
-        code or None, what it said].
+        """Start the slot's agent once, without input and with a state folder of its own; return
+        [exit code or None, its output].
         """
         with tempfile.TemporaryDirectory(prefix="clawlite-start-") as state:
             agent = subprocess.Popen(

@@ -1,12 +1,14 @@
 """Boards as members of swarms: the gateway joins the swarm's engine in the name of each device
 whose image declares one, and hands it the tasks that come for it (docs/adr/0133).
 
-1. A process of its own, ``clawlite swarm stand-in``, is every such member: this loop never waits
-   for an engine, whichever it is.
-2. A device that is away for GONE_S, or was reset, has gone: to the swarm its process was killed.
-3. A task goes to the device again with each greeting, with its id: the device does it once.
-4. A device that does not say that it is a member, because its memory ended while it was told of the
-   stop, is told again, and who runs the gateway hears of it.
+1. Each such member runs as a separate process, ``clawlite swarm stand-in``, so this loop never
+   waits for an engine, whichever it is.
+2. A device that is away for GONE_S, or was reset, counts as gone: for the swarm that is the same as
+   a killed process.
+3. A task is sent to the device again with each greeting, with the same id, so the device does it
+   once.
+4. A device may run out of memory while it receives the stop, and then does not answer that it is a
+   member.  The stop is sent to it again, and the person who runs the gateway gets a note.
 """
 
 import asyncio
@@ -25,9 +27,9 @@ class Members:
     """What the gateway does for devices that are members.
 
     images   ``images.Images``
-    deliver  function(device's name, name of a record, its params), to the device where it is there
+    deliver  function(device's name, name of a record, its params): sends it to a connected device
     event    function(device's name, event of the log)
-    note     function(text) for who runs the gateway
+    note     function(text) for the person who runs the gateway
     """
 
     def __init__(self, images, deliver, event, note):
@@ -41,8 +43,8 @@ class Members:
         self._runs = None  # what starts the process, again and again
 
     def expect(self, device: str, tell, pause_s: float = ANSWER_S) -> None:
-        """*device* was told what it answers by saying that it is a member; *tell*(), called when no
-        answer comes, tells it again.
+        """Expect *device* to answer, to the message that it was just sent, that it is a member.
+        When no answer comes, *tell*() is called to send that message again.
         """
         self._unexpect(device)
 
@@ -89,7 +91,7 @@ class Members:
             self._timers[device] = loop.call_later(GONE_S, self.gone, device)
 
     def gone(self, device: str) -> None:
-        """*device* does not do what it was given: it is away for long, or was reset."""
+        """*device* will not do its task: it has been away for long, or was reset."""
         timer = self._timers.pop(device, None)
         if timer:
             timer.cancel()

@@ -27,11 +27,11 @@ _NAME = "give clawlite gateway the folder of one, too"
 
 
 class Stops:
-    """What the gateway knows of stops.
+    """The stops of swarms, as far as the gateway knows them.
 
     images   ``images.Images``
     changed  function(name), called when ``told`` of that swarm has changed
-    note     function(text) for who runs the gateway
+    note     function(text) for the person who runs the gateway
     """
 
     def __init__(self, images, changed, note):

@@ -1,4 +1,4 @@
-"""What an image holds, for people and for ``--json``."""
+"""Show the contents of an image, for people and for ``--json``."""
 
 from clawlite.core.base.errors import ImageError
 from clawlite.core.image import header, image_signature, memories
@@ -176,7 +176,7 @@ def _tool(image, name: str) -> dict:
 
 def skills(image) -> dict:
     """Return {name of its tool: {"uses": [tool], "asks": bool, "estimates": {"tokens",
-    "seconds", "tool_calls"}}} of each skill; None where nobody said.
+    "seconds", "tool_calls"}}} of each skill; None where the manifest gives no estimate.
     """
     return {
         PREFIX + skill.name: {
@@ -196,7 +196,7 @@ def _asks(image, name: str) -> bool:
 
 
 def estimated(skill: dict) -> str:
-    """Return what a skill is said to cost: "about 100 tokens, 2 tool calls", or ""."""
+    """Return the declared estimates of a skill: "about 100 tokens, 2 tool calls", or ""."""
     said = [
         f"{number} {name.replace('_', ' ')}"
         for name, number in skill["estimates"].items()

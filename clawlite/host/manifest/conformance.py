@@ -1,10 +1,10 @@
-"""What this runtime declares (CKP 0.2.0, section 11), and what its tests hold it to, clause by
-clause.
+"""The conformance that this runtime declares (CKP 0.2.0, section 11), and the clauses that its
+tests check.
 
 The declaration follows from what the compiler builds.  The clauses are in ``clauses.json``, which
-tests/record_clauses.py writes from tests/ckp/clauses.toml: a test run that passes has shown each
-clause that is "held" there, and that the file is current. A checkout has the last test run itself
-(build/results): there the table says what that one showed."""
+tests/record_clauses.py writes from tests/ckp/clauses.toml.  A passing test run has shown each
+clause that is "held" there, and that the file is current.  A checkout has the results of its last
+test run (build/results): there the table shows those results."""
 
 import json
 import pathlib

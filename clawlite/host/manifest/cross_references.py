@@ -1,13 +1,13 @@
-"""References between primitives: does every name that one primitive gives exist, and does no chain
-come back?
+"""Check the references between primitives: every name that is referred to must exist, and no chain
+of references may be a circle.
 
 1. A reference is a bare name, a claw:// URI of the right kind, or the registry URI that a slot
    lists.
 2. Tools may be named in snake case: ``read_file`` and ``read-file`` are one tool.
-3. A swarm names agents of other manifests too: what it names need not be declared here.
+3. A swarm also names agents of other manifests, so its names need not be declared here.
 4. A skill may name its tools by a pattern: ``*`` stands for any characters, ``?`` for one.
-5. A kind of which some entry could not be read is not blamed for what is missing, and what is
-   missing is told once.
+5. When an entry of a kind could not be read, missing names of that kind are not reported.  Each
+   missing name is reported once.
 """
 
 import fnmatch
@@ -120,7 +120,7 @@ class References:
 
     def __init__(self, raws: DeclaredNames, uris: dict, broken: set, problems: Problems):
         self.raws, self.uris, self.broken, self.problems = raws, uris, broken, problems
-        self.missing = set()  # (kind, name) of what is told already
+        self.missing = set()  # (kind, name) of those already reported
         self.edges = {}  # (kind, name) -> [((kind, name), place, path)] of CHAINS
 
     def check(self) -> None:

@@ -1,5 +1,5 @@
-"""What is valid CKP and cannot be meant: a protection that says nothing, or other than its maker
-reads.  An error each, when an image is built.
+"""Find settings that are valid CKP but cannot be meant: a protection that has no effect, or another
+one than its maker expects.  Each is an error when an image is built.
 
 hosts     of ``allowed_hosts`` that no host matches: with a scheme, a port, a path, a ``*``
           elsewhere than first
@@ -7,7 +7,7 @@ paths     that mean no file (host/base/paths.py); mounts that are relative, or s
 secrets   an injection that a level does not have, a ``secret_ref`` that is a secret itself or more
           than a name
 rules     two of a policy with one id
-What is only odd is a warning: lint_warnings.py.
+A setting that is only odd is a warning: lint_warnings.py.
 """
 
 import re

@@ -1,12 +1,12 @@
-"""What is valid in a manifest's policies and yet most likely not meant: for ``clawlite check`` and
+"""Find settings of a manifest that are valid but most likely not meant: for ``clawlite check`` and
 ``build``.
 
 dead        a rule that matches no tool
 shadowed    a rule that an earlier one always beats
 warnings    a tool that no rule mentions, only one that is for every tool, or none at all; a
             permission that rests on what a server says of its own tools; a tool that no rule can
-            allow; hints that choose nothing; an allowed host that the sandbox keeps closed; a
-            built-in tool that it always refuses; fields that another one makes say nothing; a
+            allow; hints that have no effect; an allowed host that the sandbox does not open; a
+            built-in tool that it always refuses; fields that another field makes ineffective; a
             Sandbox that allows more than its maker may want (host/tools/sandbox_warnings.py)
 """
 
@@ -339,8 +339,8 @@ def _skills(manifest, rules, entries) -> list[dict]:
 
 
 def _strangers(manifest, rules) -> list[dict]:
-    """Return a warning for each permission that a server could give its own tools, by what it
-    says of them.
+    """Return a warning for each permission that a server could give to its own tools by its
+    description of them.
     """
     found = []
     for flat in rules:

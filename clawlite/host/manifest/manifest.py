@@ -167,9 +167,9 @@ def pin(path, refresh: bool = False, allowed=()) -> list[str]:
 
 
 def load_pinned(path, refresh: bool = False, allowed=()) -> tuple[Manifest, list[str]]:
-    """Return (the Manifest at *path*, the URIs of what was pinned now), after all that it needs of
-    others has been pinned: documents of other registries are fetched, and tool providers of
-    tools.py and MCP servers are started and asked for their tools.
+    """Return (the Manifest at *path*, the URIs of what was pinned now), after everything that it
+    needs from others has been pinned: documents of other registries are fetched, and tool providers
+    of tools.py and MCP servers are started and asked for their tools.
 
     refresh  fetch and ask again, and refuse what has changed
     Raises ManifestErrors, ``ClawError``.

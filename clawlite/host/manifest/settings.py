@@ -150,10 +150,10 @@ class Budget(Strict):
 class Sandbox(Strict):
     """What this machine adds to the manifest's Sandbox of level process.
 
-    relaxed      limits that may be kept in part, where the kernel cannot keep them whole; one that
-                 the manifest leaves out has no default
+    relaxed      limits that may be enforced only in part, where the kernel cannot enforce them
+                 fully; for a limit that the manifest leaves out, there is then no default
     environment  variables of the agent that its tools get too
-    writable     files and folders, beside the manifest's mounts; "$NAME" is what that variable says
+    writable     files and folders, beside the manifest's mounts; "$NAME" is that variable's value
     namespaces   "bubblewrap": bwrap makes them
     """
 
@@ -247,13 +247,15 @@ class MCPOAuth2(Strict):
 
 
 class MCPServer(Strict):
-    """What an MCP server has beside its URI: arguments and the names of variables of the agent
-    that it gets, or, at a URL, headers of each request and where its tokens come from; and whether
-    what it says of its tools is taken at each start, in place of what was pinned; and who calls it:
-    this device (native), or its gateway (mediated), for the named devices alone if there are any.
-    A program may reach *hosts* alone, of those that the Sandbox allows; a server ends when no call
-    needed it for *idle_s*, and *life_s* after its start; and at once when it has used *cpu_s* of
-    processor time.
+    """The settings of an MCP server besides its URI.
+
+    A program has arguments and the names of variables of the agent that it gets.  A server at a URL
+    has headers for each request, and a source of its tokens.  *trust* says whether the server's
+    own description of its tools is accepted at each start, instead of the pinned one; *mode*,
+    whether this device calls it (native) or its gateway (mediated), then only for the named
+    *devices* if there are any.  A program may reach only *hosts*, of those that the Sandbox allows.
+    A server ends when no call has needed it for *idle_s*, *life_s* after its start, and at once
+    when it has used *cpu_s* of processor time.
     """
 
     args: list[str] | None = None

@@ -1,10 +1,10 @@
-"""What CKP has and this version does not do yet: refused when an image is built, by field, line and
-way out.
+"""Features of CKP that this version does not have yet.  A build refuses them, with field, line and
+a way out.
 
-``check`` accepts these (they are valid CKP) and says so; nothing here is ever dropped silently.  An
-entry goes when the thing is built.  An operator's agent (``serve`` over a manifest) is built all
-the same where an answer at use can say it: methods of a swarm that is not built answer -32601,
-built-in tools without what they need -32010."""
+``check`` accepts them (they are valid CKP) and says so; none is ever dropped silently.  An entry is
+removed when its feature is built.  An operator's agent (``serve`` over a manifest) is built anyway
+when an error at use can report the lack: methods of a swarm that is not built answer -32601, and
+built-in tools that lack what they need answer -32010."""
 
 from clawlite.core.image.profile import NONE
 from clawlite.host.boards import boards

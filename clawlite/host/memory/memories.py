@@ -228,7 +228,8 @@ def _embedding(manifest, store, problem) -> None:
 
 
 def _path(manifest, store, problem) -> None:
-    """Check ``path``: of what lies in files, absolute, with known variables that have a value."""
+    """Check ``path``: only stores in files have one; it is absolute, and its variables are known
+    and have a value."""
     if store.path is None:
         return
     if not lies_in_files(store):

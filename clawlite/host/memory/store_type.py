@@ -1,5 +1,5 @@
-"""What a type of store declares to the compiler.  Its number, its name, and what its stores do on
-every machine stand in core/image/memories.py, as boards need them, too.
+"""What a type of store declares to the compiler.  Its number, its name and the behaviour of its
+stores on every machine are in core/image/memories.py, because boards need them, too.
 """
 
 import dataclasses

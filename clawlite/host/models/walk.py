@@ -1,8 +1,8 @@
-"""Check plain data against a Struct, and say everything that is wrong with it.
+"""Check plain data against a Struct, and report every mistake in it.
 
-``msgspec.convert`` stops at the first mistake; this walks the same type information and reports all
-of them, each with its path.  What it returns always converts: integral floats have become integers
-(5.0 is an integer in JSON Schema)."""
+``msgspec.convert`` stops at the first mistake; this module walks the same type information and
+reports all mistakes, each with its path.  The data that it returns can always be converted:
+integral floats have become integers (5.0 is an integer in JSON Schema)."""
 
 import functools
 import re

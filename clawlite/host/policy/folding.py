@@ -92,8 +92,8 @@ def _rate(limit: object) -> list | None:
 
 
 def rates(policies: list) -> int:
-    """Return what rules of *policies* ask of the day of all providers: ``ledger.TOKENS``,
-    ``COST``, or'ed.
+    """Return the daily totals of all providers that rules of *policies* depend on:
+    ``ledger.TOKENS`` and ``COST``, or'ed.
     """
     found = [flat.rate for flat in flatten(policies) if flat.rate]
     return (TOKENS if any(rate[0] is not None for rate in found) else 0) | (

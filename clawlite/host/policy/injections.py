@@ -1,9 +1,10 @@
-"""What orders to an agent look like: words by what they do in a sentence, and the sentences.
+"""The patterns of orders to an agent: words, grouped by their role in a sentence, and sentences.
 
-1. A word has one letter; those of "" say nothing and are left out; what is not here is ``_``.
+1. Each word has one letter, that of its role.  Words of the role "" carry no meaning and are left
+   out; a word that is not listed here is ``_``.
    ``clawlite.scan.injection`` spells a text with these letters, and one automaton looks for all
    sentences at once.
-2. A sentence names what is done, to what, and whose: "ignore the previous instructions" and not
+2. A sentence names the action, its object and the owner: "ignore the previous instructions" and not
    "follow the previous instructions". A ``not`` before the verb turns it around, both ways.
 """
 

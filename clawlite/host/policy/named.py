@@ -10,7 +10,7 @@ from clawlite.host.policy import folding
 
 
 class Named:
-    """What policies say of names.
+    """What policies decide about names.
 
     rules  ``folding.flatten``
     """

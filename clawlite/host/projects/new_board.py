@@ -34,10 +34,10 @@ def fitted(text: str, board: Profile, asks_model: bool) -> str:
 
 
 def _choose(board: Profile, kind: str, wanted: int, taken: set) -> int:
-    """Return *wanted*, or where the board cannot do that the first pin that it can.
+    """Return *wanted*, or the first pin that the board can use if it cannot use that one.
 
-    What drives something keeps off the pins of the ADC, for sensors to come, and off pin 0, which
-    on ESP32s says how they boot."""
+    An output does not take a pin of the ADC, which stays free for later sensors, nor pin 0, which
+    decides on ESP32s how they boot."""
     able = able_to(board, kind)
     free = [
         pin

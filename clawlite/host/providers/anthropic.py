@@ -1,5 +1,5 @@
-"""Messages of Anthropic (CKP 5.2): the system prompt is a field of its own, and a request says
-what of it the provider is to cache (the reference's "Prompt caching")."""
+"""Messages of Anthropic (CKP 5.2): the system prompt is a separate field, and a request marks
+the parts that the provider is to cache (the reference's "Prompt caching")."""
 
 from clawlite.host.providers.provider_api import ProviderApi, begun, parameters
 

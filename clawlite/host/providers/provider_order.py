@@ -1,9 +1,9 @@
 """Which providers an agent asks, in which order, and what all of them together may use (CKP 5.2,
 5.8).
 
-1. The first provider is asked, then its fallbacks as declared.  ``prefer`` in clawlite.toml makes
-   the one first whose hint for that is the highest; of equals, the one that is declared first.
-2. A limit that could not be kept (a provider whose price nobody knows) is refused here.
+1. The first provider is asked, then its fallbacks as declared.  With ``prefer`` in clawlite.toml,
+   the provider with the highest hint of that kind is first; among equals, the one declared first.
+2. A limit that could not be enforced (a provider without a known price) is refused here.
 """
 
 from clawlite.core.net.service_call import MEDIATED
@@ -70,7 +70,7 @@ def embedding(manifest, store) -> list | None:
 
 
 def _hint(provider, prefer: str) -> float:
-    """Return how well *provider* does what is preferred, -1 when it does not say."""
+    """Return the hint of *provider* for what is preferred, -1 when it has none."""
     hints = provider.spec.hints
     value = getattr(hints, prefer + "_priority") if hints and prefer else None
     return -1 if value is None else value

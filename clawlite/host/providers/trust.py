@@ -29,8 +29,8 @@ _ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 
 
 class Gateway(Strict):
-    """Who asks the remote providers for this device, which then holds no key: whoever is at its
-    line, or a gateway on the LAN.
+    """The gateway that asks the remote providers for this device, so that the device holds no key.
+    It is at the other end of the device's line, or on the LAN.
 
     obeys_stop_of  the name of a swarm: while a person has stopped it, the gateway tells this device
                    so, and no tool with side effects begins here
@@ -69,7 +69,7 @@ class TLS(Strict):
 
 
 def authorities(sources, names: list, place, problems) -> list:
-    """Return the certificates (DER) in the files *names*; what is none goes to *problems*."""
+    """Return the certificates (DER) in the files *names*; other contents become *problems*."""
     found = []
     for index, name in enumerate(names):
         try:

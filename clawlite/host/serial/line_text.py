@@ -1,7 +1,7 @@
-"""What stands beside frames and records on a board's wire: text for people, handed on as it comes
+"""Text for people between the frames and records on a board's wire, passed on as it comes
 (docs/line.md).
 
-The line itself hands text on by whole lines, and a prompt has no end.
+The line itself passes text on in complete lines, but a prompt has no line end.
 """
 
 _MARK, _LF = b"\x1e", b"\n"

@@ -1,10 +1,10 @@
-"""Serial ports: what is attached, which board it is, who has it open; and the one that a command
-means.
+"""Serial ports: which are attached, to which board each leads, and which program has it open; and
+the choice of the port that a command uses.
 
-1. Nothing is opened to find out: opening a port resets some boards.  Only where no /proc tells who
-   has it open is it tried.
-2. Nothing is ever chosen between two boards; what has no USB ids (a Pi's own UART) is taken only
-   when it is named.
+1. Listing opens no port, because opening one resets some boards.  Only where there is no /proc to
+   show which program has a port open, the port is opened to find out.
+2. A command never chooses between two boards.  A port without USB ids (a Pi's own UART) is used
+   only when it is named.
 3. ``id`` stays the same when a board is unplugged and comes back as another device.
 """
 
@@ -124,7 +124,7 @@ def find(id: str):
 
 
 def next_step(found: list) -> str:
-    """Return what a person does who has no board, given what was found."""
+    """Return the hint for a person whose board was not found."""
     if any(entry["state"] == "bootloader" for entry in found):
         return "the board in its bootloader needs MicroPython first"
     return "plug one in with a USB cable that carries data, or start a virtual one: clawlite sim"

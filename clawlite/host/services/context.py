@@ -1,8 +1,8 @@
-"""What a model is told of services, in the system prompt (Clawdapus ADR-020, "Tools" section): the
-granted tools where there are any, and else what a service says of its endpoints.
+"""The description of services in the system prompt (Clawdapus ADR-020, "Tools" section): the
+granted tools if there are any, and otherwise the endpoints that a service describes.
 
-Endpoints of a service that declares tools are for its operators: a model works by granted tools, or
-not at all.
+Endpoints of a service that declares tools are for its operators: a model reaches such a service
+only through granted tools.
 """
 
 from clawlite.host.services.image_section import alias

@@ -1,10 +1,10 @@
-"""A descriptor: what a service says of itself, in JSON (docs/services.md; ADR-017 and ADR-020 of
-Clawdapus).
+"""A descriptor: a service's description of itself, in JSON (docs/services.md; ADR-017 and ADR-020
+of Clawdapus).
 
-1. Version 2 has ``tools``; version 1 has none, and is read as it always was.
-2. ``.claw-tools.json`` is what an MCP server answers to ``tools/list``: tools, and nothing else.
-3. Fields that nobody here knows are a newer service's own, and no mistake; near misses of known
-   ones are.
+1. Version 2 has ``tools``; version 1 has none, and is read as before.
+2. ``.claw-tools.json`` is the answer of an MCP server to ``tools/list``: it has only tools.
+3. An unknown field may come from a newer service and is no mistake, unless its name nearly matches
+   a known one.
 """
 
 import dataclasses

@@ -310,8 +310,8 @@ def _tool(name: str, own, described, index: int, version: str) -> Primitive:
 
 
 def _served(name: str, own, tool) -> Served:
-    """Return what calls *tool* of the MCP server with the settings *own*; what its file says is its
-    pin.
+    """Return the handler that calls *tool* of the MCP server with the settings *own*.  The tool's
+    pin is its description in the file.
     """
     definition = {"description": tool.description, "inputSchema": tool.inputSchema}
     uri = f"{own.url}#{name}"

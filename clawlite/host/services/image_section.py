@@ -102,7 +102,7 @@ def _problem(manifest, service, field: str, message: str, hint: str = "") -> Non
 
 
 def _reach(manifest, service, scheme: str, host: str) -> None:
-    """Refuse a grant that nobody can execute."""
+    """Refuse a grant that cannot be executed."""
     if service.mode == MEDIATED:
         if manifest.settings.gateway is None:
             _problem(

@@ -1,4 +1,4 @@
-"""A service's skill: markdown with YAML front matter, whose description says what it is for."""
+"""A service's skill: markdown with YAML front matter, whose description gives its purpose."""
 
 from clawlite.host.base import yaml_text
 from clawlite.host.base.problems import ManifestErrors, Problem

@@ -1,20 +1,20 @@
-"""What stands between a virtual board's pseudo-terminal and its MicroPython process: a soft reset
-and Ctrl-C, as on a board.
+"""The relay between a virtual board's pseudo-terminal and its MicroPython process: it provides the
+soft reset and Ctrl-C of a board.
 
 1. stdin is a pipe, not a terminal: the unix port changes a terminal's modes around each run with
-   TCSAFLUSH, and what had been typed ahead would be lost.  A board's ring keeps it, and so does a
-   pipe.
-2. 0x03 interrupts what runs and is a character at a prompt.  MicroPython catches SIGINT exactly
-   while it runs code that may be interrupted (also after ``micropython.kbd_intr(-1)``), and the
-   kernel tells (proc(5), SigCgt).
+   TCSAFLUSH, which would drop input that was typed ahead.  A board's ring buffer keeps such input,
+   and so does a pipe.
+2. 0x03 interrupts a running program and is a character at a prompt.  MicroPython catches SIGINT
+   exactly while it runs code that may be interrupted (also after ``micropython.kbd_intr(-1)``), and
+   the kernel shows whether it does (proc(5), SigCgt).
 3. When the process ends, that was a soft reset: another one runs boot.py and, unless the raw REPL
    was open, main.py.
 4. SIGINT goes to the main thread alone: one that goes to the thread of an import
    (host/fit/stack.py) is lost.  The unix port raises it out of the middle of a collection, too,
    and may leave a lock taken, for which its threads then wait for ever: such a process is ended,
    and the board is at its prompt.
-5. A client that is there and does not read holds the board's output back; with none, it is dropped
-   (USB does so too).
+5. A client that is connected and does not read blocks the board's output.  Without a client the
+   output is dropped, as over USB.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ from clawlite.host.fit.stack import FUNCTIONS
 _PIECE = 4096
 _AHEAD = 65536  # bytes of a client's that wait for the board
 _PATIENCE_S = 0.1  # after that it is asked whether there is a client that might read
-_AGAIN_MS = 20  # how often is asked what nothing tells of
+_AGAIN_MS = 20  # interval of polling for changes that no event reports
 _STUCK_MS = 500  # how often is asked whether a process that was interrupted waits for itself
 # number of the system call in which a thread waits for a lock, by machine
 _FUTEX = {"x86_64": "202", "aarch64": "98", "riscv64": "98", "armv7l": "240", "armv6l": "240"}
@@ -218,7 +218,7 @@ class Relay:
             self._held = b""
 
     def _pass_on_until_mark(self):
-        """boot.py and main.py run: what they write, up to the mark and the letter that says how
+        """Pass on the output of boot.py and main.py, up to the mark and the letter that says how
         they ended.
         """
         before, mark, after = self._held.partition(self._mark)

@@ -1,4 +1,4 @@
-"""What clawlite.toml says of a swarm: the section [swarm], its engine and its remote agents."""
+"""Settings of a swarm in clawlite.toml: the section [swarm], its engine and its remote agents."""
 
 import urllib.parse
 from typing import Literal
@@ -56,18 +56,18 @@ class RemoteAgent(Strict):
 
 
 class SwarmSettings(Strict):
-    """Where the engine is, and who this agent is there.
+    """The address of the engine, and this agent's login there.
 
     address     redis:// or nats:// HOST:PORT, rediss:// and tls:// over TLS; mqtt:// and, over TLS,
-                mqtts:// with the transport mqtt; of this machine, where nothing is said
+                mqtts:// with the transport mqtt; this machine when it is left out
     transport   "mqtt": the engine of the backend nats is an MQTT broker
-    user        of its login;  credential: the name of the secret that is its password
+    user        name of its login;  credential: the name of the secret that is its password
     operator_credential
                 the name of the secret that is the password of the login "operator", with which
                 commands of a person give tasks, stop and resume
-    plain       the passwords may go over a line without TLS
+    plain       the passwords may be sent without TLS
     board       the agent is a board that reaches the MQTT broker itself: ``clawlite swarm up``
-                starts who speaks for it
+                starts the process that speaks for it
     remote      {identity of a member: RemoteAgent}
     """
 

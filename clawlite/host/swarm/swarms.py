@@ -51,7 +51,7 @@ def refuse(manifest) -> None:
 
 
 def _leads(spec, name: str) -> bool:
-    """Return whether the member *name* hands out what it is given."""
+    """Return whether the member *name* passes on the tasks that it gets."""
     [role] = [one.role for one in spec.agents if identity_of(one.identity_ref) == name][:1]
     if spec.topology == "hierarchical":
         return any(one.role.startswith(role + "/") for one in spec.agents)
@@ -129,12 +129,12 @@ def _shared_problems(manifest) -> list:
 
 
 def _to_all(spec) -> bool:
-    """Return whether a task goes to all who may do it, and not to the first who is free."""
+    """Return whether a task goes to all agents that may do it, and not to the first free one."""
     return spec.coordination.message_passing == "event-bus" or spec.aggregation.strategy in TO_ALL
 
 
 def _limits_problems(manifest) -> list:
-    """Return the problems of limits that nobody could keep, and of prices that nobody knows."""
+    """Return the problems of limits that cannot be enforced, and of prices that are not known."""
     spec, found = manifest.swarm.spec, []
     limits = spec.resource_limits
     counted = [name for name in ("max_total_tokens", "max_total_cost_usd") if _limit(limits, name)]

@@ -42,8 +42,8 @@ def verdicts(rows: list[dict], suites) -> list[dict]:
     """Return what became of each target in a run of *suites* that gave *rows*:
     {"target", "verdict", "value", "why"}.
 
-    Of several rows the worst is told; "why" says what is missing where nothing was measured.
-    Targets of suites that were not asked for are left out.
+    When a target has several rows, the worst one counts.  "why" says what is missing when nothing
+    was measured.  Targets of suites that did not run are left out.
     """
     found = []
     for target in table():

@@ -30,8 +30,8 @@ _OF_WORLD_MODELS = (
 
 
 def refuse(manifest) -> None:
-    """Add a problem for what this version cannot tell: operations of parts that it does not
-    have.
+    """Add a problem for each operation that this version cannot report, because it does not have
+    that part.
     """
     telemetry = manifest.telemetry
     for block in ("events", "metrics"):
@@ -63,7 +63,7 @@ def refuse(manifest) -> None:
 
 
 def section(manifest) -> list | None:
-    """Return the record of the telemetry; None where nothing would ever be told."""
+    """Return the record of the telemetry; None when nothing would ever be reported."""
     if manifest.telemetry is None:
         return None
     spec = manifest.telemetry.spec

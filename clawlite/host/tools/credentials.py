@@ -1,10 +1,10 @@
-"""Secrets that tools use: the tables ``[[credentials]]`` of clawlite.toml.  CKP names a mode
-(``secrets.injection``) and no way to say which tool uses which secret; docs/adr/0023.
+"""Secrets that tools use: the tables ``[[credentials]]`` of clawlite.toml.  CKP has a field for the
+mode (``secrets.injection``), but none for which tool uses which secret; docs/adr/0023.
 
-    name     of the secret, as secret_ref would give it
-    tools    who gets it, in the environment of their process or as a file: the sandbox says
-             ``injection: environment`` or ``file-mount``
-    hosts    for whom web-fetch puts it on the wire, in *header* ("Authorization"), as *format* says
+    name     of the secret, as a secret_ref would name it
+    tools    those that get it, in the environment of their process or as a file, as the sandbox
+             declares: ``injection: environment`` or ``file-mount``
+    hosts    those to which web-fetch sends it, in *header* ("Authorization"), in the form *format*
              ("Bearer {}")
 """
 

@@ -1,5 +1,5 @@
-"""What the tool providers of a tools.py list, asked in a process of its own: ``main`` is what
-tool_providers.py starts.
+"""Ask the tool providers of a tools.py for their lists, in a separate process: tool_providers.py
+starts ``main``.
 
 JSON on stdout: {"listed": [[namespace, definitions], ...]}, or {"error": [message, hint]}.  What
 tools.py prints goes to stderr.

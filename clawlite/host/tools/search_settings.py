@@ -1,4 +1,4 @@
-"""What clawlite.toml says of web-search: the section [search]."""
+"""Settings of web-search in clawlite.toml: the section [search]."""
 
 from clawlite.core.base.errors import SandboxDenied
 from clawlite.core.net.netaddress import address_of, is_loopback

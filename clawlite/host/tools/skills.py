@@ -185,7 +185,7 @@ def system(manifest, offered: list) -> str:
 
 
 def check(manifest) -> None:
-    """Add a problem for each skill and each composite tool that cannot do what it declares."""
+    """Add a problem for each skill and composite tool whose declaration cannot be fulfilled."""
     for skill in manifest.skills:
         if len(skill.name) > MAX_NAME:
             manifest.problem(
@@ -246,8 +246,8 @@ def check(manifest) -> None:
 
 
 def _exceeding(manifest, permissions, tool):
-    """Yield (permission, name of a tool) of what *tool* does beyond *permissions*; a composite
-    tool does what its skill's tools do.
+    """Yield (permission, name of a tool) for each action of *tool* beyond *permissions*.  A
+    composite tool does what its skill's tools do.
     """
     if permissions is None:
         return

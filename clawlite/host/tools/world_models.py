@@ -1,9 +1,10 @@
 """The WorldModels of a manifest (CKP 0.3.0) to the section of the image that
 linux/tools/world_model.py reads (docs/skills.md).
 
-1. Only what a skill names is asked, and only on Linux: boards go on without, and a build for one
-   says so.
-2. A model that could never answer is refused here; one that may fail falls back when it does.
+1. An agent asks only the world models that its skills name, and only on Linux.  Boards work without
+   them, and a build for a board says so.
+2. A model that could never answer is refused here.  When a model fails at run time, its fallback
+   decides.
 """
 
 from clawlite.host.base.problems import quoted
@@ -165,8 +166,8 @@ def section(manifest) -> list | None:
 
 
 def predicts(spec) -> list[str]:
-    """Return what an answer must hold: what is declared, risk where nothing is, and uncertainty
-    where that has a mode.
+    """Return the fields that an answer must have: the declared ones, risk when none is declared,
+    and uncertainty when it has a mode.
     """
     found = (
         ["risk"]
