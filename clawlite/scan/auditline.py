@@ -1,11 +1,11 @@
 """A line of an audit (CKP 0.2.0, 5.8 ``audit``; docs/audit.md): the same bytes on a Pi and on a
-board, whoever verifies them.
+board.
 
     line     {"n":N,"prev":HASH OF THE LINE BEFORE,...} and a line feed, which its hash does not
              cover
-    head     {"first":N,"prev":HASH,"last":N,"hash":HASH}: the first record that is kept and what
-             came before it; the last and its hash
-    genesis  what stands before record 1: the SHA-256 of "clawlite audit 1", a line feed and the
+    head     {"first":N,"prev":HASH,"last":N,"hash":HASH}: the first record that is kept and the
+             hash before it; the last record and its hash
+    genesis  the hash before record 1: the SHA-256 of "clawlite audit 1", a line feed and the
              agent's name
 """
 
@@ -36,7 +36,7 @@ def beginning(agent: str) -> Head:
 
 
 def head_of(data: bytes):
-    """Return the ``Head`` in *data*, None for anything else than its text and blanks."""
+    """Return the ``Head`` in *data*; None when *data* is anything but its text and blanks."""
     data = data.strip(b"\0 \n")
     parts = data.split(b'"')
     try:
@@ -55,10 +55,10 @@ def digest(data: bytes) -> str:
 
 
 def line(head: Head, text: str) -> bytes:
-    """Return the line of a record, with its end; *head* is moved on to it.
+    """Return the line of a record, with its line feed, and update *head* to it.
 
-    text  the record as JSON, ``{"time":...}``, without secrets: n and the hash are not looked at
-          for them
+    text  the record as JSON, ``{"time":...}``.  Secrets must be removed before n and the hash are
+          added
     """
     data = ('{"n":%d,"prev":"%s",%s' % (head.last + 1, head.hash, text[1:])).encode(
         "utf-8", "replace"

@@ -1,7 +1,7 @@
 """A record of an audit (CKP 0.2.0, 5.8 ``audit``; docs/audit.md): the same on a Pi and on a board.
 
-It is made of the event that the pipeline logs (core/turns/tools.py): there is no second source.  It
-is a list of (name, value) in the order of its line (auditline.py): dicts have none on MicroPython.
+It is made only from the event that the pipeline logs (core/turns/tools.py).  It is a list of (name,
+value) in the order of its line (auditline.py), because dicts have no order on MicroPython.
 """
 
 from clawlite.core.base.render import canonical
@@ -32,7 +32,7 @@ _PLAIN = (
 
 
 def record(event: dict, wants: list, image) -> "list | None":
-    """Return the record of *event*, which has its time stamp; None for one that is not on record.
+    """Return the record of *event*, which has its time stamp; None when it is not to be recorded.
 
     wants  [inputs, outputs, approvals, ...], the audit of ``scan_config.ScanConfig``
     """
@@ -49,7 +49,7 @@ def record(event: dict, wants: list, image) -> "list | None":
     for name in _PLAIN:
         value = event.get(name)
         if value is not None and (name != "approval" or wants[AUDIT_APPROVALS]):
-            if name == "tool":  # of an unknown one the caller's word, which may be anything
+            if name == "tool":  # for an unknown tool, the caller's value of any type
                 value = cut(value if isinstance(value, str) else canonical(value, MOST_TEXT))
             pairs.append((name, value))
     if event.get("sandbox") is None and image.agent.sandbox:
@@ -81,5 +81,5 @@ def begins(time: str, wants: list, tool: str, arguments: dict, request_id) -> li
 
 
 def cut(text: str) -> str:
-    """Return *text*, or its first characters."""
+    """Return *text*, cut to ``MOST_TEXT`` characters."""
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "..."

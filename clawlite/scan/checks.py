@@ -1,17 +1,17 @@
-"""Input validation of policies (CKP 0.2.0, 5.8): size, NUL, white space and what cannot be seen,
+"""Input validation of policies (CKP 0.2.0, 5.8): size, NUL, white space and invisible characters,
 encoding.
 """
 
 from clawlite.core.base.errors import InvalidParams
 
-SPACES = 256  # white space in one piece that hides something
-# White space and marks that a person does not see, or that turn a line's direction.
+SPACES = 256  # blanks, tabs or line feeds in a row that may hide something
+# White space and marks that are invisible, or that change the direction of a line.
 _UNSEEN = "\x0b\x0c\x85\xad\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"  # noqa: E501
 
 
 def check(checks: list, tool: str, arguments):
-    """Raise ``InvalidParams`` (-32602) unless *arguments*, of *tool* or a message, are as
-    *checks* (``core.guards.Guards``) want them.
+    """Raise ``InvalidParams`` (-32602) unless *arguments*, of a tool or a message, pass *checks*
+    (``scan_config.ScanConfig``).
     """
     most, nul, white, charset = checks
     size = 0
@@ -47,8 +47,8 @@ def check(checks: list, tool: str, arguments):
 
 
 def _texts(value):
-    """Yield every text in a JSON value, names too."""
-    waiting = [value]  # and not one call in another: a board's stack is short
+    """Yield every text in a JSON value, including names."""
+    waiting = [value]  # a list instead of recursion: a board's stack is short
     for value in waiting:
         if isinstance(value, str):
             yield value
@@ -61,7 +61,7 @@ def _texts(value):
 
 
 def _hidden(text: str) -> str:
-    """Return what white space in *text* hides, or ""."""
+    """Return a description of the hidden white space or invisible character in *text*, or ""."""
     for space in " \n\t":
         if space * SPACES in text:
             return "%d spaces or line ends in one piece" % SPACES

@@ -1,14 +1,14 @@
-"""A text in pieces, as plain as a reader sees it: escapes and entities, letters that look like
-others, what cannot be seen, base64.
+"""Makes the plain form of a text that a reader sees, in pieces: it decodes escapes, entities and
+base64, replaces letters that look like others, and drops invisible characters.
 
-1. Pieces end at white space, and no escape holds any: what is done to each of them is done to the
-   text, in bounded memory.
-2. What is here works letter by letter, so that every runtime gives the same.
+1. Pieces end at white space, and no escape contains any.  So the pieces can be handled one by one,
+   in bounded memory, with the same result as for the whole text.
+2. The functions work letter by letter, so that they give the same result on every runtime.
 """
 
 from binascii import a2b_base64, unhexlify
 
-# characters of a piece, if it has white space there: where there is room, and on a board
+# characters of a piece, if white space allows: on a roomy machine, and on a board
 ROOMY_PIECE, PIECE = 16384, 512
 _ENTITIES = (
     ("&nbsp;", " "),
@@ -23,7 +23,7 @@ _ENTITIES = (
 )
 _HEX = "0123456789abcdefABCDEF"
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
-# tags that part no words
+# tags that do not separate words
 _INLINE = " a b i u s em strong span font small big sub sup mark code wbr "
 _LATIN = (
     "AAAAAAACEEEEIIIIDNOOOOOxOUUUUYTsaaaaaaaceeeeiiiidnooooo/ouuuuytyAaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGgGgGgHhHhIiIiIiIiIiIiJjKkkLlLlLlLlLl"
@@ -48,7 +48,7 @@ _LIKE = (
 
 
 def pieces(text: str, most: int):
-    """Yield *text* in pieces of some *most* characters, entities and escapes decoded."""
+    """Yield *text* in pieces of about *most* characters, with entities and escapes decoded."""
     pos, size = 0, len(text)
     while pos < size:
         end = size
@@ -66,9 +66,7 @@ def pieces(text: str, most: int):
 
 
 def decoded(text: str) -> str:
-    """Return *text* with HTML's entities and the escapes of JSON and URLs as what they stand
-    for.
-    """
+    """Return *text* with HTML's entities and the escapes of JSON and URLs decoded."""
     if "&" in text:
         for name, plain in _ENTITIES:
             text = text.replace(name, plain)
@@ -82,11 +80,11 @@ def decoded(text: str) -> str:
 
 
 def _numbers(text: str, mark: str, stop: str, width: int = 4) -> str:
-    """Return *text* with characters for their numbers: behind *mark*, up to *stop* or *width*
-    hexadecimal digits long.
+    """Return *text* with numbers replaced by their characters.  A number follows *mark*, and either
+    ends with *stop* or has *width* hexadecimal digits.
     """
     parts = text.split(mark)
-    high = 0  # the first half of a surrogate pair that the part before was
+    high = 0  # the first half of a surrogate pair, when the last part was one
     for at in range(1, len(parts)):
         part, first, high = parts[at], high, 0
         end = part.find(stop, 0, 9) if stop else width
@@ -104,7 +102,7 @@ def _numbers(text: str, mark: str, stop: str, width: int = 4) -> str:
                 code += 0x10000 - 0xDC00 + (first - 0xD800 << 10)
             elif 0xD800 <= code < 0xDC00 and not rest:
                 high = code
-            # half of a pair is no character
+            # a half of a surrogate pair is no character by itself
             parts[at] = rest if 0xD800 <= code < 0xE000 else chr(code) + rest
         except (ValueError, OverflowError):
             parts[at] = mark + part
@@ -139,8 +137,8 @@ def _untagged(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return *text* with letters that look like ASCII as that, without accents and without what
-    cannot be seen.
+    """Return *text* without accents and invisible characters, and with ASCII in place of letters
+    that look like it.
     """
     if len(text.encode()) == len(text):
         return text
@@ -198,8 +196,8 @@ def _folded(c: str) -> str:
 
 
 def unwrapped(text: str) -> str:
-    """Return what the base64 and the hexadecimal digits in *text* decode to, where that is text;
-    also of base64 in several lines.
+    """Return the texts that base64 and hexadecimal digits in *text* decode to, also base64 in
+    several lines.
     """
     out, line = [], []
     for mark in "\"'`,;:()<>.":
@@ -217,7 +215,7 @@ def unwrapped(text: str) -> str:
 
 
 def _unwrap(line: list, out: list):
-    """Add what the words of *line* decode to, each and all of them together."""
+    """Add the texts that the words of *line* decode to, each alone and all of them joined."""
     for word in line + ["".join(line)] if len(line) > 1 else line:
         if len(word) < 20:
             continue

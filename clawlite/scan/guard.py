@@ -1,11 +1,12 @@
-"""What comes in and what goes out, looked at as policies say (CKP 0.2.0, 5.7 and 5.8): sizes,
-secrets, orders of strangers.
+"""Checks input and output as policies say (CKP 0.2.0, 5.7 and 5.8): for size, secrets and prompt
+injection.
 
-1. ``arguments`` before a tool runs, ``result`` after it, ``message`` for what comes on a channel,
-   ``text`` for all that leaves.
-2. What is found is named by kind in the log's event (``found``), and never shown.
-3. Several policies are one at build time: the strictest of each (host/policy/scan_config.py).
-4. What an image does not ask for is not loaded.
+1. ``arguments`` is called before a tool runs, ``result`` after it, ``message`` for a message of a
+   channel, and ``text`` for all text that leaves the agent.
+2. The log's event names the kinds of the findings (``found``), but never shows them.
+3. The build merges several policies into one, with the strictest setting of each
+   (host/policy/scan_config.py).
+4. Checks that an image does not ask for are not loaded.
 """
 
 from clawlite.core.base.dialect import const
@@ -27,7 +28,7 @@ from clawlite.core.image.scan_config import (
 )
 from clawlite.core.image.image import GUARD
 
-# positions in ``ScanConfig.injection``, in its ``leaks``, and in what was found
+# positions in ``ScanConfig.injection``, in its ``leaks``, and in a finding
 _ACTION = const(0)
 _ASKS = const(4)
 _WHERE = const(0)
@@ -41,15 +42,14 @@ class Guard:
     """The checks of one agent.
 
     image    has the section GUARD
-    roomy    bool: what the image says is kept; else, on a board, read again for each text, and
-             secrets' forms made again
-    secrets  function() -> list of str, set by a shell: what the agent could resolve, asked for at
-             the first look
+    roomy    bool: patterns and the forms of secrets stay in memory.  Else, on a board, they are
+             made again for each text
+    secrets  function() -> list of str, set by a shell: the secrets that the agent could resolve.
+             It is called at the first check
     judge    function(text) -> generator of effects that returns ORDERS, DATA or UNCLEAR, set by a
              shell that can ask a model
-    alive    function() or None, set by a shell with a watchdog: called now and then while a text is
-             looked at
-    outputs  bool, the audit wants what tools return
+    alive    function() or None, set by a shell with a watchdog: called now and then during a check
+    outputs  bool, the audit records the results of tools
     """
 
     def __init__(self, image, roomy: bool = True):
@@ -75,7 +75,7 @@ class Guard:
         if patterns is None:
             from clawlite.scan.injection import Patterns
 
-            # its shape was looked at
+            # ``ScanConfig`` has checked its shape
             _, automaton, words, phrases, _ = self._image.section(GUARD)[0]
             patterns = Patterns(
                 self._image.automaton(automaton),
@@ -97,8 +97,8 @@ class Guard:
         self._known.learn(value)
 
     def arguments(self, tool: str, arguments: dict, event: dict) -> dict:
-        """Return *arguments* as they may be used.  Raises ``InvalidParams`` (-32602),
-        ``PolicyDenied`` (-32011).
+        """Return *arguments*, checked and without secrets, as policies say.  Raises
+        ``InvalidParams`` (-32602), ``PolicyDenied`` (-32011).
         """
         if self._checks:
             from clawlite.scan.checks import check
@@ -109,7 +109,9 @@ class Guard:
         return arguments
 
     def message(self, text: str) -> str:
-        """Return a person's message as it may be used.  Raises as ``arguments``."""
+        """Return a person's message, checked and without secrets, as policies say.  Raises as
+        ``arguments``.
+        """
         if self._checks:
             from clawlite.scan.checks import check
 
@@ -121,9 +123,9 @@ class Guard:
         )
 
     def result(self, tool: str, text: str, value, event: dict) -> tuple:
-        """Return (*text*, *value*) of a tool as they may be seen.
+        """Return (*text*, *value*), the result of a tool, changed as policies say.
 
-        Raises ``PolicyDenied``: the tool has run, and what it gave is withheld.
+        Raises ``PolicyDenied``: the tool has run, and its result is withheld.
         """
         if self._leaks and self._leaks[_WHERE] & OUTPUT:
             clean = self._cleaned(text, "%s: withheld, what it returned holds" % tool, event)
@@ -137,10 +139,10 @@ class Guard:
         return text, value
 
     def asked(self, tool: str, result, event: dict):
-        """A generator of effects that lets a model look at *result*, a ``effect.Result``, and
+        """A generator of effects that asks a model about *result*, an ``effect.Result``, and
         changes its text as policies say.
 
-        Raises ``PolicyDenied``: the tool has run, and what it gave is withheld.
+        Raises ``PolicyDenied``: the tool has run, and its result is withheld.
         """
         if "injection" in event.get("found", ()) or not (
             self._lookers & ALL or self._patterns().doubts(result.text)
@@ -149,7 +151,7 @@ class Guard:
         verdict = yield from self.judge(result.text)
         if verdict == ORDERS:
             result.text = self._injected(tool, result.text, event)
-            result.size = 0  # nobody has counted it anew
+            result.size = 0  # the size of the changed text is not known
             if self.outputs:
                 event["output"] = result.text
         elif verdict != DATA:
@@ -164,7 +166,9 @@ class Guard:
                 )
 
     def _injected(self, tool: str, text: str, event: dict) -> str:
-        """Return *text* as it may be seen although it gives orders.  Raises ``PolicyDenied``."""
+        """Return *text*, which may be a prompt injection, with a mark if policies want one.  Raises
+        ``PolicyDenied`` when they block it.
+        """
         _note(event, "injection")
         if self._injection == STOP:
             event.pop("output", None)
@@ -176,8 +180,8 @@ class Guard:
         return _MARKED + text if self._injection == MARK else text
 
     def text(self, text: str) -> str:
-        """Return *text* without secrets, for a reply, a log or telemetry: there is no way to ask
-        for them there.
+        """Return *text* without secrets when policies look for leaks, whatever their action is: for
+        replies, logs and telemetry.
         """
         return self.clean(text) if self._leaks else text
 
@@ -195,7 +199,7 @@ class Guard:
         if self.secrets:
             for value in self.secrets():
                 self.learn(value)
-            # not before: who could not be asked is asked again, and nothing is shown meanwhile
+            # only now: when ``secrets`` raises, the text is not shown, and it is called again
             self.secrets = None
         found = find(data)
         if self._known is not None:
@@ -203,12 +207,12 @@ class Guard:
         return merged(found)
 
     def _cleaned(self, value, what: str, event: dict):
-        """Return *value*, a text or arguments, without secrets.  Raises ``PolicyDenied`` where
-        they are blocked.
+        """Return *value*, a text or arguments, without secrets unless policies only warn.  Raises
+        ``PolicyDenied`` when they block secrets.
         """
         top = [None]
-        # each with its place in what is returned; and not one call in another: a board's stack is
-        # short
+        # each value with its place in the result; a list instead of recursion, because a board's
+        # stack is short
         waiting = [(value, top, 0)]
         for value, into, at in waiting:
             clean = value

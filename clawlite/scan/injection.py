@@ -1,14 +1,14 @@
-"""Prompt injection by patterns: whether a text that nobody vouches for gives the agent orders (CKP
-0.2.0, 5.8, 10.2).
+"""Finds prompt injections by patterns: whether an untrusted text gives the agent orders (CKP 0.2.0,
+5.8, 10.2).
 
-    text -> pieces (fold.py) -> words -> one letter a word -> an automaton over these letters
+    text -> pieces (fold.py) -> words -> one letter per word -> an automaton over these letters
 
-1. The host says which words count and what their letters are (host/policy/injections.py); a word
-   that says nothing ("the") is left out, any other is ``_``.  The automaton is one of the image's:
-   linear for every text.
-2. Words are looked up as they are, without leet (``1gn0re``), put together (``i g n o r e``, ``ig
-   nore``) and taken apart (``ignoreprevious``).  Base64 is decoded once.
-3. A speed bump: what a model does with a text is decided by what policy lets it do.
+1. The host defines which words count and their letters (host/policy/injections.py).  A word without
+   meaning ("the") is left out, and any other word is ``_``.  The automaton comes from the image,
+   and is linear for every text.
+2. Words are looked up as they are, without leet (``1gn0re``), joined (``i g n o r e``, ``ig nore``)
+   and split (``ignoreprevious``).  Base64 is decoded up to two times.
+3. This is only a speed bump.  The real protection is the policy, which limits what a model can do.
 """
 
 from clawlite.core.formats.automaton import search
@@ -16,17 +16,17 @@ from clawlite.scan.fold import PIECE, ROOMY_PIECE, fold, pieces, uncommented, un
 
 _PLAIN, _LEET = "oieastasil", "013457@$!|"
 _MARKS = '\\"#%&()*+,-./:;<=>?[]^_`{}~\n\r\t\x0b\x0c\x1c\x1d\x1e\x1f'
-_LONG = 15  # letters of a word that may be several
+_LONG = 15  # letters from which on a word may be several words joined
 _DEEDS, _THINGS = "VFNRAWQ", "IPSXKTZGDuhm"  # host/policy/injections.py, WORDS
 _NEAR = 12  # words between the two
 _MOST = 14  # letters of the longest word that counts
-# times that a text is looked at: as it is, and twice what base64 in it decodes to
+# times that a text is checked: as it is, then twice with its base64 decoded
 _WRAPPED = 3
 
 
 class Words:
-    """{word: letter} as one text for each first letter, a fifth of a dict's heap on a board;
-    ``get`` as a dict has it.
+    """{word: letter} as one text for each first letter, which takes a fifth of a dict's heap on a
+    board.  ``get`` works like that of a dict.
     """
 
     def __init__(self, words: list):
@@ -38,7 +38,7 @@ class Words:
                 )
 
     def get(self, word: str):
-        """Return the letter of *word*, "" for one that says nothing, or None."""
+        """Return the letter of *word*, "" for a word without meaning, None for an unknown one."""
         text = self._texts.get(word[:1])
         at = -1 if text is None else text.find(" " + word + ":")
         if at < 0:
@@ -48,12 +48,11 @@ class Words:
 
 
 class Patterns:
-    """What an image says of injections.
+    """The patterns of an image.
 
     table     automaton over letters
-    words     list of (letter, words with spaces between): of the letter "" are words that say
-              nothing
-    literals  list of str, in lower case: one of them is enough
+    words     list of (letter, words with spaces between); words with the letter "" have no meaning
+    literals  list of str, in lower case: a text with one of them is an injection
     roomy     bool, the words become a dict
     alive     function() or None: called for each piece of a text, for a watchdog
     """
@@ -73,8 +72,7 @@ class Patterns:
             if roomy
             else Words(words)
         )
-        # by what words have in common whose inner letters stand in another order: "ignroe" is read
-        # all the same
+        # finds words whose inner letters are in another order: "ignroe" is still readable
         self._mixed = {}
         for word in self._known if roomy else ():
             if len(word) > 4:
@@ -100,8 +98,8 @@ class Patterns:
         return False
 
     def doubts(self, text: str) -> bool:
-        """Return whether *text* has a word for what orders do near one for what they do it to,
-        or is written so that nobody can read it.
+        """Return whether *text* has a verb of orders near one of their objects, or contains encoded
+        text.
         """
         spelled, hidden = Spelled(self._known, self._verbs, {}), []
         for piece in pieces(text, self._piece):
@@ -122,7 +120,7 @@ class Patterns:
         """Return whether a text gives orders.
 
         parts   its pieces
-        hidden  list that gets what its base64 decodes to, or None
+        hidden  list that gets the texts that its base64 decodes to, or None
         """
         spelled, before = Spelled(self._known, self._verbs, self._mixed), ""
         for piece in parts:
@@ -146,8 +144,8 @@ class Spelled:
     """The letters of a text, one for each word that counts, from its pieces.
 
     known  {word: letter}
-    verbs  words with spaces between: one of them in a long word, and that is taken apart
-    mixed  {(first letter, last letter, length): {its letters, sorted: letter}}
+    verbs  words with spaces between: a long word that contains one of them is split
+    mixed  {(first letter, last letter, length): {letters of the word, sorted: letter}}
     """
 
     def __init__(self, known, verbs: str, mixed: dict):
@@ -156,10 +154,10 @@ class Spelled:
         self._mixed = mixed
         self._out = []
         self._singles = ""  # letters that stood alone
-        self._last = ""  # a word that said nothing: with the next it may
+        self._last = ""  # an unknown word: joined with the next it may be known
 
     def add(self, text: str):
-        """Add the words of a piece in lower case; it ends where a word does."""
+        """Add the words of a piece in lower case, which ends at the end of a word."""
         for mark in _MARKS:
             if mark in text:
                 text = text.replace(mark, " ")
@@ -178,7 +176,7 @@ class Spelled:
                 out.append(letter)
 
     def end(self) -> str:
-        """Return the letters: nothing more comes."""
+        """Return the letters of all words; the text is complete."""
         if self._singles:
             self._together()
         return "".join(self._out)
@@ -192,10 +190,10 @@ class Spelled:
             self._out.append(letter)
 
     def _unknown(self, word: str, last: str) -> str:
-        """Add the letters of a *word* that is not known as it stands; *last* is the one before it,
-        if that was not either.
+        """Add the letters of a *word* that is not known as it is.
 
-        Returns *word* when it says nothing to us.
+        last  the word before it when that is unknown, too, else ""
+        Returns the plain form of *word* when it stays unknown, else "".
         """
         known, letter = self._known, None
         plain = word.strip("!|")
@@ -216,7 +214,7 @@ class Spelled:
         if letter is None and last:
             letter = known.get(last + plain)
             if letter is not None:
-                self._out.pop()  # what stood for the first half
+                self._out.pop()  # the "_" of the first half
         if letter is not None:
             self._out.append(letter)
             return ""

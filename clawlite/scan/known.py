@@ -1,14 +1,14 @@
-"""The secrets that an agent knows, in the forms in which they leave it.
+"""Finds the secrets that an agent knows in a text, in these forms:
 
     as they are, hexadecimal in both cases, rot13, base64 at its three alignments in both alphabets;
-    each of them backwards too
-    in capitals, in small letters, percent-encoded, as JSON, HTML and a shell (``\\x41``) escape it
+    each of them also backwards
+    in capitals, in small letters, percent-encoded, escaped as by JSON, HTML and a shell (``\\x41``)
     base32 at its five alignments, in capitals and small letters
     base85 at its four alignments, in the alphabets of Ascii85 and of RFC 1924
     all of them with white space, line ends or invisible characters in between, or with some
     letters percent-encoded or escaped as by JSON or a shell
 
-A value of fewer than six bytes is a word like any other: it is not looked for.
+A value of fewer than six bytes is not looked for: it could be an ordinary word.
 """
 
 from binascii import b2a_base64, hexlify
@@ -16,8 +16,8 @@ from binascii import b2a_base64, hexlify
 _LEAST = 6
 _is_ascii = getattr(bytes, "isascii", None)  # MicroPython has none
 _WHITE = (b" ", b"\n", b"\r", b"\t", b"\x0b", b"\x0c")
-# The first two bytes of characters that nobody sees: soft hyphen, joiners, marks of direction,
-# fillers, variation selectors, tags.  core/base/escapes.py has the whole list.
+# The first two bytes of invisible characters: soft hyphen, joiners, marks of direction, fillers,
+# variation selectors, tags.  core/base/escapes.py has the full list.
 _PAIRS = (
     b"\xc2\xad\xcd\x8f\xd8\x80\xd8\x81\xd8\x82\xd8\x83\xd8\x84\xd8\x85\xd8\x9c\xdb\x9d\xdc\x8f"
     b"\xe0\xa2\xe0\xa3\xe1\x85\xe1\x9e\xe1\xa0\xe2\x80\xe2\x81\xe2\xa0\xe3\x85\xef\xb8\xef\xbb"
@@ -29,16 +29,16 @@ _BASE85 = (
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
 )
 _DIGITS = b"0123456789abcdef"
-_LETTERS = (b"\\u00", b"\\x", b"%")  # what stands before the two digits of an escaped letter
+_LETTERS = (b"\\u00", b"\\x", b"%")  # prefixes of the two digits of an escaped letter
 _ESCAPED = (b"\\n", b"\\r", b"\\t", b"\\/")
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
 
 class Known:
-    """What is looked for.
+    """The known secrets.
 
-    roomy   bool: the forms are kept, eighty times the value; else, on a board, they are made for
-            each text
+    roomy   bool: the forms stay in memory, eighty times the size of the value.  Else, on a board,
+            they are made for each text
     values  list of (str, bytes)
     forms   list of bytes, without white space
     """
@@ -66,7 +66,7 @@ class Known:
     def find(self, data: bytes, found: list):
         """Add (start, end, "known") to *found* for each known secret in *data*.
 
-        Cost  a search a form, some 15 us in 64 KB on CPython; two copies of *data*.
+        Cost  one search per form, some 15 us in 64 KB on CPython; two copies of *data*.
         """
         if not self.values:
             return
@@ -76,7 +76,7 @@ class Known:
                 self._escaped(data, before, found)
 
     def _escaped(self, data: bytes, before: bytes, found: list):
-        """Add to *found* what is in *data* with some letters that are escaped by *before*."""
+        """Add to *found* the secrets in *data* that have some letters escaped with *before*."""
         plain, cuts = _unescaped(data, before, self._letters)
         flat = _flat(plain) if cuts else b""
         if any([_flat(own) in flat for _, own in self.values]):
@@ -135,8 +135,8 @@ def _spot(flat: bytes, form: bytes, spots: list):
 
 
 def _flat(data: bytes) -> bytes:
-    """Return *data* without white space, also where that is escaped as in JSON, and without what
-    nobody sees.
+    """Return *data* without white space, plain or escaped as in JSON, and without invisible
+    characters.
     """
     for white in _WHITE:
         if white in data:
@@ -161,8 +161,10 @@ def _letter(digits: bytes) -> bytes:
 
 
 def _unescaped(data: bytes, before: bytes, letters: dict) -> tuple:
-    """Return (*data* with the letters as they are that *before* and two digits stand for, where
-    these are in it).  *letters*: {two digits: letter}; {} where memory is short.
+    """Return (*data* with its escaped letters decoded, positions of these letters in the result).
+    An escaped letter is *before* and two digits.
+
+    letters  {two digits: letter}, or {} when memory is short
     """
     parts = data.split(before)
     kept, cuts, size = [parts[0]], [], len(parts[0])
@@ -194,7 +196,7 @@ def _before(cuts: list, place: int) -> int:
 
 
 def _without(data: bytes, pair: bytes) -> bytes:
-    """Return *data* without the unseen characters that begin with *pair*."""
+    """Return *data* without the invisible characters that begin with *pair*."""
     kept, start, pos = bytearray(), 0, data.find(pair)
     while pos >= 0:
         size = _unseen(data, pos)
@@ -207,7 +209,7 @@ def _without(data: bytes, pair: bytes) -> bytes:
 
 
 def _unseen(data: bytes, at: int) -> int:
-    """Return how many bytes the character at *at* has when nobody sees it, else 0."""
+    """Return how many bytes the character at *at* has when it is invisible, else 0."""
     if data[at] < 0xC2 or data[at : at + 2] not in _PAIRS:
         return 0
     from clawlite.core.base.escapes import is_unseen
@@ -242,8 +244,8 @@ def _places(data: bytes, spots: list) -> dict:
 
 
 def _spelled(value: str, data: bytes):
-    """Yield the forms that go byte by byte: in other case, percent-encoded, as JSON and HTML
-    escape it.
+    """Yield the forms that are made byte by byte: in other case, percent-encoded, escaped as by
+    JSON and HTML.
     """
     yield value.upper().encode()
     yield value.lower().encode()
@@ -256,8 +258,8 @@ def _spelled(value: str, data: bytes):
 
 
 def _base32(data: bytes):
-    """Yield the five forms of *data* in base32, without the letters that its neighbours have a
-    part in.
+    """Yield the five forms of *data* in base32, without the letters that also depend on
+    neighbouring bytes.
     """
     for shift in range(5):
         coded, bits, count = bytearray(), 0, 0
@@ -271,8 +273,8 @@ def _base32(data: bytes):
 
 
 def _base85(data: bytes):
-    """Yield the four forms of *data* in each alphabet of base85, of the groups of four bytes that
-    are the value's alone.
+    """Yield the four forms of *data* in each alphabet of base85.  They have only the groups of four
+    bytes that lie within the value.
     """
     for shift in range(4):
         shifted = b"\0" * shift + data
@@ -288,15 +290,14 @@ def _base85(data: bytes):
 
 
 def _coded(data: bytes):
-    """Yield the forms that may stand backwards too: as they are, hexadecimal, rot13, base64."""
+    """Yield the forms that are also looked for backwards: plain, hexadecimal, rot13, base64."""
     digits = hexlify(data)
     yield data
     yield digits
     yield digits.upper()
     yield bytes([_turned(b) for b in data])
     for shift in range(3):
-        # What stands in the first group, and in a last one that is not full, depends on the
-        # neighbours.
+        # The first group, and a last one that is not full, also depend on the neighbouring bytes.
         coded = b2a_base64(b"\0" * shift + data).strip()[
             4 if shift else 0 : (shift + len(data)) // 3 * 4
         ]

@@ -1,5 +1,5 @@
-"""Secrets that are known by what stands beside them: a name and a quotation mark, a scheme, an
-address, a key id.
+"""Finds secrets by the text beside them: a name and a quotation mark, a scheme, an address, a key
+id.
 """
 
 from clawlite.scan.tokens import (
@@ -59,10 +59,8 @@ _BARE = ALNUM + b"+/=_-!@#%^*?~"  # of a value without quotes
 
 
 def aws(data: bytes, found: list):
-    """An access key id, 20 letters and digits, and the secret that stands beside it as in AWS's
-    own CSV files.
-    """
-    if data.find(b"IA") < 0 and data.find(b"ACCA") < 0:  # two searches in the place of four
+    """An access key id, 20 letters and digits, and the secret beside it, as in AWS's own CSV files."""
+    if data.find(b"IA") < 0 and data.find(b"ACCA") < 0:  # two searches instead of four
         return
     for anchor in _AWS:
         for pos in each(data, anchor):
@@ -106,10 +104,10 @@ def url(data: bytes, found: list):
 
 
 def labelled(data: bytes, lower: bytes, found: list):
-    """``password = "..."`` and the like: a name, = or : or a tag's end, a quoted value without
-    spaces; bare ones where a machine made them.
+    """``password = "..."`` and the like: a name, then = or : or the end of a tag, then a quoted
+    value without spaces.  A value without quotes counts when it looks generated.
     """
-    has_key = lower.find(b"key") >= 0  # one search in the place of eight
+    has_key = lower.find(b"key") >= 0  # one search instead of eight
     for label, is_password in _LABELS:
         if not has_key and label.find(b"key") >= 0:
             continue
@@ -159,8 +157,8 @@ def labelled(data: bytes, lower: bytes, found: list):
 
 
 def _bare(data: bytes, name_end: int, start: int, least: int, is_npm: bool, found: list):
-    """``DB_PASSWORD=...`` as in files of settings: letters and digits, mixed, up to the end of
-    the word; no path, and UUIDs of npm alone.
+    """``DB_PASSWORD=...`` as in files of settings: letters and digits, mixed, up to the end of the
+    word.  It is no path, and a UUID only for npm.
     """
     end = run(data, start, _BARE, 256)
     value = data[start:end]
@@ -177,8 +175,8 @@ def _bare(data: bytes, name_end: int, start: int, least: int, is_npm: bool, foun
 
 
 def _is_password(value: bytes, least: int) -> bool:
-    """Return whether a quoted *value* is a password: not a word, a name, a place to fill in, or
-    a call that fetches one.
+    """Return whether a quoted *value* is a password, and not a word, a name, a placeholder, or a
+    call that fetches one.
     """
     lower = value.lower()
     if (

@@ -1,13 +1,13 @@
-"""Secrets in text: where they are, and the text without them.
+"""Finds secrets in a text, and returns the text without them.
 
-1. A kind is found by a literal that every one of its values has (one search in C), and then by what
-   stands around it: hand-written, bounded, so that a text made to be slow is walked once all the
-   same.  No regular expression, no guess by entropy alone.
-2. What looks like a secret and is none stays: hashes, UUIDs, paths, ``task-list``, placeholders
+1. Each kind has a literal that is in all of its values (one search in C).  Then hand-written,
+   bounded code checks the text around it, so that every text takes linear time.  There is no
+   regular expression, and no guess by entropy alone.
+2. Text that only looks like a secret stays: hashes, UUIDs, paths, ``task-list``, placeholders
    (``<your-key>``, ``...EXAMPLE``).
-3. Secrets that the agent itself knows are found in other forms too: known.py.
-4. ``\\n`` in JSON text is two characters, the second of them a letter: it ends a word as a line's
-   end does.
+3. Secrets that the agent itself knows are also found in other forms: known.py.
+4. In JSON text ``\\n`` is two characters, and the second is a letter.  It ends a word, as the end
+   of a line does.
 """
 
 from clawlite.scan.labels import authorization, aws, azure, labelled, url
@@ -70,7 +70,7 @@ _OPENAI = (b"proj-", b"svcacct-", b"admin-", b"None-", b"or-v1-")
 def find(data: bytes) -> list:
     """Return [(start, end, kind), ...] of the secrets in *data*, in order, none over another.
 
-    data  text as UTF-8, of any length; bytes that are none do no harm
+    data  text as UTF-8, of any length; invalid bytes do no harm
     Cost  about 1 ms for 64 KB of text without secrets on CPython, a copy of *data*; linear for
           every text.
     """
@@ -88,7 +88,7 @@ def find(data: bytes) -> list:
                 found.append((pos, end, kind))
                 start = end
             elif end - start == LONGEST:
-                start = end  # one byte repeated, or as good as that
+                start = end  # a long run that is not random: skipped as a whole
             pos = data.find(anchor, start)
     for look in (_sk, aws, _telegram, _jwt, _dotted, _pem, url):
         look(data, found)
@@ -101,7 +101,7 @@ def find(data: bytes) -> list:
 
 
 def merged(found: list) -> list:
-    """Return *found*, sorted, with those that touch as one of the kind of the first."""
+    """Return *found*, sorted.  Overlapping ones are merged into one of the kind of the first."""
     if len(found) < 2:
         return found
     found.sort()
@@ -193,7 +193,7 @@ def _dotted(data: bytes, found: list):
 
 
 def _pem(data: bytes, found: list):
-    """A private key, the whole block; of one that is cut, what there is."""
+    """A private key, the whole block; when it is cut, its beginning."""
     done = 0
     for pos in each(data, b"PRIVATE KEY"):
         if pos < done:

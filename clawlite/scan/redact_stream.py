@@ -1,4 +1,4 @@
-"""Text that is shown as it comes, line by line, so that no secret goes out in halves."""
+"""Redacts text that is shown as it comes: line by line, so that no secret is shown in part."""
 
 _HELD = 32768  # characters of a key that are waited for
 
@@ -16,8 +16,8 @@ class RedactStream:
         self._waiting = ""
 
     def write(self, text: str) -> str:
-        """Return what may be shown now: whole lines, and of a private key nothing before its
-        end.
+        """Return the text that may be shown now: complete lines, but nothing of a private key
+        before its end.
         """
         self._waiting += text
         end = self._waiting.rfind("\n") + 1
@@ -31,7 +31,7 @@ class RedactStream:
         return self._shown(end)
 
     def rest(self) -> str:
-        """Return what still waits: nothing more comes."""
+        """Return the rest of the text, which is complete."""
         return self._shown(len(self._waiting))
 
     def _shown(self, end: int) -> str:

@@ -1,8 +1,8 @@
-"""Tokens of services that are known by how they begin, one search each; for leaks.py.
+"""Finds tokens of services by their prefixes, with one search each; for leaks.py.
 
-1. The names are texts, not tuples: a board that looks for secrets reads them from flash and keeps
-   none.
-2. Where a name is short or a word, its value has to be hexadecimal and of one length, or stand at a
+1. The prefixes are texts, not tuples, so that a board reads them from flash and keeps none in
+   memory.
+2. When a prefix is short or a word, its value must be hexadecimal and of one length, or be at a
    fixed place.
 """
 
@@ -59,8 +59,8 @@ _APART = (
 
 
 def long_words(data: bytes) -> bytes:
-    """Return the words of *data* that are long enough to be a token, and neither hexadecimal nor
-    a UUID: a search in them takes a tenth, and most short texts have none.
+    """Return the words of *data* that are long enough to be a token, and neither hexadecimal nor a
+    UUID.  A search in them takes a tenth of the time, and most short texts have none.
     """
     if _APART is None:
         return data
@@ -105,7 +105,7 @@ def services(data: bytes, words: bytes, found: list):
 
 
 def _joined(data: bytes, pos: int) -> bool:
-    """Return whether what begins at *pos* is the rest of a longer name: cache-key-..."""
+    """Return whether the text at *pos* is the rest of a longer name: cache-key-..."""
     return in_word(data, pos) or data[pos - 1 : pos] in (b"-", b"_")
 
 
@@ -118,7 +118,7 @@ def _is_made(value: bytes) -> bool:
 
 
 def _inside(data: bytes, found: list):
-    """Those whose mark stands in the middle: Terraform, Azure AD, Airtable, Mailchimp."""
+    """Tokens with a mark in the middle: Terraform, Azure AD, Airtable, Mailchimp."""
     for pos in each(data, b".atlasv1."):
         start, end = _start(data, pos, ALNUM), run(data, pos + 9, TOKEN)
         if pos - start > 9 and end - pos > 49:
@@ -146,8 +146,8 @@ def _start(data: bytes, pos: int, alphabet: bytes) -> int:
 
 
 def _blocks(data: bytes, found: list):
-    """Private keys that are no PEM: of PuTTY, of OpenVPN, and PEM that was encoded once more, as
-    in Kubernetes' files.
+    """Private keys that are not PEM: those of PuTTY and OpenVPN, and PEM in base64, as in the files
+    of Kubernetes.
     """
     for anchor in (b"Private-Lines:", b"Static key V1-----"):
         for pos in each(data, anchor):

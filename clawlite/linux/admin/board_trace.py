@@ -1,5 +1,5 @@
-"""The calls of a board for ``clawlite trace --port``: a board has a log only where a policy
-demands one, so its audit becomes one here.
+"""The calls of a board for ``clawlite trace --port``.  A board has a log only when a policy demands
+one, so its audit is converted to a log here.
 """
 
 import os
@@ -13,8 +13,9 @@ from clawlite.linux.io.jsontext import dumps, loads
 
 
 def fetched(board, image) -> str:
-    """Return a folder with the log of a board that runs *image*, as a Pi has it.  board: as
-    ``auditshow.main``.
+    """Return a folder with the log of a board that runs *image*, in the form that a Pi has.
+
+    board  as in ``audit.main``
     """
     folder = board.fetch(image.agent.name)[0]
     path = os.path.join(folder, "log.jsonl")
@@ -28,7 +29,7 @@ def fetched(board, image) -> str:
                 try:
                     event = event_of(loads(line), rules, image.id)
                 except (ClawError, KeyError, TypeError, ValueError):
-                    continue  # damaged: audit verify tells
+                    continue  # damaged: ``audit verify`` reports it
                 if event:
                     file.write(dumps(event) + "\n")
     return folder

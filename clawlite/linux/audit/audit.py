@@ -1,10 +1,10 @@
-"""The audit of one agent (CKP 0.2.0, 5.8 ``audit``): what was decided and what was run, each one
-record, in a chain (chain.py).
+"""The audit of one agent (CKP 0.2.0, 5.8 ``audit``): one record for each decision and each call, in
+a chain (chain.py).
 
-1. A record is made of the event that the pipeline logs, and becomes a line, as on a board:
+1. A record is made from the event that the pipeline logs, and becomes a line, as on a board:
    scan/auditrecord.py, auditline.py.
-2. Records wait for ``flush``, which comes before anybody hears what came of them, and before a tool
-   with side effects begins.
+2. Records wait for ``flush``, which is called before results are sent, and before a tool with side
+   effects begins.
 3. An audit that cannot be written is an error of the whole agent: nothing more runs
    (linux/runtime/startup.py).
 4. No secret stands in a record, whatever else policies say of secrets.

@@ -1,12 +1,11 @@
-"""The chain of an audit, looked at: each record carries the SHA-256 of the line before it, and a
-head says where the chain begins and ends.
+"""Verifies the chain of an audit: each record has the SHA-256 of the line before it, and a head
+says where the chain begins and ends.
 
-What a line and a head are stands in scan/auditline.py, which boards share.
+scan/auditline.py, which boards share, defines lines and heads.
 
-What is found: a line that was changed, removed, added between others, or moved; lines that were cut
-from the end, as long as the head is as it was; a head that was changed without the lines.  Not
-found without a note of an earlier head (``verify --anchor``): somebody who may write both made
-everything anew, or removed both."""
+This finds a line that was changed, removed, inserted or moved, lines that were cut from the end
+while the head stayed, and a head that was changed without the lines.  When somebody rewrites or
+removes both lines and head, only a note of an earlier head (``verify --anchor``) shows it."""
 
 from clawlite.core.base.errors import ClawError
 from clawlite.linux.io.jsontext import dumps, loads

@@ -1,13 +1,14 @@
 """An audit in files: ``audit.jsonl`` and the segments before it, ``audit.head`` beside them.
 
-1. Records are appended with one write(2) and are acknowledged when the head has been written after
-   it: what that has returned for survives ``kill -9``.  Nothing is synced: a power cut may take the
-   last seconds.
-2. A write that was cut short (a full disk) is taken back; a line that a killed process left
-   unfinished was never acknowledged and goes.
+1. Records are appended with one write(2), and are acknowledged once the head was written after
+   them.  Then they survive ``kill -9``.  Nothing is synced, so a power cut may lose the last
+   seconds.
+2. A write that was cut short (a full disk) is undone.  A line that a killed process left unfinished
+   was never acknowledged, and is removed.
 3. Processes of one agent share the files under a lock on the head.
-4. A segment of a day, or of 4 MiB, becomes ``audit-N.jsonl``, N its first record.  It goes as a
-   whole when all of it is too old, or when the segments would have more than the audit may have.
+4. A segment of a day, or of 4 MiB, becomes ``audit-N.jsonl``, where N is its first record.  It is
+   removed as a whole when all of its records are too old, or when the segments exceed the size of
+   the audit.
 """
 
 import fcntl
@@ -50,10 +51,9 @@ class FileStore:
         self._said = ""
 
     def append(self, make, now_s: int):
-        """Append what ``make(head)`` returns, bytes that end with a line feed; it moves the head
-        on.
+        """Append the lines that ``make(head)`` returns, as bytes; it also updates the head.
 
-        Raises ``OSError``: nothing was appended then.
+        When it raises ``OSError``, nothing was appended.
         """
         path = self._head_path
         if self._head_fd is not None and not leads_to_inode(path, self._head_inode):
@@ -81,15 +81,15 @@ class FileStore:
             fcntl.flock(self._head_fd, fcntl.LOCK_UN)
 
     def problem(self) -> str:
-        """Return what is not as it was left, "" when all is: said once."""
+        """Return a description of damage to the files, once; "" when there is none."""
         said, self._said = self._said, ""
         return said
 
     def _meet(self):
-        """Take note of what others have written, and of what a killed process left."""
+        """Read the records of other processes, and clean up after one that was killed."""
         data = os.pread(self._head_fd, HEAD, 0)
         if self._log.fd is not None and data == self._known:
-            try:  # what is open keeps its inode, so no other file can have it
+            try:  # no other file can have the inode of an open file
                 status = os.stat(self._path)
                 found = status.st_dev, status.st_ino, status.st_size
                 if found == (*self._log.inode, self._log.size):
@@ -109,7 +109,7 @@ class FileStore:
         self._known = data.strip(b"\0")
 
     def _write(self, data: bytes, head):
-        """Write records, and the head that they come to; neither of the two where one fails."""
+        """Write records and the head after them; when one of both fails, write neither."""
         end = self._log.size
         try:
             self._log.append(data, False)
@@ -128,7 +128,7 @@ class FileStore:
         self._head, self._known = head, data
 
     def _turn(self, now_s: int):
-        """Begin a new segment, and forget those that are too old."""
+        """Begin a new segment, and remove old ones."""
         data = os.pread(self._log.fd, 4096, 0)
         n, _ = link(data.splitlines()[0])
         os.rename(
@@ -139,9 +139,7 @@ class FileStore:
         self._forget(now_s)
 
     def _forget(self, now_s: int):
-        """Remove the oldest segments: those that are too old, and those that the size does not
-        allow.
-        """
+        """Remove the oldest segments: those that are too old, and those beyond the size limit."""
         old = segments(self._folder)[:-1]
         found = [os.stat(path) for path in old]
         aged = count = 0
@@ -167,8 +165,8 @@ class FileStore:
     def _removable(self, paths: list, count: int) -> tuple:
         """Return (how many of the first *count* segments may go, the last line of the last one).
 
-        A segment whose last record is damaged goes with the next one; what waits for its copies
-        stays."""
+        A segment whose last record is damaged is removed together with the next one.  Records that
+        were not copied yet stay."""
         taken = self._taken() if count and self._taken else None
         while count:
             with open(paths[count - 1], "rb") as file:
@@ -197,8 +195,8 @@ def removed(first: int, last: int, most: int) -> str:
 
 
 def _caught_up(head: Head, lines: list, store: FileStore) -> Head:
-    """Return *head* moved on over *lines* that follow it: their writer was killed before it
-    could say so.
+    """Return *head* updated by the *lines* after it, whose writer was killed before it could write
+    the head.
     """
     at = len(lines)
     while at and digest(lines[at - 1]) != head.hash:

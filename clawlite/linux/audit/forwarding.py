@@ -1,11 +1,12 @@
 """Copies of an audit for somebody else: a webhook or a syslog.  The files (files.py) stay the
 record of truth.
 
-1. There is no queue but the files: a thread reads what is after ``audit.sent``, and moves that on
-   when a copy was taken.  So a record waits on disk until it was acknowledged, over restarts, and
-   retention keeps it so long; one may be sent twice, ``n`` tells.
-2. Only what the head covers is sent: what a full disk made the store take back never leaves.
-3. What fails is tried again after 1, 2, 4 ... 60 s, in order.  Of the processes of one agent one
+1. The files are the only queue.  A thread sends the records after the number in ``audit.sent``, and
+   updates that once a copy was accepted.  So a record stays on disk until then, also over restarts
+   and retention.  A record may be sent twice; ``n`` shows that.
+2. Only records that the head covers are sent, so a record that the store undid on a full disk never
+   leaves.
+3. A failed batch is tried again after 1, 2, 4 ... 60 s, in order.  Only one process of an agent
    sends, under a lock on ``audit.sent``.
 4. Each copy comes with the hash of its line, which is an anchor for ``clawlite audit verify``.
 """
@@ -31,7 +32,7 @@ class Sender:
     """The sender of one agent's audit.
 
     folder   the agent's state folder
-    deliver  function(list of (n, hash, line)); returns when they were taken, raises whatever else
+    deliver  function(list of (n, hash, line)); returns when they were accepted, else raises
     """
 
     def __init__(self, folder: str, deliver):
@@ -43,7 +44,7 @@ class Sender:
         self.sent = self._hash = None
 
     def ring(self):
-        """Tell that there is more; never waits."""
+        """Wake the thread, because there are more records; never waits."""
         self._worker.ring()
         self._worker.begin()
 

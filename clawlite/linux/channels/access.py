@@ -1,12 +1,12 @@
-"""Who may say what on a channel now (CKP 0.2.0, 5.3): modes, roles, pairing, length and rate,
-without I/O.
+"""Whether an actor may send a message on a channel now (CKP 0.2.0, 5.3): modes, roles, pairing,
+length and rate, without I/O.
 
 1. A message of a stranger does not count towards the rate.
-2. In modes without roles everybody who is admitted is a user: only ``role-based`` makes admins, and
-   only an admin approves.
-3. A viewer is answered, and no tool runs for them.
-4. A stranger who writes is given a pairing code, and a person approves it on the console.  It
-   works once, until it expires.
+2. In modes without roles, everybody who is admitted is a user.  Only ``role-based`` has admins, and
+   only an admin may approve.
+3. A viewer gets answers, but no tool runs for them.
+4. With ``pairing``, a stranger who writes gets a code, and a person enters it on the console.  The
+   code works once, until it expires.
 """
 
 OPEN, ALLOWLIST, PAIRING, ROLES = range(4)
@@ -30,7 +30,7 @@ class Bucket:
         self._at_ms = None
 
     def take(self, now_ms: int) -> int:
-        """Take one and return 0, or take none and return how many ms it has to wait."""
+        """Take one token and return 0, or take none and return in how many ms there is one."""
         if self._at_ms is not None and now_ms > self._at_ms:
             self._tokens = min(
                 60000 * self._burst, self._tokens + (now_ms - self._at_ms) * self._per_minute
@@ -43,11 +43,11 @@ class Bucket:
 
 
 class Verdict:
-    """What comes of one message.
+    """The decision about one message.
 
-    role   VIEWER, USER or ADMIN of whoever may say it; None: it is refused
+    role   role of the sender: VIEWER, USER or ADMIN; None: the message is refused
     why    one word for the log: "ok", "stranger", "pairing", "length" or "rate"
-    said   sentence for who sent it, "" for none
+    said   a sentence for the sender, or ""
     """
 
     def __init__(self, role, why: str, said: str = ""):
@@ -56,7 +56,7 @@ class Verdict:
 
 # positions in ``processing``, as an image has it
 _LENGTH, _PER_MINUTE, _BURST, TYPING, RECEIPTS, THREADS = range(6)
-_END_S = 1  # position in what waits for an admin: (actor, epoch seconds of its end)
+_END_S = 1  # position in a pending pairing: (actor, epoch seconds when its code expires)
 
 
 class Access:
@@ -80,7 +80,7 @@ class Access:
             minutes, self._most = details
             self._expiry_s = 60 * minutes
         self.paired = {actor: None for actor in paired}  # in the order in which they came
-        # code -> (actor, epoch seconds of its end)
+        # code -> (actor, epoch seconds when it expires)
         self._pending = {}
         self._draw = draw
         self._length, per_minute, burst, *_ = processing
@@ -97,7 +97,7 @@ class Access:
         return [actor for actor in self._roles if self._roles[actor] == ADMIN]
 
     def judge(self, actor: str, text: str, now_ms: int, now_s: int) -> Verdict:
-        """Say whether *actor* may say *text* now, at monotonic *now_ms* and epoch *now_s*."""
+        """Decide whether *actor* may send *text* now, at monotonic *now_ms* and epoch *now_s*."""
         role = self.role(actor)
         if role is None:
             return self._stranger(actor, now_s)
@@ -111,7 +111,7 @@ class Access:
         return self.admit(now_ms) or Verdict(role, "ok")
 
     def admit(self, now_ms: int):
-        """Count one message; return the ``Verdict`` of one that is too much, or None."""
+        """Count one message; return a ``Verdict`` when it exceeds the rate, else None."""
         wait_ms = self._bucket.take(now_ms) if self._bucket else 0
         if not wait_ms:
             return None

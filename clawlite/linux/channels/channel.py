@@ -1,10 +1,10 @@
-"""One channel (CKP 0.2.0, 5.3): what comes by it is judged, waits its turn, and begins a turn whose
-answer goes back; what a source is told.
+"""One channel (CKP 0.2.0, 5.3): it checks each message, queues it, and begins a turn, whose answer
+goes back to the sender.
 
 A source (cron.py, webhook.py, telegram.py, mqtt.py) has ``poll``, ``deadline``, ``reply`` and
-``close``; one to which the tool ``message`` may write has ``send`` and ``recipient`` too, and one
-that asks to know when its message's turn has its first effect has ``begins``.  What kinds there are
-stands in core/image/features.py."""
+``close``.  A source that the tool ``message`` can write to also has ``send`` and ``recipient``.  A
+source with ``begins`` is notified before the first effect of a message's turn.
+core/image/features.py lists the kinds of channels."""
 
 import importlib
 
@@ -25,7 +25,7 @@ _ROLE, _ACTOR, _TEXT, _TO = range(4)  # of a job
 MAX_ACTOR = 128  # characters of an id
 MAX_SPOKE = 1000  # actors of an open channel whom the tool message may write to
 MAX_TALKS = 64  # conversations of one channel that stay in memory
-# messages of people: under way, of one actor that wait, of all that wait
+# limits for people's messages: turns at once, messages of one actor that wait, all that wait
 AT_ONCE, IN_LINE, ROOM = 4, 8, 256
 _COMMAND, _NUMBER, _REST = range(3)  # of the words that answer an approval
 _ANSWERS = ("/approve", "/deny", "/show")
@@ -55,12 +55,12 @@ class Channel:
         self._overlap = (
             Overlap(most, self.policy) if self.is_trigger else Overlap(AT_ONCE, QUEUE, ROOM)
         )
-        self._spoke = {}  # in mode open: the actors that were heard, the last ones
-        self._talks = {}  # actor -> History, the one that was used last at the end
+        self._spoke = {}  # in mode open: the last MAX_SPOKE actors that have written
+        self._talks = {}  # actor -> History; the most recently used is last
         self._source = None  # made at the first poll: READY does not wait for it
-        self._open_ms = 0  # not before
+        self._open_ms = 0  # monotonic time of the next try to open it
         self._told = self._pumps = False
-        self._wrong, self._wrong_ms = "", 0  # what did not work last, and when
+        self._wrong, self._wrong_ms = "", 0  # the last failure, and when it was
 
     def now_s(self) -> int:
         return self.wall_ms() // 1000
@@ -91,7 +91,9 @@ class Channel:
             self._source.close()
 
     def about(self) -> str:
-        """Return a line for a person, and another one of what failed last."""
+        """Return a line about this channel for a person, and a second line about its last failure
+        when there was one.
+        """
         mode = ("open", "allowlist", "pairing", "role-based")[self.access.mode]
         waits = (
             ", %d wait to be paired" % self.access.waiting(self.now_s())
@@ -114,7 +116,7 @@ class Channel:
         )
 
     def tell(self, text: str):
-        """Say to whoever sits at the console what is this channel's."""
+        """Show *text* on the console, with this channel's name, when a person reads the console."""
         if self.channels.tells:
             guard = self.agent.image.guard
             self.agent.effects.append(
@@ -122,7 +124,7 @@ class Channel:
             )
 
     def trouble(self, what: str, hint: str = ""):
-        """Something of this channel does not work now."""
+        """Report a failure of this channel: in the log, on the console and in ``about``."""
         self._wrong, self._wrong_ms = what, self.now_ms()
         self.log("trouble", reason=what)
         self.tell("%s.%s" % (what.rstrip("."), " Next: %s." % hint if hint else ""))
@@ -135,7 +137,7 @@ class Channel:
         return not wrong
 
     def trigger(self, text: str):
-        """An event that begins a run; it has no actor."""
+        """Begin a run for an event that has no actor, or log why it is refused or skipped."""
         if len(text) > self.processing[0]:
             self.log("refused", reason="length")
         elif self.access.admit(self.now_ms()):
@@ -146,17 +148,18 @@ class Channel:
             self.log("skipped")
 
     def message(self, actor: str, text: str, to) -> str:
-        """A message of *actor*; *to*: what the source's ``reply`` is called with.  Return why it is
-        refused (``Verdict.why``, or "busy"), or "".
+        """Check a message of *actor*, and queue it.  Return why it is refused (``Verdict.why``, or
+        "busy"), or "".
 
-        What its sender may know of that has been sent then.
+        to  the address that the source's ``reply`` gets
+        When the sender may know why, that reply was sent before this returns.
         """
         role, why = self.judged(actor, text, to)
         return why if role is None else self.offer(role, actor, text, to)
 
     def judged(self, actor: str, text: str, to) -> tuple:
-        """Return (role, "") of a message that may begin a turn, else (None, why): "" for an
-        answer to an approval, which is done.
+        """Return (role, "") for a message that may begin a turn, else (None, why).  *why* is "" for
+        an answer to an approval: it was handled here.
         """
         if len(actor) > MAX_ACTOR:
             return None, "stranger"
@@ -173,7 +176,9 @@ class Channel:
         return verdict.role, ""
 
     def offer(self, role: int, actor: str, text: str, to) -> str:
-        """A message that was judged; return "busy" when it is dropped, else ""."""
+        """Queue a message that ``judged`` has admitted; return "busy" when it is dropped, else
+        "".
+        """
         if self.is_trigger:
             if not self._overlap.offer(None, (role, actor, text, to)):
                 self.log("skipped", actor=actor)
@@ -192,12 +197,16 @@ class Channel:
             self._source.reply(to, said)
 
     def path(self, suffix: str):
-        """Return the path of a file of this channel's own, or None where nothing is kept."""
+        """Return the path of this channel's file with *suffix*, or None when the agent has no state
+        folder.
+        """
         folder = self.channels.folder
         return folder and folder + "/" + self.name + suffix
 
     def source_reply(self, to, text: str):
-        """Say something that nobody has asked for; the console has no source."""
+        """Send *text* to *to*, not as the answer of a turn.  The console has no source, so nothing
+        is sent there.
+        """
         if self._source:
             self._source.reply(to, text)
 
@@ -256,8 +265,8 @@ class Channel:
     # -- turns
 
     def _pump(self):
-        """Begin what may begin now."""
-        # a turn without tools ends before ``begin`` returns: no recursion per message
+        """Begin all jobs that may begin now."""
+        # a turn without tools ends before ``begin`` returns, and would call this again
         if self._pumps:
             return
         self._pumps = True
@@ -307,7 +316,7 @@ class Channel:
         return begins
 
     def _work(self, role, text: str, caller: str, history: History):
-        """Return the generator of a turn: with a skill, where *text* names one (docs/skills.md).
+        """Return the generator of a turn, with a skill when *text* names one (docs/skills.md).
         Raises ``ClawError``.
         """
         agent = self.agent
@@ -350,7 +359,7 @@ class Channel:
     # -- approvals
 
     def announce(self, task, job: tuple):
-        """Say to the admins, and to whoever asked, that *task* waits."""
+        """Tell the admins, and the sender of the message, that *task* waits for an approval."""
         from clawlite.core.policy.approval import question
 
         asked = question(task.approval, self.now_ms(), "/show %d" % task.number)
@@ -370,8 +379,8 @@ class Channel:
             self._source.reply(job[_TO], "This waits for somebody's approval.", False)
 
     def _answer(self, actor: str, words: list, to) -> bool:
-        """Take /approve N, /deny N or /show N of *actor*; return False for what is none of them,
-        and for a stranger's.
+        """Handle /approve N, /deny N or /show N of *actor*.  Return False for any other text, and
+        when *actor* is a stranger.
         """
         role = self.access.role(actor)
         if role is None or words[_COMMAND] not in _ANSWERS:
@@ -396,7 +405,7 @@ class Channel:
         return True
 
     def _waiting(self) -> str:
-        """Return the words for an admin that tell which approvals wait, "" for none."""
+        """Return a sentence that lists the approvals that wait, or "" when none waits."""
         runs, tasks = self.channels.runs, self.agent.tasks
         numbers = [
             "%d" % number
@@ -406,7 +415,7 @@ class Channel:
         return " Waiting: %s." % ", ".join(numbers) if numbers else ""
 
     def _decided(self, task, actor: str, words: list) -> str:
-        """Answer the approval of *task*; return what *actor* is told."""
+        """Answer the approval of *task*; return the text of the reply to *actor*."""
         approves = words[_COMMAND] == "/approve"
         if approves and task.approval.form:
             try:
@@ -419,8 +428,8 @@ class Channel:
 
 
 def source_of(kind: int):
-    """Return the class of a kind of channel, which its module calls ``Source``; only what an image
-    declares is loaded.
+    """Return the class ``Source`` of the module for a kind of channel.  Only the modules of kinds
+    that an image declares are loaded.
     """
     module = importlib.import_module("clawlite.linux.channels." + KINDS[kind].ability)
     return module.Source

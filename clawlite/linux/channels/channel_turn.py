@@ -1,5 +1,5 @@
-"""A turn whose person is not at the console: what it says is kept for a channel, and its calls
-bear that channel's name.
+"""A turn for a person who is not at the console: its output is collected for a channel, and its
+calls bear that channel's name.
 """
 
 from typing import Any
@@ -23,9 +23,9 @@ from clawlite.core.base.effect import (
 from clawlite.core.base.errors import ClawError, PolicyDenied
 from clawlite.core.turns.tools import call, known, refused
 
-# a tool, a connection to a provider, a skill: they may have consequences, or end the process
+# effects that may have consequences or end the process: a tool, a connection to a provider, a skill
 ACTS = (RUN, OPEN, ASK, RUN_SKILL)
-MAX_ANSWER = 262144  # characters of what a turn says that are kept
+MAX_ANSWER = 262144  # characters of a turn's output that are kept that are kept
 
 
 class TurnOutput:
@@ -33,7 +33,7 @@ class TurnOutput:
 
     def __init__(self):
         self._said, self._size = [], 0
-        self._lost = 0  # characters that came after the most that is kept
+        self._lost = 0  # characters beyond MAX_ANSWER, which were dropped
 
     def add(self, text: str):
         kept = text[: MAX_ANSWER - self._size]
@@ -43,7 +43,7 @@ class TurnOutput:
         self._lost += len(text) - len(kept)
 
     def take_back(self, count: int):
-        """The last *count* characters are void: an answer broke off."""
+        """Remove the last *count* characters: an answer broke off."""
         self._lost -= count
         while self._lost < 0 and self._said:
             last = self._said.pop()
@@ -56,7 +56,7 @@ class TurnOutput:
         self._lost = max(0, self._lost)
 
     def end_line(self):
-        """What comes next begins a line."""
+        """Make the next text begin a new line."""
         if self._said and self._size < MAX_ANSWER and not self._said[-1].endswith("\n"):
             self.add("\n")
 
@@ -69,12 +69,12 @@ class TurnOutput:
 
 
 def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
-    """A generator of effects: *work* without what it says, which goes to *into*.  An approval that
-    it asks for names the caller.
+    """A generator of the effects of *work*, without its output, which is added to *into*.  The
+    approvals that it asks for name *caller*.
 
-    begins  function(effect), called before each effect of *acts* until it returns True, or None;
-            it may return a generator, whose effects come first: what that raises is the effect's
-            error
+    begins  function(effect), or None.  It is called before each effect whose kind is in *acts*,
+            until it returns True.  It may return a generator, whose effects come first; a
+            ``ClawError`` that this raises becomes the effect's error
     """
     value: Any = None
     error: Exception | None = None
@@ -91,7 +91,7 @@ def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
             if effect[KIND] == VOID:
                 into.take_back(effect[COUNT])
                 continue
-            if effect[KIND] != RECEIVE:  # more of the line that is being said may come
+            if effect[KIND] != RECEIVE:  # after a RECEIVE, more text of the same line may come
                 into.end_line()
             if effect[KIND] == SAY:
                 into.add(effect[TEXT])
@@ -117,12 +117,12 @@ def heard(work, caller: str, into: TurnOutput, begins=None, acts: tuple = ACTS):
 
 
 def calling(caller: str):
-    """Return what runs the calls of a turn, in the name of *caller*."""
+    """Return the function that runs the tool calls of a turn in the name of *caller*."""
     return lambda image, name, arguments, _, *more: call(image, name, arguments, caller, *more)
 
 
 def refusal_for(caller: str):
-    """Return what refuses the calls of a turn: those of a viewer (CKP 0.2.0, 5.3 "Roles")."""
+    """Return the function that refuses the tool calls of a viewer's turn (CKP 0.2.0, 5.3 "Roles")."""
 
     def run(image, name, arguments, _, *more):
         event = {

@@ -6,11 +6,11 @@ begin there, and where answers go.
 
 1. The loop asks ``deadline`` and calls ``poll`` and ``settled``; nothing here waits.
 2. A conversation is one actor's of one channel; a trigger's run has none.
-3. What asks first is put to the console and to the admins of the channel that it came by; only they
-   approve.
-4. Of all processes that share a state folder one has the channels, until it ends or the folder is
-   removed (lock.py).
-5. The console's channel is here for its rate, and for the actors that an operator names
+3. An approval is shown on the console, and sent to the admins of the channel that the message came
+   by.  Only they can approve it.
+4. When several processes share a state folder, only one of them runs the channels, until it ends or
+   the folder is removed (lock.py).
+5. The console's channel is here for its rate limit, and for the actors that an operator names
    (docs/adr/0044).
 """
 
@@ -41,7 +41,7 @@ class Channels:
     agent    ``agent.Agent``
     now_ms, wall_ms    functions -> monotonic ms, ms since 1970
     draw     function(count) -> that many random bytes
-    folder   where channels keep what they must know after a restart, or None
+    folder   for the state that channels need after a restart, or None
     wake     descriptor of a pipe that ends the loop's wait
     tells    bool, a person reads a console
     """
@@ -59,14 +59,14 @@ class Channels:
         self.all = [Channel(self, record, draw) for record in agent.image.section(CHANNELS)]
         self._consoles = [channel for channel in self.all if channel.kind == CLI]
         self._lock, self._is_ours, self._try_ms = ChannelLock(folder), False, 0
-        self.owner = ""  # who has the channels, while this process has not
+        self.owner = ""  # the process that runs the channels when this one does not
         self.runs = {}  # number of a task -> (channel, key, job)
         self.lasts = len(self._consoles) < len(self.all)
         self._announced = set()
         agent.channels = self
 
     def poll(self):
-        """Take what has come, and begin what is due."""
+        """Receive messages, and begin the turns that are due."""
         if not self.lasts or not self.agent.is_ready:
             return
         if self._lock.is_lost():
@@ -79,8 +79,8 @@ class Channels:
                 channel.poll()
 
     def _take(self) -> bool:
-        """Return whether the channels are this process' now; what it knows of them is what the
-        last owner left.
+        """Try to become the process that runs the channels; return whether it succeeded.  The
+        state that the previous owner left is read again.
         """
         if self.now_ms() < self._try_ms:
             return False
@@ -92,12 +92,12 @@ class Channels:
         if owner:
             if owner != self.owner:
                 self.owner = owner
-                for channel in self.all:  # of one that took them over; else nothing is open
+                for channel in self.all:  # open only when another process took them over
                     if channel.kind != CLI:
                         channel.close()
                 self._say_not_ours(owner, why)
             return False
-        if self.owner:  # another process has moved on what these read at the start
+        if self.owner:  # another process has changed the state that was read at the start
             self.owner = ""
             section = self.agent.image.section(CHANNELS)
             self.all = [
@@ -108,8 +108,8 @@ class Channels:
         return True
 
     def _say_not_ours(self, owner: str, why: str):
-        """Say once who has the channels, or *why* nobody can: in the log, to the console, and to
-        whoever started this process.
+        """Report once, in the log and on the console, which process runs the channels, or *why*
+        none can.
         """
         first = [channel for channel in self.all if channel.kind != CLI][0]
         if why:
@@ -125,7 +125,7 @@ class Channels:
         )
 
     def settled(self):
-        """Put what waits for approval to those who may approve it."""
+        """Tell the people who may approve about each new approval that waits."""
         waiting = [task for task in self.agent.waiting if task.number in self.runs]
         for task in waiting:
             if id(task.approval) not in self._announced:
@@ -134,15 +134,16 @@ class Channels:
         self._announced = {id(task.approval) for task in waiting}
 
     def can_ask(self, task) -> bool:
-        """Return whether an admin of its channel can be asked during the call *task*; None: during
-        any.
+        """Return whether the channel of *task* has an admin who can be asked.
+
+        task  number of a task; None: return whether any channel has an admin
         """
         if task is None:
             return any(channel.access.admins() for channel in self.all)
         return task in self.runs and bool(self.runs[task][0].access.admins())
 
     def deadline(self):
-        """Return the monotonic time of the next ``poll`` that matters, or None."""
+        """Return the monotonic time at which ``poll`` has something to do, or None."""
         if self.lasts and self.agent.is_ready and not self._is_ours:
             return self._try_ms
         times = [channel.deadline() for channel in self.all] if self.agent.is_ready else []
@@ -156,7 +157,7 @@ class Channels:
     # -- what the core asks
 
     def admit(self, now_ms: int) -> str:
-        """Count a message at the console; return what its person is told when it is too much,
+        """Count a message at the console.  Return the text for its sender when it exceeds the rate,
         else "".
         """
         for channel in self._consoles:
@@ -166,8 +167,8 @@ class Channels:
         return ""
 
     def permit(self, actor, approves: bool):
-        """Let *actor*, whom an operator names, call a tool, or answer an approval.  Raises
-        ``InvalidParams``, ``PolicyDenied``.
+        """Check that *actor*, whom an operator names, may call a tool or answer an approval.
+        Raises ``InvalidParams``, ``PolicyDenied``.
         """
         if not isinstance(actor, str) or not 0 < len(actor) <= MAX_ACTOR:
             raise InvalidParams("actor: expected a string of 1 to %d characters" % MAX_ACTOR)
@@ -211,7 +212,7 @@ class Channels:
         )
 
     def command(self, words: list):
-        """Return lines for a command of the console that is the channels', None for another."""
+        """Return the output lines of the console commands /channels and /pair, None for another."""
         if words[0] == "/channels":
             return [channel.about() for channel in self.all]
         if words[0] != "/pair":

@@ -1,12 +1,12 @@
 """Channels of type cron: a schedule that begins turns (CKP 0.2.0, 5.3), driven by the loop's
 deadlines.
 
-1. What was due while nothing ran (asleep, switched off, a clock that jumped ahead) is missed:
-   ``once`` makes up for all of it with one run, ``skip`` with none, ``all`` with one each, at most
-   100.
-2. No time of a schedule runs twice, also when the clock goes back; when it goes back by more than
-   an hour it was wrong before.
-3. The clock is looked at once a minute at least: a wait does not see a machine sleep.
+1. Runs that were due while the machine was asleep or off, or when the clock jumped ahead, are
+   missed runs.  ``once`` makes up for them with one run, ``skip`` with none, and ``all`` with one
+   for each, at most 100.
+2. When the clock goes back by up to an hour, no time of a schedule runs twice.  When it goes back
+   further, the clock was wrong before, and the schedule starts again from the new time.
+3. The clock is read at least once a minute, because a wait does not notice that a machine slept.
 """
 
 from datetime import datetime, timezone
@@ -15,7 +15,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.channels.schedule import Schedule
 
 SKIP, ONCE, ALL = range(3)
-LATE_S = 60  # what is later than this was missed
+LATE_S = 60  # a run that is late by this much was missed
 BACK_S = 3600
 LOOK_MS = 60000
 MOST_MADE_UP = 100
@@ -26,7 +26,7 @@ class Cron:
     """One schedule.
 
     channel  ``channel.Channel``
-    own      [schedule, masks, time zone, missed, what it says or ""] of the image
+    own      [schedule, masks, time zone, missed, text of its message or ""] of the image
     Raises ``ClawError`` for a time zone that this machine does not know.
     """
 
@@ -42,7 +42,7 @@ class Cron:
         self._next = self._schedule.after(self._last)
 
     def poll(self):
-        """Begin what is due."""
+        """Begin the runs that are due."""
         now_s = self._channel.now_s()
         if now_s < self._last - BACK_S:
             self._last = now_s
@@ -86,7 +86,7 @@ class Cron:
         return now_ms + min(LOOK_MS, max(0, self._next * 1000 - wall_ms))
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
-        """What a run came to is for whoever sits at the console."""
+        """Show the answer of a run on the console."""
         self._channel.tell(text)
 
     def close(self):
@@ -108,4 +108,4 @@ def zone_of(name: str):
         ) from None
 
 
-Source = Cron  # what channel.py makes of an image's channel of this kind
+Source = Cron  # the class that channel.py loads for this kind of channel

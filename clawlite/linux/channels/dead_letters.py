@@ -3,12 +3,12 @@ again.
 
     channels/NAME.dead/7.json     [actor, text, correlation, why, seconds since 1970], with its CRC
                                   (record_log.py)
-    channels/NAME.dead/7.retry    the same; it is asked for again, and the agent takes it when it
-                                  looks
+    channels/NAME.dead/7.retry    the same; somebody wants it to run again, and the agent runs it
+                                  the next time it looks here
 
-1. A letter is on disk, synced, before its message is done in the inbox.
-2. A command and the agent need no lock: a letter changes its state by ``rename`` alone.
-3. At most ``MOST`` are kept; the oldest goes, and is told.
+1. A letter is on disk, synced, before its message is marked as done in the inbox.
+2. The command and the agent need no lock, because only ``rename`` changes the state of a letter.
+3. At most ``MOST`` letters are kept.  Then the oldest is removed, which is logged.
 """
 
 import os
@@ -48,8 +48,8 @@ class DeadLetters:
         return [self._letter(number, suffix) for number, suffix in self._names()]
 
     def put(self, actor: str, text: str, correlation: bytes, why: str, at_s: int) -> int:
-        """Keep a letter, synced; return the number of the oldest one when that had to go, else
-        0.  Raises ``OSError``.
+        """Keep a letter, synced.  Return the number of the oldest letter when it was removed to
+        make room, else 0.  Raises ``OSError``.
         """
         os.makedirs(self._path, 0o700, exist_ok=True)
         names = self._names()
@@ -74,7 +74,7 @@ class DeadLetters:
         os.rename(self._file(number, _KEPT), self._file(number, _ASKED))
 
     def refuse(self, number: int):
-        """Keep a letter that was asked for."""
+        """Keep a letter that was to run again: it does not."""
         os.rename(self._file(number, _ASKED), self._file(number, _KEPT))
 
     def drop(self, number: int):

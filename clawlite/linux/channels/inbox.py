@@ -1,23 +1,24 @@
-"""Messages of a queue that are not done yet, in one file (overlap_policy ``queue``): what a broker
-was told is taken is not lost.
+"""The messages of a queue that are not done yet, in one file (overlap_policy ``queue``): no message
+is lost after it was acknowledged to the broker.
 
-    ["+", number, packet id, digest, who, text, correlation]    taken; synced before it is
-                                                                acknowledged
-    ["b", number]   its first effect begins    ["u", number]   that does not count: its process
-                    ended in order
-    ["r", number, text]   its turn has ended so, and the reply has not arrived     ["-", number]
-                          done
-    ["m", [[packet id, digest], ...]]   taken last, after a rewrite
+    ["+", number, packet id, digest, actor, text, correlation]   received; synced before it is
+                                                                 acknowledged
+    ["b", number]                      the first effect of its turn begins
+    ["u", number]                      withdraws the last "b": the process ended in order
+    ["r", number, text]                its turn ended with this reply, which has not arrived yet
+    ["-", number]                      done
+    ["m", [[packet id, digest], ...]]  the last messages received, as of a rewrite of the file
 
-1. What was not done when a process ended begins again, and what lacks its reply's arrival is
-   replied to again: at least once.  What had an effect under way ``MOST_TRIES`` times when its
-   process ended without a word is given up (dead_letters.py).
-2. A broker sends again what it was not seen to acknowledge, marked so, with the packet id that it
-   had (MQTT 5, 4.4): what stands among the last ``REMEMBERED`` by packet id and content is known.
-3. A line that is torn was not acknowledged: it is passed over.
-4. Each line ends with a blank and its CRC-32 in 8 hexadecimal digits; those of earlier versions
-   have none.  Where a line is damaged, that is told, and the file is set aside as ``NAME.damaged``
-   before it is written anew.
+1. Delivery is at least once.  A message that was not done when its process ended begins again, and
+   a reply that has not arrived is sent again.  A message is given up (dead_letters.py) when its
+   turn had begun an effect ``MOST_TRIES`` times and each time the process died.
+2. A broker sends a message again when the acknowledgement did not reach it.  Such a message is
+   marked, and has its earlier packet id (MQTT 5, 4.4).  It is recognised by packet id and content
+   among the last ``REMEMBERED`` messages.
+3. A torn last line was never acknowledged, so it is dropped.
+4. Each line ends with a blank and its CRC-32 in 8 hexadecimal digits; lines of earlier versions
+   have no CRC.  When a line is damaged, the file is copied to ``NAME.damaged`` and written again
+   without it, and a message says so on stderr.
 """
 
 from collections import deque
@@ -35,8 +36,8 @@ REWRITE_BYTES = 1 << 20
 
 
 class Item:
-    """One message: *number* in its file, *actor* or "", *text*, *correlation* bytes, how often
-    it has begun, the reply to it or None.
+    """One message: its *number* in the file, *actor* or "", *text*, *correlation* (bytes), how
+    often its turn has begun an effect, and the reply to it or None.
     """
 
     def __init__(self, number: int, actor: str, text: str, correlation: bytes, begun: int = 0):
@@ -67,11 +68,11 @@ class Inbox:
             self._read()
 
     def knows(self, packet: int, digest: str) -> bool:
-        """Return whether this message was taken already: for one that is marked as sent again."""
+        """Return whether a message that is marked as sent again was received before."""
         return (packet, digest) in self._ids
 
     def forget(self):
-        """Packet ids begin anew: the broker knows nothing of the session."""
+        """Forget all packet ids: the broker has begun a new session."""
         self._ids.clear()
 
     def take(self, messages: list) -> list:
@@ -86,27 +87,27 @@ class Inbox:
         self._last += len(items)
         for item, message in zip(items, messages):
             self.waiting[item.number] = item
-            if message[0]:  # one that is run again by hand has no packet
+            if message[0]:  # a message that a person runs again has no packet id
                 self._ids.append(message[:2])
         return items
 
     def begins(self, item: Item):
-        """The first effect of the turn of *item* begins: what follows may end this process."""
+        """Record that the first effect of the turn of *item* begins: it may end this process."""
         item.begun += 1
         self._note(["b", item.number])
 
     def withdraws(self, item: Item):
-        """Take back the last ``begins``: this process ends in order, and *item* is not why."""
+        """Withdraw the last ``begins``: this process ends in order, and not because of *item*."""
         item.begun -= 1
         self._note(["u", item.number])
 
     def answered(self, item: Item, text: str):
-        """The turn of *item* has come to *text*, which is to be sent."""
+        """Record *text*, the reply of the turn of *item*, which is sent next."""
         item.answer = text
         self._note(["r", item.number, text])
 
     def ended(self, item: Item):
-        """*item* is done."""
+        """Record that *item* is done."""
         if self.waiting.pop(item.number, None) is not None:
             self._note(["-", item.number])
             if self._log and self._log.size > self._rewrite_at:
@@ -121,7 +122,7 @@ class Inbox:
     def _note(self, line: list):
         try:
             self._write([line], False)
-        except OSError:  # a full disk: at worst it begins once more
+        except OSError:  # a full disk: at worst, the message is handled once more
             return
 
     def _write(self, lines: list, lasting: bool):
@@ -129,13 +130,13 @@ class Inbox:
         if not self._path:
             return
         if self._log.was_replaced():
-            self._rewrite()  # what waits is known here
+            self._rewrite()  # all messages that wait are in memory
         if self._log.fd is None:
             self._log.open(lasting=True)
         self._log.append(_data(lines), lasting)
 
     def _rewrite(self):
-        """Write what is not done to a new file in the place of the old one."""
+        """Replace the file by a new one with the messages that are not done."""
         lines = [["m", [list(one) for one in self._ids]]]
         for item in self.waiting.values():
             lines += [["+", item.number, 0, "", item.actor, item.text, item.correlation.hex()]] + [
@@ -145,7 +146,7 @@ class Inbox:
                 lines.append(["r", item.number, item.answer])
         try:
             self._log.rewrite([_data(lines)], True)
-        except OSError:  # one of both is there, and whole
+        except OSError:  # either the old file or the new one is complete
             pass
         self._rewrite_at = max(self._rewrite_at, 2 * self._log.size)
 
@@ -157,22 +158,22 @@ class Inbox:
             return
         *lines, torn = data.split(b"\n")
         damaged = sum([not self._is_heeded(line) for line in lines])
-        kept = torn[:-1] if is_sealed(torn[:-1]) else torn  # a line feed that is damaged
+        kept = torn[:-1] if is_sealed(torn[:-1]) else torn  # only the line feed is damaged
         if kept and not self._is_heeded(kept):
             kept = b""
         if damaged:
             return self._set_aside(data, damaged, len(lines))
-        if torn:  # what comes next begins a line
+        if torn:  # so that the next record begins a line
             self._log.open(lasting=True)
             self._log.cut(len(data) - len(torn) + len(kept))
-            if kept:  # its line feed alone was missing, or damaged
+            if kept:  # only its line feed was missing or damaged
                 self._log.append(b"\n", False)
 
     def _set_aside(self, data: bytes, damaged: int, count: int):
-        """Keep the damaged file beside the new one, and say so."""
+        """Keep a copy of the damaged file beside the new one, and report it."""
         try:
             kept = self._log.set_aside(data)
-        # the damaged file stays as it is, and is told of again at the next start
+        # the damaged file stays as it is, and is reported again at the next start
         except OSError as e:
             return tell(
                 "the inbox %s is damaged (%d of %d lines), and cannot be set aside: %s"
@@ -185,12 +186,12 @@ class Inbox:
         self._rewrite()
 
     def _is_heeded(self, line: bytes) -> bool:
-        """Take note of one line; return False when it is damaged."""
+        """Apply one line of the file; return False when it is damaged."""
         if not is_sealed(line) and not line.endswith(b"]"):  # as lines of earlier versions do
             return False
         try:
             self._heed(loads(line[:-9] if is_sealed(line) else line))
-        except KeyError:  # of a message that is done, or whose own line is damaged
+        except KeyError:  # it is about a message that is done, or whose "+" line is damaged
             return True
         except (ClawError, ValueError, TypeError, IndexError):
             return False
@@ -223,5 +224,5 @@ def _data(lines: list) -> bytes:
 
 
 def digest_of(topic: str, payload: bytes) -> str:
-    """Return what tells one message from another of the same packet id."""
+    """Return a digest that distinguishes messages with the same packet id."""
     return sha256(topic.encode("utf-8", "surrogatepass") + b"\0" + payload).hexdigest()[:16]

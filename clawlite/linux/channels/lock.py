@@ -1,10 +1,10 @@
-"""Which process of an agent has its channels: one at a time, as long as it lives.
+"""The lock of an agent's channels: one process at a time runs them, as long as it lives.
 
-Two processes that share a state folder (a service, and a person who starts the same agent beside
-it) would both fire each schedule, and a broker would throw each of them out in turn, because they
-have the same client id.  The lock is flock(2) on a file of the state folder: the kernel gives it
-back however the process ends.  A lock whose file was removed holds nobody off who starts later, so
-its owner looks whether it still has the file that others find.
+Two processes can share a state folder: a service, and a person who starts the same agent beside it.
+Without a lock both would fire each schedule, and a broker would disconnect each of them in turn,
+because they have the same client id.  The lock is flock(2) on a file of the state folder, so the
+kernel releases it however the process ends.  When the file is removed, a later process can lock a
+new one.  So the owner checks that its file is still the one at that path.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ from clawlite.linux.files.files import leads_to
 class ChannelLock:
     """The lock of one agent's channels.
 
-    folder  where channels keep their state, or None: nothing is shared, and the lock is always had
+    folder  where channels keep their state; None: nothing is shared, and ``take`` always succeeds
     """
 
     def __init__(self, folder):
@@ -24,7 +24,7 @@ class ChannelLock:
         self._path = os.path.join(folder, "lock") if folder is not None else ""
 
     def take(self) -> str:
-        """Take the lock; return "", or who has it: a process id, or "another process".
+        """Take the lock; return "", or its owner: "process N" or "another process".
 
         Raises ``OSError`` when the file cannot be opened.
         """
@@ -44,11 +44,11 @@ class ChannelLock:
         return ""
 
     def is_lost(self) -> bool:
-        """Return whether the file of a lock that was taken is gone, or is another one's."""
+        """Return whether the locked file was removed or replaced."""
         return self._fd is not None and not leads_to(self._path, self._fd)
 
     def release(self):
-        """Give the lock back."""
+        """Release the lock."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)

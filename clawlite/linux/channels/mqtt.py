@@ -4,14 +4,14 @@
     broker -> on_message, in paho's thread -> poll, in the loop: who, how long -> inbox.py, synced
     -> acknowledged -> a turn -> reply topic
 
-1. With overlap_policy ``queue`` a message is acknowledged when it is on disk, and not before; with
-   ``skip`` and ``allow`` when it was looked at.
-2. The broker is told how long a message may be and how many it may send without an acknowledgement,
-   so neither paho nor this module ever holds more.
-3. Who speaks is what the "+" of the topic stands for, which a broker can enforce; what a message
-   says of itself is text.
-4. An acknowledgement is for the connection that the message came by: packet ids of another session
-   are other messages.
+1. With overlap_policy ``queue``, a message is acknowledged once it is on disk.  With ``skip`` and
+   ``allow``, it is acknowledged once it was checked.
+2. The connection tells the broker how long a message may be, and how many messages it may send
+   without an acknowledgement.  So neither paho nor this module ever holds more.
+3. The actor is the topic level in the place of the "+", which a broker can enforce.  The content of
+   a message does not change who the actor is.
+4. A message is acknowledged only on the connection that it came by, because another session uses
+   the same packet ids for other messages.
 """
 
 import os
@@ -28,22 +28,22 @@ from clawlite.linux.files.files import mend
 from clawlite.linux.secrets.secrets import resolve, stores
 
 KEEPALIVE_S = 60
-AGAIN_S = (1, 120)  # between attempts to connect: doubled each time
+AGAIN_S = (1, 120)  # pause between attempts to connect: doubled each time
 OVERHEAD = 4096  # bytes of a message beside its payload: topic and properties
 MAX_CORRELATION = 256  # bytes that a reply carries back
-# replies that are on their way to the broker: then nothing more is taken
+# replies on their way to the broker; at this number no more messages are read
 MAX_OUT = 1000
-AGAIN_MS = 5000  # after the disk took nothing
+AGAIN_MS = 5000  # pause after a write to disk failed
 LOOK_MS = 10000  # between looks for messages that are to run again
 FOREVER_S = 0xFFFFFFFF  # a session that does not expire (MQTT 5, 3.1.2.11.2)
 LEAVE_S = 1.0
 MAX_ACTOR = 128  # characters of an id that the log has
-# what was said before the subscription is no event (MQTT 5, 3.8.3.1)
+# no retained messages: what was published before the subscription is no event (MQTT 5, 3.8.3.1)
 NEVER_RETAINED = 2
 
 
 class Message:
-    """What came of the broker: *topic* is None where it is no UTF-8; *correlation* bytes."""
+    """A message from the broker.  *topic* is None when it is not UTF-8; *correlation*: bytes."""
 
     def __init__(self, connection: int, message):
         self.connection, self.packet, self.qos, self.again, self.payload = (
@@ -83,11 +83,11 @@ class Mqtt:
             self._topic,
             self._reply,
         ) = own
-        # of paho's thread: (kind, ...), and ``Message``
+        # filled by paho's thread: events (kind, ...), and ``Message``s
         self._events, self._come = deque(), deque()
         self._connection = 0
-        # (packet id, "" or why not) of what the broker has taken; packet id -> the Item whose reply
-        # that is
+        # (packet id, "" or why it was refused) of each reply that the broker answered; packet id ->
+        # the Item that a reply under way belongs to
         self._arrived, self._open = deque(), {}
         self._is_up = self._is_known = self._told = self._closed = False
         self._left = threading.Event()
@@ -102,7 +102,7 @@ class Mqtt:
                 raise ClawError(
                     "the messages on record cannot be read: %s" % (e.strerror or e)
                 ) from None
-        # when to look for dead letters; None: there are none
+        # when to look for dead letters next; None: there are none
         self._look_ms = 0 if self._dead else None
         self._client = self._made(client, clean, secure)
         if user:
@@ -114,7 +114,7 @@ class Mqtt:
         self._client.loop_start()
 
     def _made(self, name: str, clean: bool, secure: bool):
-        from paho.mqtt import client as paho  # which linux/runtime/startup.py has looked for
+        from paho.mqtt import client as paho  # found by linux/runtime/startup.py
         from paho.mqtt.packettypes import PacketTypes
         from paho.mqtt.properties import Properties
 
@@ -156,7 +156,7 @@ class Mqtt:
         self._connection += 1
         self._left.clear()
         if flags.session_present:
-            self._come.clear()  # not acknowledged: they come again
+            self._come.clear()  # they were not acknowledged, so the broker sends them again
         self._is_up, self._is_known = True, flags.session_present
         client.subscribe(
             self._topic,
@@ -171,7 +171,7 @@ class Mqtt:
         self._event("down", str(reason))
 
     def _failed(self, client, data):
-        error = sys.exc_info()[1]  # paho calls this where it has caught it
+        error = sys.exc_info()[1]  # paho calls this inside its exception handler
         self._event(
             "down",
             getattr(error, "verify_message", None)
@@ -190,7 +190,7 @@ class Mqtt:
         )
 
     def _received(self, client, data, message):
-        # a broker sends no more of the first; what is not acknowledged comes again
+        # a broker sends at most REMEMBERED with a QoS, and sends them again until acknowledged
         if len(self._come) < (REMEMBERED if message.qos else ROOM):
             self._come.append(Message(self._connection, message))
             self._wake()
@@ -206,7 +206,7 @@ class Mqtt:
         self._wake()
 
     def _wake(self):
-        if self._closed:  # its descriptor may be another's by now
+        if self._closed:  # the wake pipe's descriptor may belong to another file by now
             return
         try:
             os.write(self._channel.wake, b"\0")
@@ -216,7 +216,7 @@ class Mqtt:
     # -- in the loop
 
     def poll(self):
-        """Take what has come, and acknowledge it."""
+        """Read the messages that have come, acknowledge them, and begin their turns."""
         restored, self._restored = self._restored, []
         for item in restored:
             self._go_on(item)
@@ -250,20 +250,20 @@ class Mqtt:
             self._take(batch)
 
     def deadline(self):
-        """Return the monotonic time of the next ``poll`` that matters, or None: what comes wakes
-        the loop.
+        """Return the monotonic time at which ``poll`` has something to do, or None.  Messages wake
+        the loop by themselves.
         """
         times = [at for at in (self._again_ms, self._look_ms) if at is not None]
         return self._channel.now_ms() if self._restored else min(times, default=None)
 
     def begins(self, to):
-        """The first effect of the turn of *to* begins."""
+        """Record that the first effect of the turn for *to* begins."""
         if self._inbox and isinstance(to, Item):
             self._running[to.number] = to
             self._inbox.begins(to)
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
-        """Say *text* to whoever sent *to*: an ``Item``, or the id of an actor."""
+        """Send *text* to the sender.  *to*: an ``Item``, or the id of an actor."""
         if final and isinstance(to, Item):
             self._running.pop(to.number, None)
         if not isinstance(to, Item):
@@ -288,8 +288,8 @@ class Mqtt:
             self._open[packet] = item
 
     def send(self, actor: str, text: str, correlation: bytes = b"") -> str:
-        """Publish *text* to *actor*, or tell it where no reply topic is declared; return "" or
-        why it cannot be done.
+        """Publish *text* to *actor*, or show it on the console when no reply topic is declared.
+        Return "", or why it was not published.
         """
         if not self._reply:
             self._channel.tell(text)
@@ -297,7 +297,7 @@ class Mqtt:
         return self._publish(actor, text, correlation)[1]
 
     def _publish(self, actor: str, text: str, correlation: bytes) -> tuple:
-        """Return (packet id, ""), or (0, why it cannot be done), which the log has."""
+        """Publish a reply.  Return (packet id, ""), or (0, why it failed); a failure is logged."""
         properties = self._properties()
         if correlation:
             properties.CorrelationData = correlation
@@ -312,7 +312,7 @@ class Mqtt:
         except ValueError as e:  # no topic can have such a level
             wrong = str(e)
         else:
-            # which waits for a connection
+            # without a connection, a message with a QoS waits for one
             if (
                 info.rc == self._paho.MQTT_ERR_SUCCESS
                 or self._qos
@@ -324,13 +324,13 @@ class Mqtt:
         return 0, wrong
 
     def recipient(self, name: str):
-        """Return "" where nobody is told from another and *name* is the reply topic itself, else
-        None: an actor is meant.
+        """Return "" when the reply topic has no "+" and *name* is the reply topic itself, else
+        None: *name* is an actor.
         """
         return "" if "+" not in self._reply and name == self._reply else None
 
     def close(self):
-        """Leave, and keep the session: what comes meanwhile waits at the broker."""
+        """Disconnect, and keep the session: the broker keeps the messages that come meanwhile."""
         was_up, self._closed = self._is_up, True
         self._client.disconnect()
         if was_up:
@@ -356,7 +356,9 @@ class Mqtt:
             )
 
     def _take(self, batch: list):
-        """Look at messages, put them on record, acknowledge them, begin them: in this order."""
+        """Check messages, write them to the inbox, acknowledge them and begin their turns, in this
+        order.
+        """
         good, done = [], []  # [(message, digest, actor, text, role)], [message]
         for message in batch:
             actor, text = self._read(message)
@@ -401,21 +403,23 @@ class Mqtt:
             self._channel.offer(one[-1], item.actor, item.text, item)
 
     def _read(self, message: Message) -> tuple:
-        """Return (actor, text) of a message; text is None for what is none, which the log has."""
+        """Return (actor, text) of a message.  Text is None when the message is refused, which is
+        logged.
+        """
         actor, text, levels = "", "", self._topic.split("/")
         try:
             text = decode_utf8(message.payload)
             if "+" in levels and message.topic:
                 actor = message.topic.split("/")[levels.index("+")]
         except (ValueError, IndexError):
-            pass  # no text, or a topic that was not asked for
+            pass  # the payload is no text, or the topic is not the subscribed one
         if text.strip() and message.topic and (actor or "+" not in levels):
             return actor, text
         self._channel.log("refused", actor=actor[:MAX_ACTOR], reason="text")
         return actor, None
 
     def _go_on(self, item: Item):
-        """Begin what an earlier process did not end."""
+        """Continue a message that is in the inbox: send its reply, begin its turn, or give it up."""
         role = self._channel.access.role(item.actor)
         if item.answer is not None and self._reply:
             self._answer(item)
@@ -428,7 +432,7 @@ class Mqtt:
             self._channel.offer(role, item.actor, item.text, item)
 
     def _give_up(self, item: Item):
-        """Keep *item* as a dead letter, and tell its sender and whoever sees to this agent."""
+        """Keep *item* as a dead letter, and tell its sender and the person at the console."""
         why = "it was begun %d times" % item.begun
         self._channel.log("dropped", actor=item.actor, reason=why)
         if self._dead:
@@ -487,4 +491,4 @@ class Mqtt:
             self._go_on(items[0])
 
 
-Source = Mqtt  # what channel.py makes of an image's channel of this kind
+Source = Mqtt  # the class that channel.py loads for this kind of channel

@@ -1,11 +1,12 @@
-"""How many runs of one channel go at once, and what happens to what comes meanwhile (CKP 0.2.0, 5.3
-``max_parallel``, ``overlap_policy``).
+"""How many runs of one channel go at once, and what happens to jobs that come meanwhile (CKP 0.2.0,
+5.3 ``max_parallel``, ``overlap_policy``).
 
-1. Never more than *most* at once, whatever the policy: ``allow`` overlaps up to there, and above it
-   is a ``skip``.
-2. ``queue`` keeps what comes, in order, up to *room*; what is more than that is skipped, and its
-   caller is told so.
-3. Two jobs with one key (a conversation) never run together; a job without a key (None) is alone.
+1. At most *most* runs go at once, whatever the policy.  ``allow`` lets runs overlap up to that
+   number, and beyond it works like ``skip``.
+2. ``queue`` keeps jobs in order, up to *room*.  Further jobs are skipped, and ``offer`` returns
+   False for them.
+3. Two jobs with the same key (a conversation) never run together.  A job without a key (None) may
+   run beside any other.
 """
 
 from collections import deque
@@ -27,9 +28,7 @@ class Overlap:
         self._busy = []
 
     def offer(self, key, job) -> bool:
-        """Take *job*, to be had from ``next`` when it may begin; return False when it is
-        skipped.
-        """
+        """Queue *job* until ``next`` returns it; return False when it is skipped."""
         if (
             self._policy != QUEUE
             and len(self._busy) + len(self._waiting) >= self._most
@@ -53,7 +52,7 @@ class Overlap:
         return None
 
     def ended(self, key):
-        """One that was under way with *key* has ended."""
+        """Note that a job with *key* has ended."""
         self._busy.remove(key)
 
     def waits(self, key) -> int:

@@ -1,14 +1,14 @@
 """When a cron schedule comes next, in a time zone (CKP 0.2.0, 5.3 ``trigger.schedule``).
 
 1. Times are epoch seconds of whole minutes.
-2. Local times that the clocks skip in spring run at the first minute after them.
-3. Local times that come twice in autumn run once, at the first; a schedule whose hour is ``*`` runs
-   on through both.
+2. A local time that the clocks skip in spring runs at the first minute after the gap.
+3. A local time that comes twice in autumn runs once, the first time.  A schedule whose hour is
+   ``*`` runs both times.
 """
 
 from datetime import date, datetime, timedelta, timezone
 
-# the 29th of February on a weekday comes at most so late, but for 2100
+# days until a schedule comes, at most: eight years, for 29 February around 2100
 _DAYS = 366 * 8 + 2
 
 
@@ -65,7 +65,7 @@ class Schedule:
         return bool(in_month or in_week if self._either else in_month and in_week)
 
     def _day_after(self, day: date):
-        """Return when the next day that the schedule has begins, or None."""
+        """Return the time at which the next day of the schedule begins, or None."""
         for _ in range(_DAYS):
             day += timedelta(days=1)
             if self._is_day(day):
@@ -74,8 +74,8 @@ class Schedule:
         return None
 
     def _skipped(self, at: int, local: datetime) -> bool:
-        """Return whether the clocks go forward at *at* and skip a time of this schedule.  A
-        schedule of every hour misses nothing by it.
+        """Return whether the clocks go forward at *at* and skip a time of this schedule.  Always
+        False for a schedule whose hour is ``*``: it misses nothing.
         """
         if self._any_hour:
             return False

@@ -1,21 +1,21 @@
-"""Signatures of a webhook that were good once: kept in ``channels/NAME.seen``, so that none is good
-again after a restart.
+"""The signatures that a webhook has accepted: kept in ``channels/NAME.seen``, so that none is
+accepted again after a restart.
 
-    <epoch seconds when it came> <signature>        a line, synced before the request counts
+    <epoch seconds when it came> <signature>     one line each, synced before the request counts
 
-1. One that no request can bring again is forgotten.
-2. A line that is torn was never acted on, and is passed over.
+1. A signature is forgotten once its time stamp is too old for any request.
+2. A torn line belongs to a request that was never acted on, so it is ignored.
 """
 
 import os
 
 from clawlite.linux.files.record_log import RecordLog
 
-MOST_BYTES = 4 << 20  # that are read: four times what MAX_SEEN signatures can need
+MOST_BYTES = 4 << 20  # of the file that are read: four times as much as MAX_SEEN signatures need
 
 
 class Seen:
-    """What was seen, the oldest first.
+    """The signatures that were accepted, the oldest first.
 
     path    of the file, or None: nothing outlasts the process
     kept_s  how long a signature is remembered
@@ -34,7 +34,7 @@ class Seen:
         return len(self._when)
 
     def begin(self, now: int):
-        """Read what was seen earlier.  Raises ``OSError``."""
+        """Read the signatures of earlier processes.  Raises ``OSError``."""
         try:
             with open(self._path or os.devnull, "rb") as file:
                 lines = file.read(MOST_BYTES).split(b"\n")[:-1]
@@ -47,15 +47,15 @@ class Seen:
         self.forget(now)
 
     def forget(self, now: int):
-        """Forget what is too old."""
+        """Forget the signatures that are too old."""
         for old in list(self._when):
             if now - self._when[old] <= self._kept_s:
                 break
             del self._when[old]
 
     def add(self, signature: str, now: int):
-        """Remember *signature*; it is on the disk when this returns.  Raises ``OSError``: it is
-        not remembered then.
+        """Remember *signature*; it is on the disk when this returns.  When it raises ``OSError``,
+        the signature is not remembered.
         """
         self._when[signature] = now
         try:
@@ -73,7 +73,7 @@ class Seen:
         self._lines += 1
 
     def _rewrite(self):
-        """Write what is remembered to a new file in the place of the old one."""
+        """Replace the file by a new one with the signatures that are remembered."""
         lines = [b"%d %s\n" % (when, name.encode()) for name, when in self._when.items()]
         self._log.rewrite(lines, True)
         self._lines = len(lines)

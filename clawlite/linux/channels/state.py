@@ -1,7 +1,7 @@
-"""What a channel must know after a restart: one small JSON file each, replaced as a whole, mode
-0600.
+"""The state that a channel needs after a restart: one small JSON file for each channel, mode 0600,
+replaced as a whole.
 
-Its CRC stands behind it (``record_log.sealed``); files of earlier versions have none.
+The JSON is followed by its CRC (``record_log.sealed``); files of earlier versions have none.
 """
 
 import os
@@ -15,8 +15,8 @@ _MOST = 262144  # bytes that are read
 
 
 class State:
-    """The state of one channel; a file that is damaged is no state: it is set aside, and that is
-    told.
+    """The state of one channel.  A damaged file is set aside and reported, and the state begins
+    empty.
 
     folder  of the agent's channels, or None: nothing is kept
     name    of the channel (kebab-case: no separator is in it)
@@ -55,8 +55,9 @@ class State:
         return {}
 
     def save(self, lasting: bool = True) -> str:
-        """Write it; return "", or why it could not be written.  *lasting*: it survives a power
-        cut.
+        """Write the state; return "", or why it could not be written.
+
+        lasting  True: it survives a power cut
         """
         if not self._path:
             return ""

@@ -1,13 +1,13 @@
 """Channels of type telegram: long polling of the Bot API (CKP 0.2.0, 5.3; docs/channels.md).
 
-1. One request asks for updates at a time; the answers of turns go out beside it, in order for each
-   chat.
-2. The offset goes to the state before anything of an update is acted on: over any restart nothing
-   is answered twice (and what was under way is not answered).
-3. The token stands in each request's path and nowhere else: no error and no log has it.
-4. Actors are ids of chats; where ``threads`` is declared, what is said in a topic of a group is
-   answered there.
-5. ``read_receipts``: the Bot API has none, so what is taken gets a reaction.
+1. One request at a time asks for updates.  The answers of turns are sent at the same time, in order
+   for each chat.
+2. The offset is saved before any update is acted on.  So no message is answered twice after a
+   restart, but a message whose turn was under way gets no answer.
+3. The token is in the path of each request and nowhere else: no error and no log contains it.
+4. Actors are ids of chats.  With ``threads``, a message in a topic of a group is answered in that
+   topic.
+5. ``read_receipts``: the Bot API has none, so a message that was accepted gets a reaction.
 """
 
 from collections import deque
@@ -19,8 +19,8 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.net.connections import Connections
 from clawlite.linux.secrets.secrets import resolve, stores
 
-POLL_S = 50  # Telegram answers after so long when nothing has come
-SILENCE_MS = 70000  # no answer for so long: ask again
+POLL_S = 50  # after this time Telegram answers although there are no updates
+SILENCE_MS = 70000  # after this time without an answer, the request is sent again
 CONNECT_MS = 10000
 MOST = 4096  # UTF-16 units of a message (Bot API, sendMessage)
 MAX_BODY = 1 << 20
@@ -33,7 +33,7 @@ _TRIES = 4
 
 
 class PendingRequest:
-    """One request under way: its method, its parameters, and what has come of the answer."""
+    """One request under way: its method, its parameters, and the part of the answer received."""
 
     def __init__(self, method: str, params: dict, due_ms: int, tries: int = 0):
         self.method, self.params, self.due_ms, self.tries = method, params, due_ms, tries
@@ -64,8 +64,8 @@ class Telegram:
         self._last = 0
         self._out = deque()  # (parameters, how often it was sent) of messages to be sent
         self._seen = deque(maxlen=MAX_WAITING)  # parameters of reactions to be sent
-        self._typing = {}  # where -> monotonic ms of the next indicator
-        self._ask_ms = self._send_ms = 0  # not before
+        self._typing = {}  # chat, or (chat, topic) -> monotonic ms of its next typing indicator
+        self._ask_ms = self._send_ms = 0  # earliest time of the next request
         self._failures = 0
         offset = channel.state.data.get("offset")
         self._offset = offset if isinstance(offset, int) else 0
@@ -73,7 +73,7 @@ class Telegram:
     # -- the loop
 
     def poll(self):
-        """Take what has come, and ask and send what is due."""
+        """Read answers, and send the requests that are due."""
         for key, kind, data in self._connections.poll():
             asked = self._under_way.get(key)
             if asked is None:
@@ -116,7 +116,7 @@ class Telegram:
                 break
 
     def deadline(self):
-        """Return the monotonic time of the next ``poll`` that matters."""
+        """Return the monotonic time at which ``poll`` has something to do."""
         times = [asked.due_ms for asked in self._under_way.values()]
         if not self._is_under_way("getUpdates"):
             times.append(self._ask_ms)
@@ -132,8 +132,8 @@ class Telegram:
         self._connections.close_all()
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
-        """Send *text* to *to*, the id of a chat or (that, a topic in it), in parts where it is
-        long.
+        """Send *text* to *to*, in parts when it is long.  *to*: the id of a chat, or (id, topic in
+        it).
         """
         if final:
             self._typing.pop(to, None)
@@ -141,7 +141,7 @@ class Telegram:
             self._channel.log("dropped", actor=where(to)["chat_id"])
 
     def send(self, to, text: str) -> str:
-        """Send *text*, in parts where it is long; return "", or why not all of it can be sent."""
+        """Queue *text*, in parts when it is long; return "", or why not all of it can be sent."""
         for part in parts(text):
             if len(self._out) >= MAX_WAITING:
                 return "%d messages wait already" % MAX_WAITING
@@ -150,7 +150,7 @@ class Telegram:
 
     @staticmethod
     def recipient(name: str):
-        """Nobody has another name here than an actor's."""
+        """Return None: all names here are ids of actors."""
 
     # -- requests
 
@@ -174,7 +174,7 @@ class Telegram:
 
     @staticmethod
     def _received(asked: PendingRequest, kind: str, data):
-        """Take what a connection brought; return True when the answer is whole.  Raises
+        """Handle an event of a connection; return True when the answer is complete.  Raises
         ``ProviderError``.
         """
         if kind == "error":
@@ -229,15 +229,15 @@ class Telegram:
                 asked.status == 429 or asked.status >= 500 or not asked.status
             ) and asked.tries < _TRIES:
                 self._again(asked)
-            # 403: the person has blocked the bot; no later try is better
+            # 403, for example: the person has blocked the bot, so another try would not help
             else:
                 self._channel.log(
                     "dropped", actor=str(asked.params["chat_id"]), reason=error.message
                 )
 
     def _again(self, asked: PendingRequest):
-        """Send it once more, before all others, when the pause is over."""
-        if not asked.status:  # it may have arrived: twice is worse than not at all
+        """Queue a failed message again, before all others.  Drop it when no answer came at all."""
+        if not asked.status:  # it may have arrived: a second copy would be worse than none
             self._channel.log(
                 "dropped", actor=str(asked.params["chat_id"]), reason="the connection failed"
             )
@@ -245,7 +245,9 @@ class Telegram:
         self._out.appendleft((asked.params, asked.tries))
 
     def _pause(self, said) -> int:
-        """Return how many ms to wait after a failure: as Telegram says, else longer each time."""
+        """Return how many ms to wait after a failure: the time that Telegram asks for, else a pause
+        that grows with each failure.
+        """
         parameters = said.get("parameters") if isinstance(said, dict) else None
         after = parameters.get("retry_after") if isinstance(parameters, dict) else None
         if isinstance(after, int) and 0 < after <= 3600:
@@ -253,7 +255,7 @@ class Telegram:
         return _PAUSES_MS[min(self._failures, len(_PAUSES_MS) - 1)]
 
     def _updates(self, updates):
-        """Act on what has come, each once: first the offset is kept."""
+        """Act on each update once.  The offset is saved first."""
         taken = []
         for update in updates[:MAX_UPDATES] if isinstance(updates, list) else ():
             number = update.get("update_id") if isinstance(update, dict) else None
@@ -264,7 +266,7 @@ class Telegram:
             return
         self._channel.state.data["offset"] = self._offset
         if not self._channel.keep(True):
-            # after a restart it would be answered again: not at all, then
+            # the offset is not saved: a restart would answer these again, so they get no answer
             return
         for message in taken:
             self._message(message)
@@ -301,7 +303,7 @@ class Telegram:
 
 
 def where(to) -> dict:
-    """Return the parameters of a request that say where *to* is."""
+    """Return the parameters of a request that address *to*."""
     if isinstance(to, str):
         return {"chat_id": to}
     chat, thread = to
@@ -309,8 +311,8 @@ def where(to) -> dict:
 
 
 def parts(text: str) -> list:
-    """Return *text* in messages of at most ``MOST`` UTF-16 units, cut at line ends where there
-    are some; [] for none.
+    """Return *text* as a list of messages of at most ``MOST`` UTF-16 units, cut at line ends where
+    possible; [] for a text without characters.
     """
     found = []
     while text.strip():
@@ -329,4 +331,4 @@ def parts(text: str) -> list:
     return found
 
 
-Source = Telegram  # what channel.py makes of an image's channel of this kind
+Source = Telegram  # the class that channel.py loads for this kind of channel

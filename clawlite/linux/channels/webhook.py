@@ -5,9 +5,11 @@ docs/channels.md has the wire).
                   HMAC-SHA256(secret, timestamp "." body)
     {"from": "who", "text": "what"}        ->  200 {"text": "..."}   or 4xx, 5xx {"error": "..."}
 
-1. Whoever has the secret says who speaks.  A body without a good signature is not looked at.
-2. A request is good within 300 s of its time stamp, and once, over restarts, too (seen.py).
-3. The answer is the turn's, and the client waits for it.
+1. A client with the secret is trusted to name the sender in "from".  The body is not parsed before
+   its signature was verified.
+2. A request is accepted within 300 s of its time stamp, and only once, even after a restart
+   (seen.py).
+3. The client waits for the turn, and gets its answer.
 """
 
 import hashlib
@@ -22,15 +24,15 @@ from clawlite.linux.net.http_server import Server
 from clawlite.linux.secrets.secrets import resolve, stores
 
 WINDOW_S = 300
-MAX_SEEN = 10000  # signatures that are remembered for so long
+MAX_SEEN = 10000  # signatures that are remembered at once
 _STATUS = {"stranger": 403, "pairing": 403, "length": 413, "rate": 429, "busy": 503}
 
 
 class Signed:
-    """What of requests is looked at before anybody acts on them.
+    """Checks the path, method, signature and form of each request.
 
     path    str, the only one;  key  bytes;  clock  function -> epoch seconds
-    kept    path of the file of what was seen, or None: nothing outlasts the process
+    kept    path of the file of accepted signatures, or None: nothing outlasts the process
     Raises ``OSError`` when that file cannot be read.
     """
 
@@ -82,7 +84,7 @@ class Signed:
             raise Refused(429, "too many requests")
         try:
             self.seen.add(signature, now)
-        except OSError as e:  # it could be sent again after a restart
+        except OSError as e:  # after a restart, the same request would be accepted again
             raise Refused(503, "this request cannot be put on record: %s" % e.strerror) from None
 
 
@@ -114,7 +116,7 @@ class Webhook:
         self._judged, self._said = None, None
 
     def poll(self):
-        """Take what has come."""
+        """Read requests and begin their turns."""
         for number, (actor, text) in self._server.poll():
             self._judged, self._said = number, None
             why = self._channel.message(actor, text, number)
@@ -125,11 +127,11 @@ class Webhook:
                 self.reply(number, *self._said)
 
     def deadline(self):
-        """A request wakes the loop."""
+        """Return None: a request wakes the loop."""
 
     def reply(self, to, text: str, final: bool = True, failed: bool = False):
-        """Answer the request *to*; there is no way to say more, or anything to somebody who has
-        not asked.
+        """Answer the request *to*.  Only the final text can be sent, and only to a client that
+        waits for it.
         """
         if not final or not isinstance(to, int):
             return
@@ -146,4 +148,4 @@ class Webhook:
         self._seen.close()
 
 
-Source = Webhook  # what channel.py makes of an image's channel of this kind
+Source = Webhook  # the class that channel.py loads for this kind of channel

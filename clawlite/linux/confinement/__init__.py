@@ -1,5 +1,5 @@
-"""What the kernel is asked for to confine a process, one file for each means: namespaces, Landlock,
-system call filters, control groups, limits.  Which call gets which of them is the sandbox's.
+"""The kernel's means to confine a process, one file for each: namespaces, Landlock, system call
+filters, control groups, limits.  The room sandbox decides which call gets which of them.
 
 Imports: no other room.
 Used by: sandbox, swarm_commands.

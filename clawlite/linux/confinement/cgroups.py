@@ -1,16 +1,16 @@
-"""A control group (cgroup v2) for each call, where a part of the tree is delegated to this process.
+"""A control group (cgroup v2) for each call, when a part of the tree is delegated to this process.
 
 1. Delegated means: this process may write the folder of its own cgroup (systemd: ``Delegate=``),
-   and nothing but the agent and what it started is in that group.  It is found out by trying: a
-   group is made, entered and limited.  When a step fails, everything stays as it was.
-2. A group with limits for its children may hold no process itself, so the agent moves into one
-   below, ``clawlite-agent``.
+   and that group holds only the agent and processes that it started.  This is tested by making,
+   entering and limiting a group.  When a step fails, everything is undone.
+2. A group that limits its children may hold no process itself, so the agent moves into the group
+   ``clawlite-agent`` below it.
 3. The server makes a group for the supervisor's child before there is a call, and the child starts
-   in it: to move a process takes the kernel 20 ms, to write a limit 20 us.  The server removes the
-   group when the supervisor has ended, and all groups when the agent ends.
+   in it, because moving a process takes the kernel 20 ms, but writing a limit 20 us.  The server
+   removes the group when the supervisor has ended, and all groups when the agent ends.
 
     DELEGATED/clawlite-agent            the agent, the server, its supervisors
-    DELEGATED/clawlite-call-PID-N       the child of a supervisor, and all that it starts
+    DELEGATED/clawlite-call-PID-N       the child of a supervisor, and all processes it starts
 """
 
 import ctypes
@@ -24,23 +24,23 @@ from clawlite.linux.confinement.limits import KEEPERS, is_there
 CONTROLLERS = ("cpu", "memory", "pids")
 AGENT = "clawlite-agent"
 _CALL = "clawlite-call-"
-_ROUNDS = 8  # processes may be started while others are moved
+_ROUNDS = 8  # rounds of moving processes, because they may start others meanwhile
 _WAITS, _WAIT_S = 250, 0.001
-LEAST_SHARES = 10  # the weight of 1, of 100
+LEAST_SHARES = 10  # has the weight 1; the default is 100
 _INTO_CGROUP, _SIGCHLD = 1 << 33, 17
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Refused(Exception):
-    """Nothing is delegated here: why not."""
+    """No group is delegated here; the message says why."""
 
 
 def take(agent: int, uid=None, wanted=CONTROLLERS) -> tuple:
     """Return (``Groups``, "") or (None, why not).
 
     agent  pid of the agent, this process' parent
-    uid    of the tools where the agent is root, else None: to root every group is writable, so
-           systemd has to have said that it is ours
+    uid    user of the tools when the agent is root, else None.  Root can write every group, so
+           then systemd must have marked this one as delegated
     """
     try:
         return Groups(_delegated(wanted, uid is not None), agent, wanted), ""
@@ -95,7 +95,7 @@ def _is_marked(top: str) -> bool:
 class Groups:
     """The groups of one agent's calls, from the server's side.
 
-    controllers  those that limits can be written for, sorted
+    controllers  names of the controllers that can be used, sorted
     path         of the delegated folder
     """
 
@@ -113,22 +113,22 @@ class Groups:
             raise
 
     def make(self) -> str:
-        """Return the name of a new group."""
+        """Make a group; return its name."""
         self._count += 1
         name = "%s%d-%d" % (_CALL, os.getpid(), self._count)
         os.mkdir(name, 0o755, dir_fd=self._top)
         return name
 
     def open(self, name: str) -> "Group":
-        """Return the group *name*, for who limits and ends it."""
+        """Return the ``Group`` *name*, with which a supervisor limits and ends it."""
         return Group(os.open(name, _FOLDER, dir_fd=self._top), self.controllers)
 
     def fork(self, name: str) -> int:
         """Fork this single-threaded process into the group *name*; return the child's pid, 0 in the
         child.  Raises ``OSError``.
 
-        clone3(2) with CLONE_INTO_CGROUP, Linux 5.7; where a container forbids that, the child moves
-        itself.  No hooks of the interpreter are run, as in ``namespaces.clone``.
+        This uses clone3(2) with CLONE_INTO_CGROUP (Linux 5.7).  When a container forbids that, the
+        child moves itself.  As in ``namespaces.clone``, clone3 runs no hooks of the interpreter.
         """
         fd = os.open(name, _FOLDER, dir_fd=self._top)
         try:
@@ -148,59 +148,61 @@ class Groups:
             os.close(fd)
 
     def remove(self, name: str):
-        """End what is left in the group *name*, and remove it."""
+        """Kill the processes that are left in the group *name*, and remove it."""
         for _ in range(_WAITS):
             try:
                 os.rmdir(name, dir_fd=self._top)
                 return
             except FileNotFoundError:
                 return
-            except OSError:  # somebody is in it still
+            except OSError:  # it still has a process
                 try:
                     _put(self._top, name + "/cgroup.kill", "1")
                 except OSError:  # Linux < 5.14
                     pass
-                time.sleep(_WAIT_S)  # it is on its way out of the kernel
+                time.sleep(_WAIT_S)  # the kernel removes a killed process a moment later
 
     def leave(self):
-        """Close it in a process that has no use for it."""
+        """Close the descriptor, in a process that does not need it."""
         top, self._top = self._top, -1
         if top >= 0:
             os.close(top)
 
     def close(self):
-        """Remove all groups and be where we were before."""
+        """Remove all groups, and move all processes back to the delegated group."""
         self._clean()
         try:
-            # of another server of this agent
+            # another server of this agent still uses its groups
             if any(name.startswith(_CALL) for name in os.listdir(self._top)):
                 return
             for name in self._ours:
                 _put(self._top, "cgroup.subtree_control", "-" + name)
             self._move(AGENT + "/cgroup.procs", "cgroup.procs")
             os.rmdir(AGENT, dir_fd=self._top)
-        # somebody else has set limits here: it stays, empty, with its unit
+        # somebody else has set limits here: the group stays, and goes with its unit
         except OSError:
             pass
         finally:
             self.leave()
 
     def _clean(self):
-        """Remove our groups, and those of a server that was killed."""
+        """Remove the groups of this server, and of servers that have ended."""
         for name in os.listdir(self._top):
             pid = name[len(_CALL) :].partition("-")[0]
             if name.startswith(_CALL) and (pid == str(os.getpid()) or not is_there(pid)):
                 self.remove(name)
 
     def _enable(self, agent: int, wanted) -> list:
-        """Move the agent and us one down, and let limits be set beside."""
+        """Move the agent and the server one level down, and switch the controllers on for the
+        groups beside it.  Return the controllers that can be used.
+        """
         for name in os.listdir(self._top):
             if os.path.isdir("%s/%s" % (self.path, name)) and not name.startswith("clawlite-"):
                 raise Refused("%s has groups of somebody else: %s" % (self.path, name))
         try:
             os.mkdir(AGENT, 0o755, dir_fd=self._top)
         except FileExistsError:
-            # an earlier server of this agent has done all this
+            # an earlier server of this agent has switched them on
             if str(agent) in _pids(self._top, AGENT + "/cgroup.procs"):
                 self._ours = sorted(
                     set(_get(self._top, "cgroup.subtree_control").split()) & set(wanted)
@@ -234,7 +236,7 @@ class Groups:
                 pass
 
     def _try(self):
-        """Make a group, put a process into it and limit it."""
+        """Test delegation: make a group, limit it and start a process in it."""
         name = self.make()
         try:
             group = self.open(name)
@@ -255,8 +257,8 @@ class Groups:
 
 
 class Group:
-    """The group of one call, from its supervisor's side; what it needs at the end is open, for then
-    it may be another user.
+    """The group of one call, from its supervisor's side.  The files that it needs at the end are
+    opened at the start, because the supervisor may be another user by then.
     """
 
     def __init__(self, folder: int, controllers: list):
@@ -277,7 +279,7 @@ class Group:
             pass
 
     def limit(self, plan: dict) -> list:
-        """Write the limits of *plan* that a controller keeps; return their names."""
+        """Write the limits of *plan* that have a controller; return their names."""
         kept = [
             name
             for name, controller in KEEPERS.items()
@@ -298,7 +300,7 @@ class Group:
         return kept
 
     def kill(self):
-        """End every process in it, at once; nothing where the kernel cannot."""
+        """Kill all its processes at once.  Do nothing before Linux 5.14."""
         if self._kill >= 0:
             try:
                 os.write(self._kill, b"1")
@@ -306,7 +308,7 @@ class Group:
                 pass
 
     def is_out_of_memory(self) -> bool:
-        """Return whether the kernel ended something in it for want of memory."""
+        """Return whether the kernel killed a process in it because memory ran out."""
         if self._events < 0:
             return False
         return any(
@@ -332,7 +334,7 @@ class Group:
 
 
 def weight_of(cpu_shares: int) -> int:
-    """Return the weight, 1..10000, of *cpu_shares*: 1024 is ordinary, and so is 100."""
+    """Return the weight, 1..10000, for *cpu_shares*; the default 1024 becomes the default 100."""
     return max(1, min(10000, (cpu_shares * 100 + 512) // 1024))
 
 

@@ -1,7 +1,7 @@
 """Landlock: which files a process and all that it starts may open (landlock(7)).
 
-A rule allows what lies below a path; nothing can be taken away again below it.  So a denied path
-below an allowed one is kept out by allowing its neighbours instead, one by one (``around``).
+A rule allows a path and everything below it; no rule can take that away again.  So when a denied
+path lies below an allowed one, its neighbours are allowed instead, one by one (``around``).
 """
 
 import ctypes
@@ -27,10 +27,10 @@ def abi() -> int:
 
 
 class Ruleset:
-    """Rules in the making; ``restrict`` puts this process under them."""
+    """A set of rules; ``restrict`` applies them to this process."""
 
     def __init__(self, version: int, network: bool = False):
-        """*network*: connections are somebody else's to forbid."""
+        """*network*: True: the rules do not restrict connections."""
         self._handled = _ALL.get(version, (1 << 16) - 1)
         words = [self._handled]
         words += [0 if network else 3] if version >= 4 else []  # bind and connect
@@ -42,11 +42,11 @@ class Ruleset:
         self._fd = syscalls.call("landlock_create_ruleset", attributes, 8 * len(words), 0)
 
     def allow(self, path: str, writable, more: int = 0):
-        """Allow what lies below *path*; one that does not exist, or that this user cannot reach,
-        has nothing to allow.
+        """Allow *path* and everything below it.  A path that does not exist, or that this user
+        cannot reach, is ignored.
 
-        writable  bool, or None: its folders may be listed, and that is all
-        more      further rights
+        writable  bool; None: only its folders may be listed
+        more      further rights, for a path that is not writable
         """
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -62,36 +62,36 @@ class Ruleset:
             os.close(fd)
 
     def restrict(self):
-        """From here on, for good; no_new_privs must be set."""
+        """Apply the rules to this process for good; no_new_privs must be set."""
         syscalls.call("landlock_restrict_self", self._fd, 0)
         self.drop()
 
     def drop(self):
-        """Let the rules go; who is under them stays there."""
+        """Close the rules; processes that they restrict stay restricted."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
 
 def inside(version: int, writable: list) -> Ruleset:
-    """Return the rules of a call in profile N, whose root is made already: what is mounted
-    read-only is written to in no way.
+    """Return the rules of a call in profile N, whose root is made already: only *writable* may be
+    written.
 
-    A mount alone lets a tool write to the named pipes and devices in it.  Whatever a mistake in the
-    mounts left open for writing is closed, too, and so are abstract sockets and signals outside,
-    where the kernel has that."""
+    A read-only mount still lets a tool write to the named pipes and devices in it.  These rules
+    forbid that.  They also cover a mount that is writable by mistake and, when the kernel can, they
+    forbid abstract sockets and signals to processes outside."""
     rules = Ruleset(version, True)
-    rules.allow("/", False, IOCTL_DEV)  # a device is mounted for what can be asked of it
+    rules.allow("/", False, IOCTL_DEV)  # a mounted device is useful only with ioctl
     for path in writable:
         rules.allow(path, True)
     return rules
 
 
 def around(path: str, denied: list) -> list:
-    """Return the paths that together are *path* without what is *denied* (real paths all); [path]
-    when nothing below it is.
+    """Return the paths that together cover *path* without the *denied* ones; [path] when none of
+    them is below it.  All are real paths.
 
-    Raises ``ValueError`` when it takes more than MAX_NEIGHBOURS.
+    Raises ``ValueError`` when more than MAX_NEIGHBOURS are needed.
     """
     if _covers(denied, path):
         return []
@@ -113,10 +113,10 @@ def around(path: str, denied: list) -> list:
 
 
 def listable(path: str, denied: list) -> bool:
-    """Return whether the folder *path* may be listed although some of *denied* lie below it: when
-    those are there and no folders.
+    """Return whether the folder *path* may be listed although some of *denied* lie below it.  It
+    may when these exist and none is a folder.
 
-    The right to list goes down to every folder below, and can be given to none without them.
+    The right to list a folder includes every folder below it.
     """
     below = [other for other in denied if other.startswith(path.rstrip("/") + "/")]
     return all(os.path.lexists(other) and not os.path.isdir(other) for other in below)

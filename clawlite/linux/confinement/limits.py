@@ -1,7 +1,7 @@
-"""Limits of a call: those that the child sets for itself before any code of the tool runs, and
-those that the supervisor watches.
+"""Limits of a call.  The child sets some for itself before any code of the tool runs; the
+supervisor watches the others.
 
-Where control groups are delegated (cgroups.py) they enforce the first three, and nothing here does.
+When control groups are delegated (cgroups.py), they enforce the first three instead.
 
 | limit          | set by the child                         | watched by the supervisor        |
 |----------------|------------------------------------------|----------------------------------|
@@ -18,29 +18,29 @@ import os
 import resource
 import stat
 
-# limit -> the controller of control groups that keeps it
+# limit -> the controller of control groups that enforces it
 KEEPERS = {"memory_mb": "memory", "cpu_shares": "cpu", "max_processes": "pids"}
 # one step of nice is a quarter of the weight (kernel/sched/core.c)
 SHARES_PER_NICE = 1.25
 DEFAULT_SHARES = 1024
 LEAST_SHARES = 15  # the weight of nice 19
 MAX_FILES = 16384  # entries of a private /tmp
-INODE = 1024  # bytes of the kernel's for one of them
-# of a process whose memory is watched, where the profile gives no max_open_files
+INODE = 1024  # bytes of kernel memory for one entry
+# descriptors of a process whose memory is watched, unless the profile has max_open_files
 OPEN_FILES = 1024
-PENDING = 1024  # timers and signals that wait
-TICK_MS = 50  # how often the supervisor looks
+PENDING = 1024  # pending signals and timers
+TICK_MS = 50  # how often the supervisor measures
 
 
 def nice_of(cpu_shares: int) -> int:
-    """Return the nice level with the weight of *cpu_shares* (1024: 0); more than an ordinary
-    share is not to be had: 0.
+    """Return the nice level with the weight of *cpu_shares* (1024: 0).  More than 1024 is also 0,
+    because nice cannot give more than an ordinary share.
     """
     return max(0, min(19, round(math.log(DEFAULT_SHARES / cpu_shares, SHARES_PER_NICE))))
 
 
 def share(cpu_shares):
-    """Weigh this process, and what it starts, by *cpu_shares*."""
+    """Set the nice level for *cpu_shares* of this process and the processes it starts."""
     if cpu_shares is not None and nice_of(cpu_shares):
         os.setpriority(
             os.PRIO_PROCESS, 0, max(nice_of(cpu_shares), os.getpriority(os.PRIO_PROCESS, 0))
@@ -48,11 +48,11 @@ def share(cpu_shares):
 
 
 def weigh(pids: list, level: int):
-    """Give each session of *pids* the nice *level* where the kernel schedules by session
-    (autogroup): there a process' own counts among its session's alone.
+    """Give each session of *pids* the nice *level*, when the kernel schedules by session
+    (autogroup).  Then the level of a process counts only within its session.
 
-    Of one user the kernel takes one such change in 100 ms; what it does not take comes with the
-    next look."""
+    The kernel accepts one such change per user in 100 ms; the others are made at the next
+    measurement."""
     known = set()
     for pid in pids:
         path = "/proc/%d/autogroup" % pid
@@ -62,7 +62,7 @@ def weigh(pids: list, level: int):
         known.add(name)
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        except OSError:  # it has ended, or is not ours to weigh
+        except OSError:  # it has ended, or belongs to another user
             continue
         try:
             os.write(fd, b"%d" % level)
@@ -73,9 +73,9 @@ def weigh(pids: list, level: int):
 
 
 def restrict(plan: dict, others: int):
-    """Set what this process and its children may use.
+    """Set the resource limits of this process and its children.
 
-    others  int, tasks that the kernel counts to the same user beside the call's own
+    others  int, tasks of the same user, besides the call's own, that the kernel counts
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     files = open_files(plan)
@@ -89,13 +89,13 @@ def restrict(plan: dict, others: int):
 
 
 def is_watched(plan: dict) -> bool:
-    """Return whether the memory of a call is limited, and no control group does it."""
+    """Return whether the memory of a call is limited, but not by a control group."""
     return plan["memory_mb"] is not None and "memory_mb" not in plan["kept"]
 
 
 def is_weighed(plan: dict) -> bool:
-    """Return whether the share of a call is less than an ordinary one, and no control group
-    gives it.
+    """Return whether a call has less than the ordinary share of the processor, but not by a control
+    group.
     """
     return (
         plan["cpu_shares"] is not None
@@ -105,8 +105,8 @@ def is_weighed(plan: dict) -> bool:
 
 
 def open_files(plan: dict):
-    """Return how many descriptors a process may have, or None: each is memory of the kernel's,
-    so none is unlimited where that is watched.
+    """Return how many descriptors a process may have, or None for no limit.  There is always a
+    limit when memory is watched, because each descriptor takes kernel memory.
     """
     return (
         plan["max_open_files"]
@@ -129,8 +129,8 @@ def kernel() -> tuple:
 
 
 def is_there(pid: str) -> bool:
-    """Return whether process *pid* runs.  /proc may hide one of the same user that nobody may
-    look into (hidepid).
+    """Return whether process *pid* exists.  /proc is not used: it may hide a process of the same
+    user that is not dumpable (hidepid).
     """
     try:
         os.kill(int(pid), 0)
@@ -142,10 +142,9 @@ def is_there(pid: str) -> bool:
 
 
 def tasks_of(uid: int, other_users_pids=frozenset()) -> int:
-    """Return how many tasks (threads too) *uid* has now, as /proc shows them.
+    """Return how many tasks (threads included) *uid* has now, as /proc shows them.
 
-    strangers  names of pids that are known to be of other users (``other_users_pids``): they are
-               passed over
+    other_users_pids  names of pids that are skipped because they belong to other users
     """
     return sum(
         _tasks("/proc/" + name, uid)
@@ -155,8 +154,8 @@ def tasks_of(uid: int, other_users_pids=frozenset()) -> int:
 
 
 def tasks_below(top: int, uid: int, proc: str) -> int:
-    """Return how many tasks *uid* has in process *top* and below: those of one user namespace,
-    which are all that count since 5.14.
+    """Return how many tasks *uid* has in process *top* and below it.  These are the tasks of one
+    user namespace; since Linux 5.14 only they count.
     """
     count, todo = 0, [top]
     while todo:
@@ -167,8 +166,8 @@ def tasks_below(top: int, uid: int, proc: str) -> int:
 
 
 def other_users_pids(uid: int) -> frozenset:
-    """Return the names of pids of other users.  Looked up before a call comes: a pid that
-    changes hands since makes the limit stricter.
+    """Return the pids of other users, as names in /proc.  They are looked up before a call comes.
+    If such a pid goes to this user later, it is not counted, which makes the limit stricter.
     """
     return frozenset(
         [
@@ -188,7 +187,7 @@ def _tasks(path: str, uid: int) -> int:
 
 
 def read(path: str, most: int = 8192) -> str:
-    """Return the first *most* bytes of *path*, -1: all; nothing where it cannot be read."""
+    """Return the first *most* bytes of *path* as text (-1: all); "" when it cannot be read."""
     try:
         with open(path, "rb", 0) as file:
             return file.read(most).decode("utf-8", "replace")
@@ -197,16 +196,16 @@ def read(path: str, most: int = 8192) -> str:
 
 
 def everybody() -> list:
-    """Return all pids of this pid namespace but our own: in profile N that is the tree of the
-    call.
+    """Return all pids of this pid namespace but this process' own.  In profile N these are the tree
+    of the call.
     """
     own = str(os.getpid())
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != own]
 
 
 def cpu_s(pids: list) -> float:
-    """Return the processor time of *pids*, each with what it has waited for (proc(5), stat, 14 to
-    17).
+    """Return the seconds of processor time of *pids* and of the children that they have waited for
+    (proc(5), stat, fields 14 to 17).
     """
     ticks = 0
     for pid in pids:
@@ -216,8 +215,8 @@ def cpu_s(pids: list) -> float:
 
 
 def descendants(but=(), most: float = math.inf) -> list:
-    """Return all pids below this process, by their parents, without those in *but* and what is
-    below them; of more than *most*, some.
+    """Return the pids of all descendants of this process, without *but* and their descendants.
+    When there are more than *most*, return more than *most* of them, not all.
     """
     children = _children_of if os.path.exists("/proc/thread-self/children") else _children_by_scan()
     found, todo = [], [os.getpid()]
@@ -243,8 +242,8 @@ def _children_of(pid: int, proc: str = "/proc", most: float = math.inf) -> list:
 
 
 def _beginning(path: str, size: float) -> bytes:
-    """Return at least *size* bytes of *path*, or all: the kernel walks a list of thousands for
-    each part of it.
+    """Return at least *size* bytes of *path*, or all of it.  It is not read further, because the
+    kernel walks a list of thousands for each part.
     """
     data = b""
     try:
@@ -260,7 +259,7 @@ def _beginning(path: str, size: float) -> bytes:
 
 
 def _children_by_scan():
-    """Return the same function for a kernel without CONFIG_PROC_CHILDREN."""
+    """Return a replacement for ``_children_of`` for a kernel without CONFIG_PROC_CHILDREN."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -271,10 +270,10 @@ def _children_by_scan():
 
 
 def is_more(folder: str, pids: list, limit: int) -> bool:
-    """Return whether the files below *folder* have more than *limit* bytes on the disk, or are too
-    many to be looked at.
+    """Return whether the files below *folder* take more than *limit* bytes on the disk, or are too
+    many to be counted.
 
-    Files that have no name any more count as long as one of *pids* has them open.
+    A file that has no name any more counts as long as one of *pids* has it open.
     """
     total, seen, todo = 0, 0, [folder]
     device = os.stat(folder).st_dev
@@ -293,9 +292,9 @@ def is_more(folder: str, pids: list, limit: int) -> bool:
                         todo.append(entry.path)
                     if total > limit or seen > MAX_FILES:
                         return True
-    except FileNotFoundError:  # gone meanwhile: the rest is seen the next time
+    except FileNotFoundError:  # removed meanwhile: the rest is counted the next time
         pass
-    except OSError:  # a folder that lets nobody look
+    except OSError:  # a folder that cannot be read
         return True
     return total + _unnamed(pids, device) > limit
 

@@ -5,13 +5,14 @@ The kernel hands such a call to the supervisor and holds its caller (seccomp_uno
 supervisor looks at the file, makes the change itself, to the very file that it looked at, and
 answers.  The call of the tool never continues by itself, so nobody can exchange its target.
 
-1. A call with a descriptor: the descriptor is open for writing, which Landlock has allowed, or the
-   file lies in what may be written.
-2. A call with a path: the file that the path leads to, found and kept open by the supervisor, lies
-   in what may be written.
-3. Always: the file belongs to the tools' user, and the mode has neither set-user-ID nor
-   set-group-ID.  The owner that the call asks for must be the present one.  What cannot be looked
-   at is refused.
+A change is made under these conditions:
+
+1. For a call with a descriptor: the descriptor is open for writing, which Landlock has allowed, or
+   the file lies in a writable folder.
+2. For a call with a path: the file that the path leads to lies in a writable folder.  The
+   supervisor finds this file itself and keeps it open.
+3. Always: the file belongs to the tools' user, the mode has neither set-user-ID nor set-group-ID,
+   and the owner does not change.  When something cannot be checked, the call is refused.
 """
 
 import ctypes
@@ -24,9 +25,9 @@ from clawlite.linux.confinement import syscalls
 _NOTIFICATION = 80  # struct seccomp_notif: id, pid, flags, then struct seccomp_data
 _RECV, _SEND, _VALID = 0xC0502100, 0xC0182101, 0x40082102
 _CWD, _NOFOLLOW = -100, 0x100
-_NO_MAGICLINKS = 2  # of openat2(2): /proc/self would be ours
+_NO_MAGICLINKS = 2  # of openat2(2): /proc/self would mean the supervisor
 _MAX_PATH = 4096
-# positions in the arguments of a call: one by a path begins with the folder's descriptor
+# positions in the arguments; a call with a path begins with the folder's descriptor
 _FD, _PATH, _TIMES, _FLAGS = range(4)
 _USER, _GROUP = 1, 2  # of fchown
 _OWN = b"/proc/self/fd/"
@@ -34,9 +35,10 @@ _EPERM, _ENOENT, _EBADF, _EFAULT = 1, 2, 9, 14
 
 
 class Modes:
-    """Who answers for one call.
+    """Answers the system calls of one tool call that the filter hands over.
 
-    listener  descriptor of the filter;  uid  of the tools where the agent is root, or None
+    listener  descriptor of the filter
+    uid       user of the tools when the agent is root, or None
     """
 
     def __init__(self, listener: int, uid):
@@ -48,7 +50,7 @@ class Modes:
         self._names = {number: name for name, number in syscalls.NUMBERS.items()}
 
     def allow(self, plan: dict):
-        """Take from *plan* what may be written, and what is denied in it."""
+        """Take the writable folders, and the denied paths in them, from *plan*."""
         self._writable = [path for path, writable in plan["allowed"] if writable]
         self._denied = plan["denied"]
 
@@ -56,11 +58,11 @@ class Modes:
         return self._fd
 
     def answer(self):
-        """Do what is asked next, or refuse it."""
+        """Carry out the next system call that waits, or refuse it."""
         data = bytearray(_NOTIFICATION)
         try:
             fcntl.ioctl(self._fd, _RECV, data)
-        except OSError:  # who asked has ended
+        except OSError:  # the caller has ended
             return
         number, pid, _, call, _, _, *arguments = struct.unpack("=QIIiIQ6Q", data)
         try:
@@ -68,7 +70,7 @@ class Modes:
             code = 0
         except OSError as e:
             code = -(e.errno or _EPERM)
-        except OverflowError:  # an address that no process has
+        except OverflowError:  # the address cannot be valid
             code = -_EFAULT
         try:
             fcntl.ioctl(self._fd, _SEND, struct.pack("=QqiI", number, 0, code, 0))
@@ -80,7 +82,7 @@ class Modes:
             arguments = [_CWD] + arguments
         by_path = name in ("chmod", "fchmodat") or name.startswith("utimensat") and arguments[_PATH]
         text = _memory(pid, arguments[_PATH], _MAX_PATH, True) if by_path else b""
-        # how the C library names a descriptor that is open for nothing
+        # the C library uses this name for a descriptor that was opened with O_PATH
         own = text[len(_OWN) :] if text.startswith(_OWN) else b""
         if own.isdigit() and len(own) < 10:
             fd = self._shared(number, pid, int(own), True)
@@ -107,8 +109,10 @@ class Modes:
             os.close(fd)
 
     def _shared(self, number: int, pid: int, fd: int, is_named: bool) -> int:
-        """Return a copy of descriptor *fd* of thread *pid*, whose file may be written.
-        *is_named*: by a path, which leads to its file.
+        """Return a copy of descriptor *fd* of thread *pid*.  Raise when its file may not be
+        written.
+
+        is_named  bool, the call names it by its path in /proc, so that it may be an O_PATH one
         """
         door = os.pidfd_open(_process_of(pid))
         try:
@@ -128,8 +132,8 @@ class Modes:
         return ours
 
     def _found(self, number: int, pid: int, arguments: list, name: str, text: bytes) -> int:
-        """Return a descriptor (O_PATH) of the file that the path *text* of thread *pid* leads
-        to, which may be written.
+        """Return a descriptor (O_PATH) of the file that the path *text* of thread *pid* leads to.
+        Raise when it may not be written.
         """
         at = _int(arguments[_FD])
         follow = not (name.startswith("utimensat") and arguments[_FLAGS] & _NOFOLLOW)
@@ -158,7 +162,7 @@ class Modes:
         return fd
 
     def _written(self, fd: int):
-        """Raise when the file of *fd* lies where nothing may be written."""
+        """Raise unless the file of *fd* lies in a writable folder."""
         path = os.readlink("/proc/self/fd/%d" % fd)
         if not _is_below(self._writable, path) or _is_below(self._denied, path):
             raise OSError(_EPERM, "not to be written")
@@ -183,7 +187,7 @@ class Modes:
                 raise OSError(_EPERM, "another owner")
 
     def _check(self, number: int):
-        """Raise when who asked has ended: its number may be somebody else's by now."""
+        """Raise when the caller has ended: another process may have its pid by now."""
         fcntl.ioctl(self._fd, _VALID, struct.pack("=Q", number))
 
 
@@ -200,8 +204,8 @@ def _process_of(thread: int) -> int:
 
 
 def _memory(pid: int, address: int, size: int, is_text: bool) -> bytes:
-    """Return *size* bytes at *address* of thread *pid*, or a text of at most so many that ends
-    with a NUL.
+    """Return *size* bytes at *address* of thread *pid*.  With *is_text*, return a text of at most
+    *size* bytes that ends before a NUL.
     """
     fd = os.open("/proc/%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -209,9 +213,9 @@ def _memory(pid: int, address: int, size: int, is_text: bool) -> bytes:
         while len(data) < size and not (is_text and b"\0" in data):
             at = address + len(data)
             try:
-                # a page at a time: the next may not be there
+                # a page at a time: the next page may not be mapped
                 part = os.pread(fd, min(size - len(data), 4096 - at % 4096), at)
-            # nor this one: EIO here, and the call itself would have said EFAULT
+            # this page is not mapped: /proc gives EIO, the call itself would give EFAULT
             except OSError:
                 part = b""
             if not part:

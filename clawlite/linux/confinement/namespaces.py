@@ -6,9 +6,9 @@ small tmpfs with what every program needs, and /old, the old root.  Each call ge
 mount namespace, adds its own mounts, makes /new its root and detaches /old, before any code of the
 tool runs.  All of it is read-only except the writable mounts and /tmp.
 
-Only mounts are copied: a folder that is made in the base stays there for every later call.  So a
-call that needs a folder which the base does not have gets a /new of its own (``lacks``), which
-takes 3 ms.
+Only mounts are copied: a folder that a call made in the base would stay there for every later call.
+So a call that needs a folder which the base lacks gets a /new of its own (``lacks``), which takes
+3 ms.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ _RDONLY, _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE, _SLAVE = (
     1 << 19,
 )
 _DETACH = 2
-CLOSED = _NOSUID | _NODEV | _NOEXEC  # of a mount that holds data alone
+CLOSED = _NOSUID | _NODEV | _NOEXEC  # flags of a mount that holds only data
 _RECURSIVE = 0x8000  # AT_RECURSIVE
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
@@ -61,7 +61,7 @@ ETC = (
     "timezone",
 )
 DEVICES = ("null", "zero", "full", "random", "urandom")
-# What of /proc tells of the machine or reaches into it, as container runtimes hide it
+# Files of /proc that reveal or change the machine; container runtimes hide the same ones
 # (opencontainers/runtime-spec, config-linux.md).
 PROC_MASKED = (
     "acpi",
@@ -89,10 +89,10 @@ def enter(uid, folders: list = ()):
     """Put this process into a user and a mount namespace of its own, with a base in it.  Raises
     ``OSError``.
 
-    uid      of the tools where this is real root, whose namespace then has all users; None: it has
-             this user alone
-    folders  where calls will mount the Python of functions: empty ones in every root, so that they
-             need none of their own
+    uid      user of the tools when this is real root; then the namespace has all users.  None: it
+             has only this user
+    folders  where calls mount the Python for functions.  The base has them as empty folders, so
+             that these calls need no root of their own
     """
     own = os.getuid(), os.getgid()
     if uid is None:
@@ -104,8 +104,8 @@ def enter(uid, folders: list = ()):
 
 
 def map_own(uid: int, gid: int, root: str = ""):
-    """Be the same user inside as outside, and nobody else.  *root*: where the root with a /proc
-    is.
+    """Map this user, and no other, to the same user inside.  *root*: the path of a root that has a
+    /proc.
     """
     _write(root + "/proc/self/setgroups", "deny")
     _write(root + "/proc/self/uid_map", "%d %d 1" % (uid, uid))
@@ -113,8 +113,8 @@ def map_own(uid: int, gid: int, root: str = ""):
 
 
 def _enter_with_all():
-    """As real root: every user is the same inside as outside.  Only a process outside may write
-    such a map.
+    """As real root, enter a namespace in which every user is the same as outside.  A child writes
+    the map, because only a process outside may write such a map.
     """
     target = os.getpid()
     reading, writing = os.pipe()
@@ -122,7 +122,7 @@ def _enter_with_all():
     if pid == 0:
         try:
             os.close(writing)
-            os.read(reading, 1)  # until we are inside
+            os.read(reading, 1)  # ends when the parent is inside
             for name in ("uid_map", "gid_map"):
                 _write("/proc/%d/%s" % (target, name), "0 0 4294967295")
             os._exit(0)
@@ -142,8 +142,8 @@ def clone() -> int:
     """Fork this single-threaded process into the namespaces of a call; return the child's pid, 0 in
     the child.  Raises ``OSError``.
 
-    The interpreter's own fork hooks are not run: there is no other thread whose locks they would
-    mend."""
+    The interpreter's fork hooks are not run.  They would repair the locks of other threads, and
+    there are none."""
     return syscalls.call("clone", OF_CALL | _SIGCHLD, 0, 0, 0, 0)
 
 
@@ -166,8 +166,8 @@ def mount(source, target: str, kind, flags: int, options: str = None):
 
 
 def _set(path: str, attributes: int, recursive: bool = True):
-    """Add mount attributes to this and to all that is mounted below, and let nothing be mounted
-    there from outside any more.
+    """Add mount attributes to the mount at *path* and all mounts below it, and make them private:
+    later mounts outside do not appear in them.
 
     mount_setattr(2), Linux 5.12.
     """
@@ -178,7 +178,7 @@ def _set(path: str, attributes: int, recursive: bool = True):
 
 
 def seal(path: str):
-    """Make the mount at *path* one that nobody writes to any more, which holds data alone."""
+    """Make the mount at *path* read-only, without devices and programs."""
     _set(path, CLOSED | _RDONLY, False)
 
 
@@ -186,7 +186,7 @@ def base(uid: int, gid: int, folders: list = ()):
     """Lay out /new, with *folders* in it, and /old in the mount namespace that this process is
     in.  Raises ``OSError``.
     """
-    # a disk that is plugged in later is seen too
+    # a disk that is mounted later appears here, too
     mount(None, "/", None, _REC | _SLAVE)
     mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4m")
     os.chdir("/tmp")
@@ -202,15 +202,15 @@ def base(uid: int, gid: int, folders: list = ()):
 
 
 def freeze():
-    """Let no mount of outside come into the old root any more."""
+    """Make the old root private: later mounts outside do not appear in it."""
     mount(None, OLD, None, _REC | _PRIVATE)
 
 
 class Root:
-    """The root of one call in the making.  Every source is a path of the old root; ``at`` says
-    where it will be.
+    """The root of one call while it is built.  Sources are paths in the old root; ``at`` returns
+    the present path of a target.
 
-    own  bool, it begins with nothing, not with the base
+    own  bool, it begins empty, not with the base
     """
 
     def __init__(self, own: bool = False):
@@ -224,10 +224,10 @@ class Root:
 
     @staticmethod
     def lacks(targets: list) -> bool:
-        """Return whether one of *targets*, paths of mounts in their order, is not in the base
-        and not below one before it.
+        """Return whether one of *targets*, paths of mounts in order, is neither in the base nor
+        below an earlier one.
         """
-        tops = ["/tmp/"]  # which every call has for itself
+        tops = ["/tmp/"]  # each call has its own /tmp
         for target in targets:
             if not os.path.lexists("/new" + target) and not (target + "/").startswith(tuple(tops)):
                 return True
@@ -235,8 +235,8 @@ class Root:
         return False
 
     def bind(self, source: str, target: str, writable: bool):
-        """Show *source* (a path of the old root, no links in it) at *target*.  Raises
-        ``OSError`` when it is not there.
+        """Mount *source* (a path in the old root, without links) at *target*.  Raises ``OSError``
+        when it does not exist.
         """
         old, new = OLD + source, self.at(target)
         mode = os.lstat(old).st_mode
@@ -250,8 +250,8 @@ class Root:
         _set(new, _NOSUID | (0 if is_device else _NODEV) | (0 if writable else _RDONLY))
 
     def like(self, path: str):
-        """Show *path* read-only as it is, where it is: a link as a link; what does not exist is
-        left out.
+        """Mount *path* read-only at the same path.  A link becomes a link; a path that does not
+        exist is ignored.
         """
         old, new = OLD + path, self.at(path)
         if os.path.islink(old):
@@ -262,7 +262,7 @@ class Root:
             self.bind(path, path, False)
 
     def system(self, uid: int, gid: int):
-        """What any program needs to start: libraries, a little of /etc, five devices."""
+        """Add what any program needs to start: libraries, a little of /etc, devices."""
         for path in SYSTEM:
             self.like(path)
         self.etc(uid, gid)
@@ -271,8 +271,8 @@ class Root:
             os.makedirs("/new/" + name, exist_ok=True)
 
     def etc(self, uid: int, gid: int):
-        """What of /etc a program looks at: certificates, the linker's cache; of users there is
-        one.
+        """Add the files of /etc that programs read, such as certificates and the linker's cache,
+        and a list of users with one user.
         """
         os.makedirs("/new/etc/ssl", exist_ok=True)
         for name in ETC:
@@ -301,15 +301,15 @@ class Root:
             os.symlink(target, "/new/dev/" + name)
 
     def proc(self):
-        """Mount /proc of the own pid namespace; it hides what was there."""
+        """Mount the /proc of this pid namespace, with ``PROC_MASKED`` covered."""
         os.makedirs("/new/proc", exist_ok=True)
         mount("proc", "/new/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
         for name in PROC_MASKED:
             self.mask("/proc/" + name)
 
     def tmp(self, megabytes: int, path: str):
-        """Mount a /tmp of the call's own, at *path*: an entry costs the kernel memory that no
-        size counts, so they are bounded too.
+        """Mount the call's own /tmp at *path*.  The number of files is limited, too, because each
+        costs kernel memory that the size does not count.
         """
         new = self.at(path)
         os.makedirs(new, exist_ok=True)
@@ -322,19 +322,19 @@ class Root:
         )
 
     def pin(self, path: str):
-        """Make the folder *path* of the new root a mount of its own, so that it cannot be
-        renamed; no other kind of thing is one.
+        """Make the folder *path* of the new root a mount of its own, so that it cannot be renamed.
+        Do nothing when it is no folder.
         """
         new = self.at(path)
         if os.path.isdir(new) and not os.path.islink(new):
             mount(new, new, None, _BIND | _REC)
 
     def mask(self, path: str) -> bool:
-        """Cover what is at *path* of the new root with nothing that can be read, written or
+        """Cover the file or folder at *path* of the new root, so that it cannot be read, written or
         entered.
 
-        False  it is a file whose name in other case is there still: some file systems that ignore
-               case have no one entry for it
+        Return False when the file can still be reached by its name in other case: some file systems
+        that ignore case have more than one entry for a file.
         """
         new = self.at(path)
         try:
@@ -362,8 +362,8 @@ class Root:
         return True
 
     def veil(self, path: str, *shown):
-        """Cover the folder *path* of the new root with one in which only *shown* is, arguments
-        of ``bind``.
+        """Cover the folder *path* of the new root with a folder that has only the mounts *shown*,
+        each the arguments of ``bind``.
         """
         new = self.at(path)
         mount("tmpfs", new, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=0711,size=64k,nr_inodes=64")
@@ -372,7 +372,7 @@ class Root:
         seal(new)
 
     def close(self):
-        """Make it the root and let the old one go."""
+        """Make this the root, and detach the old one."""
         _set("/new", _RDONLY | _NOSUID | _NODEV, False)
         syscalls.call("umount2", os.fsencode(OLD), _DETACH)
         os.chdir("/new")
@@ -382,9 +382,7 @@ class Root:
 
 
 def close_proc():
-    """Let nothing be written any more to what in /proc are the kernel's own settings.  Last:
-    ``shorten`` writes there.
-    """
+    """Make the kernel's settings in /proc read-only.  Call this last: ``shorten`` writes there."""
     for name in PROC_READ_ONLY:
         path = "/proc/" + name
         if os.path.exists(path):
@@ -393,7 +391,7 @@ def close_proc():
 
 
 def loopback_up():
-    """Switch ``lo`` on: an empty network namespace has it, and it is down."""
+    """Switch on ``lo``, which exists but is down in a new network namespace."""
     import _socket
     from fcntl import ioctl
 
@@ -404,8 +402,8 @@ def loopback_up():
 
 
 def shorten(most: int):
-    """Let no TCP socket of this network namespace hold more than *most* bytes in each direction:
-    by itself it grows to megabytes.
+    """Limit the buffers of TCP sockets in this network namespace to *most* bytes in each direction.
+    Without this they grow to megabytes.
     """
     for name, sizes in (("tcp_rmem", (4096, 131072, most)), ("tcp_wmem", (4096, 16384, most))):
         _write("/proc/sys/net/ipv4/" + name, "%d %d %d" % tuple(min(size, most) for size in sizes))

@@ -1,9 +1,9 @@
 """The system call filter of a sandboxed child: classic BPF, assembled here (seccomp(2), Linux
 3.17).
 
-1. The filter names what is refused; everything else stays allowed, because a tool may be any
-   program.  System calls that are newer than this table are refused too (ENOSYS): an update of the
-   kernel allows nothing new.
+1. The filter lists the system calls that are refused; all others stay allowed, because a tool may
+   be any program.  System calls that are newer than this table are refused too (ENOSYS), so that a
+   kernel update allows nothing new.
 2. A calling convention other than the machine's own (int 0x80 or x32 on x86_64, 64-bit calls under
    a 32-bit Python) has other numbers.  The first ends the process; the second is above the highest
    number that is allowed.
@@ -41,19 +41,19 @@ open_by_handle_at open_tree open_tree_attr perf_event_open pidfd_getfd pivot_roo
 process_vm_writev ptrace quotactl quotactl_fd reboot request_key setdomainname sethostname setns settimeofday swapoff swapon sysfs syslog
 umount2 uselib userfaultfd ustat vhangup
 """.split()  # noqa: E501
-# Memory that no process has mapped counts in the size of no process.  Where no control group counts
-# it, a call gets no memory that memory_accounting.py does not find.  A system call is refused with
-# the error of a kernel or a file system that lacks it, so that most programs go on without.
+# Memory that no process has mapped is not part of the size of any process.  Without a control group
+# that counts it, these system calls are refused, because memory_accounting.py does not find their
+# memory.  The error is that of a kernel or file system which lacks them: most programs then go on.
 _UNCOUNTED = {
     EPERM: ["memfd_create", "shmget", "msgget", "mq_open", "semget", "vmsplice"],
-    # a pipe that holds one byte of a file holds all of its page, however large
+    # a pipe with one byte of a file keeps the whole page of the file, which may be a huge one
     EINVAL: ["splice", "tee", "sendfile", "sendfile64"],
-    # 16,384 names may wait in each
+    # each holds up to 16,384 names of files
     EMFILE: ["inotify_init", "inotify_init1"],
     ENOSYS: ["io_setup", "seccomp"],
     ENOTSUP: ["landlock_create_ruleset"],
 }
-# descriptors that are under way in a socket are in no process
+# these can send descriptors, which belong to no process while they are in the socket
 _SENT = ["sendmsg", "sendmmsg"]
 # MAP_SHARED_VALIDATE has the first bit, too
 MAP_SHARED, MAP_ANONYMOUS = 1, 32
@@ -61,10 +61,10 @@ MAP_SHARED, MAP_ANONYMOUS = 1, 32
 SOL_SOCKET, BUFFERS = 1, [7, 8, 32, 33]
 OPTIONS = [26, 50, 51, 52, 60]  # SO_ATTACH_FILTER and the like, SO_ZEROCOPY
 F_SETPIPE_SZ, CLONE_FILES, CLONE_THREAD, CLOSE_RANGE_UNSHARE = 1031, 0x400, 0x10000, 2
-# of prctl(2); 78 makes a table of any size
+# of prctl(2); option 78 makes a table of any size
 SET_DUMPABLE, SET_SECCOMP, FIRST_UNKNOWN, SET_VMA, SET_PTRACER = 4, 22, 78, 0x53564D41, 0x59616D61
-# What Landlock leaves open (landlock(7), "Current limitations"): metadata by path, what comes and
-# goes in folders, and the objects of the user's own IPC.
+# System calls that Landlock does not cover (landlock(7), "Current limitations"): metadata by path,
+# notifications about folders, and the user's IPC objects.
 _BY_PATH = [
     "chown",
     "chown32",
@@ -89,7 +89,7 @@ _BY_PATH = [
     "semtimedop",
     "semtimedop_time64",
     "semctl",
-    # what a number names is soon guessed: not only the calls that look one up
+    # for IPC, also the calls that use an id: ids are easy to guess
     "mq_open",
     "mq_unlink",
 ]
@@ -103,12 +103,12 @@ _ATTRIBUTES = [
     "fremovexattr",
     "removexattrat",
 ]
-# What the supervisor does for a child, or refuses (modes.py).
+# System calls that the supervisor carries out for a child, or refuses (modes.py).
 _ASKED = ["chmod", "fchmodat", "fchmod", "fchown", "fchown32", "utimensat", "utimensat_time64"]
-# A file with set-user-ID that a tool leaves in its workspace runs as the agent's user for everybody
-# on the machine.
+# If a tool left a file with set-user-ID in its workspace, anybody on the machine could run it as
+# the agent's user.
 SET_IDS, O_CREAT, O_TMPFILE = 0o6000, 0o100, 0o20000000
-# which argument
+# the position of the mode in the arguments
 _MODES = {
     "chmod": 1,
     "fchmod": 1,
@@ -118,11 +118,11 @@ _MODES = {
     "mknod": 1,
     "mknodat": 2,
 }
-# which argument are the flags; the mode comes next
+# the position of the flags in the arguments; the mode comes next
 _OPENS = {"open": 1, "openat": 2}
 # FS_IOC_SETFLAGS on 64 and on 32 bits, FS_IOC_FSSETXATTR
 FLAGS = [0x40086602, 0x40046602, 0x401C5820]
-# These reach any process of the same user that has a number here; 0 means the caller itself.
+# These reach any process of the same user that is visible here; pid 0 means the caller itself.
 _OF_SELF = [
     "prlimit64",
     "sched_setaffinity",
@@ -134,14 +134,14 @@ _SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "
 
 
 class Rules:
-    """What of one call's filter depends on the call.
+    """The parts of a filter that depend on the call.
 
-    network   bool, TCP sockets may be made (in an empty network namespace, towards the agent's
-              proxy)
-    landlock  bool, for profile L: there are no namespaces, so what reaches other processes and
-              files by name is refused
+    network   bool, TCP sockets may be made (in an empty network namespace, to the agent's proxy)
+    landlock  bool, for profile L: there are no namespaces, so system calls that reach other
+              processes, or files by name, are refused
     signals   bool, in profile L: the kernel keeps signals inside (Landlock ABI 6)
-    counted   bool, nobody limits the memory that no process has mapped
+    counted   bool, memory_accounting.py does not measure the call: its memory has no limit, or a
+              control group counts it
     """
 
     def __init__(self, network: bool, landlock: bool, signals: bool, counted: bool):
@@ -157,7 +157,7 @@ def common(machine: str) -> bytes:
     """Return the filter that every call has, as an array of struct sock_filter, 8 bytes each.
 
     machine  a key of ``syscalls.TABLES``
-    A child puts it on while it waits for its call: the kernel takes 0.3 ms for it.
+    A child installs it before its call comes, because that takes the kernel 0.3 ms.
     """
     program = _Program(machine)
     for name in _NEVER:
@@ -172,7 +172,9 @@ def common(machine: str) -> bytes:
 
 
 def _set_ids(program):
-    """No file becomes set-user-ID or set-group-ID: not by its mode, and not while it is made."""
+    """Refuse to set set-user-ID or set-group-ID, whether the mode of a file changes or the file is
+    created.
+    """
     # its mode is behind a pointer; programs fall back to openat
     program.refuse("openat2", ENOSYS)
     for name, index in _MODES.items():
@@ -180,7 +182,7 @@ def _set_ids(program):
     for name, index in _OPENS.items():
         program.begin(name)
         program.argument(index)
-        # else the mode is whatever is in the register
+        # without these flags the mode argument is unused and may have any value
         program.add(_JSET, O_CREAT | O_TMPFILE, 0, 3)
         program.argument(index + 1)
         program.add(_JSET, SET_IDS, 0, 1)
@@ -189,7 +191,7 @@ def _set_ids(program):
 
 
 def own(rules: Rules, machine: str) -> bytes:
-    """Return the filter that one call has on top of ``common``."""
+    """Return the filter that a call gets in addition to ``common``."""
     program = _Program(machine)
     _sockets(program, rules)
     if not rules.counted:
@@ -199,15 +201,16 @@ def own(rules: Rules, machine: str) -> bytes:
 
 
 def files(machine: str, asks: bool) -> bytes:
-    """Return the filter of profile L for what files have beside their contents.  *asks*:
-    somebody answers at its listener.
+    """Return the filter of profile L for modes, times, owners and attributes of files.
+
+    asks  bool, the filter has a listener, which answers these calls
     """
     program = _Program(machine)
     for name in _ASKED:
         program.begin(name)
         program.add(_RET, NOTIFY if asks else ERRNO | EPERM)
         program.end()
-    # programs take this for a file system that has none, and go on
+    # programs conclude that the file system has no extended attributes, and go on
     for name in _ATTRIBUTES:
         program.refuse(name, ENOTSUP)
     program.refuse_values("ioctl", 1, FLAGS)
@@ -215,8 +218,8 @@ def files(machine: str, asks: bool) -> bytes:
 
 
 def _sockets(program, rules: Rules):
-    """A pair is the only socket without a network; a datagram pair could still be sent elsewhere
-    by its address.
+    """Without a network, allow only socket pairs.  A datagram pair is refused, because it could
+    still send to another address.
     """
     program.begin("socketpair")
     program.argument(0)
@@ -251,8 +254,8 @@ def _sockets(program, rules: Rules):
 
 
 def _uncounted(program, rules: Rules):
-    """Refuse what holds memory where memory_accounting.py does not find it: in tables that one
-    thread has for itself, or larger than it is counted.
+    """Refuse system calls that take memory which memory_accounting.py does not find: in tables of a
+    single thread, or more memory than is counted.
     """
     for errno, names in _UNCOUNTED.items():
         for name in names:
@@ -277,8 +280,8 @@ def _uncounted(program, rules: Rules):
 
 
 def _options(program):
-    """Refuse the options of prctl(2) that hold memory.  PR_SET_DUMPABLE 0 succeeds and does
-    nothing: a process must not hide from the supervisor, which measures it.
+    """Refuse the options of prctl(2) that take memory.  PR_SET_DUMPABLE 0 succeeds without an
+    effect: a process must not hide from the supervisor, which measures it.
     """
     program.begin("prctl")
     program.argument(0)
@@ -295,8 +298,8 @@ def _options(program):
 
 
 def _buffers(program):
-    """A socket's buffer stays as long as it is: asking for a longer one changes nothing, as at
-    the system's own limit (socket(7)).
+    """Keep the size of socket buffers: setting it succeeds without an effect, as it does at the
+    system's own limit (socket(7)).  Refuse ``OPTIONS``.
     """
     program.begin("setsockopt")
     program.argument(1)
@@ -310,8 +313,8 @@ def _buffers(program):
 
 
 def _shared(program):
-    """Memory that is shared and has no file stays as long as a page of it is mapped, and only
-    that page is in a process' size.
+    """Refuse shared memory without a file.  All of it exists as long as one page is mapped, but
+    only that page is part of a process' size.
     """
     for name in ("mmap", "mmap2"):
         program.begin(name)
@@ -323,12 +326,12 @@ def _shared(program):
 
 
 def _supervisor(program, rules: Rules):
-    """In a pid namespace only the supervisor is out of the tool's reach: it is pid 1, of the same
-    user, and has limits and a priority too.
+    """Protect the limits and the priority of the supervisor.  It is pid 1 of the pid namespace and
+    has the same user; the other processes there are the tool's own.
     """
     for name in _OF_SELF:
         program.refuse_values(name, 0, [1])
-    program.refuse_values("setpriority", 0, [2])  # all of the user's
+    program.refuse_values("setpriority", 0, [2])  # for all processes of the user
     program.refuse_values("setpriority", 1, [1])
     program.refuse_values("ioprio_set", 0, [3])
     program.refuse_values("ioprio_set", 1, [1])
@@ -343,18 +346,18 @@ def _neighbours(program, rules: Rules):
     program.allow_values("setpriority", 1, [0], EPERM)
     program.allow_values("ioprio_set", 0, [1], EPERM)  # 1: a process, not a group or a user
     program.allow_values("ioprio_set", 1, [0], EPERM)
-    # a file may be told to send a signal to anybody
+    # with these, a file could send a signal to any process of the user
     for name in ("fcntl", "fcntl64"):
         program.refuse_values(name, 1, [F_SETOWN, F_SETSIG, F_SETOWN_EX])
     if not rules.signals:
-        # the own process group: a session of its own, nobody else is in it
+        # 0 is the own process group, which is in the call's own session
         program.allow_values("kill", 0, [0], EPERM)
         for name in _SIGNALS[1:]:
             program.refuse(name)
 
 
 class _Program:
-    """Instructions in the making; a system call that *machine* lacks is left out."""
+    """A filter that is being assembled.  System calls that *machine* lacks are left out."""
 
     def __init__(self, machine: str):
         self._numbers = TABLES[machine]
@@ -364,7 +367,7 @@ class _Program:
         self.add(_JEQ, AUDIT_ARCH[machine], 1, 0)
         self.add(_RET, KILL_PROCESS)
         self.add(_LOAD, _NR)
-        # breakpoint, cacheflush, set_tls: without them no program starts
+        # breakpoint, cacheflush, set_tls: no program starts without them
         if machine == ARM:
             self.add(_JGE, ARM_PRIVATE[0], 0, 2)
             self.add(_JGE, ARM_PRIVATE[1] + 1, 1, 0)
@@ -377,8 +380,8 @@ class _Program:
             self._code.append((code, true, false, k))
 
     def begin(self, name: str):
-        """Begin what is done for one system call; ``end`` closes it and loads the number again
-        for what follows.
+        """Begin the instructions for one system call.  ``end`` closes them, and loads the number
+        again for the next ones.
         """
         number = self._numbers.get(name)
         self._open = -1 if number is None else len(self._code)
@@ -394,8 +397,8 @@ class _Program:
         self._open = None
 
     def argument(self, index: int, high: bool = False):
-        """Load one half of an argument: the low one is what the kernel reads of an int; all
-        machines here are little-endian.
+        """Load one half of an argument.  For an int the kernel reads the low one; all machines here
+        are little-endian.
         """
         self.add(_LOAD, _ARGS + 8 * index + (4 if high else 0))
 
@@ -428,7 +431,7 @@ class _Program:
         self.end()
 
     def code(self) -> bytes:
-        """Return the program, which allows what it has not refused."""
+        """Return the program, which allows every system call that it has not refused."""
         self.add(_RET, ALLOW)
         return b"".join(struct.pack("<HBBI", *instruction) for instruction in self._code)
 
@@ -449,7 +452,7 @@ class Filters:
                     )
 
     def own(self, network: bool, signals: bool, counted: bool) -> bytes:
-        """Return the one for a call; the arguments are those of ``Rules``."""
+        """Return the filter for a call; the arguments are those of ``Rules``."""
         return self._own[network, signals, counted]
 
 
@@ -458,8 +461,8 @@ class _Filter(ctypes.Structure):
 
 
 def install(code: bytes):
-    """Filter this process and all that it starts, for good.  Raises ``OSError``; no_new_privs
-    must be set.
+    """Filter this process and all processes that it starts, for good.  no_new_privs must be set.
+    Raises ``OSError``.
     """
     data = ctypes.create_string_buffer(code, len(code))
     program = _Filter(len(code) // 8, ctypes.cast(data, ctypes.c_void_p))
@@ -467,8 +470,8 @@ def install(code: bytes):
 
 
 def listen(code: bytes) -> int:
-    """Filter as ``install`` does; return a descriptor at which somebody answers (seccomp(2),
-    SECCOMP_FILTER_FLAG_NEW_LISTENER).
+    """Filter as ``install`` does; return the listener, a descriptor at which system calls are
+    answered (seccomp(2), SECCOMP_FILTER_FLAG_NEW_LISTENER).
     """
     data = ctypes.create_string_buffer(code, len(code))
     return syscalls.call(

@@ -3,11 +3,11 @@ the tools' user, and removed with the call.
 
 1. Profile N: a tmpfs of the call's own at /run/secrets, read-only once it is filled.  The kernel
    removes it with the mount namespace.
-2. Profile L: a folder below one that no call may see, in memory (/dev/shm) if there is such a
-   place.  Landlock lets its own call alone read it.  The supervisor removes it; when a supervisor
-   was killed, the next one removes what it left.
-3. The values are in the job, which the agent hands on.  $NAME_FILE says where each file lies, and
-   the environment never holds a value.
+2. Profile L: a folder below one that no call may see, in memory (/dev/shm) when possible.  Landlock
+   lets only its own call read it.  The supervisor removes it; after a supervisor was killed, the
+   next one does.
+3. The values come with the job, from the agent.  $NAME_FILE is the path of each file, and the
+   environment never contains a value.
 """
 
 import marshal
@@ -17,25 +17,27 @@ import stat
 from clawlite.linux.confinement import limits, namespaces
 
 PLACE = "/run/secrets"
-OWN_PLACE = "/.secrets"  # where /run is everybody's
+OWN_PLACE = "/.secrets"  # used when /run is a folder of the machine
 MEMORY = "/dev/shm"
 _SIZE = "1m"  # 32 of 8 KiB, and what a tmpfs takes
 
 
 def values_of(job_fd: int) -> dict:
-    """Return {name: value} of the job behind *job_fd*, which stays as it is for the child."""
+    """Return {name: value} of the job in *job_fd*, without moving its position: the child reads it
+    next.
+    """
     return marshal.loads(os.pread(job_fd, os.fstat(job_fd).st_size, 0)).get("files", {})
 
 
 def place_of(plan: dict) -> str:
-    """Return where secrets are in the root of a call in profile N."""
+    """Return the path of the secrets in the root of a call in profile N."""
     tops = [target.rstrip("/") + "/" for _, target, _ in plan["mounts"]]
     return OWN_PLACE if plan["whole"] or (PLACE + "/").startswith(tuple(tops)) else PLACE
 
 
 def mount(root, plan: dict, values: dict):
-    """Put *values* into the root of a call in profile N (``namespaces.Root``), above all that is
-    mounted there.
+    """Mount *values* as files into the root of a call in profile N (``namespaces.Root``), over any
+    other mount there.
     """
     place = place_of(plan)
     uid = os.getuid() if plan["uid"] is None else plan["uid"]
@@ -54,8 +56,8 @@ def mount(root, plan: dict, values: dict):
 
 
 def parent(temporary: str) -> str:
-    """Return the folder that holds those of all calls in profile L; it is made, and nobody's but
-    this user's.  Raises ``OSError``.
+    """Make and return the folder for the secrets of all calls in profile L.  Raises ``OSError``,
+    also when it belongs to another user, or another user may write to it.
     """
     path = "%s/clawlite-secrets-%d" % (MEMORY if _is_memory() else temporary, os.getuid())
     try:
@@ -68,16 +70,16 @@ def parent(temporary: str) -> str:
 
 
 def folder(above: str, plan: dict, values: dict, remove):
-    """Put *values* into a folder below *above* (``parent``), in profile L.
+    """Write *values* as files into a folder below *above* (``parent``), in profile L.
 
-    remove  function(path), for what a killed supervisor left
+    remove  function(path), removes a folder that a killed supervisor left
     """
     for name in os.listdir(above):
         pid = name.partition("-")[0]
         if not limits.is_there(pid):
             remove(os.path.join(above, name))
     path = "%s/%d-%s" % (above, os.getpid(), os.urandom(8).hex())
-    plan["secrets"] = path  # known before there is anything to be removed
+    plan["secrets"] = path  # set before the folder is made, so that it is always removed
     os.mkdir(path, 0o700)
     _fill(path, path, plan, values)
     if plan["uid"] is not None:

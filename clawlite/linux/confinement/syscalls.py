@@ -1,11 +1,11 @@
-"""System calls that Python has no function for, by number, for each machine that clawlite knows.
+"""System calls for which Python has no function, by number, for each machine that clawlite knows.
 
 1. The machine is that of this process, not of the kernel: a 32-bit Python on a 64-bit kernel makes
    32-bit calls.
 2. Numbers from 424 on are the same everywhere; the older ones are in a table for each machine
    (Linux: arch/x86/entry/syscalls/syscall_64.tbl, arch/arm/tools/syscall.tbl, scripts/syscall.tbl).
-3. Only the sandbox's server loads this module: ``ctypes`` takes 2 ms, which the agent's time until
-   READY does not have.
+3. Only the sandbox's server loads this module: ``ctypes`` takes 2 ms, too long for the agent before
+   READY.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import struct
 
 X86_64, AARCH64, ARM = "x86_64", "aarch64", "arm"
 AUDIT_ARCH = {X86_64: 0xC000003E, AARCH64: 0xC00000B7, ARM: 0x40000028}  # linux/audit.h
-# the first number that nobody has given out; what comes later is refused until it is known
+# the first number that is not assigned yet; later system calls are refused until they are known
 CEILING = 470
 ARM_PRIVATE = (0xF0001, 0xF0006)  # breakpoint .. get_tls (arch/arm/include/uapi/asm/unistd.h)
 
@@ -250,8 +250,8 @@ def prctl(option: int, *arguments) -> int:
 
 
 def drop_bounding():
-    """Take every capability out of reach of a program that is started later; without CAP_SETPCAP
-    there is none to take.
+    """Drop all capabilities from the bounding set, so that no program that is started later gets
+    one.  Without CAP_SETPCAP this does nothing.
     """
     for number in range(64):
         try:
@@ -262,7 +262,7 @@ def drop_bounding():
 
 
 def drop_capabilities():
-    """Give up every capability, for good: ambient, permitted, effective and inheritable sets."""
+    """Give up all capabilities for good: the ambient, permitted, effective and inheritable sets."""
     prctl(PR_CAP_AMBIENT, 4)  # PR_CAP_AMBIENT_CLEAR_ALL
     if _libc.capset(_CAP_HEADER, bytes(24)):
         code = ctypes.get_errno()

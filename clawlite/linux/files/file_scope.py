@@ -3,8 +3,8 @@ links.
 
 1. The text of a path is normalised as policy does it (core/policy/policy.py), so that both mean the
    same file.
-2. What counts is where a path really leads (walk.py): the mount there, and the denied paths, by
-   each name that mounts give them (mounts.py) and by identity (another case on a file system that
+2. The real target of a path decides (path_walk.py): the mount there, and the denied paths, by each
+   name that mounts give them (mounts.py) and by identity (another case on a file system that
    ignores it).
 3. Nothing but the mount table is remembered: a Scope is made for each call.
 """

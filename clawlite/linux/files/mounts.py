@@ -1,10 +1,11 @@
-"""By which other names the same files can be reached: what the mount table shows again
+"""The other names of files that are mounted more than once, from the mount table
 (proc_pid_mountinfo(5)).
 
-1. A folder or file that is mounted elsewhere, with what is around it or in parts, a subvolume of
-   btrfs, and what is mounted in it and elsewhere too; what an overlay takes from a folder.
+1. They come from a bind mount of a folder or file, of a folder above it or of a part of it, from a
+   subvolume of btrfs, from a mount inside it that is also elsewhere, and from the layers of an
+   overlay.
 2. The table is read again when the kernel says that it has changed (poll(2)), or when a name leads
-   elsewhere than it did: renaming a folder above a mount is no change of the table.
+   to another file than before: renaming a folder above a mount does not count as a change.
 """
 
 import os
@@ -22,13 +23,13 @@ _KEPT = 64
 class Table:
     """The mount table of this process, or the one in the file *path*.
 
-    under  the folder that is the root of all names; what is mounted outside of it does not count
+    under  the folder that is the root of all names; mounts outside of it are ignored
     """
 
     def __init__(self, path: str = TABLE, under: str = ""):
         self._path, self._under = path, under
         self._fd = self._poll = None
-        self._twice = set()  # devices of which there are several mounts
+        self._twice = set()  # devices with more than one mount
         self._again = False  # something may have another name
         # (device, its folder there, where it is mounted, layers of an overlay; None: a proc(5))
         self._rows = []
@@ -36,8 +37,8 @@ class Table:
         self._known = {}  # (paths, but) -> [(other name, what it is or None)]
 
     def look(self) -> bool:
-        """Read the table if that was not done, or if it has changed; False when it cannot be
-        read.  Cost when it has not: one system call.
+        """Read the table when it was not read yet, or has changed.  Return False when it cannot be
+        read.  Cost when it has not changed: one system call.
         """
         try:
             if self._fd is None:
@@ -80,21 +81,21 @@ class Table:
         )
 
     def others(self, paths: list, but=None) -> list:
-        """Return the other names, outside of *paths* (real paths), of what they are or hold, as of
-        now; not of what lies in the folder *but*.
+        """Return the present other names, outside of *paths* (real paths), of these paths and the
+        mounts in them.  Files in the folder *but* are ignored.
 
-        Cost  one system call, and two for each of those names, while the table is as it was
+        Cost  one system call, and two for each of those names, as long as the table is unchanged
         """
         self.look()
         key = tuple(paths), but
         if not all(self._leads(*one) for one in self._found(key)):
             self._read()
-            # the rest has something mounted over it
+            # the other names are covered by another mount
             self._known[key] = [one for one in self._found(key) if self._leads(*one)]
         return [name for name, _ in self._known[key]]
 
     def processes(self) -> list:
-        """Return where beside /proc a proc(5) is mounted: there, too, are the environments of
+        """Return the mounts of a proc(5) besides /proc, which also show the environments of
         processes.
         """
         self.look()
@@ -152,8 +153,8 @@ class Table:
                     yield _moved(path, one, other), None
 
     def _leads(self, name: str, of) -> bool:
-        """Return whether *name* is the same as *of*, or both are not there yet, or what they are
-        is nothing that this user may see.
+        """Return whether *name* and *of* are the same file, or neither exists yet, or this user may
+        not see them.
         """
         try:
             return of is None or os.path.samefile(self._under + name, self._under + of)
@@ -163,20 +164,20 @@ class Table:
             return True
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
 
 
 def _moved(path: str, root: str, point: str) -> str:
-    """Return *path*, which lies in *root*, as what lies in *point*."""
+    """Return *path*, which lies in *root*, with *point* in place of *root*."""
     return (point.rstrip("/") + path[len(root.rstrip("/")) :]) or "/"
 
 
 def _layers(options: str) -> tuple:
-    """Return the folders that an overlay is made of, as it was told; relative ones are nobody's
-    names any more.
+    """Return the folders of an overlay, from its mount options, without relative ones, whose base
+    is unknown.
     """
     found = []
     for option in options.split(","):
@@ -187,7 +188,7 @@ def _layers(options: str) -> tuple:
 
 
 def unescaped(word: str) -> str:
-    """Return the path that the table writes as *word*."""
+    """Return the path of *word*, which is escaped as in the table."""
     for escape, character in (
         (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")) if "\\" in word else ()
     ):

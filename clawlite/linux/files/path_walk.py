@@ -1,12 +1,12 @@
-"""A path to an open folder and a name in it, one component at a time, so that no check comes before
-its use.
+"""Walks a path, one component at a time, to an open folder and a name in it, so that nobody can
+exchange a file between its check and its use.
 
-1. Each folder is opened beside the one before it and never through a link.
-2. A link is read, and its text walked in the same way from where it lies; ``..`` in it leaves what
-   was really passed.
-3. Every component is checked where the walk is, not where the text says.
-4. What another process replaces meanwhile is looked at again.  docs/adr/0020 says why this is not
-   ``openat2``.
+1. Each folder is opened relative to the one before it, and never through a link.
+2. A link is read, and its text is walked in the same way from the link's folder.  ``..`` in it
+   leaves the folder that was really passed.
+3. Each component is checked at its real path, not at the path in the text.
+4. A component that another process replaces meanwhile is checked again.  docs/adr/0020 says why
+   this is not ``openat2``.
 """
 
 import errno
@@ -69,7 +69,7 @@ class PathWalk:
             found = None
             while found is None:
                 found = self.step()
-            self.fd = None  # it is the caller's now
+            self.fd = None  # the caller owns it now
             return found
         finally:
             self.leave()
@@ -80,13 +80,13 @@ class PathWalk:
             os.close(fd)
 
     def restart(self, parts: list):
-        """Go on from the root with *parts* and what is left."""
+        """Continue from the root with *parts* and then the remaining components."""
         self.leave()
         self.at, self.mount = [], None
         self.todo = parts + self.todo
 
     def step(self):
-        """Pass one component; return the ``Found`` at the end, else None."""
+        """Pass one component; return the ``OpenEntry`` at the end, else None."""
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise SandboxDenied(
@@ -97,7 +97,7 @@ class PathWalk:
         if not self.todo:
             return self.end()
         part = self.todo.pop(0)
-        # out of a link's text: of the folder that the link lies in
+        # ".." comes only from the text of a link
         if part == "..":
             self.restart(self.at[:-1])
             return None
@@ -115,7 +115,7 @@ class PathWalk:
         return self.below(part, here)
 
     def end(self) -> OpenEntry:
-        """The path is a mount itself, or above all mounts."""
+        """Return the entry of a path that is a mount itself.  Raise when it is above all mounts."""
         if self.mount is None:
             if self.scope.mount_of("/") is None:
                 raise self.outside()
@@ -128,7 +128,7 @@ class PathWalk:
         """Pass a folder above the mounts, or the root of one."""
         if mount is not None:
             folder = self.fd
-            if folder is None:  # above it is what no tool can change
+            if folder is None:  # no tool can change the folders above it
                 folder = os.open(os.path.dirname(here), _FOLDER)
             self.fd, self.mount = folder, mount
             try:
@@ -164,7 +164,7 @@ class PathWalk:
         return None
 
     def into(self, part: str, here: str):
-        """Open the folder *part*; when it has become something else meanwhile, look at it again."""
+        """Open the folder *part*; when it is no folder any more, check it again."""
         try:
             fd = os.open(part, _FOLDER, dir_fd=self.fd)
         except OSError as e:
@@ -228,7 +228,7 @@ class PathWalk:
 
 
 def read_only(path: str):
-    """Return the error for writing where a mount is read-only."""
+    """Return the error for writing to *path* on a read-only mount."""
     return SandboxDenied(
         "%s: this sandbox may only read there" % shown(path),
         'write to a path that is mounted "rw"',

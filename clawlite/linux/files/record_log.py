@@ -1,18 +1,19 @@
-"""The record log: a file of an agent that grows at its end, one record behind another.
+"""The record log: a file of an agent to which records are appended.
 
 All logs of records on Linux use it: the journal of calls, the inbox of a queue, the signatures that
 a webhook has seen, conversations in files, the journal of the memory and the segments of an audit
 (docs/adr/0107).
 
-1. A record is there whole or not at all.  What a full disk took of it is cut off again, and where
-   that fails too, before the next record is written.
-2. What ``append`` has returned for survives ``kill -9``; with *lasting* it survives a power cut.
-3. ``rewrite`` puts a new file in the place of the old one: one of the two is there, and whole.
-4. A torn end or a damaged record is never overwritten: ``set_aside`` keeps it first.
+1. A record is written completely or not at all.  When a full disk takes only a part, that part is
+   cut off again.  If that fails, too, it is cut off before the next record is written.
+2. A record survives ``kill -9`` once ``append`` has returned.  With *lasting*, it survives a power
+   cut.
+3. ``rewrite`` replaces the file by a new one.  At any time one of the two is complete.
+4. A torn end or a damaged record is kept with ``set_aside`` before it is overwritten.
 
-What a record is, who may write at the same time and what a damaged record means for the rest stays
-with each format.  Two ways to frame a record are here: ``sealed`` for a line of text and ``framed``
-for bytes.
+Each format decides what a record is, who may write at the same time, and what a damaged record
+means for the others.  There are two ways to frame a record: ``sealed`` for a line of text, and
+``framed`` for bytes.
 """
 
 import os
@@ -73,8 +74,8 @@ class RecordLog:
             os.close(before)
 
     def was_replaced(self) -> bool:
-        """Return whether somebody has removed or replaced the open file; it is closed then, and
-        that is told.
+        """Return whether somebody has removed or replaced the open file.  Then it is closed, and a
+        message says so on stderr.
         """
         if self.fd is None or leads_to_inode(self.path, self.inode):
             return False
@@ -180,9 +181,7 @@ def payloads(data: bytes):
 
 
 def fresh(path: str):
-    """Return a new file of the name *path*, open for writing: what had the name loses it, and no
-    link is followed.
-    """
+    """Return a new file at *path*, open for writing.  A file or link that had this name is removed."""
     try:
         os.unlink(path)
     except FileNotFoundError:

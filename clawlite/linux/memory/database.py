@@ -1,22 +1,22 @@
-"""One SQLite file: opened, brought up to date, and its errors in words.
+"""One SQLite file: opening it, migrations, and its errors in words.
 
-    entries   a row an entry; the number of its place stands in the upper bits of its id, so that
-              what belongs together lies together, the newest last: no index is needed for time,
-              order and age, and a row costs one page of the log
-    places    a part of a store (global, of an identity, of a channel), and how far its words are
-              indexed
-    words     FTS5 over entries.content, written in batches (search.py); which entries a word is in,
-              and not where in them
-    vectors   what callers gave, normalised, float32
+    entries   one row per entry.  The upper bits of its id are the number of its place, so that the
+              entries of a place are stored together, the newest last.  So no index is needed for
+              time, order and age, and a row costs one page of the log
+    places    one row per part of a store (global, of an identity, of a channel), with the last
+              entry whose words are indexed
+    words     FTS5 over entries.content, written in batches (search.py); it has the entries that a
+              word is in, but not the positions
+    vectors   normalised, float32
     sealed    stores whose entries are encrypted (encryption.py)
-    damaged   entries that were not as they were written, as they are (entry.py)
-    folded    up to which record the journal is in here (journal.py)
+    damaged   entries that differ from their checksums, unchanged (entry.py)
+    folded    the last record of the journal that is in this file (memory_journal.py)
 
-1. WAL.  A commit is a write(2) into the log: what it has returned for survives kill -9.  A
-   power-safe commit syncs the log first.
-2. Pages of 1024 bytes: an entry is short, and a commit writes whole pages.
-3. Migrations are scripts; ``user_version`` says how many have run.  A newer file than this program
-   knows is left alone.
+1. WAL.  A commit is a write(2) into the log, and survives kill -9 once that has returned.  A
+   power-safe commit also syncs the log.
+2. Pages have 1024 bytes, because entries are short and a commit writes whole pages.
+3. Migrations are scripts; ``user_version`` is the number of scripts that have run.  A file of a
+   newer version is not opened.
 4. ``_sqlite3`` is the C half of ``sqlite3``: it is loaded with the first request, in the worker's
    thread, without datetime.
 """
@@ -45,7 +45,7 @@ MIGRATIONS = (
     CREATE TABLE damaged(id INTEGER, at, key, content, is_json, metadata, request, crc);""",
 )
 CHECKED = 4  # from this version on, each entry has a checksum
-# beginning of SQLite's name of an error -> (what it means, what helps)
+# beginning of SQLite's name of an error -> (meaning, hint)
 _WORDS = {
     "SQLITE_FULL": ("the disk is full", "make room where this agent keeps its state"),
     "SQLITE_READONLY": ("it cannot be written", "make its folder and its file writable"),
@@ -70,7 +70,7 @@ _WORDS = {
 
 
 class Database:
-    """The file of one agent; opened when it is first asked for, and again after it failed.
+    """The file of one agent.  It is opened at its first use, and again after a failure.
 
     folder  where it lies
     """
@@ -81,12 +81,12 @@ class Database:
         self._connection = None
         self._status = None  # of the file that the connection has
         self._syncs = False
-        self.opened = 0  # how often
+        self.opened = 0  # how often the file was opened
         self._compares = None  # whether this connection has sqlite-vec
         self.read_only = False
 
     def run(self, sql: str, values=()):
-        """Return a cursor.  Raises ``_sqlite3.Error``; ``failure`` has the words for it."""
+        """Return a cursor.  Raises ``_sqlite3.Error``, which ``failure`` puts into words."""
         if self._connection is None:
             self._open()
         return self._connection.execute(sql, values)
@@ -96,7 +96,7 @@ class Database:
         return self.run(sql, values).fetchone()
 
     def with_any_text(self, sql: str, use):
-        """Return ``use(rows)``, whose texts need not be UTF-8."""
+        """Return ``use(rows)`` for the rows of *sql*, whose texts may be invalid UTF-8."""
         from clawlite.linux.memory.entry import any_text  # an agent that is not asked needs none
 
         rows = self.run(sql)
@@ -121,7 +121,7 @@ class Database:
     def check_writable(self):
         """Raise ``StoreError`` where nothing can be written."""
         if self.read_only:
-            self.close()  # it may have been mended
+            self.close()  # the cause may be repaired by now
         if self._connection is None:
             self._open()
         if self.read_only:
@@ -134,11 +134,11 @@ class Database:
         self.run("COMMIT")
 
     def rollback(self):
-        """Undo what was begun; a connection that cannot even do that is given up."""
+        """Undo the transaction; when that fails, close the connection."""
         try:
             if self.in_transaction():
                 self.run("ROLLBACK")
-        except Exception:  # whatever it is: the next request opens the file anew
+        except Exception:  # after any error, the next request opens the file again
             self.close()
 
     def compares_vectors(self) -> bool:
@@ -153,11 +153,13 @@ class Database:
         return self._connection is not None and self._connection.in_transaction
 
     def changed(self):
-        """Return what differs once another process has written, or the file was opened anew."""
+        """Return a value that changes when another process has written, or the file was opened
+        again.
+        """
         return self.row("PRAGMA data_version")[0], self.opened
 
     def check_place(self):
-        """Give up a file that was removed or replaced, and say so: what is written to it is
+        """Close a file that was removed or replaced, and report it: data written to it would be
         lost.  Cost: one system call.
         """
         if self._connection is None:
@@ -171,12 +173,12 @@ class Database:
         tell_replaced("the memory", self.path)
 
     def close(self):
-        """Give the file up; its log is folded into it."""
+        """Close the file; SQLite moves its log into it."""
         connection, self._connection, self._compares = self._connection, None, None
         if connection is not None:
             try:
                 connection.close()
-            # what is committed is in the log, and read from there next time
+            # committed data is in the log, and is read from there the next time
             except Exception:
                 pass
 
@@ -203,7 +205,7 @@ class Database:
                 raise
             for how in ("ro", "ro&immutable=1"):
                 if how != "ro" and _size(self.path + "-wal"):
-                    break  # what stands in the log alone would be missing
+                    break  # data that is only in the log would be missing
                 try:
                     self._try(connect, how)
                     return
@@ -229,7 +231,7 @@ class Database:
         )
         version = self.row("PRAGMA user_version")[0]
         self._status = os.stat(self.path)
-        if log:  # before the first write: that may begin the log anew
+        if log:  # before the first write, which may restart the log
             check(self.run, self.path, "the memory", log)
         if version > len(MIGRATIONS):
             self.close()
@@ -260,7 +262,7 @@ class Database:
         self.row("SELECT count(*) FROM places")
 
     def _migrate(self):
-        """Run what is new, whole or not at all; another process may be as quick."""
+        """Run the new migrations in one transaction.  Another process may have run them first."""
         self.run("BEGIN IMMEDIATE")
         version = self.row("PRAGMA user_version")[0]
         for script in MIGRATIONS[version:]:
@@ -276,8 +278,8 @@ class Database:
 
 
 def _load_vectors(connection) -> bool:
-    """Load sqlite-vec into *connection*, where it is installed and this Python's SQLite loads
-    extensions; return whether it did.
+    """Load sqlite-vec into *connection*.  Return False when it is not installed, or this Python's
+    SQLite cannot load extensions.
     """
     try:
         import sqlite_vec
@@ -305,9 +307,7 @@ def _name(e) -> str:
 
 
 def is_full(e) -> bool:
-    """Return whether *e* says that the disk, or what this agent may use of it, is full, or may
-    be.
-    """
+    """Return whether *e* means that the disk or this agent's quota is full, or may be full."""
     return (
         isinstance(e, OSError)
         and e.errno in (ENOSPC, EDQUOT, EFBIG)
@@ -316,7 +316,7 @@ def is_full(e) -> bool:
 
 
 def failure(e, path: str, query: bool = False) -> StoreError:
-    """Return the error that tells of *e*, an ``_sqlite3.Error`` or an ``OSError``, of the file
+    """Return the ``StoreError`` for *e*, an ``_sqlite3.Error`` or an ``OSError`` of the file
     *path*.
     """
     if isinstance(e, OSError) and is_full(e):
@@ -341,8 +341,8 @@ def folder_of(agent: str) -> str:
 
 
 def make_folder(folder: str):
-    """Make *folder* where it is not there, so that a power cut does not take its name.  Raises
-    ``StoreError`` when it cannot be.
+    """Make *folder* when it does not exist, so that it survives a power cut.  Raises
+    ``StoreError``.
     """
     try:
         lasting_folder(folder)
@@ -352,8 +352,8 @@ def make_folder(folder: str):
 
 
 def check_folder(folder: str):
-    """Raise ``StoreError`` when nothing can be remembered in *folder*: it is none, or cannot be
-    written and has no memory yet.
+    """Raise ``StoreError`` when *folder* cannot be made, or has no memory yet and cannot be
+    written.
     """
     make_folder(folder)
     if not os.path.exists(os.path.join(folder, FILE)) and not os.access(folder, os.W_OK | os.X_OK):

@@ -1,11 +1,12 @@
-"""What an entry of a request says, as all stores see it, and its row in the database with a
-checksum: a disk that changes a bit changes no entry unnoticed (docs/adr/0110).
+"""The content of an entry, as all stores see it, and its row in the database with a checksum, so
+that a disk cannot change an entry unnoticed (docs/adr/0110).
 
-1. A row of ``entries`` has in ``crc`` the CRC-32 of its other columns.  One without has lost it: a
-   bit of a row's header hides the last column.  Rows of versions before get theirs by a migration.
-2. An entry that differs is never an answer.  It goes with all that differ into the table
-   ``damaged``, as it is, and that is told.
-3. What SQLite keeps for itself (its pages, the index of words) is compared by ``clawlite doctor``.
+1. The column ``crc`` of a row of ``entries`` is the CRC-32 of its other columns.  A row without it
+   is damaged: a changed bit in a row's header can hide the last column.  A migration adds it to the
+   rows of earlier versions.
+2. An entry that differs from its checksum is never returned.  All such entries are moved unchanged
+   into the table ``damaged``, and that is reported.
+3. SQLite's own data (its pages, the index of words) is checked by ``clawlite doctor``.
 """
 
 from binascii import crc32
@@ -35,8 +36,8 @@ def text_of(content, number: int, dumps) -> tuple:
 
 
 def told(store, part: str, entries: list) -> bytes:
-    """Return what a request says, so that four bytes of it tell it from another one: against a
-    mistake, not against an attacker.
+    """Return the content of a request as bytes.  Four bytes of a digest of it distinguish requests
+    with the same id; that detects mistakes, not attacks.
     """
     parts = ["%s\n%s" % (store.name, part)]
     for entry in entries:
@@ -75,7 +76,7 @@ def insert(db, rows: list):
 
 
 def check(row, path: str):
-    """Raise ``Altered`` where *row*, of ``COLUMNS``, is not as it was written to *path*."""
+    """Raise ``Altered`` when *row*, of ``COLUMNS``, differs from its checksum; *path*: the file."""
     if row[-1] != checksum(row[:-1]):
         raise Altered(
             "the memory %s: an entry is not as it was written" % path,
@@ -84,21 +85,21 @@ def check(row, path: str):
 
 
 def is_altered(e) -> bool:
-    """Return whether *e* says that an entry differs: a text that is not UTF-8 any more, too."""
+    """Return whether *e* means that an entry was altered, also when its text is no UTF-8 any more."""
     return isinstance(e, Altered) or (
         type(e).__module__ == "sqlite3" and "Could not decode to UTF-8" in str(e)
     )
 
 
 def differing(rows) -> list:
-    """Return the ids of *rows*, of ``COLUMNS`` with texts as of ``any_text``, that are not as
-    written.
+    """Return the ids of *rows* that differ from their checksums.  The rows have ``COLUMNS``, with
+    texts as ``any_text`` returns them.
     """
     return [row[0] for row in rows if row[-1] != checksum(row[:-1])]
 
 
 def fill(db):
-    """Give each row its checksum.  Cost: all are read and written."""
+    """Give each row its checksum.  Cost: all rows are read and written."""
     sums = db.with_any_text(
         "SELECT %s FROM entries NOT INDEXED" % COLUMNS,
         lambda rows: [(checksum(row[:-1]), row[0]) for row in rows],
@@ -107,7 +108,7 @@ def fill(db):
 
 
 def any_text(data: bytes) -> str:
-    """Return the text *data*, which need not be UTF-8."""
+    """Return *data* as text; it may be invalid UTF-8."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -117,7 +118,7 @@ def name(id: int) -> str:
 
 
 def set_aside(db) -> bool:
-    """Move all entries that differ into the table ``damaged``, in one commit, and say so; return
+    """Move all altered entries into the table ``damaged``, in one commit, and report it.  Return
     whether there were any.  Raises ``_sqlite3.Error``, ``StoreError``.  Cost: all entries are read.
     """
     db.begin(True)

@@ -1,13 +1,14 @@
-"""The memory of an agent on Linux: one thread, which owns the database, and what the loop asks of
+"""The memory of an agent on Linux: one thread, which owns the database, and the loop's requests to
 it.
 
-1. The loop never waits for the disk: a request is handed over, its outcome comes with ``poll``
-   after the wake pipe's byte.
-2. All that waits when the thread is free is taken together: many stores become one commit, and one
-   sync where it is power-safe.
-3. The thread and SQLite exist from the first request on.  A fault of the file is the outcome of
-   each request that meets it; the next one opens it again, so that what is mended needs no restart.
-4. Stores that the agents of a swarm share lie in the swarm's folder, in a file of the same kind.
+1. The loop never waits for the disk.  It hands a request to the thread, which writes a byte to the
+   wake pipe; then ``poll`` returns the outcome.
+2. When the thread is free, it takes all waiting requests together.  So many "store" requests become
+   one commit, with one sync if one of them is power-safe.
+3. The thread and SQLite are started by the first request.  When the file cannot be used, each
+   request fails with that error, and the next one opens the file again.  So no restart is needed
+   after a repair.
+4. Stores that the agents of a swarm share are in the swarm's folder, in a file of the same kind.
 """
 
 import _thread
@@ -22,7 +23,7 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.memory.database import Database, folder_of
 
 _STORE = 2  # of a job: stores.py
-LEAVE_S = 2  # what waits when the program leaves may take so long
+LEAVE_S = 2  # time for waiting requests when the program ends
 MAX_WAITING = 4096  # requests
 
 
@@ -38,7 +39,7 @@ class _Both:
         self._own, self._shared, self._names = own, shared, names
 
     def run(self, jobs: list) -> list:
-        """As ``Stores.run``: what of one store stands in one order keeps it."""
+        """As ``Stores.run``, but only the requests of one store keep their order."""
         theirs = [job for job in jobs if job[_STORE].name in self._names]
         ours = [job for job in jobs if job[_STORE].name not in self._names]
         return (self._own.run(ours) if ours else []) + (self._shared.run(theirs) if theirs else [])
@@ -67,7 +68,7 @@ class Memory:
         self._runs = self._closing = False
 
     def carry_out(self, effect: tuple):
-        """Carry a REMEMBER effect out: hand it to the thread."""
+        """Carry out a REMEMBER effect: hand it to the thread."""
         job = effect[1:]
         with self._lock:
             is_free = len(self._waiting) < MAX_WAITING
@@ -97,7 +98,7 @@ class Memory:
             )
 
     def poll(self):
-        """Hand in what has come of requests."""
+        """Pass the outcomes of requests to the agent."""
         if self._ended:
             with self._lock:
                 ended, self._ended = self._ended, []
@@ -105,7 +106,7 @@ class Memory:
                 self._agent.done(number, outcome, self._now_ms())
 
     def close(self):
-        """Let the thread finish what waits, and end."""
+        """Let the thread finish the waiting requests, and end."""
         if self._runs:
             self._closing = True
             self._nudge()
@@ -131,7 +132,7 @@ class Memory:
                 self._work.release()
 
     def _run(self):
-        """What the thread does."""
+        """The thread's loop."""
         stores, jobs = None, []
         try:
             while not (self._closing and not self._waiting):
@@ -147,7 +148,7 @@ class Memory:
                     self._tell()
             if stores:
                 stores.close()
-        except BaseException as e:  # our bug: nobody must wait for ever for what it had in hand
+        except BaseException as e:  # our bug: the requests must still get an outcome
             self._fail(jobs, unexpected(e))
         finally:
             self._gone.release()
@@ -197,6 +198,6 @@ class Memory:
     def _tell(self):
         try:
             os.write(self._wake, b"\0")
-        # the pipe is full of bytes that say the same, or the program is leaving
+        # the pipe is full, so the loop wakes anyway, or the program is ending
         except OSError:
             pass

@@ -1,19 +1,19 @@
-"""``memory.journal``: entries of wear-saving stores on their way into the database, in records
-behind one another.
+"""``memory.journal``: entries of wear-saving stores on their way into the database, as a series of
+records.
 
     record    length of the payload (4 bytes, little-endian), CRC-32 of it (4), payload: CBOR
     payload   [sequence, store, part, [row of entries, ...], [row of vectors, ...]]
 
-1. A record is one write(2) of little more than the entry: what write has returned for survives
-   ``kill -9``.  A commit for each entry would write whole pages of the log, and write them again
-   into the file.
-2. ``fold`` moves records into the database, many in one synced commit that also says up to which
-   sequence; then the file is emptied.  Where that is interrupted, the sequence says what is in the
-   database already.
-3. All processes of one agent share the file, under a lock; whoever finds records of another one
-   folds them before anything else.
-4. A torn end is what a power cut leaves.  It is set aside as ``memory.journal.damaged``, and what
-   is before it counts.
+1. A record is one write(2), little longer than its entry.  It survives ``kill -9`` once write has
+   returned.  A commit for each entry would write whole pages to SQLite's log, and then again to the
+   database.
+2. ``fold`` moves many records into the database in one synced commit, which also stores the last
+   sequence number.  Then the file is emptied.  After an interruption, that number says which
+   records are in the database already.
+3. All processes of one agent share the file, under a lock.  A process that finds records of another
+   one folds them before anything else.
+4. A power cut can leave a torn end.  It is set aside as ``memory.journal.damaged``, and the records
+   before it count.
 """
 
 import fcntl
@@ -27,15 +27,15 @@ from clawlite.linux.files.record_log import RecordLog, framed, payloads
 from clawlite.linux.memory.entry import BITS, insert
 
 FILE = "memory.journal"
-MAX_ENTRIES = 512  # that wait in it: as many as are put into the index together
+MAX_ENTRIES = 512  # entries that wait in it: as many as are indexed together
 MAX_BYTES = 1048576
 
 
 class Journal:
     """The journal of one folder, as one process has it.
 
-    entries  how many wait, as far as this process knows
-    fault    None, or the ``OSError`` for which it cannot be written
+    entries  number of entries that wait, as far as this process knows
+    fault    None, or the ``OSError`` because of which the file cannot be written
     """
 
     def __init__(self, folder: str):
@@ -43,16 +43,17 @@ class Journal:
         self.entries = 0
         self.fault = None
         self._log = RecordLog(self.path, "the memory's journal")  # its size: while it is locked
-        # bytes, as this process left it; None: it has not been looked at
+        # bytes, as this process left the file; None: this process does not know its content
         self._size = None
         self._sequence = 0  # of the last record
 
     def lock(self, new: bool) -> bool:
-        """Lock the file that the path leads to now; return whether there is one that can be
-        locked.  *new*: make it.
+        """Lock the file that is at the path now; return whether there is one that can be locked.
+
+        new  bool, make the file when there is none
         """
         if self.fault:
-            self.close()  # it may have been mended
+            self.close()  # the fault may be repaired by now
         while True:
             if self._log.fd is None and not (new or os.path.exists(self.path)):
                 return False
@@ -75,8 +76,8 @@ class Journal:
             fcntl.flock(self._log.fd, fcntl.LOCK_UN)
 
     def is_strange(self) -> bool:
-        """Return whether it holds records that this process has not written, or may have lost
-        track of.
+        """Return whether the file has records that this process did not write, or does not know any
+        more.
         """
         return self._log.fd is not None and self._size != self._log.size
 
@@ -87,7 +88,7 @@ class Journal:
         return self.entries >= MAX_ENTRIES or (self._size or 0) >= MAX_BYTES
 
     def forget(self):
-        """Lose track: what is in it is strange until it has been folded."""
+        """Forget the content: the records are strange until they have been folded."""
         self._size = None
 
     def append(self, records: list, lasting: bool):
@@ -105,14 +106,14 @@ class Journal:
         self.entries += sum([len(record[2]) for record in records])
 
     def read(self) -> list:
-        """Return the payloads of all whole records; what is behind them is set aside."""
+        """Return the payloads of all complete records; the bytes after them are set aside."""
         data, found, end = self._log.contents(), [], 0
         for payload, at in payloads(data):
             try:
                 record = decode(payload)
             except CBORError:
                 break
-            # an older one, that was not overwritten
+            # an older record that was not overwritten
             if found and record[0] != found[-1][0] + 1:
                 break
             found.append(record)
@@ -126,12 +127,12 @@ class Journal:
         return found
 
     def follow(self, sequence: int):
-        """Go on behind *sequence*; it is empty."""
+        """Continue after the number *sequence*, with an empty file."""
         self._size = self._log.size = self.entries = 0
         self._sequence = sequence
 
     def clear(self, sequence: int):
-        """Empty it: everything up to *sequence* is in the database, on the disk."""
+        """Empty the file: all records up to *sequence* are in the database, on the disk."""
         self._check()
         self._log.cut(0)
         self.follow(sequence)
@@ -151,16 +152,16 @@ class Journal:
         except OSError as e:
             self.fault = e
             if self._log.fd is None and os.path.exists(self.path):
-                # it can be locked and read all the same
+                # it can still be locked and read
                 self._log.adopt(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
 
 
 def fold(db, journal) -> list:
-    """Move what *journal* holds into *db*, in one commit; return [(store, part, keys), ...] of what
-    was new.
+    """Move the records of *journal* into *db*, in one commit; return [(store, part, keys), ...] of
+    the new ones.
 
     The journal is locked.  The caller ends the commit, and then empties the journal up to the
-    sequence that ``folded`` says."""
+    sequence number in the table ``folded``."""
     upto = db.row("SELECT upto FROM folded")[0]
     found = []
     for sequence, store, part, rows, vectors in journal.read():
@@ -177,8 +178,8 @@ def fold(db, journal) -> list:
 
 
 def _check_ids(db, store: str, part: str, rows: list, vectors: list):
-    """Give *rows* and *vectors* other ids where theirs are taken, or belong to another place:
-    the database is not the one of then.
+    """Give *rows* and *vectors* new ids when theirs are used already, or belong to another place.
+    That happens when the database was replaced since.
     """
     row = db.row("SELECT number FROM places WHERE store=? AND part=?", (store, part))
     number = (

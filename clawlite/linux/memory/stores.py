@@ -10,8 +10,8 @@ one thread.
    on the disk, or none of it is.
 2. A request is remembered with its first entry, in the same commit: after a kill, a retry finds it
    or nothing.
-3. Words go into the index every ``BATCH`` entries; what is not there yet is looked at by itself.
-   What is forgotten is deleted then.
+3. Words are indexed every ``BATCH`` entries; newer entries are searched one by one.  Expired
+   entries are deleted at the same time.
 4. Entries of a wear-saving store go into the journal, and from there into the database many at
    once, and before anything reads them.
 """
@@ -70,8 +70,8 @@ class Stores:
         self._journal = Journal(db.folder)
         self._stores = {}  # name -> store, of the jobs that have come
         self._loads, self._talk = loads, None
-        self._reindexed = False  # after an entry that seemed to differ, and did not
-        self._seen = None  # what the database had of others when it was last asked
+        self._reindexed = False  # True after an altered entry was reported, but none was found
+        self._seen = None  # result of ``Database.changed`` when it was last called
         lacking = Backfill(db, self._places, clock, boxes)
         compaction = Compaction(db, self._places, clock, dumps, boxes)
         self._verbs = {
@@ -93,7 +93,7 @@ class Stores:
         try:
             self._db.check_place()
             self._journal.lock(_APPENDS in ways)
-        except OSError as e:  # nobody knows what is in it
+        except OSError as e:  # the content of the journal is unknown
             return [(job[_NUMBER], (False, failure(e, self._journal.path))) for job in jobs]
         try:
             for job, way in zip(jobs, ways):
@@ -106,12 +106,12 @@ class Stores:
             self._journal.unlock()
 
     def close(self):
-        """End; what is not yet in the index is found without it."""
+        """Close the files.  Entries that are not indexed yet are found without the index."""
         if self._journal.entries:
             try:
                 if self._journal.lock(False):
                     self._heed(True)
-            except Exception:  # it stays in the journal
+            except Exception:  # the entries stay in the journal
                 self._db.rollback()
         self._journal.close()
         self._db.close()
@@ -149,14 +149,14 @@ class Stores:
             return self._read(job) if e is None else (False, self._failed(e, True))
 
     def _without_altered(self, e):
-        """Set entries aside where *e* says that one differs; return None when the request is to
-        run again, else the error.  A file in which none differs is tried once: its index of keys
-        was to blame.
+        """When *e* means that an entry was altered, set all altered entries aside.  Return None
+        when the request is to run again, else the error.  When no entry was altered, the index of
+        keys was damaged and is rebuilt; this is tried only once.
         """
         if not is_altered(e) or self._reindexed:
             return e
         try:
-            e.__traceback__ = None  # its frames read the file still, and would be in the way
+            e.__traceback__ = None  # its frames still have open cursors on the file
             self._forget()
             self._reindexed = not set_aside(self._db)
         except Exception as another:
@@ -164,9 +164,7 @@ class Stores:
         return None
 
     def _peek(self, job: tuple) -> tuple:
-        """Read where the disk has no room for what is in the journal: it is folded, and that is
-        undone.
-        """
+        """Read when the disk has no room for the journal's entries: fold them, read, and roll back."""
         try:
             self._forget()
             self._db.begin(False)
@@ -196,7 +194,7 @@ class Stores:
             if e is None:
                 return self._write(jobs)
             error = self._failed(e, False)
-            # one that has no room takes no other with it
+            # each request again by itself, so that one without room does not fail the others
             if isinstance(e, StoreError) and len(jobs) > 1:
                 return [ended for job in jobs for ended in self._write([job])]
             return [(job[_NUMBER], (False, error)) for job in jobs]
@@ -205,7 +203,7 @@ class Stores:
         """Put the entries of *jobs* into the journal, in one write(2)."""
         outcomes, records, now = [], [], self._clock()
         try:
-            self._db.check_writable()  # what is acknowledged must be found
+            self._db.check_writable()  # else acknowledged entries could never be folded
             self._heed(self._journal.is_full())
             if None in [self._places.find(job[_STORE], job[_PART], now) for job in jobs]:
                 return self._write(jobs)  # the first entry of a place is a commit
@@ -226,7 +224,7 @@ class Stores:
             if e is None:
                 return self._append(jobs)
             error = self._failed(e, False)
-            # nothing is in the journal yet: one takes no other with it
+            # nothing was written: each again by itself, so that one does not fail the others
             if isinstance(e, StoreError) and len(jobs) > 1:
                 return [ended for job in jobs for ended in self._append([job])]
             return [(job[_NUMBER], (False, error)) for job in jobs]
@@ -236,28 +234,28 @@ class Stores:
         return outcomes
 
     def _ask(self, store, part: str, stored: dict, now: int):
-        """Add to what was *stored* that the place is full, where a compaction is worth while;
-        what the journal has counts.
+        """Set ``is_full`` in *stored* when a compaction of the place is worth while.  The entries
+        of the journal count.
         """
         if self._is_filled(store, self._places.find(store, part, now), now):
             try:
                 self._heed(True)
                 if self._is_full(store, self._places.find(store, part, now), now):
                     stored["is_full"] = True
-            except Exception:  # what was stored stands in the journal
+            except Exception:  # the stored entries are safe in the journal
                 self._forget()
 
     def _begin(self, lasting: bool, folds: bool):
-        """Begin a commit, with all that others have written known."""
+        """Begin a commit, after reading the changes of other processes."""
         self._db.begin(lasting)
         while self._heed(folds):
             self._db.begin(lasting)
 
     def _heed(self, folds: bool) -> bool:
-        """Forget what is known when another process has written.  *folds*: what is in the journal
-        is to be in the database.
+        """Forget cached data when another process has written.
 
-        Returns whether it was folded: a commit that had begun has ended then.
+        folds  bool, move the journal's entries into the database
+        Returns whether the journal was folded; that ends a commit that had begun.
         """
         changed = self._db.changed()
         if changed != self._seen:
@@ -273,7 +271,7 @@ class Stores:
         return True
 
     def _fold(self):
-        """Move the journal into the database, and do there what the new entries bring with them."""
+        """Move the journal into the database, and tidy up for the new entries."""
         now, parts = self._clock(), {}
         if self._journal.is_empty():
             return self._journal.follow(self._db.row("SELECT upto FROM folded")[0])
@@ -281,7 +279,7 @@ class Stores:
         for name, part, keys in fold(self._db, self._journal):
             parts.setdefault((name, part), []).extend(keys)
         for (name, part), keys in parts.items():
-            # else it is done when the store is first asked for again
+            # else this is done at the store's next request
             if name in self._stores:
                 self._tidy(
                     self._stores[name], self._places.find(self._stores[name], part, now), keys, now
@@ -322,11 +320,11 @@ class Stores:
         return stored
 
     def _accept(self, store, part: str, place, details: tuple, now: int, commits: bool) -> tuple:
-        """Return (what the caller gets, rows, vectors) of new entries; no rows where the request
-        is known.  Raises ``InvalidParams``.
+        """Return (result for the caller, rows, vectors) for new entries; no rows when the request
+        was stored before.  Raises ``InvalidParams``.
         """
         request_id, entries, *more = details
-        # vectors of the provider, by the entry's place
+        # vectors from the provider, by the position of the entry
         made = more[0] or {} if more else {}
         box = self._boxes.of(store, commits)
         texts = [
@@ -371,8 +369,8 @@ class Stores:
         return {"stored": len(rows), "ids": [place.name(row[0]) for row in rows]}, rows, vectors
 
     def _known(self, request_id, mark: bytes, now: int):
-        """Return what a request with this id gave, or None.  Raises ``InvalidParams`` when it
-        had other entries.
+        """Return the result of an earlier request with this id, or None.  Raises ``InvalidParams``
+        when that had other entries.
         """
         known = self._places.requests.get(request_id and request_id.replace("-", ""))
         if known is None or known[_SINCE_MS] < now - KEPT_MS:
@@ -386,8 +384,8 @@ class Stores:
         return {"stored": count, "ids": [place.name(first + n) for n in range(count)]}
 
     def _request(self, request_id, mark: bytes, place, count: int):
-        """Remember a request; return how it stands with its first entry, None for the agent's
-        own.
+        """Remember a request; return its form in the row of its first entry, None for a request of
+        the agent itself.
         """
         if request_id is None:
             return None
@@ -399,8 +397,8 @@ class Stores:
         return bytes.fromhex(request_id) + mark + count.to_bytes(2, "big")
 
     def _tidy(self, store, place, keys: list, now: int):
-        """Do what new entries bring with them: old values of their keys go, and after a batch
-        the rest.
+        """Tidy up after new entries: delete old values of their keys, and after a batch index words
+        and delete expired entries.
         """
         if not DOES >> 4 * store.type & SEARCHED:
             for key in dict.fromkeys(keys):
@@ -419,9 +417,7 @@ class Stores:
                 self._places.drop(place, min(floor, young))
 
     def _shorten(self, store, place, key: str, now: int):
-        """Delete the values of *key* that are no longer its own: a checkpoint store keeps
-        several.
-        """
+        """Delete the old values of *key*.  A checkpoint store keeps several values."""
         keep = 1 if DOES >> 4 * store.type & SINGLE else store.snapshots
         if keep is None:
             return
@@ -438,9 +434,7 @@ class Stores:
             self._db.many("DELETE FROM vectors WHERE id=?", gone)
 
     def _evict(self, store, place):
-        """Delete the keys that were written longest ago, until no more than ``max_entries`` are
-        left.
-        """
+        """Delete the keys that were written longest ago, until at most ``max_entries`` are left."""
         keys = self._places.count(place, place.base, store) - store.max_entries
         if keys > 0:
             oldest = self._db.run(
@@ -452,8 +446,8 @@ class Stores:
             self._db.many("DELETE FROM entries WHERE key=? AND id BETWEEN ? AND ?", gone)
 
     def _is_filled(self, store, place, now: int) -> bool:
-        """Return whether it may be time for a compaction that is done by itself; that is not
-        asked again before some entries more have come.
+        """Return whether an automatic compaction may be due.  After one was found due, this is
+        False until some more entries have come.
         """
         most = store.max_entries or WINDOW
         if not store.compacts or store.compaction not in (SUMMARIZE, TRUNCATE):

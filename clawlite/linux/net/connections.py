@@ -1,15 +1,15 @@
-"""Connections to providers: a worker thread for each, and what they bring as events for a loop that
-never blocks.
+"""Connections to servers, such as providers: a worker thread for each, whose results are events for
+a loop that never blocks.
 
-1. Only its worker touches a socket (stream.py).  What the two threads share is a ``Connection``,
-   under one lock: bytes not yet polled, how it ended, and a pipe that wakes the worker out of any
-   wait.
-2. A closed connection tells nothing more: its object is forgotten at once, so a late result has
-   nowhere to go, whoever uses its key by then.
-3. At most ``UNREAD`` bytes and one piece of a connection wait here; a worker that is ahead waits
+1. Only its worker uses a socket (stream.py).  The loop and the worker share a ``Connection``, under
+   one lock: bytes not yet polled, how the connection ended, and a pipe that wakes the worker out of
+   any wait.
+2. A closed connection has no more events: its object is forgotten at once, so a late result is
+   dropped, even when its key is in use again.
+3. At most ``UNREAD`` bytes and one piece of a connection wait here.  A worker that is ahead waits
    until they are polled.
 4. No thread keeps the process from exiting, and none ends in a traceback.
-5. Plain http loads no module but what the loop has anyway: ``_socket`` and ``_thread``
+5. Plain http needs only modules that the loop has loaded anyway: ``_socket`` and ``_thread``
    (docs/adr/0011-connections.md).
 """
 
@@ -29,17 +29,17 @@ BEHIND_PROXY = (
 
 
 class Connection:
-    """What the loop and one worker share.  It changes under the lock of ``Connections`` only."""
+    """The state that the loop and one worker share, under the lock of ``Connections``."""
 
     def __init__(self):
         self.reader = self.writer = None  # the pipe; the worker closes both
         self.cancelled = False
         self.unread = bytearray()
         self.final = None  # (kind, data) once it has ended
-        self.found = None  # by the name look-up: a list of addresses, or a sentence
+        self.found = None  # result of the name look-up: a list of addresses, or a sentence
 
     def nudge(self):
-        """Wake the worker, to look at what has changed.  First the change: it may look before
+        """Wake the worker after a change.  Make the change first: the worker may read it before
         this returns.
         """
         if self.writer is not None:
@@ -50,7 +50,7 @@ class Connections:
     """All connections of one agent.
 
     wake     descriptor of a pipe: one byte is written when ``poll`` has something, and no second
-             one before it was called
+             byte before ``poll`` was called
     environ  mapping with the proxies' variables; default ``os.environ``
     authorities  as in tls.py
     """
@@ -61,7 +61,7 @@ class Connections:
         self._environ = os.environ if environ is None else environ
         self._open = {}
         self._lock = _thread.allocate_lock()
-        self._told = False  # the byte in the wake pipe has not been answered by a poll
+        self._told = False  # a byte was written to the wake pipe since the last ``poll``
         self._tls = None
 
     def open(
@@ -74,17 +74,17 @@ class Connections:
         connect_timeout_ms: int,
         check=None,
     ):
-        """Connect, send *parts*, and bring what comes back until the peer closes; return at once.
+        """Begin to connect, to send *parts*, and to receive until the peer closes; return at once.
 
         key      hashable, not open now (else ``ValueError``)
         scheme   "http" or "https"
         host     name in ASCII, or address (IPv6 with or without its brackets)
         parts    list of bytes: a whole HTTP/1.1 request in origin form
         connect_timeout_ms   for look-up, connecting, proxy and TLS handshake together
-        check    function(all addresses of *host*, 4 or 16 bytes each) -> those that may be
-                 connected to; called in the worker, raises ``ClawError``.  With it the connection
-                 is direct, and refused where a proxy is named for it
-        Whatever goes wrong is an event.
+        check    function(all addresses of *host*, 4 or 16 bytes each) -> the addresses that are
+                 allowed; called in the worker, raises ``ClawError``.  With it the connection is
+                 direct, and refused when a proxy is set for it
+        Every failure is an event.
         """
         if key in self._open:
             raise ValueError("connection %r is open" % (key,))
@@ -101,10 +101,10 @@ class Connections:
             )
 
     def poll(self) -> list:
-        """Return what has come since the last time, never waiting: (key, "data", bytes), (key,
-        "end", b"") when the peer has closed, (key, "error", sentence), (key, "refused", what
-        *check* raised).  After the last three the key is free. Data of one key comes in one piece,
-        at most ``UNREAD + PIECE`` bytes long."""
+        """Return the events since the last call, never waiting: (key, "data", bytes), (key, "end",
+        b"") when the peer has closed, (key, "error", sentence), (key, "refused", exception of
+        *check*).  After the last three the key is free.  Data of one key comes in one piece, at
+        most ``UNREAD + PIECE`` bytes long."""
         events = []
         if not self._told:
             return events
@@ -122,8 +122,8 @@ class Connections:
         return events
 
     def close(self, key):
-        """End the connection, in whatever phase it is; nothing more is heard of it.  Unknown
-        keys are ended already.
+        """End the connection, in whatever phase it is; it has no more events.  An unknown key is
+        ignored: its connection has ended.
         """
         connection = self._open.pop(key, None)
         if connection:
@@ -133,7 +133,7 @@ class Connections:
                 connection.nudge()
 
     def close_all(self):
-        """End every connection.  After it nothing is written to *wake*, which may be closed."""
+        """End every connection.  Nothing is written to *wake* afterwards, so it may be closed."""
         for key in list(self._open):
             self.close(key)
 
@@ -153,7 +153,7 @@ class Connections:
             final = ("error", str(e))
         except OSError as e:
             final = ("error", stream.words(e))
-        except Exception as e:  # MemoryError, or a bug: its text might hold what was sent
+        except Exception as e:  # MemoryError, or a bug: its text might contain sent data
             final = ("error", "the connection failed inside (%s)" % type(e).__name__)
         stream.close()
         self._finish(connection, final)
@@ -170,7 +170,7 @@ class Connections:
             stream.connect(host, port, check)
         if scheme == "https":
             self._encrypt(stream, host)
-        stream.due = None  # from here on the caller watches the time
+        stream.due = None  # from here on, the caller has its own time limit
         failed = _send(stream, parts)
         data = stream.receive(PIECE)
         if failed and not data:
@@ -215,13 +215,13 @@ class Connections:
             self._told = True
             try:
                 os.write(self._wake, b"\0")
-            except OSError:  # full: it is readable then, and that is all it is for
+            except OSError:  # the pipe is full, so it is readable and wakes the loop
                 pass
 
 
 def proxy_for(scheme: str, host: str, port: int, environ):
-    """Return the ``proxy.Proxy`` for this connection, or None; without proxies that module
-    is not even loaded.
+    """Return the ``proxy.Proxy`` for this connection, or None.  Without proxies in the environment,
+    that module is not loaded.
     """
     for name in (
         "http_proxy",
@@ -239,8 +239,8 @@ def proxy_for(scheme: str, host: str, port: int, environ):
 
 
 def _send(stream: Stream, parts: list) -> str:
-    """Send *parts*.  Returns why that failed, or "": who stops reading may have answered first,
-    as with 401 or 413.
+    """Send *parts*; return "", or why that failed.  It does not raise, because a server that stops
+    reading may have answered first, as with 401 or 413.
     """
     try:
         stream.send(b"".join(parts))

@@ -1,14 +1,14 @@
-"""The only door of a sandboxed child's network: an HTTP proxy on a socket inside its namespace,
-under the same rules.
+"""The only way of a sandboxed child to the network: an HTTP proxy on a socket inside its namespace,
+under the sandbox's network rules.
 
-1. The child is in a network of nothing but this socket; names are looked up and connections made
-   here, in the agent's network, by the functions that decide for ``web-fetch``
-   (core/net/netrules.py), and only to addresses that were judged.
-2. CONNECT (RFC 9110, 9.3.6) carries any protocol to any port of an allowed host; http takes one
-   request per connection, whose Host is the URL's (RFC 9112, 3.2.2), so that an allowed server is
-   not asked for another's pages.
-3. A thread for each connection (docs/adr/0011-connections.md), at most ``MAX_TUNNELS``; others wait
-   in the socket's queue. In flight are at most ``PIECE`` bytes each way.
+1. The child's network has only this socket.  Names are looked up, and connections made, here in the
+   agent's network.  The functions that decide for ``web-fetch`` (core/net/netrules.py) also decide
+   here, and only addresses that they have checked are connected to.
+2. CONNECT (RFC 9110, 9.3.6) carries any protocol to any port of an allowed host.  Plain http allows
+   one request per connection.  Its Host becomes that of the URL (RFC 9112, 3.2.2), so that a child
+   cannot ask an allowed server for the pages of another host.
+3. Each connection has a thread (docs/adr/0011-connections.md).  There are at most ``MAX_TUNNELS``;
+   further ones wait in the socket's queue.  At most ``PIECE`` bytes are in flight each way.
 4. ``close`` ends everything, in whatever phase it is; the threads close their descriptors
    themselves.
 """
@@ -30,16 +30,16 @@ from clawlite.linux.net.stream import Cancelled, Failure, Stream, TimedOut, sock
 
 MAX_TUNNELS = 16
 MAX_HEAD = 16384  # bytes of a request's head
-HEAD_MS = 10000  # until it is there
+HEAD_MS = 10000  # time for the head to arrive
 CONNECT_MS = 10000
 IDLE_MS = 120000  # without a byte in either direction
-# bytes of a refused request that are read, so that the answer arrives
+# bytes of a refused request that are still read, so that the answer arrives
 _DRAIN = 65536
 _DRAIN_MS = 1000
-_AGAIN_MS = 100  # after a connection could not be taken
+_AGAIN_MS = 100  # pause after a connection could not be accepted
 _SHUT_WR = 1
 _ENDED = select.POLLHUP | select.POLLERR
-_HAS_CAUSE = select.POLLIN | _ENDED  # to read: bytes, an end or an error
+_HAS_CAUSE = select.POLLIN | _ENDED  # a reason to read: bytes, the end or an error
 # and proxy-*
 _NOT_ON = ("host", "connection", "keep-alive", "te", "trailer", "upgrade", "expect")
 _REASONS = {
@@ -52,11 +52,11 @@ _REASONS = {
 
 
 class _Bad(Exception):
-    """A request that is none: status, sentence."""
+    """A request that is answered with an error: its status and a sentence."""
 
 
 class Egress:
-    """The door of one child.
+    """The proxy of one child.
 
     rules    profile whose network fields decide
     environ  mapping with the proxies' variables; default ``os.environ``
@@ -66,8 +66,8 @@ class Egress:
         self._rules = rules
         self._environ = os.environ if environ is None else environ
         self._lock = _thread.allocate_lock()
-        self._door = None  # net.Connection of the accepting thread
-        self._tunnels = []  # those of the others
+        self._door = None  # connections.Connection of the accepting thread
+        self._tunnels = []  # connections.Connection of each tunnel's thread
 
     def serve(self, listening: int):
         """Answer on *listening*, descriptor of a listening stream socket, which is closed here;
@@ -89,7 +89,7 @@ class Egress:
             raise
 
     def close(self):
-        """End every connection and take no more."""
+        """End every connection and accept no more."""
         with self._lock:
             for one in self._tunnels + ([self._door] if self._door else []):
                 one.cancelled = True
@@ -117,8 +117,8 @@ class Egress:
             self._release(door)
 
     def _admit(self, listener) -> bool:
-        """Take one connection; return whether that was possible: it is not while the agent has
-        no descriptor or thread left.
+        """Accept one connection.  Return False when the agent has no descriptor or thread left for
+        it.
         """
         tunnel, near = Connection(), None
         try:
@@ -143,7 +143,7 @@ class Egress:
             if not tunnel.cancelled:
                 self._carry(near, far)
         except (Cancelled, Failure, OSError):
-            # nobody to tell: the child is gone, or its connection has begun
+            # no answer can be sent: the child is gone, or bytes are already relayed
             pass
         except Exception as e:  # MemoryError, or a bug: it ends this connection
             try:
@@ -159,7 +159,7 @@ class Egress:
         with self._lock:
             if tunnel in self._tunnels:
                 self._tunnels.remove(tunnel)
-            self._door.nudge()  # there is a place again
+            self._door.nudge()  # another connection can be accepted
 
     def _release(self, one: Connection):
         with self._lock:
@@ -210,7 +210,7 @@ class Egress:
 
 
 def _head(near: Stream) -> tuple:
-    """Return (head without its empty line, what came after it)."""
+    """Return (head without its empty line, bytes received after it)."""
     data = b""
     while b"\r\n\r\n" not in data:
         if len(data) > MAX_HEAD:
@@ -224,8 +224,8 @@ def _head(near: Stream) -> tuple:
 
 
 def _request(head: bytes) -> tuple:
-    """Return (method, target, [(name, value), ...]), strictly: what two readers could take in
-    two ways is refused.
+    """Return (method, target, [(name, value), ...]).  Whatever two readers could understand
+    differently is refused.
     """
     if min(head.replace(b"\r\n", b"").replace(b"\t", b""), default=0) < 32:
         raise _Bad(400, "a control character in the request's head")
@@ -246,7 +246,7 @@ def _request(head: bytes) -> tuple:
 
 
 def _rewritten(method: str, target: str, host: str, fields: list) -> tuple:
-    """Return (head for the server, bytes of the body that follow it)."""
+    """Return (head for the server, length of the body that follows it)."""
     lines, left = ["%s %s HTTP/1.1" % (method, target), "Host: " + host], None
     for name, value in fields:
         key = name.lower()
@@ -264,8 +264,8 @@ def _rewritten(method: str, target: str, host: str, fields: list) -> tuple:
 
 
 def _answer(near: Stream, status: int, sentence: str):
-    """Tell the child why not, and read what it is still sending: a close with bytes unread would
-    take the answer back.
+    """Answer the child with an error, and read the bytes that it is still sending.  A close with
+    unread bytes resets the connection, and the answer would be lost.
     """
     body = ("clawlite: %s\n" % sentence).encode("utf-8", "replace")
     near.due = None
@@ -287,11 +287,10 @@ def _answer(near: Stream, status: int, sentence: str):
 def _relay(near: Stream, far: Stream, left):
     """Carry bytes both ways until the far end closes, or nothing comes for ``IDLE_MS``.
 
-    left   bytes that may still go from *near* to *far*; None: as many as come, and the end of them
-           too
+    left   bytes that may still go from *near* to *far*; None: all bytes, and then the end of input
     """
     up = down = b""
-    # near may still say something; far has closed
+    # whether near may still send; whether far has closed
     reads, ended = left is None or left > 0, False
     while down or not ended:
         near_events = (select.POLLIN if reads and not up else 0) | (select.POLLOUT if down else 0)
@@ -317,13 +316,13 @@ def _relay(near: Stream, far: Stream, left):
                 up = _sent(far, up)
                 reads = reads and up is not None
                 up = up or b""
-        except BlockingIOError:  # it was ready, and is not any more
+        except BlockingIOError:  # the socket is no longer ready
             pass
 
 
 def _sent(far: Stream, data: bytes):
-    """Return what is left of *data* to send, None when *far* takes no more: it may have answered
-    all the same.
+    """Send *data*; return the rest that was not sent.  None when *far* accepts no more; its answer
+    may still come.
     """
     try:
         return data[far.sock.send(data) :]
@@ -334,13 +333,13 @@ def _sent(far: Stream, data: bytes):
 
 
 def _events(near: Stream, near_events: int, far: Stream, far_events: int) -> tuple:
-    """Wait, and return what has come of both; raises ``Cancelled``, and ``TimedOut`` after
-    ``IDLE_MS``.
+    """Wait for events; return those of *near* and those of *far*.  Raises ``Cancelled``, and
+    ``TimedOut`` after ``IDLE_MS``.
     """
     poll = select.poll()
     poll.register(near.connection.reader, select.POLLIN)
     poll.register(near.sock.fileno(), near_events)
-    if far_events:  # an end that nobody reads now would be told again and again
+    if far_events:  # without them, poll would report a closed socket again and again
         poll.register(far.sock.fileno(), far_events)
     ready = dict(poll.poll(IDLE_MS))
     if near.connection.cancelled:

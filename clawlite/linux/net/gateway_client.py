@@ -1,11 +1,13 @@
 """Calls of services that a gateway on the LAN carries out for this agent (docs/gateway.md): the
-device's side of its records, over TCP or TLS.
+device's side of the protocol, over TCP or TLS.
 
-1. A thread for each call, and one connection at a time: of one token the newest connection counts.
-2. A call has an id.  When the connection breaks, it is made again, and the gateway, which has begun
-   the call, goes on there: nothing is called twice.
-3. A call that the gateway cannot have made is refused: it may be sent again with its request id.
-4. The token never goes over the wire: the gateway sends a nonce, and the answer is its HMAC-SHA256.
+1. Each call has a thread, but there is one connection at a time, because a gateway keeps only the
+   newest connection of a token.
+2. A call has an id.  When the connection breaks, the device connects again, and the gateway goes on
+   with the call that it has begun: nothing is called twice.
+3. When the gateway cannot have begun the call, the call is refused, and may be sent again with its
+   request id.
+4. The token is never sent: the gateway sends a nonce, and the answer is its HMAC-SHA256.
 """
 
 import _thread
@@ -26,17 +28,17 @@ TOKEN = (
     "GATEWAY_TOKEN"  # the secret that holds NAME:TOKEN, as clawlite gateway token NAME prints it
 )
 CONNECT_MS = 5000
-GREET_MS = 10000  # to be known, and asked for the image
-WAIT_MS = 6000  # for a gateway that is not there
-_AGAIN_MS = 500  # after a connection broke
+GREET_MS = 10000  # time for authentication and the gateway's hello
+WAIT_MS = 6000  # time to reach the gateway before a call is refused
+_AGAIN_MS = 500  # pause after a connection broke
 _MAX_RECORD = 65536
 _PIECE = 512  # characters of a text in one record
-_MORE = 2000  # ms: a gateway ends what lasts too long, and tells it
+_MORE = 2000  # ms after a call's end, in which the gateway can report its own time-out
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
 
 
 class _Call:
-    """One call.  *due_ms*: its end;  *sent*: a gateway may have begun it."""
+    """One call.  *due_ms*: when it is given up;  *sent*: the gateway may have begun it."""
 
     def __init__(self, id: str, name: str, text: str, due_ms: int):
         self.id, self.name, self.text, self.due_ms = id, name, text, due_ms
@@ -62,8 +64,8 @@ class GatewayCalls:
         self._boot = str(hexlify(os.urandom(4)), "ascii")
         self._count = 0
         self._calls = {}  # task -> _Call
-        self._lock = _thread.allocate_lock()  # over what both threads see
-        self._line = _thread.allocate_lock()  # who has the connection
+        self._lock = _thread.allocate_lock()  # protects the data that both threads use
+        self._line = _thread.allocate_lock()  # held by the thread that has the connection
 
     @property
     def is_busy(self) -> bool:
@@ -99,7 +101,7 @@ class GatewayCalls:
         return min((call.due_ms for call in self._calls.values()), default=None)
 
     def cancel(self, task: int):
-        """Nothing more is heard of the call."""
+        """End the call; ``poll`` returns nothing about it."""
         call = self._calls.pop(task, None)
         if call is not None:
             with self._lock:
@@ -202,12 +204,12 @@ class GatewayCalls:
                 event = framer.next_event()
 
     def _take(self, stream: Stream, call: _Call, token: str, message: dict):
-        """Take one record; return the result when it has come."""
+        """Handle one record; return the result of the call when it is the answer, else None."""
         method, params, id = message.get("method"), message.get("params"), message.get("id")
         if method == "claw.gateway.auth":
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": _proof(token, params)})
         elif method == "claw.gateway.hello":
-            stream.due = None  # from here on the caller watches the time
+            stream.due = None  # from here on, ``poll`` watches the time
             self._send(stream, {"jsonrpc": "2.0", "id": id, "result": self._who()})
             for record in _records(call):
                 self._send(stream, record)
@@ -237,7 +239,7 @@ class GatewayCalls:
             "agent": image.agent.name,
             "record": _MAX_RECORD,
             "image": str(hexlify(digest), "ascii"),
-            "joins": True,  # a swarm, by itself
+            "joins": True,  # this agent joins its swarm by itself
         }
 
     def _parsed(self, data: bytes) -> dict:
@@ -276,6 +278,6 @@ def _records(call: _Call):
         "jsonrpc": "2.0",
         "id": call.id,
         "method": "claw.gateway.tool",
-        # a gateway that was started anew must not begin it again
+        # "again" stops a restarted gateway from beginning the call a second time
         "params": {"tool": call.name, "seen": call.seen, "again": again},
     }

@@ -1,4 +1,4 @@
-"""One POST of a thread that may wait: what telemetry and the audit send to the maker's own
+"""One POST, for a thread that may wait.  Telemetry and the audit use it to send to the maker's own
 servers.
 """
 

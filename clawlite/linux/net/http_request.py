@@ -1,9 +1,9 @@
 """One HTTP/1.1 request as a small server reads it (RFC 9112): strict, bounded, without I/O.
 
-1. Bounds: 8,192 bytes of head, 64 fields, a body of at most *most* bytes, told by Content-Length
-   alone: chunks are refused (411).
-2. What two readers could read in two ways is refused (400): a bare CR, a folded line, white space
-   before a colon, two lengths.
+1. Bounds: 8,192 bytes of head, 64 fields, a body of at most *most* bytes.  The body needs a
+   Content-Length; chunks are refused (411).
+2. Whatever two readers could understand differently is refused (400): a bare CR, a folded line,
+   white space before a colon, two lengths.
 """
 
 MAX_HEAD = 8192
@@ -49,7 +49,7 @@ class Request:
         self.headers, self.body = {}, b""
 
     def feed(self, data: bytes) -> bool:
-        """Take bytes; return whether the request is whole.  Raises ``Refused``."""
+        """Take bytes; return whether the request is complete.  Raises ``Refused``."""
         self._data += data
         if self._length is None:
             end = self._data.find(b"\r\n\r\n")
@@ -103,7 +103,7 @@ class Request:
 
 
 def answer(status: int, body: bytes, headers=()) -> bytes:
-    """Return a whole answer with a JSON *body*; *headers*: [(name, value), ...] beside its own."""
+    """Return a complete answer with a JSON *body*; *headers*: more headers, [(name, value), ...]."""
     kind = b"Content-Type: application/json\r\n" if body else b""
     return b"%s%sContent-Length: %d\r\n\r\n%s" % (_head(status, headers), kind, len(body), body)
 

@@ -1,17 +1,17 @@
 """A small HTTP server for one thread: it reads requests and writes answers, and the loop never
 waits for a client.
 
-1. The thread alone touches sockets; what the two share is a list each way, under one lock, and a
-   pipe that wakes the thread.
-2. At most ``MOST`` clients, ``PER_ADDRESS`` of one address.  One more drops the oldest
-   client that has not sent its request yet, of its own address first; where all have sent theirs,
-   the new one is dropped.  A client that is dropped is answered 503.
-3. A client that has not sent its request within 10 s is answered 408, one that does not read is
-   dropped.
-4. What was answered is closed once the client has closed, or 2 s later: a close over unread bytes
-   would be a reset, and lose the answer.
-5. An answer may come in parts (``begin``, ``send``, ``end``).  At most ``UNREAD`` bytes wait for a
-   client that does not read; it is dropped then.
+1. Only the thread uses sockets.  The thread and the loop share a list each way, under one lock, and
+   a pipe that wakes the thread.
+2. At most ``MOST`` clients are connected, and ``PER_ADDRESS`` of one address.  When there is one
+   more, the oldest client that has not sent its request yet is answered 503, at first one of the
+   same address.  When all others have sent theirs, this is the new client.
+3. A client that has not sent its request within 10 s is answered 408.  A client that does not read
+   its answer is dropped.
+4. After an answer, the connection is closed once the client has closed, or 2 s later.  Closing with
+   unread bytes would reset the connection and lose the answer.
+5. An answer may come in parts (``begin``, ``send``).  A client for which more than ``UNREAD`` bytes
+   wait is dropped.
 """
 
 import _thread
@@ -25,17 +25,17 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.net.http_request import Refused, Request, answer, stream_head
 
 MOST = 64
-PER_ADDRESS = 32  # no address has more than half of the places
+PER_ADDRESS = 32  # no address may use more than half of the clients
 LEAVING = 256  # clients that were answered and have not closed yet
 BACKLOG = 512  # connections that the kernel holds until they are accepted
 SLOW_S, LINGER_S = 10, 2
-UNREAD = 8388608  # bytes of an answer in parts
+UNREAD = 8388608  # bytes of an answer in parts that may wait for a client
 _PIECE = 65536
 
 
 class Client:
-    """One connection: its request, then its answer, then its end.  Its number is never another
-    one's, as a descriptor would be.
+    """One connection: its request, then its answer, then its end.  Its number, unlike a descriptor,
+    is never used again.
     """
 
     def __init__(self, number: int, sock, address: str, most: int):
@@ -47,13 +47,13 @@ class Client:
             None,
             monotonic() + SLOW_S,
         )
-        self.leaves = False  # its answer is known: it takes no place of another one
-        self.lingers = False  # its answer is sent
+        self.leaves = False  # its answer is complete: it does not count as a client any more
+        self.lingers = False  # its answer is sent, and it may still close the connection itself
         self.is_whole = True  # no more of its answer comes
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for more of its answer than is being sent."""
+        """Whether a part of its answer is still missing here."""
         return self.request is None and not self.leaves and not (self.out and self.is_whole)
 
 
@@ -64,7 +64,7 @@ class Server:
     most         int, bytes of a body
     check        function(Request) -> anything, in the thread; raises ``Refused``
     wake         descriptor that gets a byte when ``poll`` has something
-    tells_ends   bool, ``poll`` tells of clients that closed before their answer was whole
+    tells_ends   bool, ``poll`` reports clients that closed before their answer was complete
     Raises ``ClawError`` when it cannot listen there.
     """
 
@@ -91,8 +91,8 @@ class Server:
         _thread.start_new_thread(self._run, ())
 
     def poll(self) -> list:
-        """Return [(number of a client, what *check* returned)] that have come; of one that has
-        closed (number, None).
+        """Return [(number of a client, result of *check*)] for the requests that have come, and
+        (number, None) for a client that has closed.
         """
         if not self._come:
             return []
@@ -101,7 +101,7 @@ class Server:
         return come
 
     def answer(self, number: int, status: int, body: bytes, headers=()):
-        """Answer a client; one that has gone hears nothing."""
+        """Answer a client.  Nothing happens when it has closed."""
         self._put(number, answer(status, body, headers), True)
 
     def begin(self, number: int, headers=()):
@@ -109,7 +109,7 @@ class Server:
         self._put(number, stream_head(headers), False)
 
     def send(self, number: int, data: bytes, is_last: bool = False):
-        """Go on with such an answer."""
+        """Send a part of an answer that ``begin`` has begun."""
         self._put(number, data, is_last)
 
     def _put(self, number: int, data: bytes, is_whole: bool):
@@ -169,7 +169,7 @@ class Server:
     def _accept(self):
         try:
             sock, address = self._listener.accept()
-        except OSError as e:  # it has gone again, or this process has no descriptor left
+        except OSError as e:  # the client has closed, or this process has no descriptor left
             if e.errno in (errno.EMFILE, errno.ENFILE):
                 self._drop_one()
             return
@@ -191,8 +191,8 @@ class Server:
             self._drop(leaving[0])
 
     def _drop_one(self):
-        """Close a client without a word, for its descriptor: one that leaves, else the oldest
-        that has not sent its request.
+        """Close a client without an answer, to free its descriptor: one that was answered, else the
+        oldest that has not sent its request.
         """
         found = [fd for fd, one in self._clients.items() if one.leaves] or [
             fd for fd, one in self._clients.items() if one.request
@@ -200,7 +200,7 @@ class Server:
         if found:
             self._drop(found[0])
         else:
-            select.poll().poll(100)  # those that are left wait for their turns
+            select.poll().poll(100)  # all clients wait for an answer
 
     def _heed(self, fd: int, client: Client, events: int):
         try:
@@ -237,7 +237,7 @@ class Server:
         return True
 
     def _finish(self, fd: int, client: Client):
-        """All of its answer is sent."""
+        """Shut the connection down: the whole answer is sent."""
         try:
             client.sock.shutdown(socket.SHUT_WR)
         except OSError:

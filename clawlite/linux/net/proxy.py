@@ -1,11 +1,12 @@
-"""Connections through a proxy: which one (from the environment), and what is said to it.
+"""Connections through a proxy: the choice of the proxy (from the environment) and the requests to
+it.
 
-1. ``http_proxy``, ``https_proxy``, else ``all_proxy``; lower case before upper.  ``HTTP_PROXY``
-   counts for nothing in a CGI program, where a stranger sets it.  Loopback, and what ``no_proxy``
-   names, is reached directly.
-2. https goes through CONNECT; of plain http the request's first line is rewritten (RFC 9110 9.3.6,
-   RFC 9112 3.2.2).
-3. A proxy is spoken to in plain http; another kind is refused, never passed by.
+1. The variables are ``http_proxy``, ``https_proxy``, else ``all_proxy``; lower case before upper.
+   ``HTTP_PROXY`` is ignored in a CGI program, where a client can set it.  Loopback addresses, and
+   the hosts in ``no_proxy``, are reached directly.
+2. https goes through CONNECT.  For plain http, the first line of the request is rewritten (RFC 9110
+   9.3.6, RFC 9112 3.2.2).
+3. The connection to a proxy is plain http.  A proxy of another kind is refused, never bypassed.
 4. The URL may hold a password: errors name the variable, or the proxy's host and port.
 """
 
@@ -27,8 +28,8 @@ class Proxy:
 
     host, port   of the proxy
     credentials  bytes "user:password", b"" for none
-    scheme, target   of what it is asked for; *target* is host:port, or the host alone where http
-                     has its own port
+    scheme, target   of the server behind it; *target* is host:port, or only the host for http on
+                     its default port
     """
 
     def __init__(self, host: str, port: int, credentials: bytes, scheme: str, target: str):
@@ -41,8 +42,8 @@ class Proxy:
             )
 
     def connect(self, stream: Stream):
-        """Connect *stream* to the proxy, and for https through it.  Raises ``Failure``, which
-        tells whose fault it is.
+        """Connect *stream* to the proxy, and for https through it to the server.  Raises
+        ``Failure``, which says whether the proxy or the server failed.
         """
         try:
             stream.connect(self._host, self._port)
@@ -54,8 +55,8 @@ class Proxy:
             raise Failure("proxy %s: %s" % (self._name(), stream.words(e))) from None
 
     def rewritten(self, parts: list) -> list:
-        """Return the request *parts* as this proxy wants them: of http with a whole URL in the
-        first line, and the login.
+        """Return the request *parts* in the form for this proxy: for http, the first line has the
+        whole URL, and the credentials are added.
         """
         if self._scheme == "https":
             return parts
@@ -93,7 +94,7 @@ class Proxy:
 
 
 def choose(scheme: str, host: str, port: int, environ):
-    """Return the ``Proxy`` for a connection, or None when it goes there directly.
+    """Return the ``Proxy`` for a connection, or None for a direct one.
 
     environ  mapping of str
     Raises ``Failure`` for a proxy that cannot be used.
@@ -112,8 +113,8 @@ def choose(scheme: str, host: str, port: int, environ):
 
 
 def _value(environ, name: str) -> tuple:
-    """Return (the variable's name as it is set, its value), ("", "") when it is not set or
-    empty.
+    """Return (name of the variable in the case in which it is set, its value); ("", "") when it is
+    not set or empty.
     """
     for spelled in (name, name.upper()):
         value = environ.get(spelled, "").strip()
@@ -140,14 +141,14 @@ def _parse(name: str, url: str) -> tuple:
         credentials = _unquoted(login)
     except (Failure, ValueError):
         host = ""
-    # outside of the handler: the error in it may hold the password
+    # raised outside of the handler: the error there may contain the password
     if not host:
         raise Failure("%s: expected http://[user:password@]host:port" % name)
     return host, int(port), credentials
 
 
 def _unquoted(text: str) -> bytes:
-    """Return *text* with its %XX decoded.  ``urllib`` has this, and costs ten modules."""
+    """Return *text* with its %XX decoded.  ``urllib`` can do this, but loads ten modules."""
     first, *rest = text.encode("utf-8", "surrogateescape").split(b"%")
     return first + b"".join(binascii.unhexlify(piece[:2]) + piece[2:] for piece in rest)
 
@@ -157,8 +158,9 @@ def _joined(host: str, port: int) -> str:
 
 
 def _is_excluded(host: str, port: int, no_proxy: str) -> bool:
-    """Return whether the list *no_proxy* names *host*: ``*``, a name and all below it (leading dots
-    change nothing), an address; each may end in ``:port``.
+    """Return whether the list *no_proxy* names *host*.  Its entries are ``*``, a name, which
+    includes all names below it (leading dots change nothing), or an address; each may end in
+    ``:port``.
     """
     host = host.lower().rstrip(".")
     for entry in no_proxy.lower().replace(",", " ").split():
@@ -179,7 +181,7 @@ def _is_excluded(host: str, port: int, no_proxy: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
-    """Return whether *host* is this machine by its name or address, without asking anybody."""
+    """Return whether *host* is a name or address of this machine, without a look-up."""
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True

@@ -1,10 +1,10 @@
-"""One socket of one worker: look up, connect, send, receive, all of it with an end that ``close``
-can bring about.
+"""One socket of one worker: look up, connect, send and receive.  Closing the connection ends any of
+these at once.
 
 Every wait is a poll over the socket and the connection's pipe.  ``shutdown`` from another thread
-would do for a read, but not between two addresses, not before ``connect`` has begun, and its
-descriptor may be somebody else's by then. ``getaddrinfo`` cannot be ended: names are looked up in a
-thread of their own, whose result nobody need be there to take."""
+would end a read, but not a wait between two addresses or before ``connect``, and the descriptor may
+belong to another file by then.  ``getaddrinfo`` cannot be interrupted, so names are looked up in a
+separate thread, whose result is dropped when the connection is gone."""
 
 import _thread
 import errno
@@ -12,7 +12,7 @@ import os
 import select
 import time
 
-# the C module under ``socket``, whose selectors and enums cost 7 ms at import
+# the C module under ``socket``: importing ``socket`` costs 7 ms, for selectors and enums
 try:
     from _socket import (
         AI_NUMERICHOST,
@@ -42,7 +42,7 @@ except ImportError:
         socket,
     )
 
-ADDRESSES = 16  # of one name that are tried
+ADDRESSES = 16  # addresses of one name that are tried
 _UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _SILENT = (None, errno.ETIMEDOUT) + _UNREACHABLE  # None: of TimedOut
 
@@ -56,7 +56,7 @@ class TimedOut(Failure):
 
 
 class Cancelled(Exception):
-    """The loop has closed this connection; nobody wants to hear more."""
+    """The loop has closed this connection; its result is not wanted any more."""
 
 
 class Stream:
@@ -64,15 +64,15 @@ class Stream:
 
     connection  ``connections.Connection``; its pipe ends a wait
     lock        the lock over *connection*
-    timeout_ms  from now, until ``due`` is set to None
+    timeout_ms  for all waits together, from now; ``due`` None: no limit
     """
 
     def __init__(self, connection, lock, timeout_ms: int):
         self.connection = connection
         self.sock = None
-        # of TLS: tells from an exception which poll event it waits for, or 0
+        # set by TLS: function(exception) -> poll event to wait for, or 0
         self.wants = None
-        self.words = words  # of TLS: knows more kinds of errors
+        self.words = words  # replaced by TLS, which has more kinds of errors
         self.due = time.monotonic() + timeout_ms / 1000
         self._lock = lock
         self._timeout_ms = timeout_ms
@@ -81,7 +81,7 @@ class Stream:
         if self.sock is not None:
             try:
                 self.sock.close()
-            except OSError:  # the descriptor is gone all the same
+            except OSError:  # the descriptor is closed even then
                 pass
             self.sock = None
 
@@ -108,12 +108,13 @@ class Stream:
     # -- connecting
 
     def connect(self, host: str, port: int, check=None):
-        """Connect to the first address of *host* that answers; each gets its share of the time that
-        is left.
+        """Connect to the first address of *host* that answers.  Each address gets its share of the
+        remaining time.
 
-        check   see ``Connections.open``: only what it returns is connected to, without another
+        check   see ``Connections.open``: only addresses that it returns are used, without another
                 look-up
-        Raises ``Failure``: of the first address that said no, else of the last that said nothing.
+        Raises ``Failure``, for the first address that refused, else for the last that did not
+        answer.
         """
         addresses = self._look_up(host, port)
         if check:
@@ -147,12 +148,12 @@ class Stream:
 
     def _look_up(self, host: str, port: int) -> list:
         """Return the addresses of *host*, as ``getaddrinfo`` does."""
-        # bytes: of a str it would load the IDNA codec and its tables
+        # bytes: for a str, getaddrinfo would load the IDNA codec and its tables
         name = host.encode()
         try:
             return getaddrinfo(name, port, 0, SOCK_STREAM, 0, AI_NUMERICHOST)
         except gaierror:
-            pass  # a name
+            pass  # it is a name, not an address
         connection = self.connection
         try:
             _thread.start_new_thread(_find, (connection, self._lock, name, port))
@@ -177,8 +178,8 @@ class Stream:
         return self.do(self.sock.recv, size, events=select.POLLIN)
 
     def do(self, function, *arguments, events: int = 0):
-        """Return ``function(*arguments)`` of the socket, called again when *events*, or what TLS
-        waits for, have come.
+        """Return ``function(*arguments)``.  When it would block, wait for *events*, or for the
+        events that TLS needs, and call it again.
         """
         while True:
             try:
@@ -193,9 +194,7 @@ class Stream:
 
 
 def _find(connection, lock, name: bytes, port: int):
-    """Look *name* up: the whole life of a thread.  The connection may be gone when the answer
-    comes.
-    """
+    """Look *name* up, in a thread of its own.  The connection may be gone when the answer comes."""
     try:
         found = getaddrinfo(name, port, 0, SOCK_STREAM)
     except gaierror as e:
@@ -215,10 +214,10 @@ def _find(connection, lock, name: bytes, port: int):
 
 
 def _lacking(name: bytes) -> str:
-    """Return why *name* could not be looked up when no file can be opened, "" otherwise.
+    """Return why *name* could not be looked up when this process can open no more files, else "".
 
-    glibc then says that there is no such host, or that no server answers: it opens files and
-    sockets of its own."""
+    glibc needs files and sockets.  Without them it reports that there is no such host, or that no
+    server answers."""
     try:
         os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
     except OSError as e:
@@ -228,8 +227,8 @@ def _lacking(name: bytes) -> str:
 
 
 def _checked_ones(found: list, check) -> list:
-    """Return those of *found* (of ``getaddrinfo``) whose address *check* returns, which sees all
-    of them.
+    """Call *check* with all addresses of *found* (from ``getaddrinfo``); return the entries whose
+    address it returns.
     """
     packed = [inet_pton(entry[0], entry[4][0].partition("%")[0]) for entry in found]
     wanted = check(packed)
@@ -237,8 +236,8 @@ def _checked_ones(found: list, check) -> list:
 
 
 def checked(scheme: str, host: str, port: int) -> str:
-    """Return *host* without the brackets of an IPv6 address; raises ``Failure`` for what nobody
-    can connect to.
+    """Return *host* without the brackets of an IPv6 address.  Raises ``Failure`` when the scheme,
+    host or port cannot be valid.
     """
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -259,7 +258,7 @@ def checked(scheme: str, host: str, port: int) -> str:
 
 
 def words(error: OSError) -> str:
-    """Return what *error* means for a person."""
+    """Return *error* as words for a person."""
     code = error.errno
     if code == errno.ECONNREFUSED:
         return "connection refused"

@@ -1,8 +1,8 @@
 """TLS over a connected stream: certificate and host name checked, version 1.2 at least, and errors
 that say what to do.
 
-Nothing here, and no option anywhere, turns a check off.  Who has a CA of their own names it with
-``SSL_CERT_FILE`` or ``SSL_CERT_DIR``.  This is the only module that loads ``ssl`` and ``socket``.
+Nothing here, and no option anywhere, turns a check off.  A person with a CA of their own sets
+``SSL_CERT_FILE`` or ``SSL_CERT_DIR``.  This is the only module that loads ``ssl``.
 """
 
 import select
@@ -13,7 +13,7 @@ from clawlite.linux.net.stream import Failure, Stream, words
 
 # X509_V_ERR_*, openssl/x509_vfy.h
 _EXPIRED, _NOT_YET = 10, 9
-# no issuer, self-signed, an issuer that is, issuer not in the store, chain of one
+# no issuer, self-signed, self-signed issuer, issuer not in the store, chain of one
 _NOBODY = (2, 18, 19, 20, 21)
 _OTHER_HOST = (62, 64)  # name, address
 _OLD = (
@@ -32,10 +32,10 @@ _NO_TLS = (
 
 
 def context(authorities: list = ()) -> ssl.SSLContext:
-    """Return the settings for all connections.  Costs milliseconds and megabytes where the
-    machine's CAs are one file.
+    """Return the settings for all connections.  This takes milliseconds and megabytes when all CAs
+    of the machine are in one file.
 
-    authorities  certificates (DER) that count in place of the machine's list; none: that list
+    authorities  certificates (DER) that are used instead of the machine's CAs; empty: those CAs
     """
     made = ssl.create_default_context(cadata=b"".join(authorities) or None)
     made.minimum_version = max(made.minimum_version, ssl.TLSVersion.TLSv1_2)

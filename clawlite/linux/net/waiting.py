@@ -1,5 +1,5 @@
-"""The effects of a generator of the core (core/base/effect.py: OPEN, RECEIVE, CLOSE, SLEEP),
-carried out by a command that may wait for them; an agent's loop never does.
+"""Carries out the effects of a generator of the core (core/base/effect.py: OPEN, RECEIVE, CLOSE,
+SLEEP) for a command that may wait for them.  The loop of an agent never waits like this.
 """
 
 import os
@@ -45,7 +45,9 @@ def carried_out(work, authorities: list):
 
 
 def _received(connections, come: list, reader: int, timeout_ms: int) -> tuple:
-    """Return the next of what has *come*, which is not taken yet, or comes now."""
+    """Return (True, data) or (False, error): the first event in *come*, or else the next one that
+    arrives.
+    """
     poll, due = select.poll(), time.monotonic() + timeout_ms / 1000
     poll.register(reader, select.POLLIN)
     while not come:

@@ -3,10 +3,11 @@ brings an agent (docs/adr/0013).
 
 1. A child process compiles it (clawlite/host/build/inline.py), so that the compiler never stays in
    an agent's memory.
-2. Inline primitives only; the agent has an empty folder, so no tools.py, and its state folder like
-   any other.
-3. The record goes to the agent's own session then, which answers it.  After ``claw.shutdown`` the
-   next ``claw.initialize`` may bring another manifest; the same one starts the same agent again.
+2. The manifest may have inline primitives only.  The agent has no folder, so no tools.py, but it
+   has a state folder like any other.
+3. Then the record is passed to the agent's own session, which answers it.  After ``claw.shutdown``,
+   the next ``claw.initialize`` may bring another manifest; the same one starts the same agent
+   again.
 """
 
 import os
@@ -24,7 +25,7 @@ from clawlite.linux.io import signals
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.io.stdio import MAX_LINE, now_ms, open_line
 
-AGAIN = -1  # an agent's exit code: another one follows on its line
+AGAIN = -1  # an agent's exit code: another agent follows on the same line
 LEAVE_MS = 2000
 COMPILE_MS = 60000
 _CHILD = (
@@ -34,7 +35,7 @@ _CHILD = (
 
 
 class _Nobody:
-    """What a session sees before there is an agent."""
+    """Takes the place of the agent in a session until there is one."""
 
     image = None
     is_ready = False
@@ -49,7 +50,7 @@ class _Nobody:
 
 
 class BootstrapSession:
-    """An operator's line, and whoever serves it.
+    """An operator's line, and the agents that serve it one after the other.
 
     wake  int, a descriptor that is readable when a signal has come (signals.catch)
     """
@@ -126,7 +127,7 @@ class BootstrapSession:
         return shell.run(self._record)
 
     def _adopt(self, manifest: dict, is_free: bool = True) -> bool:
-        """Compile *manifest*; its agent answers.  Raises ``ClawError``."""
+        """Compile *manifest*, whose agent then answers.  Raises ``ClawError``."""
         if self._image:
             raise InvalidRequest("claw.initialize: once is enough")
         self._image = image_of(_compile(manifest, self._wake), "manifest")
@@ -135,8 +136,8 @@ class BootstrapSession:
 
 
 def _compile(manifest: dict, wake: int) -> bytes:
-    """Return the image of *manifest*.  Raises ``ClawError``: the compiler's own, or that there
-    is none here.
+    """Return the image of *manifest*.  Raises the ``ClawError`` of the compiler, or ``ImageError``
+    when the compiler does not run here.
     """
     from subprocess import DEVNULL, PIPE, Popen
     from tempfile import TemporaryFile
@@ -170,7 +171,9 @@ def _compile(manifest: dict, wake: int) -> bytes:
 
 
 def _read(fd: int, wake: int) -> bytes:
-    """Return all that comes on *fd*, but for a signal or too long a wait."""
+    """Return all data of *fd* to its end.  Raises ``ClawError`` after a signal, or when it takes
+    too long.
+    """
     poll, found, until = select.poll(), b"", now_ms() + COMPILE_MS
     poll.register(fd, select.POLLIN)
     poll.register(wake, select.POLLIN)

@@ -1,16 +1,15 @@
-"""What calls and approvals leave behind (core/idempotency/idempotency_record.py): ``calls.journal``
-in the agent's state folder, append-only.
+"""The records of calls and approvals (core/idempotency/idempotency_record.py): ``calls.journal`` in
+the agent's state folder, append-only.
 
-1. Kill-safe: a record is one write(2), and what write has returned for survives ``kill -9``.  Not
+1. Kill-safe: a record is one write(2), and it survives ``kill -9`` once write has returned.  Not
    power-safe: nothing is synced.
 2. All processes of one agent share the file, under a lock.  Each has a slot, a locked byte of
-   ``calls.lock``: whose slot is free has ended. Before the record that a handler begins, a process
-   reads what others have written since: no id runs in two of them.
-3. Times go on where the last process of the same boot was, whatever has been done to the clock
-   since.
-4. At the start, and when it has grown, it is written anew with the records that still count.  A
-   torn last line is dropped; damaged lines are, too, but the file that had them is set aside and
-   that is said.
+   ``calls.lock``; a process whose slot is free has ended.  Before a process records that a handler
+   begins, it reads the records of the others, so that no id runs in two processes.
+3. Times continue from the last process of the same boot, even when the clock was set since.
+4. At the start, and when it has grown, the file is written again with the records that still count.
+   A torn last line is dropped.  Damaged lines are dropped, too, but the damaged file is kept aside
+   and a message on stderr says so.
 """
 
 import fcntl
@@ -35,9 +34,9 @@ from clawlite.linux.io.jsontext import dumps, loads
 
 _KIND, _WHEN, _OWNER, _KEY, _TEXT = range(5)  # of a record
 
-MAX_GROWTH = 1048576  # bytes, or as much again as there was, before it is written anew
-MAX_ARGUMENTS = 4096  # bytes of JSON of a call that waits; longer ones are not kept
-_BOOT = "boot"  # the first line: which boot its times belong to
+MAX_GROWTH = 1048576  # bytes that the file may reach, or twice its size, before a rewrite
+MAX_ARGUMENTS = 4096  # bytes of JSON of a waiting call; longer arguments are dropped
+_BOOT = "boot"  # key of the first line, which says to which boot the times belong
 
 
 class Journal:
@@ -49,15 +48,15 @@ class Journal:
         self._lock = None
         self._log = RecordLog(self._path, "the journal of calls")
         self._slot = 0
-        self._base = 0  # seconds between the time since boot and the journal's
-        self._read = 0  # how far this process knows them
+        self._base = 0  # seconds that are added to the time since boot
+        self._read = 0  # bytes of the file that this process has read
         self._limit = 0
         self._said = False
         self._own = "%x" % time.time_ns()
 
     def waiting(self) -> list:
-        """Return [(key, payload), ...] of approvals that waited in processes which have ended;
-        the file is written anew without what is over.
+        """Return [(key, payload), ...] of the approvals that waited in processes that have ended.
+        The file is compacted.
         """
         try:
             self._open()
@@ -73,7 +72,7 @@ class Journal:
             return []
 
     def calls(self) -> list:
-        """Return [(key, age in seconds, bytes), ...] of what began or has ended."""
+        """Return [(key, age in seconds, bytes), ...] of the calls that have begun or ended."""
         try:
             self._open()
             with _Locked(self._lock):
@@ -83,8 +82,8 @@ class Journal:
             return []
 
     def one(self, key: str):
-        """Return (kind, payload), the last record of *key*; None when there is none.  Cost: the
-        file is read.
+        """Return (kind, payload) of the last BEGIN or END of *key*, or None.  Cost: the file is
+        read.
         """
         try:
             self._open()
@@ -106,15 +105,15 @@ class Journal:
     def keep(self, kind: int, key: str, payload) -> tuple:
         """Append one record; return (True, records of others) or (False, why).
 
-        What others have begun or ended since, as ``calls`` gives it, come before a BEGIN alone;
-        when *key* is among them nothing is written. Cost: four system calls, and one more where the
-        end of the file is not this process's own."""
+        For a BEGIN, the records of others are those that they have written since, in the form of
+        ``calls``; else there are none.  When *key* is among them, nothing is written.  Cost: four
+        system calls, and one more when another process wrote the end of the file."""
         if "-" not in key and "." not in key:
             key = "%s.%s" % (self._own, key)
         try:
             text = dumps(payload)
             text.encode()
-        except ValueError as e:  # a handler's error may say what JSON lacks
+        except ValueError as e:  # a handler's error may contain a value that JSON does not have
             text = dumps([payload[0], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > MAX_ARGUMENTS:
             text = dumps([payload[0], None, payload[2]])
@@ -135,12 +134,12 @@ class Journal:
         if fd is not None:
             os.close(fd)
 
-    # -- the file, and who else has it
+    # -- the file, which other processes share
 
     def _open(self):
         lock = os.path.join(self._folder, "calls.lock")
         if self._lock is not None and not leads_to(lock, self._lock):
-            self.close()  # others lock the file that has the name now
+            self.close()  # other processes lock the file that has this name now
             tell_replaced("the journal of calls", self._path)
         if self._lock is None:
             os.makedirs(self._folder, 0o700, exist_ok=True)
@@ -160,7 +159,7 @@ class Journal:
         first = parse(os.pread(self._log.fd, 256, 0).partition(b"\n")[0])
         if first and first[_KEY] == _BOOT and first[_TEXT] == _boot():
             self._base = first[_OWNER]
-        # another boot: its times are seconds since 1970, as the clock is now
+        # first process of this boot: times are seconds since 1970 by the present clock
         else:
             self._base = int(time.time()) - up
         if not self._log.size:
@@ -188,8 +187,8 @@ class Journal:
         return False
 
     def _look(self) -> bool:
-        """Return whether others have written what this process has not read; the file of now is
-        open then.
+        """Open the file again when it was replaced.  Return whether it has records that this
+        process has not read.
         """
         try:
             status = os.stat(self._path)
@@ -224,7 +223,7 @@ class Journal:
     def _append(self, data: bytes):
         end = self._log.size
         if self._read != end and os.pread(self._log.fd, 1, end - 1) != b"\n":
-            data = b"\n" + data  # behind a part of a record that could not be taken back
+            data = b"\n" + data  # the file ends with a part of a record that could not be removed
         self._log.append(data, False)
         if self._read == end:
             self._read = self._log.size
@@ -232,7 +231,7 @@ class Journal:
             self._compact(self._lives)
 
     def _compact(self, lives) -> list:
-        """Write the file anew with what still counts; return that."""
+        """Write the file again with the records that still count; return them."""
         self._look()
         now = self._now()
         last, count, damaged, torn = _last_of(self._log.fd, now)
@@ -286,11 +285,11 @@ class _Locked:
 
 
 def _last_of(fd: int, now: int) -> tuple:
-    """Return ({key: its last record}, how many lines, how many of them are damaged, whether the end
-    of the last line is missing); the keys in the order of these records.
+    """Return ({key: its last record}, number of lines, number of damaged lines, whether the last
+    line is torn).  The keys are in the order of these records.
 
-    What is over *now* is left out at once.  Cost: the file is read in pieces of ``MAX_GROWTH``, and
-    what is returned takes as much as the records that still count.
+    Records that do not count any more are left out.  Cost: the file is read in pieces of
+    ``MAX_GROWTH``, and the result takes the memory of the records that still count.
     """
     last, count, damaged, rest, at = {}, 0, 0, b"", 0
     part = os.pread(fd, MAX_GROWTH, at)
@@ -316,7 +315,7 @@ def _up_s() -> int:
 
 
 def _boot() -> str:
-    """Return what tells one boot of this machine from another."""
+    """Return an id of the present boot of this machine."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return '"%s"' % file.read(40).strip()

@@ -1,10 +1,10 @@
 """The fast path of an operator's requests: while no effect waits, a request runs at once, without
 the queue of effects and without the framer.
 
-1. The gates are those of the core.  ``FastPath.start`` is the one place where handlers start, for
-   every kind of caller.
-2. Where effects wait already, a new request joins the queue, so that all is done in its order.
-3. Lines are split all at once.  A line that is not plain goes to the framer.
+1. It uses the gates of the core.  All handlers, for every kind of caller, are started by
+   ``FastPath.start``.
+2. When effects wait already, a new request joins the queue, so that the order is kept.
+3. All lines of a read are split at once.  A line that is not plain goes to the framer.
 """
 
 from clawlite.core.base.effect import KEEP, KIND, LOG
@@ -27,16 +27,14 @@ class FastPath:
         self._shell = shell
         self._effects = shell.agent.effects
         self._leave = shell.leave
-        self._handlers = shell.handlers  # of this process: others may take their place
+        self._handlers = shell.handlers  # those of this process; ``Shell.isolate`` may replace them
         self._agent = shell.agent
         self._image = shell.agent.image
-        self._now_ms = now_ms()  # as of the last read, or the last handler
+        self._now_ms = now_ms()  # the time of the last read, or of the last handler's end
         self._open = True  # the framer may hold a line without its end
 
     def feed(self, data: bytes):
-        """Hand in what has come on the line, one record after the other, each with all that
-        follows from it.
-        """
+        """Handle the records in *data* one after the other, each with all of its effects."""
         shell, start = self._shell, 0
         if 13 in data or 30 in data:
             start = len(data)
@@ -63,7 +61,7 @@ class FastPath:
                 shell.framer.next_event()
 
     def emit(self, effect: tuple):
-        """Carry LOG, SEND and a KEEP that nobody waits for out."""
+        """Carry out a LOG, a SEND, or a KEEP without a task that waits for it."""
         if self._effects:
             self._effects.append(effect)
         elif effect[KIND] == LOG:
@@ -74,8 +72,8 @@ class FastPath:
             self._shell.send(effect)
 
     def answer(self, id, result) -> bool:
-        """Answer a tool call with its ``effect.Result``; False when others come first, or its
-        record cannot be written: ``Startup.heard`` says what is wrong then.
+        """Answer a tool call with its ``effect.Result``.  Return False when other effects come
+        first, or when its record cannot be written; then ``Startup.heard`` makes the error.
         """
         audit = self._shell.audit
         if self._effects or audit and not audit.flush():
@@ -84,8 +82,8 @@ class FastPath:
         return True
 
     def call(self, name: str, request, alone: bool, at_ms: int) -> bool:
-        """Run a new request whose tool is ``settled`` and whose arguments fit; False, and
-        nothing done, when it is not one.
+        """Run a new request whose tool is ``settled`` and whose arguments fit.  Do nothing and
+        return False for any other request.
         """
         agent, image, idempotency, arguments = (
             self._agent,
@@ -138,12 +136,12 @@ class FastPath:
         return True
 
     def start(self, task: int, tool, arguments: dict, due_ms) -> tuple:
-        """Start a tool's handler; return (its outcome, or None when it goes on; the time)."""
+        """Start a tool's handler.  Return (its outcome, or None when it goes on; the time)."""
         shell, state = self._shell, signals.state
-        # it may never come back
+        # recorded first: the handler may never return
         if tool.flags & HAS_SIDE_EFFECTS and not shell.startup.may_begin(task, tool, arguments):
             return None, self._now_ms
-        # a turn may want its next tool before the loop sees the signal
+        # a turn may call its next tool before the loop sees the signal
         if state["terminated"] or shell.ending:
             from clawlite.core.idempotency.idempotency import not_run
 

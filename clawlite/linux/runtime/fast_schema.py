@@ -1,12 +1,12 @@
-"""Does an object of plain members fit its schema?  A proof in one loop, for the tools that are
+"""Whether an object of plain members fits its schema: a proof in one loop, for the tools that are
 called most.
 
-1. ``fits`` says yes or nothing: what it cannot prove, ``clawlite.core.formats.schema.check``
+1. ``fits`` returns True only when it has proved it.  Else ``clawlite.core.formats.schema.check``
    decides, and says what is wrong.
-2. Plain is a member of one type, with bounds or a list of strings at most; 1.0 as an integer is
-   left to ``check``.
-3. A pattern is proven for texts of the bytes that leave its automaton where it starts, where that
-   is a match ("^[^\\x00]*$"): one pass in C.
+2. A member is plain when it has one type, and at most bounds or a list of strings.  1.0 as an
+   integer is left to ``check``.
+3. A pattern can be proved when the start state of its automaton is a match, as for "^[^\\x00]*$".
+   A text fits when all of its bytes leave the automaton in that state: one pass in C.
 """
 
 from clawlite.core.base.errors import ImageError
@@ -29,7 +29,7 @@ _OBJECT = 16  # kinds of values, as in core/formats/schema.py
 
 
 class _All:
-    """What everything is in."""
+    """A set that contains everything."""
 
     def __contains__(self, item) -> bool:
         return True
@@ -37,7 +37,7 @@ class _All:
 
 _TYPES = {1: (str,), 2: (bool,), 4: (int,), 12: (int, float), 64: (type(None),), 127: _All()}
 _LENGTH, _NUMBER, _CHOICE = 1, 2, 3
-# operation of core/formats/schema.py -> what it bounds
+# operation of core/formats/schema.py -> (what it bounds, 0 for the lower bound or 1 for the upper)
 _BOUNDS = {
     MIN_LENGTH: (_LENGTH, 0),
     MAX_LENGTH: (_LENGTH, 1),
@@ -47,12 +47,12 @@ _BOUNDS = {
     BELOW: (_NUMBER, 1),
 }
 _ENDS = float("-inf"), float("inf")
-_EXACT = 1 << 53  # integers up to here have a float
+_EXACT = 1 << 53  # all integers up to here have an exact float
 
 
 def prepare(image, tool):
-    """Give *tool* what makes its calls quick: ``fits``, its ``decision`` when that is always the
-    same, and whether it is ``settled``.
+    """Set the fields of *tool* that make its calls quick: ``fits``, ``decision`` when it is always
+    the same, and ``settled``.
     """
     tool.fits = proof(tool.schema, image.automaton)
     if tool.constant:
@@ -61,8 +61,8 @@ def prepare(image, tool):
 
 
 def proof(program, automata):
-    """Return function(dict) -> bool, True only when the value fits *program*
-    (core/formats/schema.py); None where there is none.
+    """Return function(dict) -> bool, which is True only when the value fits *program*
+    (core/formats/schema.py); None when there is no such function for *program*.
 
     automata  function(index) -> table, ``Image.automaton``
     """
@@ -86,8 +86,8 @@ def proof(program, automata):
 
 
 def _row(node, automata):
-    """Return (types, what is bounded or 0, low, high, bytes that its text may be made of or
-    None) of a member, or None when it is not plain.
+    """Return (types, kind of bound or 0, low, high, bytes that its text may consist of or None) for
+    a member, or None when it is not plain.
     """
     if type(node) is int:
         return (_TYPES[node], 0, None, None, None) if node in _TYPES else None
@@ -100,7 +100,7 @@ def _row(node, automata):
         elif node[at] in _BOUNDS and what in (0, _BOUNDS[node[at]][0]):
             what, end = _BOUNDS[node[at]]
             bound = node[at + 1]
-            # more, or less, than a number: the float beside it, or beyond
+            # strictly above or below a number: at least or at most the next float
             if node[at] > MAXIMUM:
                 if abs(bound) > _EXACT:
                     return None
@@ -120,12 +120,12 @@ def _row(node, automata):
 
 
 def _harmless(automata, index: int):
-    """Return the bytes that leave automaton *index* in the state it starts in
-    (core/formats/automaton.py), or None where that is no match.
+    """Return the bytes that leave automaton *index* (core/formats/automaton.py) in its start state,
+    or None when that state is no match.
     """
     try:
         table = automata(index)
-    except ImageError:  # ``check`` will say so
+    except ImageError:  # ``check`` will report it
         return None
     rows = len(table) - 264
     width, wide, start = (

@@ -1,5 +1,6 @@
-"""Feeds of services on Linux: before a turn, those are fetched that are older than their ttl, and
-all are told before the conversation (core/net/feed.py).  Loaded for images with services.
+"""Feeds of services on Linux.  Before a turn, the feeds that are older than their ttl are fetched,
+and all of them are put before the conversation (core/net/feed.py).  This module is loaded for
+images with services.
 """
 
 from clawlite.core.base.effect import IS_OK, LOG, RUN, VALUE
@@ -10,13 +11,13 @@ from clawlite.linux.tools.service_tools import services_of
 
 
 class _Told(Message):
-    """A message of the preface that is of feeds."""
+    """A message of the preface that belongs to the feeds."""
 
 
 class Feeds:
     """The feeds of one agent.
 
-    agent   ``agent.Agent``; what it has in ``lasting`` stays within
+    agent   ``agent.Agent``; its function ``lasting`` is wrapped
     now_ms  function -> monotonic ms
     """
 
@@ -24,7 +25,7 @@ class Feeds:
         self._agent, self._now_ms, self._inner = agent, now_ms, agent.lasting
         services = services_of(agent.image).values()
         name = agent.image.agent.name
-        # which devices a gateway calls for is known to the gateway
+        # the gateway knows for which devices it calls a service
         self._feeds = feeds_of(services, NATIVE, name)
         for service in services:
             if service.mode == MEDIATED:
@@ -34,7 +35,7 @@ class Feeds:
             agent.lasting = self.lasting
 
     def lasting(self, work, history, once: bool, channel: str = ""):
-        """Return a turn's *work* after its feeds; see ``agent.Agent.lasting``."""
+        """Return *work* of a turn with its feeds before it; see ``agent.Agent.lasting``."""
         if self._inner:
             work = self._inner(work, history, once, channel)
         return self._after(work, history) if self._agent.keep_bytes else work
@@ -44,7 +45,7 @@ class Feeds:
             for feed in self._feeds:
                 if feed.is_due(self._now_s()):
                     yield from self._fetched(feed)
-        except BaseException:  # nobody waits for this turn any more
+        except BaseException:  # the turn was ended
             work.close()
             raise
         kept = [message for message in history.preface if type(message) is not _Told]

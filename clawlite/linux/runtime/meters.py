@@ -1,10 +1,9 @@
-"""What one agent has used of its limits, on the disk: in its state folder, shared by all of its
-processes.
+"""The use of one agent's limits, on the disk: in its state folder, shared by all of its processes.
 
-``meters.json`` has what providers used, and survives a power cut; ``minute.json`` the tool calls of
-the last minute, which outlive the process alone: a disk need not be waited for at each call.  An
-entry is added under a lock to what the file holds then, so that two processes never forget what the
-other has counted."""
+``meters.json`` has the use of providers, and survives a power cut.  ``minute.json`` has the tool
+calls of the last minute.  It survives only the process, so that no call waits for the disk.  An
+entry is added under a lock to the present content of the file, so that no process loses the counts
+of another."""
 
 import fcntl
 import os
@@ -16,12 +15,12 @@ from clawlite.core.policy.ledger import CALLS, ENTRY_AMOUNT, ENTRY_KEY, Ledger, 
 from clawlite.linux.files.files import aside, state_folder, write_whole
 from clawlite.linux.io.jsontext import dumps, loads
 
-_MOST_UNWRITTEN = 1000  # of those, the newest: calls count for a minute
+_MOST_UNWRITTEN = 1000  # entries that are kept while the file cannot be written, the newest
 MAX_FILE = 65536
 
 
 def meter(agent, now_ms):
-    """Return the meter of *agent* (core/policy/ledger.py), made when it is first asked for.
+    """Return the meter of *agent* (core/policy/ledger.py), which is made at the first call.
 
     now_ms  function -> monotonic ms
     """
@@ -31,7 +30,7 @@ def meter(agent, now_ms):
 
 
 class _Meters:
-    """Both files of one agent.  ``meter``: what asks them."""
+    """Both files of one agent.  ``meter``: the object that uses them."""
 
     def __init__(self, agent, now_ms):
         info = agent.image.agent
@@ -58,8 +57,8 @@ class _Meters:
         self.meter = meter
 
     def add(self, entries: list):
-        """Return what the effect STORE gives for *entries*; they are on the disk when this
-        returns.
+        """Store *entries* and return the result of the effect STORE for them.  They are in the file
+        when this returns.
         """
         if not entries:
             return self.meter.today()
@@ -69,9 +68,10 @@ class _Meters:
 
 
 class CounterFile:
-    """One file of {key: [when, amount, ...]}.  While it cannot be written, which is said once on
-    stderr, this process counts in memory; the next count that can be written is added to the file
-    with all of that, so that what other processes counted meanwhile stays.
+    """One file of {key: [when, amount, ...]}.
+
+    While it cannot be written, which is reported once on stderr, this process counts in memory.
+    Later these counts are added to the file, so that the counts of other processes stay.
 
     lasting  True: it survives a power cut
     """
@@ -82,14 +82,12 @@ class CounterFile:
         self._lock = os.path.join(self._folder, name + ".lock")
         self._lasting = lasting
         self._spent = {}
-        self._seen = None  # which version of the file that was
+        self._seen = None  # (inode, time, size) of the file when it was read
         self._broken = False
-        self._unwritten = []  # [key, period, amount] that the file has not taken
+        self._unwritten = []  # [key, period, amount] that could not be written yet
 
     def stored(self) -> dict:
-        """Return what is counted, as it stands now.  Cost: one stat, and the file read when it
-        has changed.
-        """
+        """Return the present counts.  Cost: one stat, and reading the file when it has changed."""
         try:
             status = os.stat(self._path)
             seen = (status.st_ino, status.st_mtime_ns, status.st_size)
@@ -142,8 +140,8 @@ class CounterFile:
         del self._unwritten[:-_MOST_UNWRITTEN]
 
     def _read(self) -> dict:
-        """Return what the file says.  A damaged one is set aside: it must not reset a limit
-        unseen.
+        """Return the content of the file.  A damaged file is set aside and reported, because it
+        resets the limits.
         """
         with open(self._path, "rb") as file:
             data = file.read(MAX_FILE)

@@ -1,5 +1,5 @@
-"""What this process keeps for itself and the next: calls and approvals, whose journal is loaded
-when there is something in it, and the memory, which is loaded when it is first asked."""
+"""The data that outlives this process: calls and approvals, whose journal is opened when there is
+one, and the memory, which is loaded at its first request."""
 
 import os
 
@@ -7,16 +7,17 @@ from clawlite.core.image.image import CONTEXT, MEMORY
 from clawlite.linux.files.files import state_folder
 
 MAX_IDS = 4096  # calls of an operator that are remembered
-# of those, calls that may run again: their memory is passed through all the time
+# of those, calls that may run again: their records are looked through often
 MAX_FREE = 1024
-MAX_BYTES = 8388608  # of their answers
+MAX_BYTES = 8388608  # of the answers of remembered calls
 
 
 class Persistence:
-    """The records of one agent; an agent whose tools only read has none, and no file.
+    """The records of one agent.  An agent whose tools only read has none, and no file.
 
-    agent   ``agent.Agent``; it gets what it asks at the operator's first tool call here
-    now_ms  function -> monotonic ms;  folder: where the image lies
+    agent   ``agent.Agent``; its functions ``kept``, ``memories`` and ``lasting`` are set here
+    now_ms  function -> monotonic ms
+    folder  the folder of the image
     """
 
     def __init__(self, agent, now_ms, folder: str):
@@ -30,7 +31,7 @@ class Persistence:
             agent.lasting = self.lasting
 
     def start(self, says: bool):
-        """Tell of approvals that waited when the last process ended; *says*: somebody reads a
+        """Report the approvals that waited when the last process ended; *says*: a person reads the
         console.
         """
         if self._exists():
@@ -44,7 +45,7 @@ class Persistence:
         self._agent.done(task, self._open().keep(kind, key, payload), self._now_ms())
 
     def records(self, key: str = None):
-        """Return the bounds and what is on record, or what is on record of *key*
+        """Return the bounds and the recorded calls, or the record of *key*
         (``idempotency.Idempotency``).
         """
         if key is not None:
@@ -67,10 +68,11 @@ class Persistence:
         return self._embeddings.work(*asked)
 
     def lasting(self, work, history, once: bool, channel: str = ""):
-        """Return a turn's *work*: after what the context files say now, and unless it is the only
-        one (*once*), in a conversation that goes on after a restart, where there is a store for it.
+        """Return *work* of a turn, with the context files before it.  If the agent has a store for
+        it, the turn belongs to a conversation that goes on after a restart.
 
-        channel  NAME/ACTOR of a channel, whose conversation it is; "" for the console's
+        once     bool, the turn has no conversation
+        channel  NAME/ACTOR: the conversation is that of this actor of a channel; "": the console's
         """
         from clawlite.core.memory.conversation import store_of
         from clawlite.linux.memory.conversation import lasting, preface
@@ -98,7 +100,7 @@ class Persistence:
         self._memory.carry_out(effect)
 
     def poll(self):
-        """Hand in what the memory has done."""
+        """Pass the results of the memory to the agent."""
         if self._memory:
             self._memory.poll()
 

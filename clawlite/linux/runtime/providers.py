@@ -1,6 +1,6 @@
-"""What remote providers need of Linux: secrets and connections.
+"""Secrets and connections for remote providers on Linux.
 
-Loaded for images that require ``http`` or ``https`` alone.
+Loaded only for images with providers.
 """
 
 from clawlite.core.base import effect as E
@@ -26,9 +26,9 @@ class Remote:
         self._now_ms = now_ms
         self._name = agent.image.agent.name
         gateway, authorities = agent.image.section(NETWORK) or (None, ())
-        # with one, they are the gateway's
+        # with a gateway, the authorities are for its certificate
         self._connections = Connections(wake, authorities=() if gateway else authorities)
-        # task -> number of its connection: what an earlier one still brings is not for it
+        # task -> number of its present connection; data of an earlier one is dropped
         self._current = {}
         self._last = 0
         agent.keep_bytes = _KEEP
@@ -57,13 +57,13 @@ class Remote:
             self._agent.done(task, self._secret(*details), self._now_ms())
 
     def connection(self, task: int):
-        """Return the number of the connection that *task* has open, another for each request; or
-        None.
+        """Return the number of the connection that *task* has open, or None.  Each request has
+        another number.
         """
         return self._current.get(task)
 
     def poll(self):
-        """Hand in what connections have received."""
+        """Pass the data that connections have received to the agent."""
         for (task, number), kind, data in self._connections.poll():
             if self._current.get(task) != number:
                 continue
@@ -72,8 +72,8 @@ class Remote:
             self._end_closed(task)
 
     def _end_closed(self, task: int):
-        """Carry out a CLOSE that waits in the queue: what else has come of that connection is
-        not for the task's next one.
+        """Carry out a CLOSE that waits in the queue, so that further data of that connection is not
+        taken for data of the task's next one.
         """
         if (E.CLOSE, task) in self._agent.effects:
             self.carry_out((E.CLOSE, task))

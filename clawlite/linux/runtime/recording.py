@@ -1,6 +1,4 @@
-"""Turns as they were, appended to a transcript that the provider ``builtin:replay`` plays
-(docs/settings.md).
-"""
+"""Records turns in a transcript that the provider ``builtin:replay`` can play (docs/settings.md)."""
 
 import os
 
@@ -26,8 +24,8 @@ class Recording:
             ) from None
 
     def turn(self, messages: list):
-        """Append a turn (list of ``turn.Message``); one that ended without a reply cannot be
-        played and is not.
+        """Append a turn (list of ``turn.Message``).  A turn that ended without a reply cannot be
+        played, so it is not recorded.
         """
         if messages[-1].role != "assistant" or messages[-1].calls:
             self._tell("This turn has no end and was not recorded.")
@@ -49,7 +47,9 @@ class Recording:
 
 
 def _object(raw: str) -> dict:
-    """Return arguments as they were sent; {} where they were none: a transcript holds objects."""
+    """Return the arguments in *raw*; {} when they are no JSON object, because a transcript can hold
+    only objects.
+    """
     try:
         value = loads(raw.encode())
     except ClawError:

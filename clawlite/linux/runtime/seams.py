@@ -1,4 +1,4 @@
-"""The seams of a shell on Linux: what it expects of parts that exist in several kinds.
+"""The seams of a shell on Linux: the interfaces of parts that exist in several kinds.
 
 For readers, type checkers and tests: nothing imports this module at run time, because ``typing``
 takes a Pi some milliseconds at each start.  The seams between the core and a shell are in
@@ -9,10 +9,10 @@ from typing import Any, Callable, Iterable, Protocol
 
 
 class Source(Protocol):
-    """Where the messages of one channel come from (linux/channels/channel.py uses it)."""
+    """The source of one channel's messages (linux/channels/channel.py uses it)."""
 
     def poll(self) -> Any:
-        """Take what has come, and hand it to the channel.  Never waits."""
+        """Pass the messages that have come to the channel.  Never waits."""
 
     def deadline(self) -> Any:
         """Return the monotonic ms at which ``poll`` has something to do, or None."""
@@ -28,7 +28,7 @@ class Recipients(Protocol):
     """A source to which the tool ``message`` may write, too."""
 
     def recipient(self, name: str) -> Any:
-        """Return whom *name* means, or None."""
+        """Return the address that *name* means, or None."""
 
     def send(self, to, text: str) -> str:
         """Send *text* without being asked; return what is wrong, or ""."""
@@ -43,7 +43,7 @@ class AuditStore(Protocol):
         """Append what ``make(head)`` returns.  Raises ``OSError``: nothing was appended then."""
 
     def problem(self) -> str:
-        """Return what is not as it was left, once; "" when all is."""
+        """Return a description of damage to the files, once; "" when there is none."""
 
     def close(self) -> Any:
         """Close all files."""
@@ -53,7 +53,7 @@ class Connections(Protocol):
     """The connections of remote providers (linux/runtime/providers.py uses it)."""
 
     def open(self, key, scheme: str, host: str, port: int, parts: list, timeout_ms: int) -> Any:
-        """Begin to connect, and to send *parts*.  What comes of it is told by ``poll``."""
+        """Begin to connect, and to send *parts*.  ``poll`` returns the events."""
 
     def poll(self) -> Iterable:
         """Return [(key, kind, data), ...] of what has happened since the last call."""
@@ -66,7 +66,7 @@ class Connections(Protocol):
 
 
 class MemoryStores(Protocol):
-    """What carries out the verbs of a memory (linux/memory/memory.py uses it)."""
+    """Carries out the verbs of a memory (linux/memory/memory.py uses it)."""
 
     def run(self, jobs: list) -> list:
         """Return [(number, outcome), ...] of jobs [(number, verb, store, part, details), ...], in
@@ -74,4 +74,4 @@ class MemoryStores(Protocol):
         """
 
     def close(self) -> Any:
-        """End, with everything written."""
+        """Write everything, and close."""

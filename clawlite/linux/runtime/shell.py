@@ -1,9 +1,9 @@
 """The shell around the core on Linux: one loop over stdio, signals and the clock.
 
-It carries effects out (core/base/effect.py) and decides nothing.  Ctrl-C ends a turn, a second one
-the program; SIGTERM, SIGHUP and the end of input end it in order.  An operator's calls have
-``LEAVE_MS`` then, and each is answered.  However it ends, every handler under way is closed (pump
-off, valve shut)."""
+It carries out effects (core/base/effect.py) and decides nothing.  Ctrl-C ends the turn, and a
+second one the program.  SIGTERM, SIGHUP and the end of input end the program in order: an
+operator's calls may take another ``LEAVE_MS``, and each is answered.  However the program ends,
+every running handler is closed (pump off, valve shut)."""
 
 import gc
 import os
@@ -32,9 +32,9 @@ from clawlite.linux.terminal.screen import Screen
 
 MAX_TASKS = 1024
 INTERRUPT = 2  # the number of SIGINT on every Linux
-# what is under way may take this long to end when the program leaves
+# time for calls and output to end when the program leaves
 LEAVE_MS = 2000
-# what has come on an operator's line before a signal is read, at most so many pieces of a pipe
+# reads of an operator's line after a signal, at most, for the input that came before it
 _LAST_READS = 64
 
 
@@ -46,11 +46,12 @@ class Shell:
     operator  True: every line is a record (``serve``); False: a console with records on the same
               line
     wake      int, a descriptor that is readable when a signal has come (signals.catch)
-    line      (wire, framer) in place of stdio: of who served it before (bootstrap_session.py), or
-              of several agents in one process (swarm_commands/together.py); or None
-    session   function(agent, loads, short) -> what takes records instead of an operator's session
-    Raises ``ImageError`` when the image needs what is not here, or its tools.py or pins are not
-    what they should be."""
+    line      (wire, framer) instead of stdio, or None.  It is the line of an earlier session
+              (bootstrap_session.py), or that of an agent that shares its process
+              (swarm_commands/together.py)
+    session   function(agent, loads, short) -> a session that is used instead of an operator's
+    Raises ``ImageError`` when this machine lacks an ability that the image needs, or when its
+    tools.py or pins are not as declared."""
 
     def __init__(self, image, folder: str, operator: bool, wake: int, line=None, session=None):
         image.require(LINUX, "this machine")
@@ -74,11 +75,11 @@ class Shell:
         self.session.set_clock(int(time.time()), now)
         self.operator = operator
         self.terminal = not operator and line is None and os.isatty(0)
-        # stdout is for the answer; what is told about it goes to stderr
+        # stdout is only for the answer; notices go to stderr
         self.answer_only = False
         self.console = self.people = self.channels = None
         self.members = []  # of the swarm, and of tasks
-        self.memory: object = None  # ``SharedMemory`` where the agents of a swarm are one process
+        self.memory: object = None  # ``SharedMemory`` when the agents of a swarm share one process
         if not operator:
             from clawlite.core.protocol.console import Console
             from clawlite.linux.terminal.console_view import ConsoleView
@@ -110,10 +111,10 @@ class Shell:
         self.wire, self.framer = line or open_line(operator, wake)
         self.screen = Screen(self.wire, self.terminal)
         self.code = None  # the exit code, once it is known
-        self.outlasts_input = False  # clients of an operator's agent come by another way
+        self.outlasts_input = False  # True: clients come by another way than stdin
         self._interrupts = 0
         self.ending = 0  # the exit code that a signal asked for
-        # when a drain that an operator began is over, after a signal
+        # after a signal: when a drain that an operator began must be over
         self._leave_ms = None
         self._second, self._stamp = 0, ""
         self.remote = self.notifier = None
@@ -131,11 +132,11 @@ class Shell:
         }.isdisjoint(image.requires):
             self.isolate()
         if not operator:
-            self.startup.start()  # a person is told at once of what fails, and mends it
+            self.startup.start()  # at a console, a person sees at once what fails, and can fix it
 
     def reach(self):
-        """Load what remote providers need: the first turn asks for it, READY does not wait for
-        it.
+        """Load the modules for remote providers.  The first turn calls this, so that READY does not
+        wait for it.
         """
         from clawlite.linux.runtime.providers import Remote
 
@@ -150,7 +151,7 @@ class Shell:
             self.telemetry.watch(self.agent.meter)
 
     def isolate(self):
-        """Load what runs tools elsewhere than in this process."""
+        """Load the dispatcher, which runs tools outside of this process."""
         from clawlite.core.image.profile import profile_of
         from clawlite.linux.tools.dispatch import Dispatcher
 
@@ -172,21 +173,24 @@ class Shell:
         self.handlers.seam = self
 
     def asks(self, task=None) -> bool:
-        """Return whether a person can be asked for more than yes or no during the call *task*;
-        None: during any.
+        """Return whether a person can be asked for more than yes or no during the call *task*.
+
+        task  number; None: return whether that is possible during any call
         """
         at_console = self.console is not None and self.terminal and not self.wire.at_end
         others = (self.channels, self.session)
         return at_console or any(one is not None and one.can_ask(task) for one in others)
 
     def watches(self, task: int) -> bool:
-        """Return whether somebody wants to know how the call *task* goes on."""
+        """Return whether the progress of the call *task* is shown to somebody."""
         return self.session.watches if self.people is None else self.terminal
 
     def tell(self, task: int, progress):
-        """Say how the call *task* goes on: (progress, total or None, message), None at its end."""
+        """Show the progress of the call *task*: (progress, total or None, message), None at its
+        end.
+        """
         guard = self.agent.image.guard
-        if guard and progress and progress[-1]:  # a server may tell what it was given
+        if guard and progress and progress[-1]:  # it may contain a secret that a server was given
             progress = (*progress[:-1], guard.text(progress[-1]))
         if self.people is None:
             self.session.tell(task, progress)
@@ -205,7 +209,7 @@ class Shell:
         return self.code
 
     def leave(self):
-        """End what is under way, and write what waits."""
+        """End everything that is running, and write all output that waits."""
         if self.notifier:
             self.notifier.stopping()
         self.handlers.close()
@@ -218,7 +222,7 @@ class Shell:
         if self.people and self.people.thinking:
             self.people.thinking.wipe()
         self.screen.close()
-        if self.audit:  # before its answers
+        if self.audit:  # the records are written before the answers
             self.audit.close()
         self.wire.flush(LEAVE_MS)
         self.log.close()
@@ -227,18 +231,18 @@ class Shell:
             self.telemetry.close()
 
     def start(self):
-        """Go to READY.  What was loaded for it stays: the collector need not look at it again."""
+        """Go to READY.  Then freeze all objects, so that the garbage collector skips them."""
         self.agent.start(now_ms())
         self.persistence.start(self.console is not None)
         if self.console:
             self.console.greet()
         self.settle()
         if self.agent.image.size_of(CHANNELS):
-            self.wire.flush(0)  # READY is said first
+            self.wire.flush(0)  # the message of READY goes out first
             from clawlite.linux.channels.channels import channels_of
 
             self.channels = channels_of(self.agent, self.console is not None)
-        if not self.answer_only:  # ask does one turn, and ends
+        if not self.answer_only:  # ``clawlite ask`` does one turn, and ends
             self._join()
         if "NOTIFY_SOCKET" in os.environ:
             from clawlite.linux.runtime.systemd import Notifier
@@ -249,21 +253,21 @@ class Shell:
         gc.enable()
 
     def heed_stop(self):
-        """Heed a stop of the swarm without taking part in it: for one turn."""
+        """Obey a stop of the swarm without joining it, for ``clawlite ask``."""
         if self.agent.image.size_of(SWARM):
             from clawlite.linux.swarm.stop_gate import Watcher
 
             self.members.append(Watcher(self.agent))
 
     def _join(self):
-        """Take part in what lies on a bus: the swarm, and tasks of an operator."""
+        """Join the swarm, and serve the tasks of an operator."""
         groups = []
         if self.agent.image.size_of(SWARM):
             from clawlite.linux.swarm.member import member_of
 
             groups.append(self.add_member(member_of(self.agent, self.memory)).methods)
         groups.append(TaskGroup(self.agent, self.add_member))
-        # another kind of session does not look at them
+        # other kinds of sessions ignore these fields
         self.session.groups, self.session.turns = groups, groups[-1].has
 
     def add_member(self, member):
@@ -274,8 +278,8 @@ class Shell:
         return member
 
     def step(self):
-        """Wait for whatever comes next, and deal with it."""
-        self.startup.flush()  # before anybody hears what came of it
+        """Wait for the next event, and handle it."""
+        self.startup.flush()  # records are written before results are sent
         due = self.deadline()
         data = self.wire.wait(
             0 if self.agent.effects else None if due is None else max(0, due - now_ms())
@@ -314,7 +318,7 @@ class Shell:
         self.settle()
 
     def deadline(self):
-        """Return the monotonic time at which something is to be done, or None."""
+        """Return the monotonic time at which the loop has something to do, or None."""
         agent, first = self.agent, self.session.deadline()
         for at in (
             agent.deadline() if agent.tasks or not agent.is_ready else None,
@@ -330,9 +334,9 @@ class Shell:
         return first
 
     def take(self, early: bool = False):
-        """Hand in the lines that have come, one by one, each with all that follows from it.
+        """Handle the lines that have come, one by one, each with all of its effects.
 
-        early  they were typed before a question was put: none of them answers it
+        early  bool, they were typed before a question was shown, so that none of them answers it
         """
         while self.code is None:
             event = self.framer.next_event()
@@ -361,11 +365,11 @@ class Shell:
 
     def end_of_input(self):
         if self.outlasts_input and not self.ending:
-            return  # its clients come by another way: SIGTERM ends it
-        self.framer.finish()  # the last line may lack its end
+            return  # its clients do not use stdin: SIGTERM ends it
+        self.framer.finish()  # the last line may have no line feed
         self.take()
         if self.console:
-            # else its other channels go on: SIGTERM ends it
+            # else its channels and its swarm go on: SIGTERM ends it
             if self.terminal or not (
                 any(member.lasts for member in self.members)
                 or self.channels
@@ -379,7 +383,7 @@ class Shell:
         elif self.agent.lifecycle.state == "STOPPED":
             self.code = self.ending
         elif self._leave_ms is not None and now_ms() >= self._leave_ms:
-            self.agent.lifecycle.fail(None, now_ms())  # it drains: the time for that is over
+            self.agent.lifecycle.fail(None, now_ms())  # the time for a drain is over
 
     def _stopped(self, drained: bool, _):
         self.code = self.ending
@@ -395,8 +399,8 @@ class Shell:
             self.code = self.ending
 
     def _take_last(self):
-        """Read what an operator sent before a signal, so that it is answered: a call of it is
-        refused.
+        """Read the requests that an operator sent before a signal, so that each is answered.  Calls
+        among them are refused.
         """
         for _ in range(_LAST_READS):
             data = self.wire.ready()
@@ -406,8 +410,8 @@ class Shell:
         self.wire.at_end = True
 
     def interrupt(self):
-        """Ctrl-C: end the turn; with none under way, say how to leave; twice, leave.  An
-        operator's line: drain; twice, leave.
+        """Handle Ctrl-C.  At a console, end the turn; without a turn, say how to leave.  On an
+        operator's line, drain.  A second Ctrl-C ends the program.
         """
         self._interrupts += 1
         self.screen.interrupt()
@@ -421,8 +425,8 @@ class Shell:
             self.screen.remind(b"Press Ctrl-C again to leave, or Ctrl-D.\n")
 
     def heed(self):
-        """Deal with a Ctrl-C that came while a maker's code ran: before its outcome counts, or
-        the turn would go on.
+        """Handle a Ctrl-C that came while a maker's code ran.  This is done before the outcome of
+        that code is used, or else the turn would go on.
         """
         if signals.state["interrupts"] and signals.interrupts():
             self.interrupt()
@@ -442,7 +446,7 @@ class Shell:
             self.channels.settled()
 
     def step_handlers(self) -> bool:
-        """Step what is due; return whether something has come of it."""
+        """Step the handlers that are due; return whether there are results or effects."""
         with self._guard:
             ended = self.handlers.poll(now_ms())
         self.heed()
@@ -451,7 +455,7 @@ class Shell:
         return bool(ended or self.agent.effects)
 
     def _table(self) -> dict:
-        """Return {kind of effect: function(effect)}; others are the remote side's."""
+        """Return {kind of effect: function(effect)}.  ``Remote`` carries out all other kinds."""
         table = self.people.table() if self.people else {E.TELL: self._note}
         return {
             **table,
@@ -478,11 +482,11 @@ class Shell:
         event["timestamp"] = self._stamp
         if self.audit:
             self.audit.write(event)
-            event.pop("output", None)  # for the audit alone
+            event.pop("output", None)  # only for the audit
         self.log.write(event)
 
     def _note(self, effect: tuple):
-        """What would be told a person goes to the log where an operator has the line."""
+        """Write a notice for a person to the log, because an operator has the line."""
         self.log_event((E.LOG, {"event": "notice", "text": effect[E.TEXT]}))
 
     def _cancel(self, effect: tuple):
@@ -517,7 +521,7 @@ class Shell:
             message = self.startup.heard(message)
         try:
             data = dumps(message).encode()
-        # a handler gave what JSON lacks; the caller must still get an answer
+        # a handler returned a value that JSON does not have; the caller must still get an answer
         except ValueError as e:
             message = {
                 "jsonrpc": "2.0",
@@ -539,7 +543,7 @@ def _prepare(image, tool):
 
 
 def _adopt(manifest, is_free: bool) -> bool:
-    """Check the *manifest* of a ``claw.initialize``; return False: an image keeps its agent.
+    """Check the *manifest* of a ``claw.initialize``.  Return False: the agent of an image stays.
 
     Raises ``ImageError``.  Source  docs/adr/0006
     """

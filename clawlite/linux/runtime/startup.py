@@ -1,13 +1,13 @@
-"""What STARTING does on Linux, and what keeps an agent going when something fails (CKP 0.2.0,
-section 8; docs/adr/0013).
+"""The state STARTING on Linux, and how an agent goes on after a failure (CKP 0.2.0, section 8;
+docs/adr/0013).
 
-1. STARTING: tools.py runs (at level none); where policies demand a log (audit-only) it can be
-   written, and where there are stores, so can their folder; where a channel needs a package, it is
+1. STARTING runs tools.py (at level none).  It checks that a log that policies demand (audit-only),
+   an audit and the folder of stores can be written, and that the packages of channels are
    installed.
-2. ERROR comes of three things: that fails, that log fails later, or the loop meets what nobody
-   expected.
-3. A person at a console is told of a start that fails at once, and mends it; an operator's agent
-   tries again.
+2. ERROR has three causes: STARTING fails, that log or audit cannot be written later, or the loop
+   meets an unexpected exception.
+3. At a console, a failed start is shown at once, for a person to fix.  An operator's agent tries
+   again.
 """
 
 import os
@@ -24,10 +24,10 @@ _TRACED = 4000  # characters of a traceback in the log: its end
 
 
 class Startup:
-    """The start of one shell's agent, and its ends that were not planned.
+    """The start of one shell's agent, and its unplanned ends.
 
-    shell      ``shell.Shell``, whole
-    folder     where tools.py lies
+    shell      ``shell.Shell``
+    folder     the folder of tools.py
     functions  dict that gets the functions of tools.py when it runs; None: it runs in a sandbox, at
                each call
     Raises ``ImageMismatch`` when tools.py is not the file that the image was built with.
@@ -49,7 +49,7 @@ class Startup:
         shell.agent.lifecycle.on_failure = self._failed
 
     def start(self):
-        """Do what STARTING does.  Raises ``ClawError``; KeyboardInterrupt when a signal ends
+        """Do the work of STARTING.  Raises ``ClawError``, and KeyboardInterrupt when a signal ends
         tools.py.
         """
         if self.source and self._functions is not None:
@@ -76,8 +76,8 @@ class Startup:
                 check(name, sealed)
 
     def keep(self, first=None):
-        """Step until the shell has its exit code; what a step raises is an ERROR, and the next one
-        comes after a pause.
+        """Step until the shell has its exit code.  An exception of a step leads to ERROR, and the
+        agent starts again after a pause.
 
         first  a record that comes before all others, or None
         """
@@ -97,8 +97,8 @@ class Startup:
             self._stumbled(e)
 
     def flush(self) -> bool:
-        """Write the log and the audit.  One that policies demand and that cannot be written is
-        an ERROR: then this returns False.
+        """Write the log and the audit.  When the audit, or a log that policies demand, cannot be
+        written, go to ERROR and return False.
         """
         logged, audit = self._shell.log.flush(), self._shell.audit
         if audit and not audit.flush():
@@ -115,8 +115,8 @@ class Startup:
         return False
 
     def heard(self, message):
-        """Return *message*, or the answers of a batch; the result of a call only once its record
-        is written, else an error in its place.
+        """Return *message*, one answer or the answers of a batch.  When the record of a call cannot
+        be written, an error replaces its result.
         """
         if isinstance(message, list):
             return [self.heard(one) for one in message]
@@ -127,8 +127,8 @@ class Startup:
         return {"jsonrpc": "2.0", "id": message["id"], "error": error.to_json()}
 
     def may_begin(self, task: int, tool, arguments: dict) -> bool:
-        """Write down what has happened so far, and in an audit that *tool*, which has side
-        effects, begins; False: it must not.
+        """Write all records so far, and record in the audit that *tool*, which has side effects,
+        begins.  Return False when that fails: then it must not run.
         """
         shell = self._shell
         audit = shell.audit
@@ -144,7 +144,7 @@ class Startup:
     def _stumbled(self, error):
         agent = self._shell.agent
         if agent.lifecycle.state in (INIT, ERROR, STOPPED):
-            # again, before anything else has happened: that would go on for ever
+            # it failed again before anything else happened, and would do so for ever
             raise error
         from traceback import format_exception
 
@@ -157,7 +157,7 @@ class Startup:
         agent.lifecycle.fail(error, now_ms())
 
     def _failed(self, error, pause_ms):
-        """Switch everything off, and say it; for an operator stderr stays quiet but for this."""
+        """Switch everything off, and report it on stderr, also for an operator's agent."""
         self._shell.handlers.close()
         then = (
             "stopped: one failure too many"
@@ -183,7 +183,7 @@ def check_packages(image):
 
 
 def _check_package(type: str, package):
-    if sys.flags.no_site:  # a launcher left it out: it alone knows where packages lie
+    if sys.flags.no_site:  # a launcher left out ``site``, which finds the folders of packages
         import site
 
         site.main()

@@ -1,12 +1,12 @@
-"""What systemd is told of a service (sd_notify(3)): that it is ready, that its loop still turns,
-that it ends.
+"""Notifies systemd about a service (sd_notify(3)): it is ready, its loop still runs, it ends.
 
-1. One datagram each to the socket that $NOTIFY_SOCKET names; nobody else is told anything, and
-   nothing here fails an agent.
-2. The watchdog is fed by the loop itself.  A tool that never comes back at level ``none`` stops the
-   loop, and systemd starts the agent anew after ``units.WATCHDOG_S``; a slow model, a slow network
-   and a person who is asked do not stop it.
-3. The variables are taken out of the environment: what the agent starts must not speak for it.
+1. Each message is one datagram to the socket in $NOTIFY_SOCKET.  A failure here does not affect the
+   agent.
+2. The loop itself feeds the watchdog.  A tool that never returns at level ``none`` stops the loop,
+   and systemd restarts the agent after ``units.WATCHDOG_S``.  A slow model, a slow network or a
+   question to a person does not stop the loop.
+3. The variables are removed from the environment, so that a process that the agent starts cannot
+   notify in its place.
 """
 
 import os
@@ -16,7 +16,7 @@ _NAMES = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
 class Notifier:
-    """The service manager's ear.
+    """Sends notifications to the service manager.
 
     now_ms  function() -> monotonic milliseconds
     """
@@ -24,15 +24,15 @@ class Notifier:
     def __init__(self, now_ms):
         path, period, pid = (os.environ.pop(name, "") for name in _NAMES)
         self._now_ms = now_ms
-        # Linux's abstract names
+        # "@" begins a name in Linux's abstract namespace
         self._path = "\0" + path[1:] if path.startswith("@") else path
         meant = pid in ("", str(os.getpid()))
-        # twice as often as it must be
+        # twice as often as systemd demands
         self._period_ms = int(period) // 2000 if meant and period.isdigit() else 0
         self._due = None
 
     def ready(self):
-        """The agent is READY: what waits for it may start."""
+        """Notify that the agent is READY, so that units that wait for it may start."""
         self._tell("READY=1")
         if self._period_ms:
             self._due = self._now_ms()
@@ -51,7 +51,7 @@ class Notifier:
             self._due = self._now_ms() + self._period_ms
 
     def stopping(self):
-        """The agent ends; closing may take some seconds."""
+        """Notify that the agent ends; closing may take some seconds."""
         self._tell("STOPPING=1")
 
     def _tell(self, text: str):
@@ -59,5 +59,5 @@ class Notifier:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
                 line.setblocking(False)
                 line.sendto(text.encode(), self._path)
-        except OSError:  # its manager is away or busy: it asks again by not hearing
+        except OSError:  # the manager is away or busy; if it misses the watchdog, it acts itself
             pass

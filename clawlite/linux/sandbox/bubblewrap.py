@@ -1,13 +1,13 @@
-"""The namespaces of a call made by bubblewrap (bwrap(1)), where clawlite.toml asks for it:
+"""Namespaces made by bubblewrap (bwrap(1)), when clawlite.toml asks for it:
 ``[sandbox] namespaces = "bubblewrap"``.
 
-1. bwrap makes the user, mount, pid, network, IPC and UTS namespaces and starts a fresh Python as
-   pid 1 in them: the call's supervisor, which goes on as in profile N (root, limits, filter,
-   network).  The mounts depend on the call, so the supervisor makes them.
-2. It is for systems that allow user namespaces to bwrap alone.  Where bwrap does not work, calls
-   are refused: nothing takes its place.
-3. The new Python contains nothing of the agent: what it needs comes in a memfd.  It starts before
-   its call is there.
+1. bwrap makes the user, mount, pid, network, IPC and UTS namespaces, and starts a fresh Python in
+   them as pid 1.  This is the call's supervisor, which continues as in profile N (root, limits,
+   filter, network).  The supervisor makes the mounts, because they depend on the call.
+2. This is for systems that let only bwrap make user namespaces.  When bwrap does not work, calls
+   are refused; there is no fallback.
+3. The new Python has none of the agent's memory; its data comes in a memfd.  It is started before
+   there is a call.
 """
 
 import marshal
@@ -43,13 +43,14 @@ _CODE = (
     "import sys; sys.path.insert(0, %r); from clawlite.linux.sandbox import bubblewrap; "
     "bubblewrap.%s()"
 )
-MAX_SAID = 4096  # bytes of what bwrap says that are looked at
+MAX_SAID = 4096  # bytes of bwrap's output that are read
 ROOT = "the agent is root: bwrap maps one user, and tools are to be another"
 
 
 def look(uid, program: str) -> dict:
-    """Return what ``probe.look`` does, for profile N by bubblewrap alone.  *program*: its path,
-    "" where there is none.
+    """Return the same as ``probe.look``, for profile N with bubblewrap.
+
+    program  path of bwrap, "" when it is not installed
     """
     reason = (
         "no program bwrap in $PATH" if not program else ROOT if uid is not None else _tried(program)
@@ -67,7 +68,7 @@ def look(uid, program: str) -> dict:
 
 
 def _tried(program: str) -> str:
-    """Build a call's sandbox with nothing to run in it; return "" or why that does not work."""
+    """Build a call's sandbox with nothing to run in it; return "", or why it failed."""
     reading, writing = os.pipe()
     try:
         pid = _spawn(
@@ -82,15 +83,15 @@ def _tried(program: str) -> str:
     os.waitpid(pid, 0)
     try:
         reason = loads(said)
-    except ParseError:  # bwrap itself speaks
+    except ParseError:  # the text is an error of bwrap itself
         lines = said.decode("utf-8", "replace").strip().split("\n")
         reason = lines[-1] or "it ended"
     return "" if reason == "own_users yes" else str(reason)
 
 
 def tell():
-    """As pid 1 of bwrap's namespaces: say on stdout whether a call's root can be built and its
-    processes counted.
+    """Runs as pid 1 of bwrap's namespaces.  Write to stdout whether a call's root can be built, and
+    whether its processes can be counted.
     """
     namespaces.base(os.getuid(), os.getgid())
     os.write(1, dumps(probe.build_call(None)).encode())
@@ -98,7 +99,7 @@ def tell():
 
 def start(program: str, hello: dict, control: int, taken: int, life: int) -> int:
     """Start a supervisor (``supervisor.wait``) in namespaces of its own; return the pid of its
-    bwrap, with which it ends.  Raises ``OSError``.
+    bwrap.  The supervisor ends when that ends.  Raises ``OSError``.
 
     hello  {"path", "modules", "python", "found"}
     """
@@ -132,7 +133,7 @@ def _spawn(program: str, what: str, actions: list) -> int:
 
 
 def main():
-    """As pid 1 of bwrap's namespaces: be the supervisor of the next call."""
+    """Runs as pid 1 of bwrap's namespaces: supervise the next call."""
     hello = marshal.loads(os.pread(0, os.fstat(0).st_size, 0))
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):

@@ -1,7 +1,7 @@
 """The agent's side of the ``process`` sandbox: it hands calls to the server and collects their
 results.
 
-1. Nothing here waits, except ``report`` and ``close``: a line is read when the loop says that it is
+1. Nothing here waits, except ``report`` and ``close``: a socket is read when the loop finds it
    readable.
 2. ``prepare`` or the first call starts the server, as a fresh interpreter (posix_spawn), so that it
    contains nothing of the agent's memory, environment or descriptors.  A server that died is
@@ -10,10 +10,10 @@ results.
    descriptors in it are dropped.
 4. The agent is made non-dumpable: no process of the same user can read its memory, environment or
    descriptors from /proc.
-5. ``MAX_CALLS`` run at once, ``MAX_QUEUE`` wait in the order in which they came, and further calls
-   are refused.
-6. A server (``jobs.Server``) lives beside them: the agent has the other end of its stdin and
-   stdout.
+5. At most ``MAX_CALLS`` calls run at once, ``MAX_QUEUE`` more wait in order, and further calls are
+   refused.
+6. A ``jobs.Server`` runs beside the calls and does not count as one.  The agent has the other end
+   of its stdin and stdout.
 """
 
 import _socket
@@ -43,12 +43,12 @@ from clawlite.linux.sandbox import spawn
 from clawlite.linux.sandbox.plan_cache import PlanCache
 
 MAX_CALLS = 16
-MAX_QUEUE = 64  # calls that wait for one of those to end; each holds its arguments
-# bytes of JSON that a function may return, where the profile gives no more
+MAX_QUEUE = 64  # calls that wait until a running call ends; each holds its arguments
+# bytes of JSON that a function may return, unless the profile allows more
 MAX_RESULT = 4194304
 MAX_MESSAGE = 65536
 MAX_MESSAGE_TEXT = 4000  # characters of an error's message, and of its hint
-# a supervisor that says nothing for so long after the end of its time is ended with its sandbox
+# a call is ended with its sandbox when its supervisor is silent for so long after the call's time
 LATE_MS = 3000
 _SOCKET = 1  # position in ``Engine._server``
 _SCM_DATA = 2  # position in an ancillary message of ``recvmsg``: the descriptors, packed
@@ -69,8 +69,10 @@ _ERRORS = {
 
 
 class _Call:
-    """One call under way.  *talk*: the line to the child, *line*: the one to its supervisor; None
-    when closed.
+    """One call under way.
+
+    talk  socket to the child, None when closed
+    line  socket to its supervisor, None when closed
     """
 
     def __init__(self, number: int, profile, job, talk, line, late_ms):
@@ -83,26 +85,26 @@ class _Call:
             late_ms,
         )
         self.output, self.parts, self.size = [], [], 0
-        self.outcome = None  # what the child said, kept until its tree is gone
-        # what it is sent with once more, should its supervisor go before it began
+        self.outcome = None  # the child's result, kept until its processes are gone
+        # (timeout_ms, now_ms) to send it again when its supervisor dies before it began
         self.again = None
         self.door = None
-        # what is over the tool's limit is cut where all results are
+        # a result beyond the tool's own limit is cut later, with all other results
         self.most = max(profile.max_output_bytes or 0, MAX_RESULT)
 
 
 class Engine:
     """All sandboxed calls of one agent.
 
-    workspace  str, the folder behind /workspace; made when it is the agent's own, one inside of a
-               hidden folder
-    hidden     list of paths that no tool sees, but for the workspace in one of them: state, secrets
-    proxy      function(profile) -> object with serve(fd) and close(), for children with network;
-               None: they are refused
-    uid        int, the user of the tools where the agent is root: not 0
-    relaxed    set of limit names that may be kept in part; bubblewrap  bool, bwrap makes the
-               namespaces or calls are refused (clawlite.toml)
-    modules    names of modules of the standard library that children should find loaded
+    workspace   str, the folder behind /workspace.  It is created when it is the agent's own, inside
+                a hidden folder
+    hidden      list of paths that no tool sees (state, secrets), except the workspace in them
+    proxy       function(profile) -> object with serve(fd) and close(), for children with network;
+                None: calls that need the network are refused
+    uid         int, the user that tools run as when the agent is root: not 0
+    relaxed     set of names of limits that may be enforced in part (clawlite.toml)
+    bubblewrap  bool, bwrap makes the namespaces, or calls are refused (clawlite.toml)
+    modules     names of standard library modules that are loaded before a child runs
     """
 
     def __init__(
@@ -122,12 +124,12 @@ class Engine:
         self._plans = PlanCache(workspace, self._hidden, relaxed)
         self._modules, self._bubblewrap = list(modules), bubblewrap
         self._calls = {}  # number -> _Call
-        # (number, profile, job, ms that it may take or None) of those that wait, the oldest first
+        # (number, profile, job, ms that it may take or None) of the calls that wait, oldest first
         self._queue = []
-        self._lines = {}  # fd -> (call, is the supervisor's)
+        self._lines = {}  # fd -> (call, whether the socket is the supervisor's)
         self._ended = []
         self._server = None  # (pid, socket)
-        self._found = None  # what the server's probe says
+        self._found = None  # the result of the server's probe
         self._epoll = select.epoll()
 
     def fileno(self) -> int:
@@ -135,7 +137,7 @@ class Engine:
         return self._epoll.fileno()
 
     def prepare(self):
-        """Start the server, which looks at the machine meanwhile; costs the agent a millisecond."""
+        """Start the server, which then probes the machine by itself; this takes a millisecond."""
         if self._server is not None:
             return
         self._server = spawn.start(
@@ -144,11 +146,11 @@ class Engine:
         self._epoll.register(self._server[_SOCKET], select.EPOLLIN)
 
     def start(self, number: int, profile, job, due_ms, now_ms: int):
-        """Start *job*, or let it wait for its turn; return None when it goes on (see ``poll``),
-        else its outcome.
+        """Start *job*, or queue it.  Return None when its outcome comes from ``poll`` later, else
+        the outcome.
 
-        number  int, by which the outcome comes back;  due_ms  monotonic time of its end, or None:
-                the time that it waits does not count
+        number  int, identifies the outcome in ``poll``
+        due_ms  monotonic time of its end, or None.  The time in the queue does not count
         """
         if not self._queue and not self._is_full():
             return self._start(number, profile, job, due_ms, now_ms)
@@ -163,12 +165,12 @@ class Engine:
         return None
 
     def open(self, number: int, profile, job, now_ms: int):
-        """Start the server *job*; return the socket, a stream, that is its stdin and stdout.  Its
-        outcome comes from ``poll``, and ``cancel`` ends it.
+        """Start the server *job*; return a stream socket, whose other end is its stdin and stdout.
+        Its outcome comes from ``poll``, and ``cancel`` ends it.
 
-        number  int below 0: no call has it
-        Raises ``ClawError``.  A program that cannot be started says so on the stream: ``X``, and
-        the error as JSON.
+        number  int below 0, so that it differs from those of calls
+        Raises ``ClawError``.  When the program cannot be started, the stream brings ``X`` and the
+        error as JSON.
         """
         try:
             call = self._begin(number, profile, job, None, job.pack(), now_ms)
@@ -219,7 +221,7 @@ class Engine:
         self.prepare()
         try:
             return self._send(number, profile, job, plan, timeout_ms, packed, now_ms)
-        # the server died since, and has not heard of this call
+        # the server has died without receiving this call
         except (BrokenPipeError, ConnectionResetError):
             self._lose()
             self.prepare()
@@ -231,7 +233,7 @@ class Engine:
         kind = _socket.SOCK_STREAM if job.KIND == "server" else _socket.SOCK_SEQPACKET
         talk, their_talk = _socket.socketpair(_socket.AF_UNIX, kind)
         line, their_line = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        # its supervisor reads it when it begins: nothing has happened until then
+        # the supervisor reads this byte when it begins the call: until then nothing has run
         line.send(b"J")
         memory = spawn.memory("job", packed)
         try:
@@ -257,14 +259,14 @@ class Engine:
             line,
             None if timeout_ms is None else now_ms + timeout_ms + LATE_MS,
         )
-        # of a program that did not start, talk is read at the end
+        # a command or server sends nothing on talk but an error at its start, read at the end
         for end in (line,) if job.KIND in ("command", "server") else (line, talk):
             self._lines[end.fileno()] = call, end is line
             self._epoll.register(end, select.EPOLLIN)
         return call
 
     def resume(self, number: int, outcome: tuple, now_ms: int = 0):
-        """Answer what call *number* asked: *outcome* is (True, text) or (False, error)."""
+        """Answer the question of call *number*: *outcome* is (True, text) or (False, error)."""
         call = self._calls.get(number)
         if call is None or call.talk is None:
             return
@@ -281,18 +283,18 @@ class Engine:
                 [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))],
                 _socket.MSG_DONTWAIT,
             )
-        except OSError:  # it has ended, and its supervisor will say so
+        except OSError:  # the child has ended; its supervisor reports that
             pass
         finally:
             os.close(fd)
 
     def poll(self, now_ms: int = None) -> list:
-        """Return [(number, outcome), ...] of what has ended, or asks: (number, (ASKS_PROVIDER,
-        (text, most tokens))).
+        """Return [(number, outcome), ...] of the calls that have ended.  The outcome of a call that
+        asks a provider is (ASKS_PROVIDER, (text, most tokens)).
         """
         now_ms = clock() if now_ms is None else now_ms
-        # one that is started meanwhile may have the descriptor of the last one, and has said
-        # nothing yet
+        # a server that is started in this loop may get the descriptor of the last one, and has
+        # sent nothing yet
         server = self._server
         for fd, _ in self._epoll.poll(0):
             if fd in self._lines:
@@ -320,14 +322,14 @@ class Engine:
 
     @property
     def has_news(self) -> bool:
-        """Whether ``poll`` has something to read, also when no call is under way: what the server
-        found, or its end.  A loop that waited for that and did not read it would never sleep.
+        """Whether ``poll`` has something to read.  Even without calls this may be the server's
+        probe, or its end.  When the loop waits for that but does not read it, it never sleeps.
         """
         return bool(self._epoll.poll(0))
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is under way, or waits for its turn."""
+        """Whether a call runs, or waits in the queue."""
         return bool(self._calls or self._queue)
 
     def deadline(self):
@@ -340,7 +342,7 @@ class Engine:
         return min(late) if late else None
 
     def cancel(self, number: int):
-        """End call *number*: TERM, 500 ms, KILL; nothing more is heard of it."""
+        """End call *number*: TERM, then KILL after 500 ms.  ``poll`` returns nothing about it."""
         call = self._calls.get(number)
         if call is not None:
             self._drop(call)
@@ -392,8 +394,8 @@ class Engine:
             self._end(call, self._outcome(call, loads(data[1:])))
 
     def _broken(self, call, is_unread: bool):
-        """The supervisor has gone.  A call that it had not begun is begun again, once: the server
-        was killed with it.
+        """Handle the end of a supervisor before its call has ended.  If the supervisor had not
+        begun the call (*is_unread*), the call is started again, once.
         """
         is_new = call.again is not None and is_unread
         if is_new:
@@ -446,7 +448,7 @@ class Engine:
             )
         except (AttributeError, KeyError, TypeError):
             call.outcome = False, ClawError("the function gave an answer of another form")
-        # there is no more to hear; one that waits for an answer ends with its line
+        # the child sends no more; if it waits for an answer, closing its socket ends it
         if call.outcome is not None:
             self._forget(call, False)
 
@@ -454,7 +456,7 @@ class Engine:
         if "refused" in end:
             return False, self._denied(call.profile, end["refused"], None, end["hint"])
         if call.talk is not None:
-            # what the child said last may lie behind what its supervisor said
+            # the child's last message may not have been read yet
             self._read(call, False)
         ended = end["ended"]
         if ended == "timeout_ms" and not (call.outcome and call.outcome[IS_OK]):
@@ -480,7 +482,7 @@ class Engine:
     def _command(self, call, end: dict) -> dict:
         most = call.profile.max_output_bytes or plans.MAX_OUTPUT
         raw, total = b"".join(call.output), end["original_bytes"]
-        # U+FFFD has three bytes for one
+        # U+FFFD takes three bytes and may replace a single one
         text = raw.decode("utf-8", "replace").encode()[:most].decode("utf-8", "ignore")
         cut = total > len(raw) or len(text.encode()) < len(raw)
         return {
@@ -494,7 +496,7 @@ class Engine:
 
     def _denied(self, profile, reason: str, missing, hint: str) -> SandboxDenied:
         if self._found is None and self._server is not None:
-            self._hear()  # it was sent before anything was refused
+            self._hear()  # the server sends its probe before it refuses any call
         found = self._found or {}
         data = {
             "sandbox": profile.name,
@@ -507,7 +509,7 @@ class Engine:
         return SandboxDenied("sandbox %s: %s" % (profile.name or "(default)", reason), hint, data)
 
     def _hear(self):
-        """Read what the server's probe found; a closed line means that the server is gone."""
+        """Read the result of the server's probe; a closed socket means that the server is gone."""
         try:
             data = self._server[_SOCKET].recv(MAX_MESSAGE)
         except OSError:
@@ -540,7 +542,7 @@ class Engine:
             setattr(call, "line" if is_supervisor else "talk", None)
 
     def _lose(self):
-        """Let the server go, and wait for it: it ends its supervisors first."""
+        """Close the server's socket and wait for its end: it ends its supervisors first."""
         if self._server is None:
             return
         pid, line = self._server
@@ -550,8 +552,8 @@ class Engine:
         spawn.wait(pid)
 
     def report(self) -> dict:
-        """Return what was tried here and how each limit is kept, for ``clawlite doctor``; waits
-        for the probe.
+        """Return the result of the probe and how each limit is enforced, for ``clawlite doctor``.
+        Waits for the probe.
         """
         from clawlite.linux.sandbox.report import report
 
@@ -569,8 +571,8 @@ def _not_run(message: str, hint: str):
 
 
 def _error(value: dict, is_maker: bool) -> ClawError:
-    """Return the error that the child tells of, cut to what a person reads; what a maker's code
-    adds to it is left out, but for whether it ran.
+    """Return the error in the child's message, with texts of bounded length.  The data that a
+    maker's code added is left out, except ``ran: False``.
     """
     cls = _ERRORS.get(value["code"], ClawError)
     data = value["data"]

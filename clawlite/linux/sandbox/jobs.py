@@ -1,12 +1,12 @@
 """What can run in a sandbox: a command, a server, a function of tools.py, or a function of clawlite
 itself.
 
-``most`` of each: the bytes that the files of the workspace may have together, or None; a
-``Builtin`` checks that itself.  ``cpu_s``: the seconds of processor time that it may use with all
-that it starts, or None.
+Each job has ``most``, the bytes that all files of the workspace may have together, or None (a
+``Builtin`` checks that itself), and ``cpu_s``, the seconds of processor time for it and all
+processes that it starts, or None.
 
-A job goes to the child alone, never to the server: nobody else may read its environment and
-arguments.
+A job is sent only to the child, never to the server, so that no other process can read its
+environment and arguments.
 """
 
 import marshal
@@ -20,13 +20,13 @@ class Command:
     "note"}.
 
     argv   list of str, the first is looked up in PATH inside the sandbox
-    cwd    str, where it starts: "" is the workspace; virtual or real
-    stdin  bytes, all that it can read there
-    env    dict of str, beside the clean environment that every child gets
-    files  dict of str, secrets that it finds as files (linux/confinement/secretfiles.py)
-    exit_code is 128 + N when signal N ended it; ended is "" or the limit that did;
-    note is "" or what this sandbox cannot give although it is declared, for who wonders why
-    something failed"""
+    cwd    str, the folder that it starts in, virtual or real; "" is the workspace
+    stdin  bytes, its whole standard input
+    env    dict of str, added to the clean environment that every child gets
+    files  dict of str, secrets that it gets as files (linux/confinement/secretfiles.py)
+    In the outcome, exit_code is 128 + N when signal N ended it, and ended is "" or the name of the
+    limit that ended it.  note is "" or a declared feature that this sandbox lacks, which may
+    explain a failure"""
 
     KIND = "command"
     most = cpu_s = None
@@ -57,8 +57,8 @@ class Command:
 class Server(Command):
     """A program that talks on stdin and stdout for as long as the agent lives (``Engine.open``).
 
-    Its outcome is a command's; ``output`` is what it wrote to stderr.  The sandbox's time for one
-    call does not limit it; its other limits hold for its whole life, and *cpu_s* is of it all.
+    Its outcome has the fields of a command's; ``output`` is its stderr.  The sandbox's time limit
+    for a call does not apply to it.  The other limits and *cpu_s* apply to its whole life.
     """
 
     KIND = "server"
@@ -71,8 +71,8 @@ class Server(Command):
 class Function:
     """A function of the maker's tools.py.  Its outcome: the JSON value that it returns.
 
-    path, source  of the file, which was checked against the image; it is run anew for each call
-    generator     bool, it yields: milliseconds to wait, or {"ask": text}
+    path, source  of the file, which was checked against the image; each call runs it again
+    generator     bool, the function yields: milliseconds to wait, or {"ask": text}
     """
 
     KIND = "function"
@@ -113,7 +113,7 @@ _codes = {}  # the last one: an agent has one tools.py
 
 
 def _code(path: str, source: bytes):
-    """Return the code of a file, which is compiled once and run nowhere but in children.  Raises
+    """Return the compiled code of a file.  It is compiled once, and runs only in children.  Raises
     ``ClawError``.
     """
     if (path, source) not in _codes:
@@ -129,8 +129,8 @@ def _code(path: str, source: bytes):
 
 
 def modules_of(source: bytes) -> list:
-    """Return the modules of the standard library that *source* imports at the start of a line:
-    what every child of it will want.
+    """Return the modules of the standard library that *source* imports at the start of a line: all
+    children that run it need them.
     """
     found = []
     for line in source.split(b"\n"):
@@ -143,8 +143,8 @@ def modules_of(source: bytes) -> list:
 
 
 class Builtin:
-    """A function of a module of clawlite.  Its outcome: the JSON value that it returns; a
-    ``ClawError`` stays what it is.
+    """A function of a module of clawlite.  Its outcome: the JSON value that it returns, or the
+    ``ClawError`` that it raises.
     """
 
     KIND = "builtin"

@@ -1,27 +1,27 @@
-"""The memory of a tree of processes, where no control group counts it: the supervisor measures it
-from outside.
+"""The memory of a tree of processes, measured from outside by the supervisor when no control group
+counts it.
 
-The kernel keeps memory for processes beside what they have mapped, and does not say how much.  A
-kind of such memory is either refused (linux/confinement/seccomp.py) or counted with the most that
-it can be:
+Besides mapped memory, the kernel keeps memory for processes and does not say how much.  Each kind
+of such memory is either refused (linux/confinement/seccomp.py) or counted with its maximum:
 
     kind                                        counted as
     pages, in memory and in swap                as they are; PSS where the plain sum is above the
                                                 limit
     huge pages, page tables                     as they are
-    a task: its stack, and what it waits for    TASK, and POLLED for each descriptor that it may
-                                                name to poll(2)
+    a task: its stack and wait queues           TASK, and POLLED for each descriptor that it may
+                                                pass to poll(2)
     a mapping                                   AREA
     a descriptor                                FILE
     a pipe, with or without a name              16 pages: a call cannot make one larger
     a socket                                    twice its buffer (a message may begin where one byte
                                                 is free), OPTIONS
     a descriptor in an epoll, a lock of a file  ITEM
-    a file of /proc, a terminal                 DEVICE; of fdinfo, as much as is counted behind it
-    a mount that lies in memory, /tmp in N      what it has grown by, and INODE for each file
+    a file of /proc, a terminal                 DEVICE; a file of fdinfo also counts the most items
+                                                that one epoll or locked file has
+    a mount that lies in memory, /tmp in N      its growth, and INODE for each file
 
-What cannot be measured ends the call: shared memory of /dev/zero, a program that its user may run
-but not read, and descriptors that are in transit in a socket at two measurements in a row.
+A call ends when something cannot be measured: shared memory of /dev/zero, a program that its user
+may run but not read, or descriptors that are in transit in a socket at two measurements in a row.
 """
 
 import _socket
@@ -38,16 +38,16 @@ from clawlite.linux.sandbox.plan import Refused
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 TASK, POLLED, AREA, FILE, ITEM, OPTIONS, DEVICE = 32768, 136, 512, 2048, 256, 131072, 524288
 PIPE = 16 * _PAGE
-# times the processor's time that a look at everything took, before the next one
+# pause between full measurements, in multiples of the processor time that the last one took
 PAUSE = 8
 _ZERO = b" /dev/zero (deleted)"
-LOCKS = 512  # of the machine, from which on the tree's are counted
+LOCKS = 512  # file locks on the machine: with more of them, the locks of the tree are counted
 _KCMP_VM = 1
 _PART = 65536
 
 
 def waiting() -> int:
-    """Return the size of a socket's buffer here."""
+    """Return the bytes of a socket's send buffer on this machine."""
     one, other = _socket.socketpair()
     size = one.getsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF)
     one.close()
@@ -56,8 +56,8 @@ def waiting() -> int:
 
 
 def in_memory(folders: list) -> dict:
-    """Return {device: path} of the mounts at and below *folders* whose files lie in memory
-    alone.
+    """Return {device: path} of the mounts at and below *folders* whose files are kept only in
+    memory.
     """
     found, kept = {}, {}
     for line in _whole(TABLE).splitlines():
@@ -91,17 +91,17 @@ def writable(plan: dict) -> list:
 
 
 class MemoryAccount:
-    """The memory of one call's tree.  To be made before the tree can grow; raises ``Refused``."""
+    """The memory of one call's tree.  Create it before the tree can grow.  Raises ``Refused``."""
 
     def __init__(self, plan: dict):
         self._limit = plan["memory_mb"] << 20
         self._task = TASK + POLLED * min(
             open_files(plan), resource.getrlimit(resource.RLIMIT_NOFILE)[1] % (1 << 64)
         )
-        # processes: more than that hold more, whatever they are
+        # more processes than this exceed the limit, whatever they do
         self.most = self._limit // self._task
         self._socket = 2 * waiting() + OPTIONS
-        # the sockets of this network namespace are the tree's; else they are looked for
+        # all sockets of this network namespace belong to the tree; else they are found by fd
         self._alone = plan["profile"] == "N"
         self._passes = bool(plan["network"])  # descriptors may be sent (confinement/seccomp.py)
         self._mounts = []  # (descriptor, bytes before the call)
@@ -118,8 +118,8 @@ class MemoryAccount:
         self._beside, self._under_way, self._next = 0, False, 0.0
 
     def is_over(self, pids: list) -> bool:
-        """Return whether *pids* hold more than they may together, or something that cannot be
-        looked at.
+        """Return whether *pids* together exceed the limit, or have something that cannot be
+        measured.
         """
         beside = sum([_used(fd) - before for fd, before in self._mounts])
         if self._alone:
@@ -146,14 +146,14 @@ class MemoryAccount:
         )
 
     def _live(self, pids: list):
-        """Return [(id under which /proc shows it, text of its status), ...] of the processes, or
-        None where one of them is not shown (hidepid).
+        """Return [(id, text of its status in /proc), ...] of the processes; None when /proc hides
+        one of them (hidepid).
 
-        A process whose first thread has ended is shown as if it had none: then another thread's id
-        shows it."""
+        When the first thread of a process has ended, /proc shows no memory under its pid.  Then the
+        id is that of another thread."""
         found = []
         for pid in pids:
-            # too many: to read the rest takes longer than a tree needs to make as many more
+            # too many: while the rest is read, the tree could make as many more
             if len(found) > self.most:
                 break
             text = read("/proc/%d/status" % pid)
@@ -174,8 +174,8 @@ class MemoryAccount:
         return found
 
     def _mapped(self, live: list, room: int) -> int:
-        """Return the bytes of the processes themselves; where the plain sum is above *room*,
-        shared pages are shared out (PSS).
+        """Return the bytes of the processes themselves.  When the plain sum exceeds *room*, each
+        process counts only its share of shared pages (PSS).
         """
         plain = sum(
             [
@@ -192,13 +192,13 @@ class MemoryAccount:
         for pid, text in live:
             total += self._task * _number(text, "Threads:")
             parent = _number(text, "PPid:")
-            # a child of vfork(2), until it starts its program
+            # a child of vfork(2) shares its parent's memory until it starts its program
             if parent in ids and _is_one(pid, parent):
                 continue
             exact, names = read("/proc/%d/smaps_rollup" % pid), ("Pss:", "SwapPss:")
             if "\nPss:" not in exact:
-                # not ours to look into: all of it counts, as it is now.  Before, it may have been
-                # a child of vfork(2), which has ended since
+                # it may not be inspected, so all of its memory counts.  Its status is read again:
+                # it may have been a child of vfork(2), which has ended since
                 exact = text = read("/proc/%d/status" % pid)
                 names = ("VmRSS:", "VmSwap:")
             total += _pages(text) + sum([_kilobytes(exact, name) for name in names])
@@ -206,10 +206,10 @@ class MemoryAccount:
 
     def _kernel(self, live: list, room: int) -> int:
         """Return the bytes that the kernel holds for *live*, as far as they are counted; more
-        than *room* where something cannot be looked at.
+        than *room* when something cannot be measured.
         """
         self._sockets, self._pipes, self._infos, self._most, self._sent = set(), set(), 0, 0, False
-        # to read all of many takes the kernel seconds
+        # with many locks, reading them all would take the kernel seconds
         self._locked = _lines("/proc/locks", b"\n", LOCKS) > LOCKS
         total = 0
         for pid, text in live:
@@ -272,7 +272,7 @@ class MemoryAccount:
                     self._infos += "/fdinfo/" in target
                 elif target.startswith(("pipe:", "/")):
                     status = os.stat(folder + name)
-                    # names of those that are gone repeat
+                    # by inode: a name can repeat after its pipe is gone
                     if stat.S_ISFIFO(status.st_mode):
                         self._pipes.add((status.st_dev, status.st_ino))
                     elif self._locked:
@@ -290,8 +290,8 @@ class MemoryAccount:
 
 
 def _hides(pid: int) -> bool:
-    """Return whether *pid*, which let nobody look, has memory still: then it is not one that
-    ends.
+    """Return whether *pid*, which could not be inspected, still has memory.  Without memory it is
+    only ending.
     """
     return "\nVmRSS:" in read("/proc/%d/status" % pid)
 
@@ -336,7 +336,7 @@ def _number(text: str, name: str) -> int:
 
 
 def _lines(path: str, mark: bytes, most: int) -> int:
-    """Return how often *mark* is in *path*; it is read until there are more than *most*."""
+    """Return how often *mark* is in *path*.  Reading stops once there are more than *most*."""
     count, rest = 0, b""
     try:
         with open(path, "rb", 0) as file:

@@ -1,13 +1,13 @@
-"""Denied paths are denied by what they are, not by their names: the other names of a denied file,
-in what a call may reach, are denied with it.
+"""The other names of denied files: when a call can reach a denied file by another name, that name
+is denied, too.  Other names are:
 
-1. Other spellings, as the folder lists them, where a file system ignores case.
-2. What the mount table shows again (linux/files/mounts.py) as it is when the call begins, and other
-   mounts of /proc, unless they were declared.  In profile N nothing that is mounted later comes in.
+1. Another spelling, as the folder lists it, on a file system that ignores case.
+2. Another mount of the same files (linux/files/mounts.py), as of the call's start, and other mounts
+   of /proc unless they were declared.  In profile N, later mounts do not appear in the sandbox.
 3. Hard links of denied files, and of files in denied folders of at most MAX_BELOW entries.  They
-   are looked for in what is mounted.  When not all of them can be found the call is refused: the
-   kernel knows files by their names here, and would open them by any other name.  A built-in file
-   tool checks hard links itself (linux/files/file_scope.py).
+   are searched for in the mounted folders.  When they cannot all be found, the call is refused:
+   the kernel denies a name here, and would open the file by any other name.  The built-in file
+   tools check hard links themselves (linux/files/file_scope.py).
 """
 
 import os
@@ -16,15 +16,16 @@ import stat
 from clawlite.linux.files.mounts import TABLE
 from clawlite.linux.sandbox.plan import SYSTEM, Refused, covers, masks, pins
 
-# entries of what is mounted, that are looked at for the names of a denied file
+# entries of mounted folders that are searched for other names of denied files
 MAX_NAMES = 20000
-MAX_BELOW = 256  # entries of a denied folder that is looked into
+MAX_BELOW = 256  # entries of a denied folder whose files' hard links are searched for
 
 
 def deny(plan: dict, table, root: str) -> None:
-    """Add to *plan* what has to be denied beside its denied and hidden paths.
+    """Add the other names of its denied and hidden paths to *plan*.
 
-    table  ``mounts.Table``;  root  where the root of all those paths is now
+    table  ``mounts.Table``
+    root   where the root of all those paths is now
     Raises ``Refused``.
     """
     if not table.look():
@@ -65,8 +66,8 @@ def deny(plan: dict, table, root: str) -> None:
 
 
 def _listed(path: str, root: str) -> str:
-    """Return *path* as its folders list it: where a file system ignores case, it may have been
-    written otherwise.
+    """Return *path* as its folders list it.  On a file system that ignores case, the spelling may
+    differ.
     """
     at = ""
     for name in path.split("/")[1:]:
@@ -82,14 +83,14 @@ def _listed(path: str, root: str) -> str:
                     if os.path.samestat(found, status)
                 )
                 name = next(listed, name)
-        except OSError:  # one of both is not there: the ordinary case
+        except OSError:  # one of the two does not exist: the usual case
             pass
         at += "/" + name
     return at
 
 
 def _hard_links(plan: dict, denied: list, root: str) -> list:
-    """Return the names that denied files have in what is mounted, and no denied path covers."""
+    """Return the names of denied files in the mounted folders that no denied path covers."""
     several = _several(denied, root)
     if not several:
         return []
@@ -123,8 +124,8 @@ def _hard_links(plan: dict, denied: list, root: str) -> list:
 
 
 def _several(denied: list, root: str) -> dict:
-    """Return {(device, inode): name} of the files of *denied* that have names which no denied
-    path covers, as far as they can be looked at.
+    """Return {(device, inode): name} of the denied files that have a name outside the denied paths,
+    as far as they can be inspected.
     """
     seen = {}
     for path in denied:
@@ -147,8 +148,8 @@ def _several(denied: list, root: str) -> dict:
 
 
 def _entries(path: str):
-    """Yield (path, is it a folder, its ``os.stat_result``) of what is in a folder, or of a file
-    itself; of nothing that cannot be looked at.
+    """Yield (path, whether it is a folder, its ``os.stat_result``) of each entry of a folder, or of
+    *path* itself when it is a file.  Skip whatever cannot be inspected.
     """
     try:
         status = os.lstat(path)

@@ -1,9 +1,9 @@
-"""The plans of one engine, as memory that supervisors read.  Each plan is made once, and used while
-nothing that it was made of has changed.
+"""The plans of one engine, in memory that supervisors read.  A plan is computed once, and used as
+long as its inputs have not changed.
 
-A plan is made of the profile, the kind of job, the targets of links, and which denied paths exist.
-All of these are checked at each call; only what follows from them is not computed again.  A plan
-holds nothing of a call, and nobody can write to its memory.
+The inputs of a plan are the profile, the kind of job, the targets of links, and which denied paths
+exist.  All of them are checked at each call.  A plan contains nothing of a call, and its memory is
+sealed against writing.
 """
 
 import fcntl
@@ -19,13 +19,13 @@ class PlanCache:
 
     def __init__(self, workspace: str, hidden: list, relaxed):
         self._of = workspace, hidden, relaxed
-        # kind of job -> (what tells one profile and job from another, {path: where it leads},
-        # {denied: is there}, fd)
+        # kind of job -> (fields of profile and job, {path: where it leads}, {denied path: whether
+        # it exists}, fd)
         self._kept = {}
 
     def memory(self, profile, job) -> int:
-        """Return the descriptor of the plan for *job* under *profile*, as marshal has it; it stays
-        this object's.
+        """Return a descriptor of the marshalled plan for *job* under *profile*.  This object owns
+        the descriptor.
 
         Raises ``SandboxDenied``, as ``plan.make`` does.
         """
@@ -54,7 +54,7 @@ class PlanCache:
         return fd
 
     def close(self):
-        """Give all memory back."""
+        """Free all memory."""
         for kind in list(self._kept):
             self._forget(kind)
 
@@ -66,9 +66,7 @@ class PlanCache:
 
 
 def _holds(leads: dict, there: dict) -> bool:
-    """Return whether each path still leads where it led, and what was there is, and nothing
-    else.
-    """
+    """Return whether each path still leads to the same place, and the same denied paths exist."""
     for path, real in leads.items():
         if not _is_at(path, real):
             return False
@@ -79,17 +77,17 @@ def _holds(leads: dict, there: dict) -> bool:
 
 
 def _is_at(path: str, real: str) -> bool:
-    """Return whether ``os.path.realpath`` of *path* is *real*.  Cost: three system calls where
-    it is, whatever its length.
+    """Return whether ``os.path.realpath`` of *path* is *real*.  Cost: three system calls when it
+    is, however long the path.
     """
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            # the kernel's own name of what it has opened: no link is in it
+            # the kernel's own name of the opened file contains no link
             if os.readlink("/proc/self/fd/%d" % fd) == real:
                 return True
         finally:
             os.close(fd)
-    except OSError:  # it is not there, or no /proc is
+    except OSError:  # the path does not exist, or there is no /proc
         pass
     return os.path.realpath(path) == real

@@ -1,5 +1,5 @@
-"""Removes the folder of a call after it, in profile L, whatever modes, links and depth a tool gave
-its contents.
+"""Remove the private folder of a call in profile L after the call, whatever modes, links and depth
+a tool gave its contents.
 
 No path is looked up twice and no link is followed: entries are removed by the open descriptor of
 their folder.  A folder inside is emptied by moving its own folders up to the top, so that two
@@ -12,7 +12,7 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove(path: str) -> None:
-    """Remove the folder *path* and all in it, as far as it can be.  Nobody works there any more."""
+    """Remove the folder *path* and its contents as far as possible.  No process uses it any more."""
     try:
         os.rmdir(path)
         return
@@ -34,8 +34,8 @@ def remove(path: str) -> None:
 
 
 def _emptied(name: str, top: int):
-    """Take out what is in the folder *name* of *top*, and the folder; return the new names in
-    *top* of its folders.
+    """Empty and remove the folder *name* of *top*.  Its own folders are moved up to *top*; return
+    their new names there.
     """
     moved = []
     fd = _opened(name, top)
@@ -44,7 +44,7 @@ def _emptied(name: str, top: int):
     try:
         for inner in os.listdir(fd):
             if not _unlinked(inner, fd):
-                own = _opened(inner, fd)  # one that may not be written to cannot be moved
+                own = _opened(inner, fd)  # makes it writable: a folder that is not cannot be moved
                 if own is not None:
                     os.close(own)
                 new = os.urandom(12).hex()
@@ -59,7 +59,9 @@ def _emptied(name: str, top: int):
 
 
 def _unlinked(name: str, folder: int) -> bool:
-    """Return whether *name* is gone; False for a folder."""
+    """Remove the file *name*.  Return False when it is a folder, else True, even when removing it
+    failed.
+    """
     try:
         os.unlink(name, dir_fd=folder)
     except IsADirectoryError:
@@ -70,8 +72,8 @@ def _unlinked(name: str, folder: int) -> bool:
 
 
 def _opened(name: str, folder):
-    """Return a descriptor of the folder *name*, which its owner may list and change from here
-    on; None for what is none.
+    """Give the owner all rights to the folder *name* and return its descriptor; None when it is no
+    folder.
     """
     try:
         path = os.open(name, os.O_PATH | _FOLDER, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""What ``clawlite doctor`` reports about the sandbox: what was tried here, how each limit is
+"""The report of ``clawlite doctor`` about the sandbox: the result of the probe, how each limit is
 enforced, and what one call costs.
 """
 
@@ -9,15 +9,15 @@ from clawlite.core.image.profile import PROCESS, Profile
 from clawlite.linux.confinement.limits import KEEPERS, OPEN_FILES
 from clawlite.linux.sandbox.jobs import Command
 
-CALLS = 5  # of which the fastest is told
-_NUMBER = -1  # no call of the agent has it
+CALLS = 5  # calls of ``true``; the time of the fastest is reported
+_NUMBER = -1  # differs from the numbers of the agent's own calls
 
 
 def report(engine, found: dict, uid) -> dict:
-    """Return {"profile", "tried", "missing", "available", "uid", "cgroups", "limits", "call_ms"};
-    it runs ``true`` a few times.
+    """Return {"profile", "tried", "missing", "available", "uid", "cgroups", "limits", "call_ms"}.
+    Runs ``true`` a few times for the last.
 
-    found  what the probe says, or None when there is no server
+    found  the result of the probe, or None when the server has died
     """
     if found is None:
         return {

@@ -2,13 +2,13 @@
 
 1. It is a fresh interpreter with a clean environment, not a fork of the agent: a child finds no
    secret, socket or thread of the agent in its memory, whenever it is started.
-2. It keeps one supervisor ready, with its child.  That supervisor takes the next call from the
-   agent's line, so the arguments and environment of a call are never in the server, nor in the next
-   child that it forks.
-3. It has one thread and no timer: it waits for supervisors that take a call or end.  When the agent
-   ends, the server ends them and itself.
-4. Where the agent is root, the server stays root to build sandboxes.  The first thing that a child
-   does is to become another user.
+2. It keeps one supervisor ready, with its child.  That supervisor reads the next call from the
+   agent's socket itself, so the arguments and environment of a call are never in the server, nor in
+   the next child that it forks.
+3. It has one thread, and waits for supervisors that take a call or end.  When the agent ends, the
+   server waits for them, kills those that take too long, and ends.
+4. When the agent is root, the server stays root to build sandboxes.  A child first becomes another
+   user.
 
     python -I -S -c "..." with the agent's socket as stdin; first message: marshal of a dict
     (spawn.start)
@@ -31,14 +31,14 @@ MAX_MESSAGE = 65536
 MAX_WASTED = 3
 _READ, _WRITE = range(2)  # ends of a pipe
 _LINE = 3  # position in the descriptors of a call
-# after which the next supervisor is made although no call waits: until then a short call has the
-# processor for itself
+# delay before the next supervisor is made when no call waits: a short call has the processor for
+# itself meanwhile
 SPARE_MS = 10
-LEAVE_MS = 2000  # supervisors need GRACE_MS to end what they watch
+LEAVE_MS = 2000  # more than the GRACE_MS that supervisors need to end their calls
 
 
 def main():
-    """Serve until the agent goes."""
+    """Serve until the agent ends."""
     control = _socket.socket(fileno=os.dup(0))
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
@@ -46,7 +46,7 @@ def main():
     os.closerange(3, control.fileno())
     os.closerange(control.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-    # a Ctrl-C at the terminal is for the agent
+    # signals from the terminal, such as Ctrl-C, are for the agent
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
@@ -71,7 +71,7 @@ def main():
     if found["profile"] == "N" and wrap is None:
         namespaces.enter(hello["uid"], hello["python"])
     syscalls.drop_bounding()
-    # not before: a map of users is written by a process that can be looked into
+    # not earlier: only a dumpable process can write its user map
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     found["blind"] = found["profile"] == "L" and probe.is_blind()
     control.send(dumps(found).encode())
@@ -84,10 +84,13 @@ def main():
 
 
 class _Server:
-    """*hello*: the agent's first message; *found*: what ``probe.look`` returned; *groups*:
-    ``cgroups.Groups`` or None.
+    """The loop of the server.
 
-    One supervisor is always ready, with its child: a call waits only for what depends on the call.
+    hello   the agent's first message
+    found   the result of ``probe.look``
+    groups  ``cgroups.Groups`` or None
+    One supervisor is always ready, with its child, so that a call waits only for the steps that
+    depend on it.
     """
 
     def __init__(self, control, hello: dict, found: dict, groups):
@@ -101,16 +104,16 @@ class _Server:
         self._groups = groups
         self._running = {}  # pidfd -> pid of a supervisor
         self._group_of = {}  # pid of a supervisor -> name of its child's group
-        self._idle = None  # the pid of the one that waits for a call
-        self._wasted = 0  # supervisors that ended before they had one
+        self._idle = None  # the pid of the supervisor that waits for a call
+        self._wasted = 0  # supervisors in a row that ended before they had a call
         self._taken = os.pipe()
         self._life = os.pipe()
         self._poll = select.poll()
-        self._poll.register(control, 0)  # tells a hang-up alone: calls are for the supervisors
+        self._poll.register(control, 0)  # only reports a hang-up: calls are read by the supervisors
         self._poll.register(self._taken[_READ], select.POLLIN)
 
     def serve(self):
-        """Keep a supervisor ready until the agent goes, then end what is left."""
+        """Keep a supervisor ready until the agent ends, then end all supervisors."""
         self._spare()
         while True:
             events = self._poll.poll(SPARE_MS if self._idle is None else None)
@@ -166,8 +169,8 @@ class _Server:
         self._poll.register(fd, select.POLLIN)
 
     def _ended(self, fd: int):
-        """A supervisor has ended.  Processes that it left in profile L are children of the server
-        now, and are ended.
+        """Clean up after a supervisor that has ended.  In profile L, processes that it left are now
+        children of the server, which kills them.
         """
         self._poll.unregister(fd)
         os.close(fd)
@@ -181,7 +184,7 @@ class _Server:
         if pid == self._idle:
             self._idle = None
             self._wasted += 1
-            # all of them fail: the agent notices the end of this server and starts another
+            # all supervisors fail: the agent notices the end of this server and starts another
             if self._wasted > MAX_WASTED:
                 os._exit(1)
 
@@ -199,8 +202,8 @@ class _Server:
                 return
 
     def _leave(self):
-        """The supervisors notice that the agent is gone, as the server does.  One that takes
-        too long to end is killed.
+        """Wait for the supervisors, which notice the agent's end themselves, and kill those that
+        take too long.
         """
         from time import monotonic
 
@@ -219,7 +222,7 @@ class _Server:
 
 
 def _refuse_all(control, found: dict):
-    """Answer every call that nothing can be confined here, until the agent goes."""
+    """Refuse every call, because this machine cannot confine a process, until the agent ends."""
     reason = "this machine does not let a process be confined: %s" % ", ".join(found["missing"])
     while True:
         call = supervisor.take(control)

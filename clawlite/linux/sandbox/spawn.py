@@ -1,6 +1,4 @@
-"""The agent's side of the start of the sandbox's server, and how the agent protects itself before
-it.
-"""
+"""The agent's side of starting the sandbox's server, and how the agent first protects itself."""
 
 import _socket
 import marshal
@@ -15,12 +13,12 @@ CLOSE_MS = 3000
 
 
 def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = False) -> tuple:
-    """Start the server; return (its pid, the socket to it).  It looks at the machine while the
-    agent goes on.
+    """Start the server; return (its pid, the socket to it).  It probes the machine while the agent
+    goes on.
 
-    workspace  the folder behind /workspace: made, and given to the tools' user, where it lies in
-               one of *hidden* (the agent's state)
-    uid        of the tools where the agent is root, or None
+    workspace   the folder behind /workspace.  When it lies in one of *hidden* (the agent's state),
+                it is created and given to the tools' user
+    uid         the user of the tools when the agent is root, or None
     bubblewrap  whether bwrap makes the namespaces (bubblewrap.py)
     Raises ``SandboxDenied``.
     """
@@ -70,7 +68,7 @@ def start(workspace: str, hidden: list, uid, modules: list, bubblewrap: bool = F
 
 
 def _program(name: str) -> str:
-    """Return where $PATH has the program *name*, or ""."""
+    """Return the path of the program *name* in $PATH, or ""."""
     for folder in os.environ.get("PATH", PATH).split(":"):
         path = os.path.join(folder, name)
         if folder.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):
@@ -79,7 +77,7 @@ def _program(name: str) -> str:
 
 
 def wait(pid: int):
-    """Wait for the server; one that does not go is ended."""
+    """Wait for the server's end; kill it when it takes too long."""
     fd = os.pidfd_open(pid)
     try:
         if not select.select([fd], [], [], CLOSE_MS / 1000)[0]:
@@ -90,8 +88,8 @@ def wait(pid: int):
 
 
 def memory(name: str, data: bytes, flags: int = os.MFD_CLOEXEC) -> int:
-    """Return a descriptor of memory that holds *data*: a message of any length that never waits
-    for its reader.
+    """Return a memfd that holds *data*.  It carries a message of any length, and its writer never
+    waits for the reader.
     """
     fd = os.memfd_create(name, flags)
     rest = memoryview(data)
@@ -101,7 +99,7 @@ def memory(name: str, data: bytes, flags: int = os.MFD_CLOEXEC) -> int:
 
 
 def _hide():
-    """Make this process non-dumpable.  Through _ctypes: all of ctypes takes five times as long
+    """Make this process non-dumpable.  This uses _ctypes, because ctypes takes five times as long
     to load.
     """
     from _ctypes import call_cdeclfunction, dlopen, dlsym
@@ -114,11 +112,9 @@ def _hide():
 
 
 def _own_folder(path: str, uid):
-    """Make the agent's own workspace; where the agent is root it belongs to the user of the
-    tools.
-    """
+    """Make the agent's own workspace.  When the agent is root, give it to the user of the tools."""
     try:
-        # makedirs gives its mode to the last folder alone, and the agent's state is the one above
+        # makedirs applies its mode only to the last folder, and the agent's state is the one above
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         os.makedirs(path, 0o700, exist_ok=True)
         if uid is not None and os.stat(path).st_uid == 0:

@@ -5,11 +5,11 @@ In profile N it is pid 1 of the call's own pid namespace: when it ends, the kern
 process that is left in there.  In profile L it is the subreaper of the call: a process that loses
 its parent becomes its child, so the tree is dead when it has no child any more.
 
-It reads what the tool writes, keeps the time, checks memory and processes, and tells the agent how
-the call ended, in messages: P (a listening socket for the proxy), O (a part of the output), E (the
-end).  When the agent closes its line, the call is ended.  The agent's own message is one byte,
-which stays unread until the supervisor begins: a line that breaks before then tells the agent so
-(ECONNRESET).
+It reads the tool's output, keeps the time limit, and checks memory and processes.  It sends the
+agent messages: P (a listening socket for the proxy), O (a part of the output), E (how the call
+ended).  When the agent closes its socket, the supervisor ends the call.  The agent sends one byte,
+which stays unread until the supervisor begins the call.  If the supervisor dies before that, the
+agent gets ECONNRESET, and knows that nothing has run.
 """
 
 import _socket
@@ -39,29 +39,31 @@ _SCM_DATA = 2  # position in an ancillary message of ``recvmsg``: the descriptor
 
 
 def bring(hello: dict):
-    """Import what the agent says that functions will want: afterwards, in another root, the
-    files are elsewhere.
+    """Import the modules that functions need (``hello["modules"]``).  Later, in another root, their
+    files have other paths.
     """
     sys.path[:] = hello["path"]
     for name in hello["modules"]:
         try:
             __import__(name)
-        except ImportError:  # the function that wants it will say so
+        except ImportError:  # the function that imports it will fail and say so
             pass
 
 
 def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups, group):
     """Wait for a call and run it.  Never returns.
 
-    control  the server's line to the agent: the supervisor that is idle takes the next call from it
+    control  the server's socket to the agent: the idle supervisor reads the next call from it
     taken    a pipe; one byte tells the server that this supervisor has a call
-    life     a pipe that hangs up when the server has gone
-    found    what the probe says;  uid  of the tools, or None;  filters  function(seccomp.Rules) ->
-             code
-    groups   ``cgroups.Groups`` or None;  group  the name of the child's one
+    life     a pipe that hangs up when the server has ended
+    found    the result of the probe
+    uid      the user of the tools, or None
+    filters  ``seccomp.Filters``
+    groups   ``cgroups.Groups`` or None
+    group    the name of the child's group
     """
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-    if select.select([life], [], [], 0)[0]:  # the server ended before that: nobody would tell
+    if select.select([life], [], [], 0)[0]:  # the server ended before prctl, so no signal will come
         os._exit(0)
     if found["profile"] == "L":
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
@@ -81,7 +83,7 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
     else:
         table = mounts.Table()
         found = dict(found, strangers=limits.other_users_pids(os.getuid() if uid is None else uid))
-    table.look()  # while there is time
+    table.look()  # now, while no call waits
     data, extra, _, _ = ours.recvmsg(1, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
     # the child needs the old root until it is ready
     if not data:
@@ -96,15 +98,17 @@ def wait(control: int, taken: int, life: int, found: dict, uid, filters, groups,
         os._exit(0)
     os.write(taken, b"T")
     os.close(taken)
-    # here nobody else ends what the child left behind: so not before that is done
+    # in L only the supervisor ends the child's processes, so it must outlive the server for that
     if found["profile"] == "L":
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
     _run(*call, found, uid, pid, ours, life, group, asks, table)
 
 
 def take(calls):
-    """Return (descriptors of the next call: plan, job, the child's line to the agent, ours;
-    milliseconds it has, or None); None when the agent has gone.
+    """Read the next call.  Return (descriptors, milliseconds that it may take or None), or None
+    when the agent has ended.
+
+    The descriptors are the plan, the job, the child's socket to the agent and the supervisor's.
     """
     size = 4 * 4
     data, extra, _, _ = calls.recvmsg(64, _socket.CMSG_SPACE(size), _socket.MSG_CMSG_CLOEXEC)
@@ -120,7 +124,7 @@ def _run(
 ):
     plan_fd, job_fd, talk, line = fds
     agent = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, line)
-    # it has begun: until then the agent may have it begun again
+    # the call has begun: until here the agent could send it to another supervisor
     agent.recv(1)
     plan = marshal.loads(os.pread(plan_fd, os.fstat(plan_fd).st_size, 0))
     try:
@@ -134,7 +138,7 @@ def _run(
             inside=found["landlock"] if found["profile"] == "N" else None,
         )
         try:
-            # the rest is kept by the child and the watch
+            # the other limits are enforced by the child and by watch.py
             plan["kept"] = group.limit(plan) if group else []
             plan["others"] = _others(plan, found)
             _hide(plan, found["cgroup"])
@@ -152,7 +156,7 @@ def _run(
         memory = os.memfd_create("plan")
         os.write(memory, marshal.dumps(plan))
         handed = [memory, job_fd, talk] + [fd for fd in output[1:] if fd >= 0]
-        # before anything can grow, and as the user that measures it later
+        # measured before the workspace can grow, and as the same user as later
         if plan["room"] is not None:
             _confine(plan, uid)
             plan["room"] = max(plan["room"], quota.size(watch.workspace(plan)))
@@ -167,7 +171,7 @@ def _run(
     except Refused as e:
         watch.clear(plan)
         end = {"refused": e.args[0], "hint": e.args[1]}
-    except Exception as e:  # ours to mend; the agent says so
+    except Exception as e:  # a bug of clawlite; the agent reports it as one
         watch.clear(plan)
         end = {"refused": "%s: %s" % (type(e).__name__, e), "hint": "this is a bug in clawlite"}
     watch.tell(agent, b"E" + dumps(end).encode())
@@ -175,7 +179,7 @@ def _run(
 
 
 def _confine(plan: dict, uid):
-    """In profile N, be the user of the tools from here on: nothing is left to build."""
+    """In profile N, become the user of the tools, because the sandbox is complete."""
     if plan["profile"] == "N":
         tool_process.become(uid)
         syscalls.drop_capabilities()
@@ -214,8 +218,8 @@ def _build(plan: dict, agent, files: dict):
 
 
 def _deny(plan: dict, table):
-    """Deny what is denied by each of its names.  In profile N what is mounted from here on stays
-    outside.
+    """Deny the denied files by all of their names.  In profile N, later mounts do not appear in the
+    sandbox.
     """
     if plan["profile"] == "N":
         namespaces.freeze()
@@ -224,8 +228,8 @@ def _deny(plan: dict, table):
 
 
 def _hide(plan: dict, path):
-    """Let no tool see the folder *path* of the calls' control groups, where limits are written:
-    in N by a mask, in L by a denial.
+    """Hide the folder *path* of the calls' control groups from tools, because limits are written
+    there: with a mask in N, with a denial in L.
     """
     if path is None:
         return
@@ -244,7 +248,7 @@ def _hide(plan: dict, path):
 
 
 def _others(plan: dict, found: dict) -> int:
-    """Return what RLIMIT_NPROC has to leave for others of the same user."""
+    """Return how many tasks RLIMIT_NPROC must allow for other processes of the same user."""
     if (
         plan["max_processes"] is None
         or "max_processes" in plan["kept"]
@@ -252,14 +256,16 @@ def _others(plan: dict, found: dict) -> int:
     ):
         return 0
     uid = os.getuid() if plan["uid"] is None else plan["uid"]
-    # the server's user namespace; the child, which is there already, is one of its tasks
+    # the tasks of the server's user namespace, without the child, which is one of them
     if plan["profile"] == "N":
         return limits.tasks_below(found["server"], uid, namespaces.OLD + "/proc") - 1
     return limits.tasks_of(uid, found["strangers"])
 
 
 def _check_limits(plan: dict):
-    """Refuse a limit that can only be kept in part here, unless the settings relax it by name."""
+    """Refuse limits that this machine can enforce only in part, unless the settings relax them by
+    name.
+    """
     if (
         plan["max_processes"] is not None
         and plan["profile"] == "N"
@@ -298,8 +304,8 @@ def _check_limits(plan: dict):
 
 
 def _placeholders(plan: dict):
-    """See to it that every denied path is there to be covered; in a folder of somebody else's
-    nothing is made.
+    """Create the denied paths that do not exist, so that they can be covered.  This is done only in
+    the agent's own workspace.  Elsewhere the call is refused when a tool could create the path.
     """
     for path in plan["absent"]:
         parent = os.path.dirname(path)
@@ -317,8 +323,8 @@ def _placeholders(plan: dict):
 
 
 def _root(plan: dict, files: dict):
-    """Build the root of profile N: what the system needs, what is declared, and nothing over
-    what is denied.
+    """Build the root of profile N: the system's files, the declared mounts, and masks over the
+    denied paths.
     """
     targets = [target for _, target, _ in plan["mounts"]] + (
         [secretfiles.place_of(plan)] if files else []
@@ -338,7 +344,7 @@ def _root(plan: dict, files: dict):
     elif own:
         uid, gid = (os.getuid(), os.getgid()) if plan["uid"] is None else (plan["uid"], plan["uid"])
         root.system(uid, gid)
-    # /proc and the ordinary /tmp are there already, but not in this one
+    # the base has a /proc and the default /tmp already, a root of its own has not
     if own:
         root.proc()
     if own or plan["tmp_mb"] != plans.TMP_MB:
@@ -346,7 +352,7 @@ def _root(plan: dict, files: dict):
     for source, target, writable in plan["mounts"]:
         try:
             root.bind(source, target, writable)
-        except FileNotFoundError:  # nothing there to be touched
+        except FileNotFoundError:  # the source does not exist
             continue
         except OSError as e:
             raise Refused(
@@ -390,7 +396,7 @@ def _door(plan: dict, agent):
 
 
 def _folder(plan: dict):
-    """Make the private folder of profile L, which stands for /tmp."""
+    """Make the private folder of profile L, which takes the place of /tmp."""
     path = "%s/clawlite-%d-%s" % (plan["tmp"], os.getpid(), os.urandom(8).hex())
     os.mkdir(path, 0o700)
     if plan["uid"] is not None:

@@ -1,5 +1,5 @@
-"""The child: the process in which a tool runs.  It gives up its last rights itself, and then
-becomes the job.
+"""The child: the process in which a tool runs.  It gives up its last rights itself, and then runs
+the job.
 
 It sends messages to the agent over a socket of its own: R and r (the end and a part of the result),
 X (an error), Q (a question for the agent's provider).  The answer to a question comes as a
@@ -19,22 +19,24 @@ from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.sandbox import plan as plans
 
 PART = 32768  # bytes of one message
-_LISTENED, _REFUSED = range(2)  # filters of files: with a listener, and where there can be none
+_LISTENED, _REFUSED = range(2)  # filters for files: with a listener, and for when there can be none
 
 
 class Ended(BaseException):
-    """The call's time is over: raised wherever the function is, so that its ``finally`` blocks
+    """The call is ended.  It is raised wherever the function is, so that its ``finally`` blocks
     run.
     """
 
 
 def wait(line: int, found: dict, uid, filters):
-    """Give up what no call needs, wait for the call that the supervisor takes, and become its job.
+    """Give up the rights that no call needs, wait until the supervisor has a call, and run its job.
     Never returns.
 
-    line     socket to the supervisor: plan, job, the line to the agent and, for a command, a pipe
-             come as descriptors
-    found    what the probe says;  uid  of the tools, or None;  filters  ``seccomp.Filters``
+    line     socket to the supervisor.  It brings descriptors: the plan, the job, the socket to the
+             agent and, for a command or a server, a pipe for its output
+    found    the result of the probe
+    uid      the user of the tools, or None
+    filters  ``seccomp.Filters``
     """
     _close_all_but(line)
     os.setsid()
@@ -44,7 +46,7 @@ def wait(line: int, found: dict, uid, filters):
         own_users()
     syscalls.drop_capabilities()
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-    # in profile L there are others to look at it
+    # in profile L, other processes of the user could inspect it
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, found["profile"] == "N")
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     seccomp.install(filters.common)
@@ -53,7 +55,7 @@ def wait(line: int, found: dict, uid, filters):
         rules = steady(found["landlock"])
         try:
             listener = seccomp.listen(filters.files[_LISTENED])
-        except OSError:  # a container listens itself
+        except OSError:  # a container's own filter has a listener already
             seccomp.install(filters.files[_REFUSED])
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -85,7 +87,7 @@ def wait(line: int, found: dict, uid, filters):
 
 
 def steady(version: int):
-    """Return Landlock's rules of what every call may open, made while there is time."""
+    """Return Landlock's rules for files that every call may open, made before there is a call."""
     rules = landlock.Ruleset(version)
     for path, writable in plans.STEADY:
         rules.allow(path, writable)
@@ -93,12 +95,12 @@ def steady(version: int):
 
 
 def _enter(plan: dict, env: dict):
-    """Go where the tool begins.  Raises ``SandboxDenied`` that names the folder which is closed to
-    it, or not there.
+    """Change to the folder in which the tool starts.  Raises ``SandboxDenied``, which names the
+    folder that is missing, or that the tools' user may not enter.
 
-    Where the whole file system is shown, the workspace of root may lie below a folder that the
-    tools' user may not enter, like root's home.  In profile N it has another name, which *env*
-    tells then, too.
+    When the whole file system is visible, root's workspace may lie below a folder that the tools'
+    user may not enter, such as root's home.  In profile N it is also at /workspace: then that path
+    is used, and put into *env*.
     """
     cwd, folder = plan["cwd"], plan["folder"]
     if (
@@ -126,8 +128,8 @@ def _enter(plan: dict, env: dict):
 
 
 def _not_let_in(plan: dict, reason: str, message: str, hint: str) -> SandboxDenied:
-    """Return the error of a call whose tool cannot begin: *plan* asks for what this machine does
-    not let the tools' user do.
+    """Return the error for a call whose tool cannot start, because the tools' user may not do what
+    *plan* asks for.
     """
     data = {"sandbox": plan["name"], "reason": reason, "required": "process"}
     return SandboxDenied(message, hint, dict(data, missing=[], available=[], ran=False))
@@ -152,7 +154,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         _enter(plan, env)
         _check_writable(plan)
         _confine(plan, filters, rules)
-        # in L who holds a secret hides, if its supervisor has nothing to look at
+        # in L, a process with secrets stays non-dumpable unless its supervisor must inspect it
         if not job["env"] or limits.is_watched(plan) or limits.is_weighed(plan):
             syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
         if plan["kind"] in ("command", "server"):
@@ -165,7 +167,7 @@ def _run(plan: dict, job_fd: int, line: int, output: int, filters, rules):
         os._exit(143)
     except ClawError as e:
         _fail(talk, _told(e))
-    # whatever a maker's function raises is the outcome of its call
+    # any exception of a maker's function is the outcome of its call
     except BaseException as e:
         said = "%s: %s" % (type(e).__name__, e) if str(e) else type(e).__name__
         error = ClawError(said[:4000])
@@ -197,15 +199,15 @@ def _whole(fd: int) -> bytes:
 
 
 def _standard(stdin: bytes, output: int):
-    """Put stdin, stdout and stderr in place: /dev/null but for what the job has.  A program
-    inherits nothing else (close-on-exec).
+    """Set stdin, stdout and stderr of the job; without *stdin* or *output* they stay /dev/null.  A
+    program inherits no other descriptor (close-on-exec).
     """
     if stdin:
         memory = os.memfd_create("stdin")
         rest = memoryview(stdin)
         while rest:
             rest = rest[os.write(memory, rest) :]
-        # one that cannot be written, from its beginning
+        # opened again: read-only, and at its beginning
         os.dup2(os.open("/proc/self/fd/%d" % memory, os.O_RDONLY), 0)
     if output >= 0:
         os.dup2(output, 1)
@@ -213,7 +215,7 @@ def _standard(stdin: bytes, output: int):
 
 
 def become(uid):
-    """Be the user of the tools, when the agent is root."""
+    """Become the user of the tools, *uid*; None: stay the same user."""
     if uid is not None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -221,8 +223,8 @@ def become(uid):
 
 
 def own_users():
-    """Be in a user namespace of the call's own: RLIMIT_NPROC counts by user namespace (Linux
-    5.14), so it counts this call alone.
+    """Enter a new user namespace.  RLIMIT_NPROC counts per user namespace (Linux 5.14), so it
+    counts only this call.
     """
     uid, gid = os.getuid(), os.getgid()
     syscalls.call("unshare", namespaces.NEWUSER)
@@ -231,8 +233,8 @@ def own_users():
 
 
 def _check_writable(plan: dict):
-    """Where tools are another user than the agent, a writable folder may be one that they cannot
-    write: that is an error, said once.
+    """Raise an error when tools run as another user than the agent, and a folder that is mounted
+    writable is not writable for them.
     """
     for source, target, writable in plan["mounts"] if plan["uid"] is not None else ():
         path = target if plan["profile"] == "N" else source
@@ -293,7 +295,7 @@ def _value(talk, job: dict):
     space = {"__name__": "tools", "__file__": job["path"]}
     exec(job["code"], space)
     name = job["name"]
-    if "/" in name:  # a tool provider's; its module was brought (supervisor.bring)
+    if "/" in name:  # of a tool provider, whose module is imported already (supervisor.bring)
         from clawlite.core.mcp.tool_provider import function_of
 
         value = function_of(space, name)(**job["arguments"])
@@ -324,7 +326,7 @@ def _stepped(talk, generator):
 
 
 def _ask(talk, question: dict):
-    """Return what the agent's provider says, or the ``ClawError`` that came instead of it."""
+    """Return the answer of the agent's provider, or the ``ClawError`` that came instead."""
     _say(talk, b"Q", dumps(question).encode())
     data, extra, _, _ = talk.recvmsg(16, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
     if not extra:
@@ -336,7 +338,7 @@ def _ask(talk, question: dict):
     if "text" in answer:
         return answer["text"]
     error = ClawError(answer["message"], answer["hint"])
-    # a function that lets it pass ends as a provider's failure, not as its own
+    # when the function does not catch it, the call fails with the provider's code
     error.code = answer["code"]
     return error
 
@@ -347,7 +349,7 @@ def _end(number, frame):
 
 
 def _say(talk, kind: bytes, data: bytes):
-    """Send *data*; only its last message has *kind*, the parts before it are ``r``."""
+    """Send *data* in messages.  The last one has *kind*, the parts before it have ``r``."""
     for start in range(0, max(len(data) - PART, 0), PART):
         talk.send(b"r" + data[start : start + PART])
     rest = (len(data) - 1) // PART * PART if data else 0

@@ -1,10 +1,11 @@
-"""Watches one running call: its output, its time, what it uses, and the end of every process that
-it started.
+"""Watches one running call: its output, its time, its use of resources, and the end of every
+process that it started.
 
-1. Output beyond its limit is read, counted and dropped, so that no writer waits at a full pipe.
-2. When the time is over: TERM to the whole tree, 500 ms, KILL.  When the command ends, its tree is
-   ended at once.
-3. A tree is dead when this process, to which every orphan comes, has no child any more.
+1. Output beyond its limit is read, counted and dropped, so that no writer blocks at a full pipe.
+2. When the time is over, the whole tree gets TERM, and KILL 500 ms later.  When the command ends,
+   its tree is killed at once.
+3. Every orphan of the tree becomes a child of this process.  So the tree is dead when this process
+   has no child any more.
 """
 
 import os
@@ -20,16 +21,16 @@ from clawlite.linux.sandbox.removal import remove
 GRACE_MS = 500  # between TERM and KILL
 READ = 65536
 PART = 32768
-# zombies that are collected at once: a tree may make them as fast.  What is left is counted, where
-# memory is
+# zombies that are collected in one step: a tree may make them just as fast.  When memory is
+# measured, the rest of them count
 REAPED, ALL = 256, 65536
-IDLE_MS = 1000  # how often zombies are collected when nothing else is to be watched
+IDLE_MS = 1000  # how often zombies are collected when no limit is watched
 CPU_MS = 1000  # how often the processor time of a server is added up
-SWEEP_MS, SWEEPS = 2, 2000  # rounds of KILL, for what is stuck in the kernel
+SWEEP_MS, SWEEPS = 2, 2000  # rounds of KILL, for processes that are stuck in the kernel
 
 
 def tell(agent, message: bytes):
-    """Send *message*, whether anybody listens or not."""
+    """Send *message*; ignore it when the agent is gone."""
     try:
         agent.send(message)
     except OSError:
@@ -44,7 +45,7 @@ class Watch:
     ):
         self._plan, self._agent, self._pid, self._output = plan, agent, pid, output
         self._tree = limits.everybody if plan["profile"] == "N" else limits.descendants
-        # ``cgroups.Group``: what it keeps need not be looked at
+        # ``cgroups.Group`` or None: the limits that it enforces need not be watched
         self._group = group
         self._memory = memory  # ``memory_accounting.MemoryAccount``, or None
         self._most = None if "max_processes" in plan["kept"] else plan["max_processes"]
@@ -54,7 +55,7 @@ class Watch:
             else 0
         )
         self._folder = plan.get("private")  # /tmp of profile L
-        # bytes of the workspace: one that has more already may become smaller, not larger
+        # bytes of the workspace, or its present size when that is larger already
         self._room = plan["room"]
         self._looks = (
             self._memory is not None
@@ -67,16 +68,16 @@ class Watch:
         self._cpu_at = time.monotonic()
         self._cpu_used, self._cpu_last = 0.0, _waited_s()
         self._at_once = ALL if memory is None else REAPED
-        # which limit, "/tmp", "max_size_mb" or "cancelled"
+        # "" or why the call was ended: the name of a limit, "/tmp", "max_size_mb" or "cancelled"
         self._ended = ""
         self._status = None
         self._kept, self._size, self._total = [], 0, 0
         self._look_at = 0.0
-        # /proc/locks takes the kernel 5 to 15 ms: not for a command that ends before
+        # the kernel takes 5 to 15 ms for /proc/locks, so short commands are not measured
         self._memory_at = time.monotonic() + limits.TICK_MS / 1000
         self._poll = select.poll()
         self._poll.register(agent, select.POLLHUP | select.POLLRDHUP)
-        self._poll.register(life, 0)  # tells a hang-up: the server has gone
+        self._poll.register(life, 0)  # a hang-up means that the server has ended
         self._asks = asks  # ``modes.Modes`` of profile L
         if asks is not None:
             self._poll.register(asks, select.POLLIN)
@@ -87,10 +88,10 @@ class Watch:
             self._poll.register(output, select.POLLIN)
 
     def run(self) -> dict:
-        """Watch it to its end; return what the agent is told."""
+        """Watch the call to its end; return the report for the agent."""
         try:
             self._watch()
-        # also where we fail: nobody else ends what is left
+        # also after a bug here: nothing else ends the processes that are left
         finally:
             self._sweep()
         return self._report()
@@ -117,11 +118,13 @@ class Watch:
                     kill_at or time.monotonic() + GRACE_MS / 1000,
                 )
                 self._terminate()
-            elif self._over():  # also after TERM: 500 ms are long
+            elif self._over():  # also after TERM: the tree could grow in those 500 ms
                 break
 
     def _step(self, wait_ms: float) -> bool:
-        """Wait for what happens next and deal with it; return True when the agent wants the end."""
+        """Wait for the next event and handle it.  Return True when the agent or the server has
+        closed its line.
+        """
         wanted = False
         for fd, event in self._poll.poll(wait_ms):
             if fd == self._output:
@@ -131,7 +134,7 @@ class Watch:
             elif self._asks is not None and fd == self._asks.fileno():
                 if event & select.POLLIN:
                     self._asks.answer()
-                else:  # nobody is left who could ask
+                else:  # no process has the filter any more
                     self._poll.unregister(fd)
             else:
                 self._poll.unregister(fd)
@@ -151,8 +154,8 @@ class Watch:
             pass
 
     def _over(self) -> bool:
-        """Return whether the tree uses more than it may; then ``_ended`` says of what, if
-        nothing else ended it before.
+        """Return whether the tree exceeds a limit.  ``_ended`` gets the limit's name unless it has
+        a reason already.
         """
         most, now, over = self._most, time.monotonic(), ""
         if self._cpu_s is not None and now >= self._cpu_at:
@@ -162,7 +165,7 @@ class Watch:
                 return True
         if not self._looks or now < self._look_at:
             return False
-        # of the processor, not of the wall: a tree that takes all of it is looked at all the same
+        # processor time, not wall time: a tree that takes all of the processor is watched as often
         start = time.process_time()
         pids = (
             self._tree()
@@ -186,7 +189,7 @@ class Watch:
             over = "/tmp"
         elif self._room is not None and quota.size(workspace(self._plan)) > self._room:
             over = "max_size_mb"
-        # a look at much takes long
+        # measuring a large tree takes long, so it is done less often
         self._look_at = now + max(limits.TICK_MS / 1000, 8 * (time.process_time() - start))
         self._ended = self._ended or over
         return bool(over)
@@ -194,9 +197,9 @@ class Watch:
     def _cpu_used_s(self) -> float:
         """Return the processor time of the tree since it began.
 
-        A group knows all of it.  Elsewhere it is the sum over those who live, each with what it has
-        waited for, and what came to us.  The sum falls when somebody ends for whom nobody waits:
-        then what grows from there on is added.
+        A control group counts all of it.  Without one it is the sum over the running processes and
+        the children that they and this process have waited for.  The sum falls when a process ends
+        and no parent waits for it.  So only the increases of the sum are added up.
         """
         used = None if self._group is None else self._group.cpu_s()
         if used is None:
@@ -207,8 +210,8 @@ class Watch:
         return used
 
     def _drain(self, rounds: int):
-        """Read what the tool wrote: what is beyond the limit is counted and dropped, so that
-        nobody waits at a full pipe.
+        """Read the tool's output.  Output beyond the limit is counted and dropped, so that no
+        writer blocks at a full pipe.
         """
         limit = self._plan["max_output_bytes"]
         for _ in range(rounds):
@@ -229,7 +232,7 @@ class Watch:
 
     def _terminate(self):
         for pid in self._tree():
-            # who is stopped hears it when it goes on
+            # a stopped process handles TERM only after CONT
             for number in (signal.SIGTERM, signal.SIGCONT):
                 try:
                     os.kill(pid, number)
@@ -237,10 +240,10 @@ class Watch:
                     pass
 
     def _sweep(self):
-        """End the whole tree, whatever it did to get away, and wait until it is gone."""
+        """Kill the whole tree, whatever it did to escape, and wait until it is gone."""
         if self._plan["profile"] == "N" and os.getpid() == 1:
             try:
-                # the whole pid namespace at once: nobody forks away from it
+                # kills the whole pid namespace at once: no process can escape by forking
                 os.kill(-1, signal.SIGKILL)
             except OSError:
                 pass
@@ -252,7 +255,7 @@ class Watch:
             if self._group is not None:
                 self._group.kill()
             for pid in self._tree():
-                # one that forks faster than it is found stops forking
+                # a process that forks faster than it is found cannot fork any more
                 if self._plan["profile"] == "L":
                     try:
                         resource.prlimit(pid, resource.RLIMIT_NPROC, (0, 0))
@@ -297,12 +300,12 @@ def _waited_s() -> float:
 
 
 def workspace(plan: dict) -> str:
-    """Return where the workspace is for the supervisor of *plan*."""
+    """Return the path of the workspace as the supervisor of *plan* sees it."""
     return "/workspace" if plan["profile"] == "N" else plan["folder"]
 
 
 def clear(plan: dict):
-    """Remove the folders of the call's own: in profile L they are not gone with it."""
+    """Remove the call's own folders, which profile L leaves behind."""
     for name in ("private", "secrets"):
         if name in plan:
             remove(plan[name])

@@ -30,11 +30,11 @@ class Exporter:
         self._most = most
         self._flush_s = flush_ms / 1000
         self._queue = []
-        self._failed = []  # a batch that failed once
+        self._failed = []  # a batch that failed once, and is tried again
         self._dropped = 0
         self._stopping = False
         self._lock = _thread.allocate_lock()
-        # its bell: there is something to do before the time is over
+        # a ring wakes it before ``flush_ms`` is over
         self._worker = Worker(self._work)
 
     def put(self, event: dict):
@@ -49,7 +49,7 @@ class Exporter:
                 self._worker.ring()
 
     def stop(self):
-        """Ask for the end: what waits is handed out without delay."""
+        """Ask the thread to end; it sends the waiting events without delay."""
         with self._lock:
             self._stopping = True
             self._worker.ring()
@@ -85,7 +85,7 @@ class Exporter:
     def _is_taken(self, events: list) -> bool:
         try:
             self._sink(events)
-        # whatever it is, it is the exporter's, not the agent's
+        # any failure is the exporter's, not the agent's
         except Exception:
             return False
         return True

@@ -1,12 +1,12 @@
-"""What an agent does, told to exporters (CKP 0.2.0, 5.10): events by category, sampled and
+"""Reports the work of an agent to exporters (CKP 0.2.0, 5.10): events by category, sampled and
 redacted, and metrics.
 
-1. It looks on: it wraps the functions that carry effects out, and changes none of them.  Without it
-   nothing here is loaded.
-2. Events have fields that are listed here, and no others: no prompt, no thought, no body of a
-   provider's answer is among them.
-3. Exporters work in threads of their own (exporters.py): one that fails, or never answers, is no
-   concern of the agent.
+1. It only observes: it wraps the functions that carry out effects, and changes no effect.  Without
+   telemetry, nothing here is loaded.
+2. Events have only the fields that are listed here.  None of them is a prompt, a thought or the
+   body of a provider's answer.
+3. Exporters work in threads of their own (exporters.py).  An exporter that fails, or never answers,
+   does not affect the agent.
 """
 
 import time
@@ -95,7 +95,7 @@ class Telemetry:
         self._told_ms = now_ms()
 
     def tapped(self, table: dict, others) -> dict:
-        """Return *table*, {kind of effect: function(effect)}, with functions that look on.
+        """Return *table*, {kind of effect: function(effect)}, with functions that also observe.
 
         others  function(effect) for kinds that are not in it
         """
@@ -116,7 +116,7 @@ class Telemetry:
         return tapped
 
     def watch(self, meter):
-        """Count the tokens that *meter* (core/policy/meter.py) is told of."""
+        """Count the tokens that *meter* (core/policy/meter.py) counts."""
         spend = meter.spend
 
         def told(provider, read: int, written: int) -> list:
@@ -173,7 +173,7 @@ class Telemetry:
         self._asked[task] = verb, store.name, self._now_ms()
 
     def _remembered(self, number: int, outcome: tuple):
-        """The outcome of a task's request is there: of one to the memory, it is told."""
+        """Report the outcome of a task's request, if it was one to the memory."""
         asked = self._asked.pop(number, None)
         if asked:
             verb, store, began_ms = asked

@@ -57,7 +57,7 @@ class ConsoleView:
             self.thinking.show(progress_text(tasks[task].began, *progress))
 
     def settled(self):
-        """Nothing is left to do now: what stands on the screen is so."""
+        """Bring the screen up to date: no effects are left."""
         self._ask_anew()
         if self.thinking:
             self.thinking.update()
@@ -70,7 +70,7 @@ class ConsoleView:
         self._show(effect[E.TEXT])
 
     def _tell(self, effect: tuple):
-        """Show what is no part of an answer: beside it, where the answer alone is wanted."""
+        """Show text that is not part of an answer; on stderr when stdout is only for the answer."""
         shell = self._shell
         if not shell.answer_only:
             self._show(effect[E.TEXT])
@@ -89,9 +89,9 @@ class ConsoleView:
         self._shell.screen.show(printable(text.encode("utf-8", "replace")) + b"\n")
 
     def _write(self, effect: tuple):
-        """Show what a provider says as it comes; the line stays open.
+        """Show a provider's text as it comes; the line stays open.
 
-        Where the answer alone is wanted, and no person watches it come, it waits until it is whole.
+        When ``waits`` is a text, it is added there, and shown once the answer is complete.
         """
         if self.waits is not None:
             self.waits += effect[E.TEXT]
@@ -101,12 +101,12 @@ class ConsoleView:
             self._show_piece(effect[E.TEXT])
 
     def _void(self, effect: tuple):
-        """Take back what has waited; what stands on the screen stays."""
+        """Remove text that waits; text on the screen stays."""
         if self.waits is not None:
             self.waits = self.waits[: -effect[E.COUNT]]
 
     def release(self):
-        """Show what has waited: it is whole."""
+        """Show the text that has waited: it is complete."""
         text, self.waits = self.waits, "" if self.waits is not None else None
         if text:
             self._show_piece(text)
@@ -124,7 +124,7 @@ class ConsoleView:
             self._shell.screen.show(printable(text.encode("utf-8", "replace")), True)
 
     def _make_room(self):
-        """Take away what tells that a model thinks: something else is shown in its place."""
+        """Remove the line "thinking", because other text is shown in its place."""
         if self.thinking:
             self.thinking.wipe()
 
@@ -152,8 +152,8 @@ class ConsoleView:
         return waiting[0] if waiting else None
 
     def _hear_out(self):
-        """Before a question is put on a terminal: what was typed before it waits its turn, and
-        answers nothing.
+        """Before a question is shown on a terminal, take the lines that were typed earlier, so that
+        none of them answers it.
         """
         shell, asking = self._shell, self._asking()
         if shell.terminal and asking and asking is not self._asked:

@@ -12,7 +12,7 @@
     delegate                  here, on every level: they are this program's own code, and touch
                               nothing but what is declared
 
-It speaks as core/turns/handlers.py does, so that the shell knows one of them.
+It has the interface of core/turns/handlers.py, so that the shell can use either.
 """
 
 import os
@@ -54,7 +54,7 @@ _LOCAL = (
 
 
 class Nobody:
-    """The seam of an agent that has nobody."""
+    """The seam of an agent when no person can be asked."""
 
     def asks(self, task) -> bool:
         return False
@@ -80,9 +80,9 @@ class Dispatcher:
     local     section LOCAL of the image: [relaxed, environment, writable, search, credentials,
               buses, namespaces], or None
 
-    descriptors  list of those that are readable when ``poll`` has something; it changes
-    seam         who can be asked during calls, and wants to know of them (linux/mcp/servers.py)
-                 [nobody]
+    descriptors  list of descriptors that are readable when ``poll`` has something; it changes
+    seam         asks people during calls, and shows them the progress (linux/mcp/servers.py)
+                 [``Nobody``]
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Dispatcher:
             profile.mounts += [
                 (path, True) for path in map(os.path.expandvars, writable) if _is_there(path)
             ]
-        self._default_ms = None  # what a call has that nothing else limits
+        self._default_ms = None  # the time of a call that has no other limit
         if profile.level != NONE:
             self._limit()
         self._state = state
@@ -138,8 +138,8 @@ class Dispatcher:
             self._sandbox().prepare()
 
     def _limit(self):
-        """Give the profile the limits that nobody declared.  They are kept as well as the kernel
-        can: none of them is a reason to refuse a call.
+        """Set default limits in the profile for those that were not declared.  They are enforced as
+        well as the kernel can; a call is never refused because of them.
         """
         profile, given = self._profile, undeclared(self._profile, self._relaxed)
         self._default_ms = given.pop("timeout_ms", None)  # a tool's own time may be longer
@@ -152,7 +152,7 @@ class Dispatcher:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something goes on."""
+        """Whether anything is running."""
         return (
             self._handlers.is_busy
             or bool(self._jobs)
@@ -252,8 +252,8 @@ class Dispatcher:
         return self._builtins.outcome(name, outcome)
 
     def resume(self, task: int, outcome: tuple, now_ms: int):
-        """Go on with what asked a provider, or a person: *outcome* is (True, what was said) or
-        (False, error).
+        """Resume a call that asked a provider or a person: *outcome* is (True, answer) or (False,
+        error).
         """
         if task in self._jobs:
             self._engine.resume(task, outcome, now_ms)
@@ -263,8 +263,8 @@ class Dispatcher:
             self._handlers.resume(task, outcome, now_ms)
 
     def poll(self, now_ms: int) -> list:
-        """Step what is due; return [(task, outcome), ...] of what has ended, or asks
-        (core/turns/handlers.py).
+        """Step the calls that are due.  Return [(task, outcome), ...] of the calls that have ended
+        or ask a question (core/turns/handlers.py).
         """
         ended = self._handlers.poll(now_ms) if self._handlers.is_busy else []
         if self._engine is not None:
@@ -333,7 +333,7 @@ class Dispatcher:
             [at for at in [part.deadline() for part in parts] if at is not None], default=None
         )
 
-    # -- what is made when it is first needed
+    # -- parts that are made when they are first needed
 
     def _sandbox(self):
         if self._engine is None:
@@ -479,10 +479,10 @@ class Dispatcher:
 
 
 def _is_there(path: str) -> bool:
-    """Return whether *path* is one that tools can be given; a file that is missing in a folder
-    that is there is made, for them.
+    """Return whether *path* exists, so that tools can get it.  When only the file is missing in its
+    folder, it is created for them.
     """
-    if not path.startswith("/"):  # a variable that is not set
+    if not path.startswith("/"):  # it contains a variable that is not set
         return False
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

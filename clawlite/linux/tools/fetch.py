@@ -67,7 +67,7 @@ class _Fetch:
     url         (scheme, host, port, target) of this hop
     headers     the caller's, list of (name, value)
     injections  list of (host, header name, function -> value) that may still be used
-    told        bool, one of them was
+    told        bool, one of them was used
     sent        bytes of its body, or None
     limit       bytes of the body that are kept; *cut*: there were more
     finish      function(fetch, announced size of a body that was cut or None) -> the tool's value
@@ -100,7 +100,7 @@ class _Fetch:
         self.redirects_allowed = MAX_REDIRECTS
         self.response = None
         self.status = 0
-        self.answer = {}  # headers of it
+        self.answer = {}  # the headers of the answer
         self.body = bytearray()
         self.cut = False
 
