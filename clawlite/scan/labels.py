@@ -59,7 +59,9 @@ _BARE = ALNUM + b"+/=_-!@#%^*?~"  # of a value without quotes
 
 
 def aws(data: bytes, found: list):
-    """An access key id, 20 letters and digits, and the secret beside it, as in AWS's own CSV files."""
+    """An access key id, 20 letters and digits, and the secret beside it, as in AWS's own CSV
+    files.
+    """
     if data.find(b"IA") < 0 and data.find(b"ACCA") < 0:  # two searches instead of four
         return
     for anchor in _AWS:

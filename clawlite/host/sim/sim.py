@@ -37,7 +37,9 @@ def registry() -> str:
 
 
 def running() -> list[dict]:
-    """Return the ``Sim.facts`` of each running virtual board, by its id; stale files are removed."""
+    """Return the ``Sim.facts`` of each running virtual board, by its id; stale files are
+    removed.
+    """
     found = []
     for name in sorted(os.listdir(registry())) if os.path.isdir(registry()) else ():
         path = os.path.join(registry(), name)

@@ -122,7 +122,9 @@ def calling(caller: str):
 
 
 def refusal_for(caller: str):
-    """Return the function that refuses the tool calls of a viewer's turn (CKP 0.2.0, 5.3 "Roles")."""
+    """Return the function that refuses the tool calls of a viewer's turn (CKP 0.2.0, 5.3
+    "Roles").
+    """
 
     def run(image, name, arguments, _, *more):
         event = {

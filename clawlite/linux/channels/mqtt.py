@@ -419,7 +419,9 @@ class Mqtt:
         return actor, None
 
     def _go_on(self, item: Item):
-        """Continue a message that is in the inbox: send its reply, begin its turn, or give it up."""
+        """Continue a message that is in the inbox: send its reply, begin its turn, or give it
+        up.
+        """
         role = self._channel.access.role(item.actor)
         if item.answer is not None and self._reply:
             self._answer(item)

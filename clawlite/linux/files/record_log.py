@@ -181,7 +181,9 @@ def payloads(data: bytes):
 
 
 def fresh(path: str):
-    """Return a new file at *path*, open for writing.  A file or link that had this name is removed."""
+    """Return a new file at *path*, open for writing.  A file or link that had this name is
+    removed.
+    """
     try:
         os.unlink(path)
     except FileNotFoundError:

@@ -85,7 +85,9 @@ def check(row, path: str):
 
 
 def is_altered(e) -> bool:
-    """Return whether *e* means that an entry was altered, also when its text is no UTF-8 any more."""
+    """Return whether *e* means that an entry was altered, also when its text is no UTF-8 any
+    more.
+    """
     return isinstance(e, Altered) or (
         type(e).__module__ == "sqlite3" and "Could not decode to UTF-8" in str(e)
     )

@@ -164,7 +164,9 @@ class Stores:
         return None
 
     def _peek(self, job: tuple) -> tuple:
-        """Read when the disk has no room for the journal's entries: fold them, read, and roll back."""
+        """Read when the disk has no room for the journal's entries: fold them, read, and roll
+        back.
+        """
         try:
             self._forget()
             self._db.begin(False)

@@ -103,7 +103,9 @@ class Request:
 
 
 def answer(status: int, body: bytes, headers=()) -> bytes:
-    """Return a complete answer with a JSON *body*; *headers*: more headers, [(name, value), ...]."""
+    """Return a complete answer with a JSON *body*; *headers*: more headers, [(name, value),
+    ...].
+    """
     kind = b"Content-Type: application/json\r\n" if body else b""
     return b"%s%sContent-Length: %d\r\n\r\n%s" % (_head(status, headers), kind, len(body), body)
 

@@ -1,4 +1,6 @@
-"""Records turns in a transcript that the provider ``builtin:replay`` can play (docs/settings.md)."""
+"""Records turns in a transcript that the provider ``builtin:replay`` can play
+(docs/settings.md).
+"""
 
 import os
 

@@ -12,7 +12,9 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove(path: str) -> None:
-    """Remove the folder *path* and its contents as far as possible.  No process uses it any more."""
+    """Remove the folder *path* and its contents as far as possible.  No process uses it any
+    more.
+    """
     try:
         os.rmdir(path)
         return
