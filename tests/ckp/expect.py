@@ -101,7 +101,7 @@ def _entries(message, wanted, seen, entry):
 def _connected_only_to(message, address, seen, entry):
     return (
         ""
-        if "error" in message or set(seen.connects()) <= {address}
+        if "error" in message or set(seen.connects()) == {address}
         else "connected to %s" % seen.connects()
     )
 

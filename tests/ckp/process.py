@@ -8,9 +8,11 @@ why and ends."""
 import copy
 import json
 import select
+import shlex
 import time
 from pathlib import Path
 
+import other_user
 from agents import Agent, eventually, linux
 from ckp import manifests
 
@@ -102,11 +104,31 @@ class World:
         (self.workspace / "a").write_text("a note")
         made = made or manifests.resolved(case["setup"])
         self.served = _served(manifests.write(folder / "project", filled(made, folder)))
+        self._bound = None
+        if "dns" in case["setup"] or "http-get" in json.dumps(case["input"]):
+            self._open_to_tools()
         if "fault" in case["setup"]:
             assert case["setup"]["fault"] == "memory backend path not writable"
             (self.state / "memory").write_text(
                 "a file stands where the folder of the stores belongs"
             )
+
+    def _open_to_tools(self):
+        """As root tools run as another user, who has to come as far as the simulated network."""
+        for name in ("ledger", "connects"):
+            (self.folder / name).touch()
+            (self.folder / name).chmod(0o666)
+        if other_user.is_possible():
+            (self.folder / "bound").mkdir()
+            self._bound = other_user.bound(self.folder / "bound")
+
+    def command(self) -> list:
+        """Return the command line of the agent."""
+        if self._bound is None:
+            return linux("serve", self.served, "--stdio")
+        front, python, _ = self._bound
+        agent = [python, "-m", "clawlite", "serve", str(self.served), "--stdio"]
+        return [*front, "exec " + shlex.join(agent)]
 
     def environment(self) -> dict:
         setup, env = (
@@ -125,6 +147,10 @@ class World:
                 CKP_DNS=json.dumps(setup.get("dns", {})),
                 CKP_CONNECTS=self.folder / "connects",
             )
+            if self._bound is not None:
+                more = dict(self._bound[2])
+                net = self.folder / "bound" / "source" / NETWORK.relative_to(root)
+                env.update(more, PYTHONPATH="%s:%s" % (net, more["PYTHONPATH"]))
         return dict(env, **filled(setup.get("env", {}), self.folder))
 
     def lines(self, name: str) -> list:
@@ -148,7 +174,7 @@ class Operator(Agent):
 
     def __init__(self, world: World):
         super().__init__(
-            linux("serve", world.served, "--stdio"),
+            world.command(),
             world.folder / "home",
             cwd=world.folder,
             env=world.environment(),
