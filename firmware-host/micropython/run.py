@@ -1,4 +1,4 @@
-"""Run an agent from the sources of a checkout, on the unix port of MicroPython: for those who work
+"""Run an agent from the sources of a checkout, on the unix port of MicroPython: for people who work
 on clawlite.  A board gets linked modules instead (clawlite/host/firmware).
 
     micropython firmware-host/micropython/run.py greenhouse/claw.cbor [--stdio]
@@ -16,7 +16,7 @@ def _rooms() -> list:
     return [_HERE + "/" + name for name in names]
 
 
-# instead of this folder, in which ``import net`` would find a folder
+# replaces this folder, in which ``import net`` would find the folder net
 sys.path[0:1] = [_HERE + "/../.."] + _rooms()
 
 from main import main  # noqa: E402 (the path comes first)

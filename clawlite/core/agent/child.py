@@ -1,4 +1,4 @@
-"""A task that another one waits for: a provider's answer to what a handler asks, or the turn of
+"""A task that another one waits for: the answer of a provider that a handler asks, or the turn of
 a composite tool.
 """
 
@@ -6,11 +6,11 @@ from clawlite.core.base.effect import ASK, KIND
 
 
 def begin(agent, task, effect: tuple, now_ms: int):
-    """Begin the child of *task* for its *effect*, ASK or RUN_SKILL; the task goes on with its
+    """Begin the child of *task* for its *effect*, ASK or RUN_SKILL; the task continues with its
     outcome.
 
-    The turn of a composite tool has the tool's ``timeout_ms``, else a turn's, but no more than the
-    task has left; what waits for a person in it does not count.
+    The turn of a composite tool may take the tool's ``timeout_ms``, or else as long as a turn, but
+    no more than the task has left.  The time in which it waits for a person does not count.
     """
     due_ms, budget_ms = task.due_ms, None
     if effect[KIND] == ASK:

@@ -4,10 +4,10 @@
                                                             the same line
     STARTING, READY -> ERROR -> STARTING                    another attempt, after a pause
                                                             (core/agent/recovery.py)
-                       ERROR -> STOPPING                    the breaker, or an operator who has seen
-                                                            enough
+                       ERROR -> STOPPING                    after too many failures, or when an
+                                                            operator asks for it
 
-The table is data; anything else is our bug.  Each change is an event for the log.
+The table is data; a change that is not in it is a bug of ours.  Each change is logged.
 """
 
 from clawlite.core.base.dialect import const
@@ -28,13 +28,13 @@ _STOPPED = const(1)
 
 
 class Lifecycle:
-    """One state, and what a change of it brings with it.
+    """The state of an agent, and the work that comes with a change of it.
 
     agent       ``agent.Agent``
     state       one of the six names
     since_ms    int, the monotonic time of the last change
-    on_start    function() or None: what STARTING does in a shell; what it raises is an ERROR
-    on_failure  function(error, pause_ms) or None: told of each ERROR; pause_ms is None when no
+    on_start    function() or None: a shell's work in STARTING; when it raises, the state is ERROR
+    on_failure  function(error, pause_ms) or None, called for each ERROR; pause_ms is None when no
                 attempt follows
     recovery    ``recovery.Recovery``, once something has failed
     """
@@ -58,7 +58,7 @@ class Lifecycle:
             READY: (STOPPING, ERROR),
             STOPPING: (STOPPED,),
             STOPPED: (STARTING,),
-            # here: a board that has begun keeps no table of how
+            # a local: a board that has started keeps no table in memory
             ERROR: (STARTING, STOPPING),
         }
         old = self.state
@@ -92,11 +92,10 @@ class Lifecycle:
         self.to(READY, now_ms)
 
     def fail(self, error, now_ms: int):
-        """Go to ERROR, from where recovery is tried; *error*: any exception.  Nothing is left under
-        way.
+        """Go to ERROR, and try to recover from there; *error*: any exception.  All work in progress
+        is ended.
 
-        Where it drains, the time for that is over; in ERROR and where it has stopped this changes
-        nothing."""
+        In STOPPING this ends the time to drain.  In ERROR and STOPPED it changes nothing."""
         if self._drain:
             self._drain[0] = now_ms
             self.drained(now_ms)
@@ -109,7 +108,7 @@ class Lifecycle:
         self.recovery.failed(error, now_ms)
 
     def stop(self, timeout_ms: int, stopped, now_ms: int):
-        """Take no more work, drain what is under way for at most *timeout_ms*, then call
+        """Accept no more work, let the work in progress end for at most *timeout_ms*, then call
         ``stopped(drained, now_ms)``.
         """
         self.to(STOPPING, now_ms)
@@ -117,7 +116,7 @@ class Lifecycle:
         self.drained(now_ms)
 
     def drained(self, now_ms: int):
-        """While STOPPING: go to STOPPED when nothing is under way, or the time to drain is over."""
+        """While STOPPING: go to STOPPED when no task is left, or the time to drain is over."""
         tasks = self._agent.tasks
         if self._drain and (not tasks or now_ms >= self._drain[_DUE_MS]):
             stopped = self._drain[_STOPPED]
@@ -128,13 +127,13 @@ class Lifecycle:
                     self._agent.cancel(
                         number, InvalidRequest("the agent stopped before this call ended"), now_ms
                     )
-                except Exception:  # what cannot be ended must not keep the agent from its end
+                except Exception:  # a task that cannot be ended must not keep the agent running
                     tasks.pop(number, None)
             self.to(STOPPED, now_ms)
             stopped(drained, now_ms)
 
     def tick(self, now_ms: int):
-        """Do what time asks for."""
+        """Do what is due at this time."""
         self.drained(now_ms)
         if self.state == ERROR and now_ms >= self.recovery.due_ms:
             self.start(now_ms)

@@ -1,27 +1,27 @@
 """ERROR, and the ways out of it (CKP 0.2.0, section 8): bounded attempts with pauses, and a
 breaker.
 
-1. What puts an agent into ERROR is in docs/adr/0013: its start fails, its shell's loop meets what
-   nobody expected, or the log that its policies demand cannot be written.  A provider that is away
-   is none of these: the next one is asked.
-2. Nothing goes on meanwhile: what was under way is ended, its handlers closed, its callers told.
+1. docs/adr/0013 lists what puts an agent into ERROR: its start fails, the loop of its shell meets
+   an unexpected exception, or the log that its policies demand cannot be written.  A provider that
+   cannot be reached is no such failure: the next one is asked.
+2. No work goes on meanwhile: tasks are ended, handlers are closed, and callers get an error.
 3. The fifth failure within ten minutes opens the circuit breaker: STOPPING, STOPPED, and the
    process ends with 1.
 
-Loaded when something has failed.
+Loaded at the first failure.
 """
 
 from clawlite.core.base.effect import EXIT
 from clawlite.core.base.errors import ClawError, InternalError, InvalidRequest, unexpected
 
-# after the first failure within WINDOW_MS, the second, ...; after one more the process ends
+# pauses after the first, second, ... failure within WINDOW_MS; after one more the process ends
 PAUSES_MS = (1000, 2000, 4000, 8000)
 WINDOW_MS = 600000
 _ERROR = "ERROR"  # lifecycle.py loads this module, not the other way round
 
 
 class Recovery:
-    """What has failed lately.
+    """The failures of the last WINDOW_MS.
 
     error   ``ClawError``, why the agent is in ERROR
     due_ms  monotonic time of the next attempt
@@ -63,7 +63,7 @@ class Recovery:
         for number in sorted(tasks):
             try:
                 self._agent.cancel(number, ended, now_ms)
-            # ending a task may be what fails; it is forgotten all the same
+            # the failure may be in ending a task; the task is forgotten even so
             except Exception:
                 tasks.pop(number, None)
 
@@ -78,4 +78,4 @@ class Recovery:
 
 
 def _stopped(drained: bool, now_ms: int):
-    """The process ends: nobody waits for this."""
+    """Do nothing: the process ends, and nobody waits for this."""

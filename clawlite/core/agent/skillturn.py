@@ -1,5 +1,5 @@
-"""Turns that a skill begins (CKP 0.2.0, 5.5): of a person's ``/NAME``, and of a composite tool,
-with a history of its own.
+"""Turns that a skill begins (CKP 0.2.0, 5.5): for a person's ``/NAME``, and for a composite tool,
+which has a history of its own.
 """
 
 from clawlite.core.base.effect import SAY, Result
@@ -12,10 +12,10 @@ from clawlite.core.turns.turn import turn
 
 
 def typed(image, text: str):
-    """Return (``Skill``, its input as text) of a person's line that begins with "/"; None when no
-    skill is meant.
+    """Return (``Skill``, its input as text) for a person's line that begins with "/"; None when it
+    names no skill.
 
-    Raises ``InvalidParams`` for ``/skill`` with a name that is none.
+    Raises ``InvalidParams`` for ``/skill`` with an unknown name.
     """
     name, _, rest = text[1:].partition(" ")
     explicit = name == "skill"
@@ -31,11 +31,12 @@ def typed(image, text: str):
 
 
 def begin(image, asked: tuple, chain, history, run=None, person: str = PERSON):
-    """Begin a turn with a person's skill: a generator of effects that returns what ``turn`` does.
+    """Begin a turn with a person's skill: a generator of effects that returns the result of
+    ``turn``.
 
-    asked   what ``typed`` returned
+    asked   the result of ``typed``
     run     runs the calls of the turn (``turn``)
-    person  PERSON, and who that is where several speak
+    person  PERSON, with a name when several people write
     """
     skill, text = asked
     result = yield from call(image, PREFIX + skill.name, skill.given(text, chain.loads), person)
@@ -43,9 +44,9 @@ def begin(image, asked: tuple, chain, history, run=None, person: str = PERSON):
 
 
 def alone(agent, tool, arguments: dict):
-    """The turn of a composite *tool*, of which nothing is shown: a generator of effects.
+    """The turn of a composite *tool*, which shows nothing: a generator of effects.
 
-    Returns its last text, or the JSON in it where a schema asks for JSON.
+    Returns its last text, or the JSON value in it when a schema asks for JSON.
     """
     image, chain, history = agent.image, agent.chain(), History(0)
     result = begun(image, tool.handler[HANDLER_NAME], arguments, Result)

@@ -1,5 +1,5 @@
-"""Civil time and epoch seconds, without a library: MicroPython's epoch is 1970 on one port and
-2000 on another.
+"""Civil time and epoch seconds, computed without a library: MicroPython's epoch is 1970 on one port
+and 2000 on another.
 """
 
 from clawlite.core.base.dialect import const
@@ -35,7 +35,7 @@ def iso8601(epoch_s: int) -> str:
 
 
 def from_http(text: str):
-    """Return the seconds since 1970 of a date as HTTP writes it (RFC 9110, 5.6.7: ``Sun, 06 Nov
+    """Return the seconds since 1970 of a date in HTTP's format (RFC 9110, 5.6.7: ``Sun, 06 Nov
     1994 08:49:37 GMT``), or None.
     """
     parts = text.replace(":", " ").split(" ")

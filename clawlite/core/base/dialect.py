@@ -1,9 +1,9 @@
-"""What the core needs of both dialects, in one place.
+"""What the core needs from both dialects, in one place.
 
 ``const`` marks an integer that MicroPython's compiler folds away; CPython sees a plain int.
-``sha256`` is hashlib's.  On CPython ``import hashlib`` loads OpenSSL, 4 to 6 ms and 3.8 MiB, for
-some KB that an agent hashes: there it is the interpreter's own, up to seven times slower, unless
-OpenSSL is loaded already (docs/adr/0172).
+``sha256`` is hashlib's.  On CPython ``import hashlib`` loads OpenSSL, which costs 4 to 6 ms and
+3.8 MiB, and an agent hashes only some KB.  So CPython uses the interpreter's own SHA-256, which is
+up to seven times slower, unless OpenSSL is loaded already (docs/adr/0172).
 """
 
 try:
@@ -17,7 +17,7 @@ except ImportError:  # CPython: the constant stays a plain int
     except ImportError:
         try:
             from _sha256 import sha256 as _own
-        except ImportError:  # one that was built without
+        except ImportError:  # an interpreter that was built without its own SHA-256
             from hashlib import sha256 as _own
 
     def const(value):

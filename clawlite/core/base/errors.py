@@ -12,12 +12,12 @@
     |  +- PolicyDenied     -32011
     |  +- ApprovalTimeout  -32012
     |  +- ApprovalDenied   -32013
-    +- ToolTimeout         -32014  it ran, was ended, and did not finish
-    +- ProviderError       -32020  it could not be asked, or gave no answer
-    |  +- TransientError   -32020  and may give one if it is asked again
+    +- ToolTimeout         -32014  the tool ran, was ended, and did not finish
+    +- ProviderError       -32020  the provider could not be asked, or gave no answer
+    |  +- TransientError   -32020  as above, but another attempt may succeed
     |  +- QuotaExceeded    -32021  a limit forbids the request
     +- StoreError          -32030  the memory behind a store cannot be reached or written
-    |  +- QueryFailed      -32031  it is there, and the question failed
+    |  +- QueryFailed      -32031  the store can be reached, but the query failed
     +- ImageError          -32060  the image (or a piece of CBOR in it) is damaged or of another
                            format
     |  +- CBORError        -32060
@@ -47,7 +47,7 @@ class ClawError(Exception):
         self.data = data
 
     def __str__(self) -> str:
-        return self.message  # who passes an error on may have added to it
+        return self.message  # code that passed the error on may have changed it
 
     def to_json(self) -> dict:
         """Return the JSON-RPC 2.0 error object: code, message and, when there is any, data."""
@@ -66,8 +66,9 @@ class RequestError(ClawError):
 
 
 class ParseError(RequestError):
-    """No JSON that we take.  *whole*: what it would be, where only a text in it (half of a
-    surrogate pair) is none, else None.
+    """The text is no JSON that we accept.
+
+    whole  the decoded value, when the only fault is half of a surrogate pair in a text; else None
     """
 
     code = -32700
@@ -115,15 +116,15 @@ class ToolTimeout(ClawError):
 
 
 class ProviderError(ClawError):
-    """*never*: it will not work before a person has changed something, a key or a model's name."""
+    """*never*: no attempt will work before a person changes something: a key or a model's name."""
 
     code = -32020
     never = False
 
 
 class TransientError(ProviderError):
-    """A failure that another attempt may not meet.  ``wait_ms``: what the provider asked for, or
-    None.
+    """A failure that another attempt may not meet.  ``wait_ms``: how long the provider asked us to
+    wait, or None.
     """
 
     wait_ms = None
@@ -157,12 +158,12 @@ class InternalError(ClawError):
     code = -32603
 
 
-# not empty: out of memory goes up to the shell's loop, which ends what is under way (a board)
+# not empty: MemoryError goes up to the loop of a board's shell, which ends the work in progress
 UNWINDING = []
 
 
 def unexpected(e) -> ClawError:
-    """Return the error for an exception that is none of ours: a board that is full, or our bug."""
+    """Return the error for an exception that is not ours: a board ran out of memory, or a bug."""
     if isinstance(e, MemoryError):
         if UNWINDING:
             raise e

@@ -1,6 +1,6 @@
-"""Escapes for what would drive a terminal, or stand in a text unseen.
+"""Escapes for characters that would control a terminal or are invisible in a text.
 
-A module of its own: most answers have nothing of the kind, and a board has no room to spare.
+A module of its own: most answers have no such characters, and a board has no room to spare.
 Unseen are the Unicode categories Cc, Cf, Zl and Zp, and what has no ink: joiners, fillers,
 variation selectors, tags (tests/host/manifest/test_unseen.py)."""
 
@@ -80,15 +80,15 @@ _BLANKS = (
     0x3000,
 )
 _JOINER, _EMOJI = 0x200D, 0xFE0F  # what shapes an emoji
-_PICTURES = 0x2190  # where the signs begin that it may follow
-_RUN = 4  # blanks: fewer stand as they are
+_PICTURES = 0x2190  # the first of the symbols that a joiner may follow
+_RUN = 4  # shorter runs of blanks stay as they are
 
 
 def escaped(data: bytes, strict: bool = False) -> bytes:
-    """Return the UTF-8 text *data* with what is unseen written out.
+    """Return the UTF-8 text *data* with its invisible characters replaced by escapes.
 
-    strict  a person decides by what they see: blanks beyond ASCII and the joiners of emoji are
-            written out too, and a run of 4 or more blanks becomes ``<9 blanks>``
+    strict  for a text by which a person decides: blanks beyond ASCII and the joiners of emoji are
+            escaped too, and a run of 4 or more blanks becomes ``<9 blanks>``
     """
     out = bytearray()
     at = before = 0
@@ -112,14 +112,14 @@ def escaped(data: bytes, strict: bool = False) -> bytes:
             c = 0
         else:
             out.extend(data[at : at + size])
-        if c != _EMOJI:  # the joiner after one belongs to the sign before it
+        if c != _EMOJI:  # a joiner after this selector belongs to the symbol before it
             before = c
         at += size
     return bytes(out)
 
 
 def is_unseen(c: int) -> bool:
-    """Return whether nobody sees the character with the code *c*."""
+    """Return whether the character with the code *c* is invisible."""
     return _is_in(_UNSEEN, c)
 
 

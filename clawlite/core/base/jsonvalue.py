@@ -1,7 +1,7 @@
-"""JSON values as they read in a message, the same bytes on every runtime.
+"""JSON values as a message shows them, in the same bytes on every runtime.
 
-Rules: 1. A message shows at most 40 characters of a value and nothing that could steer a terminal.
-2. ``str`` and ``repr`` of floats and dicts differ between runtimes: not used.
+Rules: 1. A message shows at most 40 characters of a value, and nothing that could control a
+terminal.  2. ``str`` and ``repr`` of floats and dicts are not used: they differ between runtimes.
 """
 
 from clawlite.core.base.dialect import const
@@ -33,8 +33,8 @@ def show(value) -> str:
 
 
 def several(values: list) -> str:
-    """Return *values* shown one by one, as many as fit in a line: ``one of "a", "b", ...``; one
-    alone as it is.
+    """Return *values* shown one by one, as many as fit on a line: ``one of "a", "b", ...``.  A
+    single value has no "one of".
     """
     text = "one of " if len(values) > 1 else ""
     for at in range(len(values)):
@@ -68,7 +68,7 @@ def _is_plain(name):
 
 def _clip(text):
     shown = ""
-    kept = 0  # how much of it leaves room for the dots
+    kept = 0  # length of the beginning that leaves room for the dots
     for char in text:
         code = ord(char)
         if char in '"\\':
@@ -82,7 +82,7 @@ def _clip(text):
             or 0xD800 <= code < 0xE000
             or code == 0xFEFF
         ):
-            # controls, marks that turn the line round, halves of pairs
+            # control characters, marks that change the direction of text, halves of pairs
             char = "\\u%04x" % code
         if len(shown) + len(char) > _SHOWN - 2:
             return shown[:kept] + "..."

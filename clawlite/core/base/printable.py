@@ -1,6 +1,6 @@
-"""Text for a person's terminal, without what would drive it or hide in it.
+"""Text for a person's terminal, without characters that control the terminal or hide in it.
 
-What a model says must not move a cursor, forge a record of the operator's (U+001E, RFC 7464) or
+A model's text must not move the cursor, forge a record for the operator (U+001E, RFC 7464) or
 disguise a question."""
 
 # DEL, and the first UTF-8 byte of every character that escapes.py replaces, as by ``\u200b``.
@@ -15,8 +15,8 @@ def printable(data: bytes) -> bytes:
     characters.
 
     Two invisible characters stay where they shape the emoji before them: U+200D and U+FE0F.
-    Cost    one step per byte; bytes, because MicroPython interns every character that a loop over
-            text sees
+    Cost    one step per byte.  It works on bytes, because MicroPython interns every character that
+            a loop over text visits
     """
     for b in data:
         if b < 32 and b != 10 and b != 9 or b in _LEADS:

@@ -1,18 +1,19 @@
-"""Values as text for people, the same bytes on every runtime.
+"""Values as text for people, in the same bytes on every runtime.
 
-MicroPython's dicts have no order and its ``json`` cannot sort: this writes JSON with sorted keys.
+MicroPython's dicts have no order and its ``json`` cannot sort, so this module writes JSON with
+sorted keys.
 """
 
 _ESCAPES = b'"\\\n\r\t'
 _DEPTH = 33
-# characters of a call: 15 rows of 80, which leaves room for why it is asked
+# characters of a call: 15 rows of 80, which leaves room for the reason of the question
 _SCREEN = 1200
-_LEAST = 60  # characters of one argument, however many there are
+_LEAST = 60  # characters of one argument, however many arguments there are
 
 
 def canonical(value, limit: int = 0) -> str:
-    """Return *value* as compact JSON, keys sorted, text raw; a value that JSON lacks as its type's
-    name in <>.
+    """Return *value* as compact JSON with sorted keys and unescaped Unicode.  A value that JSON
+    lacks is written as the name of its type in <>.
 
     limit   int, characters that are kept before "..."; 0 keeps all
     """
@@ -21,13 +22,14 @@ def canonical(value, limit: int = 0) -> str:
 
 
 def call_text(name: str, arguments: dict, by: str = "") -> str:
-    """Return ``name(key=value, ...)``, keys sorted, as a person may decide by it: nothing is
-    unseen.
+    """Return ``name(key=value, ...)`` with sorted keys, for a person who decides by it: every
+    character is visible.
 
-    A call that fits a screen is whole.  Of a longer one each argument that is longer than its share
-    is shown by its length and both ends; and so is the whole call, when it is still too long.
+    A call that fits on a screen is shown in full.  In a longer one, each argument that is longer
+    than its share is shown as its length and both ends.  A call that is still too long is shown in
+    the same way.
 
-    by  what shows all of a call that is cut: "/show"
+    by  the command that shows all of a call that is cut: "/show"
     """
     said = _each(arguments)
     text = "%s(%s)" % (name, ", ".join(said))
@@ -39,14 +41,14 @@ def call_text(name: str, arguments: dict, by: str = "") -> str:
 
 
 def whole(name: str, arguments: dict) -> list:
-    """Return all of a call, a line for each argument."""
+    """Return all of a call: its name, then a line for each argument."""
     head = "%s, with%s" % (name, ":" if arguments else " no argument")
     return [head] + ["  " + one for one in _each(arguments)]
 
 
 def _each(arguments: dict) -> list:
-    """Return ``key=value`` of each argument, with what cannot be seen written out: runs of
-    blanks and ends of lines, too.
+    """Return ``key=value`` of each argument, with invisible characters escaped, runs of blanks and
+    line ends too.
     """
     return [visible("%s=%s" % (_key(key), canonical(arguments[key]))) for key in sorted(arguments)]
 
@@ -59,7 +61,7 @@ def _key(key: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return *text* with what cannot be seen written out."""
+    """Return *text* with its invisible characters escaped."""
     data = text.encode("utf-8", "replace")
     for b in data:
         if b > 126 or b < 32 or b == 32 and b"    " in data:
@@ -70,7 +72,7 @@ def visible(text: str) -> str:
 
 
 def _ends(text: str, most: int, by: str) -> str:
-    """Return *text*, or both ends of one that is longer than *most* characters."""
+    """Return *text*, or both of its ends when it is longer than *most* characters."""
     if len(text) <= most:
         return text
     about = "%d characters in all%s" % (len(text), ", shown by " + by if by else "")
@@ -97,9 +99,9 @@ def quote(text: str) -> str:
 
 
 def _write(value) -> str:
-    """Return *value* as JSON.  What is nested waits in a list: a board's stack is short."""
+    """Return *value* as JSON.  Nested values wait in a list, because a board's stack is short."""
     out = []
-    waiting = [(value, 0)]  # the next one last; a depth of -1: a text of this one's own
+    waiting = [(value, 0)]  # the last one is next; depth -1: text to write as it is
     while waiting:
         value, depth = waiting.pop()
         if depth < 0:

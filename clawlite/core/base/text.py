@@ -1,9 +1,9 @@
 """Strict UTF-8 (RFC 3629), the same on every runtime.
 
-CPython's own codec is strict.  MicroPython's checks only that lead bytes are followed by the right
-number of continuation bytes: it takes surrogates (ED A0 80), overlong forms (C0 80) and code points
-above U+10FFFF, so one and the same byte string would be text on a board and an error on a Pi.
-Which kind we run on is tried out once."""
+CPython's own codec is strict.  MicroPython's checks only that each lead byte has the right number
+of continuation bytes.  It accepts surrogates (ED A0 80), overlong forms (C0 80) and code points
+above U+10FFFF, so the same bytes would be text on a board and an error on a Pi.
+A test at import finds out which codec this runtime has."""
 
 try:
     str(b"\xc0\x80", "utf-8")
@@ -26,7 +26,7 @@ def decode_utf8(buf) -> str:
 
 
 def _be_strict(data: bytes):
-    """Raise ValueError for what MicroPython takes and RFC 3629 does not."""
+    """Raise ValueError for bytes that MicroPython accepts and RFC 3629 does not."""
     for lead in b"\xc0\xc1\xf5\xf6\xf7":
         if bytes((lead,)) in data:
             raise ValueError("not UTF-8: byte 0x%02x" % lead)

@@ -6,8 +6,8 @@
                                                claw://local/KIND/NAME
 
 1. KIND adds telemetry and world-model to the 0.2.0 ABNF: 5.10 gives the first its URI, 0.3.0 both.
-2. Letters are ASCII and literals are lower case: one thing has one spelling.
-3. Nothing is normalised.  A URI is of the grammar, or it is refused.
+2. Letters are ASCII and literals are lower case, so that one thing has one spelling.
+3. Nothing is normalised: a URI that does not fit the grammar is refused.
 """
 
 from collections import namedtuple
@@ -47,8 +47,8 @@ URI = namedtuple("URI", ("authority", "kind", "namespace", "name", "version"))
 def parse(uri: str, alias: bool = False) -> URI:
     """Return ``URI(authority, kind, namespace, name, version)``.
 
-    alias  also accept the alias form, which comes back as its canonical ``local`` meaning
-    kind is None for a registry, namespace None for local, version None when it has none.
+    alias  also accept the alias form, which is returned as the canonical ``local`` form
+    kind is None for a registry, namespace None for local, and version None when there is none.
     Raises InvalidParams.  Source: CKP 0.2.0, 7.
     """
     if not isinstance(uri, str) or not uri.startswith("claw://"):

@@ -1,8 +1,8 @@
-"""Regular expressions as tables: one look-up per byte, whatever the pattern and whatever the text.
+"""Regular expressions as tables: one look-up per byte, for every pattern and every text.
 
-``clawlite.host.schema.automata`` turns a pattern into a table of bytes; this module walks it, and
-is all that a device knows of regular expressions (MicroPython's ``re`` silently never matches
-``{n,m}``; CPython's needs seconds for some texts).
+``clawlite.host.schema.automata`` compiles a pattern to a table of bytes, and this module walks it.
+A device has no other regular expressions: MicroPython's ``re`` silently never matches ``{n,m}``,
+and CPython's needs seconds for some texts.
 
 A table with n states and k byte classes (u16 are little-endian; ROWS is n * k cells of 1 byte when
 n <= 256, else 2):
@@ -62,7 +62,7 @@ def search(table: bytes, data: bytes) -> bool:
 
 
 def validate(table: bytes) -> None:
-    """Check every number of *table* (see above); raise ImageError on the first that is out of its
+    """Check every number of *table* (see above); raise ImageError for the first that is out of
     range.
 
     Cost    O(len(table)).

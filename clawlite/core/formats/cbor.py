@@ -1,23 +1,24 @@
-"""Deterministic CBOR (RFC 8949, 4.2.1), the part of it that images and audit records use, read.
+"""A reader of deterministic CBOR (RFC 8949, 4.2.1), for the part of it that images and audit
+records use.
 
-1. One value, one encoding: shortest heads, shortest exact floats, map keys in bytewise order.  All
-   others are refused, so ``encode(decode(x)) == x`` for what is accepted (64-bit floats on a board
-   with 32-bit ones excepted).
+1. Each value has one encoding: shortest heads, shortest exact floats, map keys in bytewise order.
+   Any other is refused, so ``encode(decode(x)) == x`` for all that is accepted, except for 64-bit
+   floats on a board with 32-bit ones.
 2. Integers of 64 bits and a sign, byte and text strings, arrays, maps keyed by integers or text,
    false, true, null, finite floats.  No tags (image.py knows its own by its bytes), no indefinite
    lengths, no NaN, no infinity.
-3. Every length is compared with what is left before it is used, ``n > end - pos``: ``pos + n``
-   overflows when compiled.
-4. What is returned owns its bytes.
-5. Writing is encoder.py: a device only reads.  The words for what is wrong are cborfault.py, loaded
-   for them.
+3. Every length is compared with the bytes that are left before it is used, as ``n > end - pos``:
+   ``pos + n`` overflows when compiled.
+4. Returned values own their bytes.
+5. The writer is encoder.py: a device only reads.  The texts of errors are in cborfault.py, which is
+   loaded for an error alone.
 """
 
 from clawlite.core.base.text import decode_utf8
 
 MAX_DEPTH = 16
-# What is wrong, by its place in cborfault.py: a short text would be a name that stays in a board's
-# memory.
+# What is wrong, as a number into the list of cborfault.py: a short text would be interned, and so
+# would stay in a board's memory.
 (
     _ARRAY,
     _END,
@@ -38,9 +39,9 @@ MAX_DEPTH = 16
 def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
     """Return the one item that ``buf[start:end]`` holds.
 
-    buf        bytes; a bytearray or memoryview is copied whole first, so cut it to the item before
-    max_depth  arrays and maps that may be open at once, 0..64
-    Raises CBORError, which names byte offset in *buf*, expected and found.
+    buf        bytes; a bytearray or memoryview is first copied as a whole, so cut it to the item
+    max_depth  how many arrays and maps may be open at once, 0..64
+    Raises CBORError, which names the byte offset in *buf*, what was expected and what was found.
     """
     if end is None:
         end = len(buf)
@@ -52,10 +53,10 @@ def decode(buf, start: int = 0, end: int = None, max_depth: int = MAX_DEPTH):
 
 
 def each(buf: bytes):
-    """Yield (where it begins, item) for each item of the one array that *buf* holds, then (where
-    the last ends, None).
+    """Yield (start offset, item) for each item of the one array in *buf*, then (end offset of the
+    last item, None).
 
-    Raises CBORError, for what is no array too.
+    Raises CBORError, also when *buf* does not hold an array.
     """
     reader = _Reader(buf, 0, len(buf))
     major = reader.head()
@@ -91,8 +92,8 @@ class _Reader:
         self.last = b""
 
     def head(self) -> int:
-        """Return the major type at ``pos``, leave its argument in ``n``, move behind it (behind
-        all of a float).
+        """Return the major type at ``pos``, store its argument in ``n``, and move ``pos`` behind
+        the head (behind the whole item when it is a float).
         """
         start = self.pos
         if start >= self.end:
@@ -100,7 +101,7 @@ class _Reader:
         n = self.data[start]
         major = n >> 5
         n &= 31
-        size = 1 << (n - 24) if n > 23 else 0  # bytes that the head has more
+        size = 1 << (n - 24) if n > 23 else 0  # bytes of the head after the first
         pos = start + 1
         if n > 27 or size > self.end - pos:
             raise _fault(start, _HEAD, n)
@@ -123,11 +124,11 @@ class _Reader:
     def leaf(self, depth: int):
         """Return the object at ``pos``.
 
-        Of an array or map, only when *depth* is not 0: an empty one, and ``more`` is how many items
-        or pairs belong into it. All others leave ``more`` as it is.
+        An array or map is returned empty, and ``more`` is set to its number of items or pairs; it
+        is refused when *depth* is 0.  Other objects leave ``more`` as it is.
         """
         start = self.pos
-        if start < self.end and self.data[start] < 24:  # most of a record: no call for these
+        if start < self.end and self.data[start] < 24:  # most items of a record: saves a call
             self.pos = start + 1
             return self.data[start]
         major = self.head()
@@ -167,13 +168,13 @@ class _Reader:
     def item(self, depth: int):
         """Return the object at ``pos``; *depth* more containers may be opened.
 
-        What is open lies on a list, not on the C stack, of which an RP2040 has 8 KB: each level of
-        calls takes 700 bytes of it."""
+        Open containers are kept in a list, not on the C stack: an RP2040 has 8 KB of stack, and
+        each level of calls takes 700 bytes."""
         inner = self.leaf(depth)
         left = self.more
         if left == 0:
             return inner
-        # (container, items that it lacks, key of the one inside, code of that key)
+        # (container, number of items it still lacks, key of the inner one, code of that key)
         opened = []
         is_map = type(inner) is dict
         key, self.last, self.more = None, b"", 0
@@ -206,7 +207,7 @@ class _Reader:
                 inner.append(value)
 
     def key(self):
-        """Return the key at ``pos`` of a map, the code of whose last key is ``last``."""
+        """Return the map key at ``pos``; ``last`` is the code of the key before it."""
         start = self.pos
         key = self.leaf(0)
         code = self.raw[start : self.pos]

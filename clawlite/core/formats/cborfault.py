@@ -1,10 +1,10 @@
-"""The sentence for a piece of CBOR that cbor.py refuses.  Images are whole nearly always: it is
-loaded when one is not.
+"""The texts of errors for CBOR that cbor.py refuses.  Damaged images are rare, so this module is
+loaded only when one is found.
 """
 
 from clawlite.core.base.errors import CBORError
 
-# Of the numbers in the module that refuses: expected and found
+# filled in with the numbers that the refusing code found
 _WORDS = (
     "an array, found major type %d",
     "the end, found %d more bytes",

@@ -1,7 +1,8 @@
-"""Deterministic CBOR (RFC 8949, 4.2.1), written: the other half of cbor.py, which says what is in
-it.
+"""A writer of deterministic CBOR (RFC 8949, 4.2.1): the counterpart of cbor.py, which describes the
+format.
 
-A device only reads; this is for those who make records: tests, and programs that are no device.
+A device only reads.  This module is for code that makes records: tests, and programs that do not
+run on a device.
 """
 
 import struct
@@ -92,8 +93,8 @@ def _put_map(out, obj, depth: int) -> None:
 
 
 def _pack_float(value: float) -> bytes:
-    """Return the shortest of 2, 4 or 8 bytes that is exactly *value*, ``b""`` when it is
-    infinite or not a number.
+    """Return the shortest encoding of exactly *value*: 2, 4 or 8 bytes; ``b""`` when it is infinite
+    or not a number.
     """
     if value - value != 0.0:
         return b""

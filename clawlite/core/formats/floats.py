@@ -1,9 +1,10 @@
 """The shortest exact IEEE 754 form of a float: 2, 4 or 8 bytes, big endian (RFC 8949, 4.2.1 and
 appendix D).
 
-encoder.py writes it.  No record needs this module unless it holds a float, so cbor.py imports it at
-the first. Forms are compared as bits, not as floats: a board that has only 32-bit floats still
-judges a 64-bit one rightly. Half precision is done by hand: ``struct`` has no "e" on every board.
+encoder.py writes floats with it.  Only a record with a float needs this module, so cbor.py imports
+it at the first float.  Forms are compared as bits, not as floats, so that a board with 32-bit
+floats judges a 64-bit one correctly.  Half precision is decoded by hand, because not every board's
+``struct`` has "e".
 """
 
 import struct

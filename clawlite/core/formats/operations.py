@@ -1,6 +1,6 @@
-"""The operations of check programs, by name: schema.py says what each one means.
+"""The operations of check programs, by name: schema.py explains each one.
 
-Numbers alone.  A board has no such module: the linker writes them where they are used.
+This module holds numbers only.  On a board it does not exist: the linker inlines the numbers.
 """
 
 (

@@ -1,5 +1,5 @@
-"""Does a JSON value fit a JSON Schema?  The host folded the schema into a check program; this
-module runs it.
+"""Check whether a JSON value fits a JSON Schema.  The host compiled the schema to a check program;
+this module runs it.
 
 A *node* says what one value may be:
 
@@ -7,8 +7,8 @@ A *node* says what one value may be:
                            number that is no integer, 16 object, 32 array, 64 null; 127 admits
                            anything, 0 nothing
     -n                     the node at index n of the table below
-    [mask, op, arg, ...]   a mask, then checks in the compiler's order, each for values of the kind
-                           that it is about
+    [mask, op, arg, ...]   a mask, then checks in the compiler's order; each check applies to its
+                           kinds of values only
 
     0 OBJECT       as below                12 MAX_LENGTH  code points
     1 REQUIRED     [name, ...]              13 MINIMUM     number
@@ -30,12 +30,12 @@ or [automaton, node, automaton, node, ...].
 A *program* is a node, or a table [None, node, node, ...] whose index 1 is where the check begins.
 
 Rules: 1. Programs come from the image and are trusted; values come from a model or a peer and are
-not.  2. The first violation is the same on every runtime: no order of a dict shows.  3. A check
-that would go too deep or take too long is a violation.  4. Inside, a violation is a list: an
-operation (or a word), its argument, what was found, then the path from the leaf upwards;
-``violation.py`` makes a sentence of it.  5. Few schemas need ``schemarare.py``, few values
-``violation.py``: both are imported when they are needed and held by nobody, so that a device can
-drop them again.
+not.  2. The first violation is the same on every runtime: it does not depend on the order of a
+dict.  3. A check that would go too deep or take too long is a violation.  4. Internally a violation
+is a list: an operation (or a word), its argument, what was found, then the path from the leaf
+upwards; ``violation.py`` makes a sentence of it.  5. Few schemas need ``schemarare.py``, and few
+values ``violation.py``.  Both are imported when they are needed, and no module keeps a reference to
+them, so that a device can drop them again.
 Source  JSON Schema 2020-12; CKP 0.2.0, 5.4: arguments are checked before a tool runs.
 """
 
@@ -58,7 +58,7 @@ from clawlite.core.formats.operations import (
 )
 
 MAX_DEPTH = 32  # nesting of a value, as in the JSON decoders
-# nodes with checks that one value may visit: `anyOf` within recursion is exponential
+# nodes with checks that one value may visit: `anyOf` within recursion takes exponential time
 MAX_STEPS = 50000
 
 # positions in the argument of OBJECT, of ITEMS, and of MATCH
@@ -90,7 +90,7 @@ def check(program, value, automata, root: str = "arguments"):
     value     what a JSON decoder gives: None, bool, int, float, str, list, dict
     automata  function(index) -> table bytes, see ``clawlite.core.formats.automaton``
     root      the word that paths begin with
-    Raises ImageError for a damaged automaton, nothing for a value.
+    Raises ImageError for a damaged automaton; no value makes it raise.
     Cost      O(size of value) for schemas without alternatives; MAX_STEPS bounds the others.
     """
     table = None
@@ -101,7 +101,7 @@ def check(program, value, automata, root: str = "arguments"):
         problem = _Run(table, automata).node(program, value, 0)
         if problem is None:
             return None
-    # of ours: a word and a number; of the runtime: no stack left
+    # ours has a word and a number as its arguments; the runtime's own: the stack is used up
     except RuntimeError as stop:
         problem = list(stop.args)
     from clawlite.core.formats import violation
@@ -110,9 +110,10 @@ def check(program, value, automata, root: str = "arguments"):
 
 
 class _Run:
-    """One check under way: what it was given, what it has spent, and what it had to import.
+    """One check in progress: its inputs, the steps it has used, and the functions it imported.
 
-    Raises RuntimeError(word, limit), which ends the check, for what no node can settle.
+    Raises RuntimeError(word, limit) to end the whole check when a bound is exceeded or a text is
+    not valid.
     """
 
     def __init__(self, table, automata):
@@ -126,11 +127,11 @@ class _Run:
     def node(self, node, value, depth: int):
         """Return the violation of *node* by *value*, which lies *depth* levels deep, or None.
 
-        Members and items are looked at here and not in functions of their own: a level costs one
-        call of a board's short stack.
+        Members and items are checked here and not in functions of their own, so that each level
+        costs only one call on a board's short stack.
         """
         kind = _KINDS.get(type(value), 0)
-        # infinity and nan are none
+        # infinity and nan are no integers
         if kind == _FRACTION and value - value == 0 and int(value) == value:
             kind = _INTEGER
         while type(node) is int:
@@ -211,14 +212,14 @@ class _Run:
             self.search = automaton.search
         try:
             data = text.encode()
-        except UnicodeError:  # neither a match nor its absence may let such text pass
+        except UnicodeError:  # such text must not pass, whether or not it would match
             raise RuntimeError("half", 0)
         return self.search(self.automata(index), data)
 
 
 def _holds(op: int, arg, value) -> bool:
-    """Return whether a size, a number or a string among others is as *arg* demands.  nan fits
-    nothing.
+    """Return whether the size of *value*, the number or the string meets the check *op*.  nan never
+    does.
     """
     if op == ENUM:
         return value in arg

@@ -1,9 +1,9 @@
-"""The checks of ``clawlite.core.formats.schema`` that few schemas have: what combines schemas, and
-what looks beyond one value.
+"""The checks of ``clawlite.core.formats.schema`` that few schemas have: those that combine schemas,
+and those that look beyond one value.
 
-``rare(run, op, arg, value, kind, depth)`` returns a violation or None.  *run* is the check under
-way, *kind* the mask bit of *value*, which lies *depth* levels deep; operations, arguments and
-violations are those of schema.py."""
+``rare(run, op, arg, value, kind, depth)`` returns a violation or None.  *run* is the check in
+progress, and *kind* the mask bit of *value*, which lies *depth* levels deep.  Operations, arguments
+and violations are those of schema.py."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.formats.operations import (
@@ -31,13 +31,13 @@ _CONDITION = const(0)
 _THEN = const(1)
 _ELSE = const(2)
 
-# combined schemas (op 19 .. 23) under way at once: they nest without going into the value
+# combined schemas (op 19 .. 23) open at once: they can nest without going deeper into the value
 MAX_NESTED = 128
 
 _MAX_DEPTH = const(32)  # as in schema.py, which imports this module
-# What two roundings may add, relative: 2 units in the last place of a double, or of the 32-bit
-# floats of boards. Computed here and not folded: the compiler of a board's code runs on a machine
-# with doubles.
+# The relative error that two roundings may add: 2 units in the last place of a double, or of the
+# 32-bit floats of boards.  It is computed at run time and not folded, because the compiler of a
+# board's code runs on a machine with doubles.
 _ROUNDING = 4.5e-16 if float("1e-9") + 1.0 > 1.0 else 2.4e-7
 
 
@@ -79,7 +79,7 @@ def rare(run, op: int, arg, value, kind: int, depth: int):
 def _unnamed(run, arg, value, depth):
     """Check the members that no name covers; *arg* is that of OBJECT in schema.py."""
     patterns = arg[_PATTERNS] or ()
-    # dicts have no order on boards: the violation whose name sorts first is told
+    # dicts have no order on boards: the violation whose name sorts first is reported
     for name in sorted(value):
         matched = name in arg
         problem = None
@@ -150,8 +150,8 @@ def _alternatives(run, op, arg, value, kind, depth):
 
 
 def _is_multiple(value, step):
-    """Integers exactly; a float when a decimal within two roundings of it is one, so 0.3 is a
-    multiple of 0.1.
+    """Return whether *value* is a multiple of *step*.  Integers are compared exactly.  A float
+    counts when a decimal within two roundings of it is a multiple, so 0.3 is a multiple of 0.1.
     """
     scale = 1
     if type(step) is list:
@@ -172,7 +172,7 @@ def _is_whole(value):
 
 
 def _key(value, depth: int):
-    """Return what equal JSON values have in common and others have not, fit for a set.
+    """Return a hashable key that equal JSON values share and different ones do not.
 
     1 equals 1.0 and never true; objects have no order.
     depth   int >= 0, how deep *value* lies already; ends the check past 32

@@ -1,10 +1,10 @@
-"""The sentence of a violation that ``clawlite.core.formats.schema`` has found: ``at PATH: expected
+"""The sentence for a violation that ``clawlite.core.formats.schema`` has found: ``at PATH: expected
 ..., got ...``.
 
 A violation is a list: what was checked, the check's argument, what was found, then the path from
-the leaf upwards. What was checked is an operation of schema.py, "kind" for a mask of kinds, or a
-word of _ENDINGS; anything else is the runtime's own, when no stack was left.  It is imported for a
-violation alone, so it may say all that helps."""
+the leaf upwards.  What was checked is an operation of schema.py, "kind" for a mask of kinds, or a
+word of _ENDINGS.  Any other word is the runtime's own, when the stack is used up.  This module is
+imported for a violation alone, so it can afford long texts."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.jsonvalue import path, several, show

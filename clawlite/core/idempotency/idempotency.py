@@ -1,12 +1,12 @@
-"""The entrance of this room: whoever is outside it imports from here, and from no other file of it
-(tests/test_layers.py).
+"""The public interface of this package: modules outside it import from here, and from no other file
+of it (tests/test_layers.py).
 
     idempotent_request.py   requests with an id that run once, and all of one agent
-    idempotency_journal.py  those that go on record, and the errors of a second one
-    idempotency_record.py   the records: their lines in a file, and what the whole file says
+    idempotency_journal.py  requests that go on record, and the errors of a second request
+    idempotency_record.py   the records: their lines in a file, and how the file is read
 
-On a board this file does not exist: the linker leads each import to where its name is
-(host/firmware/link.py).  What is defined here is for Linux.
+On a board this file does not exist: the linker resolves each import to the file that defines the
+name (host/firmware/link.py).  The function that is defined here is for Linux.
 """
 
 # ruff: noqa: F401  others import them from here
@@ -41,7 +41,7 @@ from clawlite.core.idempotency.idempotent_request import (
 
 
 def not_run(message: str, hint: str):
-    """Return the error of a call that found no room, or no time: its handler never began, and
-    the same request may be sent again.
+    """Return the error of a call that did not run for lack of room or time: its handler never
+    began, and the same request may be sent again.
     """
     return InvalidRequest(message, hint, {"ran": False})

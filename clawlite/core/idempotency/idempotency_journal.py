@@ -1,6 +1,7 @@
-"""Requests that go on record, and what two of them with one id have in common: for calls that may
-not run twice, that a person answers, or that come again.  A module of its own, which a board loads
-for them and drops again."""
+"""Requests that go on record, and requests that share an id: the code for calls that may not run
+twice, that a person answers, or that are repeated.
+
+A module of its own, which a board loads for such calls and then drops."""
 
 from clawlite.core.base.dialect import const, sha256
 from clawlite.core.base.effect import KEEP
@@ -32,8 +33,8 @@ _ERROR = const(1)
 def begin(once):
     """A generator of effects: put on record that the handler of *once* begins.
 
-    Returns None, or the request with its id that another process of this agent has begun meanwhile.
-    Raises ``InternalError`` when there is no record: nothing runs then.
+    Returns None, or the request with this id that another process of this agent has begun since.
+    Raises ``InternalError`` when it cannot be put on record; then nothing runs.
     """
     idempotency = once.idempotency
     idempotency.check_room()
@@ -64,11 +65,11 @@ def begin(once):
 
 
 def end(once, result, error):
-    """Return what goes on record of *once*, which has ended, or None: see ``Once.end``.
+    """Return the record of the end of *once*, or None: see ``IdempotentRequest.end``.
 
-    What ended before any gate said yes or no, as when the agent stops, did not run and is not
-    remembered; nor is what there was no room for just now, a limit of calls a minute among it: with
-    the same id it runs later."""
+    A request that ended before any gate decided, as when the agent stops, did not run and is not
+    remembered.  Nor is one that there was no room for, for example because of a limit of calls per
+    minute: sent again with the same id, it runs."""
     idempotency = once.idempotency
     begun = once.state == BEGUN
     if (
@@ -104,7 +105,7 @@ def end(once, result, error):
 
 
 def read(once, record):
-    """Give *once* what is on record of it: (kind, payload), or None when the record is lost."""
+    """Fill *once* from its record (kind, payload), or from None when the record is lost."""
     payload = record[_PAYLOAD] if record else [""]
     once.asked = payload[_FINGERPRINT]
     once.state = LOST if len(payload) == 1 else ENDED
@@ -135,8 +136,10 @@ def error(once):
 
 
 def full(calls: int, most: int, size: int, most_bytes: int, wait_ms: int):
-    """Return the error of a call that could not be remembered: so many *calls* are, with *size*
-    bytes of answers; the oldest for *wait_ms* more.
+    """Return the error of a call that could not be remembered.
+
+    calls    how many are remembered already, with *size* bytes of answers
+    wait_ms  until the oldest of them is forgotten
     """
     seconds = -(-wait_ms // 1000)
     return InvalidRequest(
@@ -155,8 +158,8 @@ def full(calls: int, most: int, size: int, most_bytes: int, wait_ms: int):
 
 
 def compare(once, known):
-    """Raise ``InvalidParams`` when *known*, which has the id of *once*, was another call.  A
-    lost record says nothing about it.
+    """Raise ``InvalidParams`` when *known*, which has the same id as *once*, is another call.  A
+    lost record cannot be compared, so it passes.
     """
     if known.asked and fingerprint(known) != fingerprint(once):
         raise InvalidParams(
@@ -166,8 +169,8 @@ def compare(once, known):
 
 
 def fingerprint(once) -> str:
-    """Return 32 hexadecimal digits that other parameters do not have.  Cost: a hash, the first
-    time.
+    """Return 32 hexadecimal digits that identify the parameters of *once*.  Cost: a hash, the first
+    time only.
     """
     if not isinstance(once.asked, str):
         digest = sha256()
@@ -177,8 +180,8 @@ def fingerprint(once) -> str:
 
 
 def _mix(update, value):
-    """Feed a JSON value to a digest, by its *update*, the same on every runtime; 1 and 1.0 are
-    the same number.
+    """Feed a JSON value to the *update* of a digest, in the same way on every runtime.  1 and 1.0
+    are the same number.
     """
     if isinstance(value, str):
         data = value.encode()

@@ -1,5 +1,5 @@
-"""Records of calls and approvals that outlive the process: the lines of their file, and what the
-whole file says.
+"""Records of calls and approvals that outlive the process: the lines of their file, and how the
+file is read.
 
     crc(8 hex) kind when owner key JSON LF        the CRC-32 covers what follows it
 
@@ -8,30 +8,30 @@ whole file says.
     END    it has ended               [fingerprint, text, is_error, original_bytes], or
                                       [fingerprint, error], or
                                       [fingerprint]: the process ended before there was a result
-    GONE   it waits no more, and did not run          null
+    GONE   it no longer waits, and did not run        null
 
-    when   seconds since 1970; while the clock is unset, since any other time: only differences are
-           used
+    when   seconds since 1970.  While the clock is unset, seconds since some other time: only
+           differences are used
     owner  number of the process that wrote it
     key    the request_id of a call; for an approval within a turn, a text that is no UUID
 
 A request (core/idempotency/idempotent_request.py) is in one of these states:
 
     NEW     its arguments have not been checked yet
-    OPEN    it is known: another with its id waits for it
-    BEGUN   it is on record that its handler begins
-    ENDED   it has an answer: another with its id gets that
-    LOST    it began, and there is no record of its end: the process that ran it has ended, or it
-            runs in another process
+    OPEN    its arguments have passed: another request with its id waits for it
+    BEGUN   a record says that its handler begins
+    ENDED   it has an answer, and another request with its id gets the same
+    LOST    it began, but its end is not on record: the process that ran it has ended, or it is
+            running in another process
 
-A shell appends them when it carries KEEP effects out.  Of each key only the last record counts.
+A shell appends a line when it performs a KEEP effect.  Only the last record of each key counts.
 """
 
 import binascii
 
 WAIT, BEGIN, END, GONE = 1, 2, 3, 4
 NEW, OPEN, BEGUN, ENDED, LOST = 0, 1, 2, 3, 4
-KEPT_S = 300  # so long a call is remembered after its end
+KEPT_S = 300  # how long a call is remembered after its end
 _SET_S = 1700000000  # a clock that shows less has not been set
 
 KIND, WHEN, OWNER, KEY, TEXT = range(5)  # positions in what ``parse`` returns
@@ -53,15 +53,16 @@ def parse(data: bytes):
 
 
 def age_s(when: int, now: int) -> int:
-    """Return the seconds from *when* to *now*; 0 when the clock was not set at either, or has
-    gone back: nothing is forgotten early.
+    """Return the seconds from *when* to *now*.  0 when the clock was unset at *when* or has gone
+    back, so that nothing is forgotten early.
     """
     return 0 if when < _SET_S or now < when else now - when
 
 
 def last_of(lines) -> tuple:
-    """Return ({key: number of its last line}, how many lines are damaged), of *lines* without
-    their ends in the order of writing.
+    """Return ({key: number of its last line}, number of damaged lines).
+
+    lines  the lines without their ends, in the order of writing
     """
     last, damaged, number = {}, 0, 0
     for data in lines:
@@ -75,11 +76,11 @@ def last_of(lines) -> tuple:
 
 
 def still(record: tuple, now: int, lives):
-    """Return the last *record* of a key as it is valid at the time *now*, which its own time is
-    never after; None when it has run out.
+    """Return the last *record* of a key as it stands at the time *now*; None when it has expired.
+    The time in the result is never after *now*.
 
-    lives  function(owner) -> bool, the process that wrote it lives: what others had begun ends now,
-           nobody knows how
+    lives  function(owner) -> bool, whether the process that wrote it is alive.  What a dead process
+           had begun counts as ended now, with an unknown result
     """
     kind, when, owner, key, text = record
     age = age_s(when, now)

@@ -1,17 +1,17 @@
-"""Requests with an id, and what they gave, so that the same ``context.request_id`` gives it again
-(CKP 0.2.0, 9.3.2).
+"""Requests with an id, and their results: a request that repeats a ``context.request_id`` gets the
+same result (CKP 0.2.0, 9.3.2).
 
-1. A request is known once its arguments have passed (core/turns/tools.py has the place): another
-   with its id waits for it while it is under way, and for 5 minutes after its end gets what it got,
-   a result or a refusal.  With other parameters it is an error, and nothing runs.
-2. What may not run twice is on record before it begins, what a person answered before the answer is
-   acknowledged, and both before the call's own answer leaves (KEEP).  After a restart a call that
-   began and has no result is refused: it may have run.
-3. Bounded: of what has ended, what need not be remembered is forgotten first, the oldest first.
-   When what must be remembered fills the bounds, tools that may not run twice are refused; the
-   others go on.
+1. A request is known once its arguments have passed (core/turns/tools.py has the place).  A second
+   request with its id waits while the first one runs, and for 5 minutes after the end of the first
+   gets the same result or refusal.  With other parameters it is an error, and nothing runs.
+2. A call that may not run twice is put on record before it begins, and a person's answer before it
+   is acknowledged; both are on record before the call's own answer is sent (KEEP).  After a
+   restart, a call that began and has no result is refused: it may have run.
+3. The memory is bounded.  Requests that need not be remembered are forgotten first, the oldest
+   first.  When those that must be remembered fill the bounds, tools that may not run twice are
+   refused; other tools go on.
 
-What few calls need lies in idempotency_journal.py, which a board loads for them and drops again.
+The code that few calls need is in idempotency_journal.py, which a board loads for them and drops.
 """
 
 from clawlite.core.base.dialect import const
@@ -19,9 +19,9 @@ from clawlite.core.base.effect import JOIN
 from clawlite.core.image.image import IDEMPOTENT, READ_ONLY
 from clawlite.core.idempotency.idempotency_record import BEGUN, ENDED, LOST, NEW, OPEN
 
-KEPT_MS = 300000  # so long a call is remembered after its end
-IDS, FREE, BYTES = 64, 2, 4096  # of a board; a shell with more room says so
-_DUE_MS = const(0)  # of one in ``held``
+KEPT_MS = 300000  # how long a call is remembered after its end
+IDS, FREE, BYTES = 64, 2, 4096  # on a board; a shell with more memory sets more
+_DUE_MS = const(0)  # of an entry of ``held``
 _SIZE = const(1)
 
 
@@ -34,11 +34,12 @@ class IdempotentRequest:
     number   of its task
     waits    bool, it has asked a person
     is_long  bool, its arguments are too long to be kept as they are
-    told     function(): tell who approved or denied it so, before its answer leaves; or None
+    told     function() that confirms an approval or denial to the operator who sent it, before the
+             call's own answer is sent; or None
     joined   numbers of the tasks of requests with its id that wait for its end, or None
     answer   ``effect.Result`` or an error's JSON, when it is ENDED
     size     bytes of the answer
-    due_ms   when it is forgotten, or None
+    due_ms   the time at which it is forgotten, or None
     """
 
     number = told = joined = answer = due_ms = None
@@ -52,8 +53,8 @@ class IdempotentRequest:
         self.asked = asked
 
     def admit(self, tool):
-        """Return None for a request that goes on, or the one with this id that is known: ``again``
-        has what it gives.
+        """Return None for a request that may go on, or the known request with its id, whose
+        ``again`` returns the result.
 
         Raises ``InvalidParams`` for a known id with other parameters, ``InvalidRequest`` when
         nothing more can be remembered."""
@@ -74,8 +75,8 @@ class IdempotentRequest:
         return None
 
     def is_kept(self, tool) -> bool:
-        """Return whether it goes on record before *tool* runs: it may not run twice, or a person
-        was asked.
+        """Return whether it must be put on record before *tool* runs: because it may not run twice,
+        or because a person was asked.
         """
         return self.waits or not tool.flags & (READ_ONLY | IDEMPOTENT)
 
@@ -86,8 +87,8 @@ class IdempotentRequest:
         return begin(self)
 
     def again(self):
-        """A generator of effects that returns, or raises, what this request gave; it waits for
-        its end.
+        """A generator of effects that waits for the end of this request, and returns its result or
+        raises its error.
         """
         if self.state < ENDED:
             if self.joined is None:
@@ -104,10 +105,10 @@ class IdempotentRequest:
         raise error(self)
 
     def end(self, result, error):
-        """Return what goes on record, (kind, id, payload), or None; *result* is
+        """Return the record of its end, (kind, id, payload), or None.  *result* is an
         ``effect.Result``, or None when there is an *error*.
         """
-        # ENDED: memory did not do for its answer
+        # ENDED: a board ran out of memory with its answer
         if self.state == NEW or self.state == ENDED:
             return None
         if error or self.state == BEGUN or self.is_long:
@@ -123,22 +124,22 @@ class IdempotentRequest:
 
 
 def nothing(key=None):
-    """Return what is on record where a shell keeps no records."""
+    """Return the records of a shell that keeps none."""
     return (IDS, FREE, BYTES, ()) if key is None else None
 
 
 class Idempotency:
     """The requests of one agent.
 
-    kept    function() -> (ids, free, size, [(key, age in seconds, bytes), ...]): how many are
-            remembered, and how many of those that need not be; bytes of their answers; and what is
-            on record.  function(key) -> (kind, payload), what is on record of one, or None
-    now_ms  monotonic; whoever calls in keeps it up to date
-    known   {id: ``IdempotentRequest``} of those under way, and of those that have ended and may be
-            forgotten
-    held    {id: (when it is forgotten, bytes)} of those that have ended and must be remembered;
-            their answers are on record
-    begun   how many are under way and must be remembered
+    kept    function() -> (ids, free, size, [(key, age in seconds, bytes), ...]): how many requests
+            are remembered, how many of them at most that need not be, how many bytes of answers,
+            and what is on record.  function(key) -> (kind, payload), the record of one, or None
+    now_ms  monotonic; every caller updates it first
+    known   {id: ``IdempotentRequest``} of the requests in progress, and of those that have ended
+            and may be forgotten
+    held    {id: (when it is forgotten, bytes)} of the requests that have ended and must be
+            remembered; their answers are on record
+    begun   how many requests in progress must be remembered
     """
 
     def __init__(self, kept, now_ms: int):
@@ -148,7 +149,7 @@ class Idempotency:
         self.begun = 0
         self.kept = kept
         self._ids, free, self._size, records = kept()
-        self._free = [None] * free  # a ring: the oldest stands where the next one goes
+        self._free = [None] * free  # a ring: the next request replaces the oldest
         self._next = 0
         self._used = self._held_used = 0
         for key, age_s, bytes_ in records:
@@ -171,14 +172,14 @@ class Idempotency:
         return once
 
     def forget(self, once):
-        """Forget one that is known."""
+        """Forget *once*, when it is the request that is known by its id."""
         if self.known.get(once.id) is once:
             del self.known[once.id]
             self._used -= once.size
 
     def ended(self, once):
-        """Remember one that has ended and may be forgotten, and forget others when that is too
-        much.
+        """Remember a request that has ended and may be forgotten; forget older ones when the bounds
+        are exceeded.
         """
         once.due_ms = self.now_ms + KEPT_MS
         self._used += once.size
@@ -202,7 +203,7 @@ class Idempotency:
                     return
 
     def hold(self, id: str, size: int, age_ms: int = 0):
-        """Remember one that is on record; *size*: bytes of its answer."""
+        """Remember a request that is on record; *size*: bytes of its answer."""
         if id in self.held:
             self._release(id)
         self.held[id] = (self.now_ms + KEPT_MS - age_ms, size)
@@ -212,8 +213,8 @@ class Idempotency:
         self._held_used -= self.held.pop(id)[_SIZE]
 
     def check_room(self):
-        """Raise ``InvalidRequest`` when one more that must be remembered is too much: a quarter
-        of the bytes is left to calls under way.
+        """Raise ``InvalidRequest`` when there is no room for one more request that must be
+        remembered.  A quarter of the bytes is reserved for calls in progress.
         """
         if self._is_full():
             for id in list(self.held):

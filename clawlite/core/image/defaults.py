@@ -1,8 +1,8 @@
 """Limits of a sandbox of level ``process`` that its manifest does not declare.
 
-CKP lets a Sandbox leave out ``resource_limits``, and a tool without any can take a small machine
-down: its memory, its processes.  A default is kept as well as the kernel can; only a declared limit
-is refused where it cannot be kept.  Boards have no such level, and do not load this.
+CKP lets a Sandbox leave out ``resource_limits``, and a tool without limits can use up a small
+machine's memory and processes.  A default is enforced as well as the kernel can; only a declared
+limit is refused when it cannot be enforced.  Boards have no such level and do not load this module.
 """
 
 DEFAULTS = {
@@ -22,8 +22,8 @@ _UNITS = {
 
 
 def undeclared(profile, relaxed=()) -> dict:
-    """Return {limit: its default} of what *profile* (``profile.Profile``, level process) leaves
-    out.
+    """Return {limit: its default} for the limits that *profile* (``profile.Profile``, level
+    process) leaves out.
 
     relaxed  names of limits that the settings relax: such a limit has no default
     """

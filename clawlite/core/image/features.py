@@ -1,20 +1,20 @@
-"""What an image may ask of the machine that runs it, as the compiler and the Linux shell must agree
-on it: abilities, provider APIs (CKP 0.2.0, 5.2), and the kinds of channels (5.3) and exporters
-(5.10).
+"""What an image may require of the machine that runs it: abilities, provider APIs (CKP 0.2.0, 5.2),
+and the kinds of channels (5.3) and exporters (5.10).  The compiler and the Linux shell must agree
+on them.
 
 Each is one row here, and the tables of both sides are made from the rows.  CONTRIBUTING.md says
-what else a new one takes.  No board loads this: the loader of its firmware and the core have
-numbers and names of their own, and tests hold them to these.
+what else a new one needs.  No board loads this module: the loader of its firmware and the core have
+their own numbers and names, and tests compare those with the rows.
 """
 
 
 class Package:
-    """A package that one kind of channel needs, and no other agent.
+    """A package that only the agents with one kind of channel need.
 
-    module  what is imported, and has ``__version__``
-    name    what it is called where it is installed from
-    major   its least version
-    extra   the extra of clawlite that brings it (pyproject.toml)
+    module  the module that is imported, which has ``__version__``
+    name    the name of the package in its index
+    major   the lowest major version that will do
+    extra   the extra of clawlite that installs it (pyproject.toml)
     """
 
     def __init__(self, module: str, name: str, major: int, extra: str):
@@ -24,12 +24,12 @@ class Package:
 class Kind:
     """One kind of channel; its number in images is its place in ``KINDS``.
 
-    type      what a Channel's ``type`` says
-    ability   what an image asks of a machine; also the module of linux/channels, and the section of
-              clawlite.toml
+    type      the ``type`` of such a Channel
+    ability   the ability that an image requires; also the module in linux/channels, and the section
+              of clawlite.toml
     triggers  bool, its messages are events: each begins a run of its own, without a conversation
     carries   bool, the tool ``message`` may write to it
-    package   ``Package`` that its module needs, which STARTING looks for; or None
+    package   the ``Package`` that its module needs and that STARTING checks for, or None
     """
 
     def __init__(self, type: str, ability: str, triggers: bool, carries: bool, package=None):
@@ -37,7 +37,7 @@ class Kind:
         self.package = package
 
 
-KINDS = (  # images have the numbers: a new one goes to the end
+KINDS = (  # images contain these numbers: add a new one at the end
     Kind("cli", "access", False, True),
     Kind("cron", "cron", True, False),
     Kind("webhook", "webhook", False, False),
@@ -50,9 +50,9 @@ CLI = 0  # the console, which has no source of its own
 class Api:
     """One HTTP API of remote models; its number in images is 2 and its place in ``APIS``.
 
-    protocol  what a Provider's ``protocol`` says
-    codec     the module of core/providers, and that of host/providers; a board's slot has the first
-              only where it is used
+    protocol  the ``protocol`` of such a Provider
+    codec     the name of its module in core/providers and in host/providers; a board's slot has the
+              former only when it is used
     """
 
     def __init__(self, protocol: str, codec: str):
@@ -64,15 +64,15 @@ APIS = (  # images have the numbers: a new one goes to the end
     Api("anthropic-native", "anthropic"),
 )
 API_NUMBERS = {api.protocol: 2 + place for place, api in enumerate(APIS)}
-# what a Provider's ``protocol`` may say: custom is for those without a network
+# the values of a Provider's ``protocol``; "custom" is for providers that need no network
 PROTOCOLS = tuple([api.protocol for api in APIS]) + ("custom",)
 
 
 class ExporterType:
     """One kind of telemetry exporter (5.10).
 
-    needs      the field that a manifest must give one of it: "path", "endpoint" or ""
-    is_remote  bool, what it tells leaves this machine
+    needs      the field that such an exporter must have in the manifest: "path", "endpoint" or ""
+    is_remote  bool, its data leaves this machine
     """
 
     def __init__(self, name: str, needs: str = ""):
@@ -91,7 +91,7 @@ EXPORTERS = (  # images have the position: a new one goes to the end
 class Ability:
     """Something that an image may require of a machine.
 
-    linux, board  bool, who has it; a board's profile may name fewer
+    linux, board  bool, which machines have it; a board's profile may name fewer
     network       bool, only a board with a network has it
     tools         categories of the built-in tools that need it (host/documents/registry)
     """

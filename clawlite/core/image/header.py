@@ -1,9 +1,9 @@
-"""The header of an image: what is read once, when it is loaded (the layout is in image.py); and the
-shapes of its parts.
+"""The header of an image, which is read once, when the image is loaded (the layout is in image.py),
+and the shapes of its parts.
 
-A right CRC says that a file is what somebody wrote, not that it is an image of ours: what is
-decoded is compared with its shape before anybody relies on it (image.cddl has the same in full).  A
-module of its own, so that a board can drop it from memory afterwards.
+A correct CRC says that a file is as it was written, not that it is one of our images.  So the
+decoded parts are compared with their shapes before they are used (image.cddl has all shapes in
+full).  A module of its own, so that a board can drop it from memory afterwards.
 """
 
 import struct
@@ -71,15 +71,15 @@ _SECTIONS = {  # AGENT and PINS of image.py, which imports this
 
 
 def section_of(number: int, value) -> object:
-    """Return *value*, the content of section *number*.  Raises ``ImageError`` when its shape is
-    another.
+    """Return *value*, the content of section *number*.  Raises ``ImageError`` when it has another
+    shape.
     """
     return shaped(value, _SECTIONS[number], "section %d" % number)
 
 
 def index(data: bytes) -> tuple:
-    """Return (the names of the tools, an LF before, between and after them; where their rows begin
-    and the last ends) of section TOOLS.
+    """Return (names, row offsets) of the section TOOLS.  The names have an LF before, between and
+    after them.  The offsets say where each row begins, and where the last one ends.
 
     The numbers are big-endian u32.  Raises ``ImageError``.
     """
@@ -168,8 +168,8 @@ def parse(read, size: int) -> tuple:
 
 
 def _bytes_at(read, size: int, pos: int) -> tuple:
-    """Return (offset of the first byte, length) of the byte string whose head is at *pos*; it
-    lies in the file.
+    """Return (offset of the first byte, length) of the byte string whose head is at *pos*; it is
+    checked to lie within the file.
     """
     head = read(pos, 9)
     first = head[0] if head else 0
@@ -187,7 +187,7 @@ def _bytes_at(read, size: int, pos: int) -> tuple:
 
 
 def _check(read, size: int, end: int):
-    """Check the shape of the seal at *end*, and the CRC over all before it."""
+    """Check the shape of the seal at *end*, and the CRC over all bytes before it."""
     seal = read(end, 41)
     left = size - end
     if (

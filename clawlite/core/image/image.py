@@ -12,14 +12,15 @@
       signature    bstr .size 32 HMAC-SHA256 of all before it, or null   checked where a device key
                    is set
 
-1. A device never decodes the whole of it: the head, the agent and the tool index at load, one
-   record of bytes when its tool is called.
-2. ``read(offset, length)`` is all that is asked of the storage.
+1. A device never decodes all of it: it reads the head, the agent and the tool index at load, and a
+   tool's record when the tool is called.
+2. ``read(offset, length)`` is the only function that the storage must have.
 3. Every offset is checked against its section; damage is an ``ImageError``, never another
    exception.
+   exception.
 
-header.py reads what is read once; ``clawlite/host/image/image.cddl`` is the grammar;
-``clawlite/host/image/image_file.py`` writes it.
+header.py reads the parts that are read once.  ``clawlite/host/image/image.cddl`` is the grammar,
+and ``clawlite/host/image/image_file.py`` writes images.
 """
 
 import struct
@@ -60,8 +61,7 @@ READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD, GENERATOR, HAS_BOARD, HAS_SIDE_E
     64,
     128,
 )
-# what answers a tool: the registry, tools.py, a skill's instruction, a turn of a skill's own, an
-# MCP server, a service
+# who answers a tool: the registry, tools.py, a skill's instruction, a turn of the skill's own, an
 BUILTIN, MAKER, SKILL, COMPOSITE, SERVED, SERVICE = range(6)
 HANDLER_KIND, HANDLER_NAME = range(2)  # of ``Tool.handler``
 # of a rule, see ``Image.rule``
@@ -101,7 +101,7 @@ class Tool:
     constant     bool, one rule decides, whatever the arguments
 
     Two are set by a shell with room for them (``Image.prepare``):
-    fits         function(arguments) -> bool, True only when they fit ``schema``; where it is not,
+    fits         function(arguments) -> bool, True only when they fit ``schema``; when it is False,
                  ``check`` decides
     decision     ``policy.Decision`` of a constant tool
     settled      bool, see core/turns/gates.py
@@ -131,7 +131,7 @@ class Tool:
 
 
 class AgentInfo:
-    """What the image says of its agent: decoded once, at load."""
+    """The image's description of its agent: decoded once, at load."""
 
     def __init__(self, record: list):
         (
@@ -154,7 +154,7 @@ class AgentInfo:
             self.calls_per_minute,
             self.rates,
         ) = record
-        # policy has limits that a meter is asked about
+        # the policy has limits, so calls are counted by a meter
         self.counts = self.calls_per_minute is not None or self.rates > 0
 
 
@@ -180,14 +180,14 @@ class Image:
         self.prepare = None
         head, self._where, self.seal_at = parse(read, size)
         self.compiler, self.requires, self.sources, self.companions, _ = head
-        # of its manifest: the log tells with it whose rule numbers it has
+        # identifies the manifest: the log names it, so that rule numbers can be looked up
         self.id = str(hexlify(self.sources[:4]), "utf-8")
         self.agent = AgentInfo(self.section(AGENT))
         self.guard = None  # scan/guard.py, by a shell whose image has the section
         self.worlds = None  # linux/tools/world_model.py, likewise; boards have none
         # function(tool), a generator of effects that raises while the swarm is stopped
         self.stop = None
-        # of the tools: twenty take 400 bytes, not 3 KB
+        # two strings for all tools: twenty take 400 bytes, not 3 KB
         self._index, self._rows = index(self.part(TOOLS, 0, self.size_of(TOOLS)))
         self.has_tools = len(self._index) > 1
 
@@ -214,8 +214,8 @@ class Image:
         return self._where.get(section, (0, 0))[_LENGTH]
 
     def section(self, section: int) -> object:
-        """Return a whole section, decoded; those that header.py knows, of the shape they should
-        have; None when the image has none.
+        """Return a whole section, decoded; None when the image has none.  The sections that
+        header.py knows are checked against their shape.
         """
         value = None
         if section in self._where:
@@ -242,7 +242,7 @@ class Image:
         at = 4 * self._index.count("\n", 0, at)
         start, end = struct.unpack(">II", self._rows[at : at + 8])
         row = cbor.decode(self.part(TOOLS, start, end - start))
-        # two names with a line's end between them are none
+        # a *name* that contains a line end can match two names: it is no tool
         return row if row[_ROW_NAME] == name else None
 
     def _row(self, section: int, number: int) -> bytes:
@@ -265,7 +265,7 @@ class Image:
                 return None
             name = row[_ROW_NAME]
             record = cbor.decode(self.part(RECORDS, row[_ROW_OFFSET], row[_ROW_LENGTH]))
-            # a board has no memory for this: there the call that stumbles over it fails alone
+            # a board has no memory for this check: there, only the call with a bad record fails
             if self._keep:
                 from clawlite.core.image.header import TOOL, shaped
 

@@ -1,7 +1,7 @@
 """The seal of an image: SHA-256 digest, and HMAC-SHA256 (RFC 2104) with a device key.
 
-Checked when an image arrives (flashed, inspected) and whenever Linux loads one;
-a board's boot checks the CRC alone (core/image/image.py).  A module of its own, so that a boot does
+The seal is checked when an image arrives (flashed or inspected) and whenever Linux loads one.  A
+board's boot checks the CRC alone (core/image/image.py).  A module of its own, so that a boot does
 not load it."""
 
 from clawlite.core.base.dialect import sha256
@@ -18,7 +18,7 @@ def check(read, size: int, seal_at: int, key: bytes = None):
     read     ``read(offset, length) -> bytes`` over the file
     size     int, bytes of the file
     seal_at  int, where the seal begins (``Image.seal_at``)
-    key      1 or more bytes, or None when this device runs unsigned images too
+    key      1 or more bytes, or None when this device also runs unsigned images
     Raises ``ImageError``.  Cost: the file read and hashed once.
     """
     if key is not None and size - seal_at != SIGNED:
@@ -62,7 +62,7 @@ def sign(read, end: int, key: bytes) -> bytes:
 
 
 def same(left: bytes, right: bytes) -> bool:
-    """Compare in a time that does not depend on where they differ."""
+    """Compare in a time that does not depend on where *left* and *right* differ."""
     difference = len(left) ^ len(right)
     for a, b in zip(left, right):
         difference |= a ^ b

@@ -5,14 +5,15 @@ shell that has stores reads.
 from clawlite.core.base.effect import REMEMBER
 from clawlite.core.image.image import MEMORY
 
-# Images have the numbers: a new type goes to the end.  ``TYPES`` has their names.  What stores of a
-# type do is four bits of one number, which costs a board nothing: DOES >> 4 * store.type & FILES.
+# Images contain these numbers: add a new type at the end.  ``TYPES`` has their names.  Four bits
+# for each type say what its stores can do.  All are in one number, which costs a board nothing:
+# DOES >> 4 * store.type & FILES.
 CONVERSATION, SEMANTIC, KEY_VALUE, WORKSPACE, CHECKPOINT = range(5)
 TYPES = ("conversation", "semantic", "key-value", "workspace", "checkpoint")
 SEARCHED = 1  # by words, and compacted
 SINGLE = 2  # each entry has a key, which has one value: the newest
 FILES = 4  # values are files
-SNAPSHOTS = 8  # the key is the task of an entry, and has several values
+SNAPSHOTS = 8  # the key is the task of an entry, and may have several values
 DOES = (
     SEARCHED << 4 * CONVERSATION
     | SEARCHED << 4 * SEMANTIC
@@ -27,7 +28,7 @@ RECIPROCAL, LINEAR = range(2)
 SCOPES = ("global", "per-identity", "per-channel")
 STRATEGIES = ("none", "summarize", "truncate", "sliding-window")
 
-MAX_TOP = 1000  # entries of an answer
+MAX_TOP = 1000  # entries in an answer
 
 _LIMIT = [None, -(1 << 32)]
 # core/image/header.py
@@ -62,9 +63,11 @@ class Store:
     compaction                             NEVER .. WINDOW;  compacts  bool, by itself when it is
                                            full
     search, fusion, top_k                  FTS .. HYBRID, RECIPROCAL or LINEAR, int
-    lasting   bool, an acknowledged entry survives a power cut, not only the process' end
-    path      of what lies in files, variables filled in, or None;  max_bytes  of its files, or None
-    snapshots int or None: of each task of a checkpoint store;  saves_wear  bool, entries go through
+    lasting   bool, an acknowledged entry survives a power cut, not only the end of the process
+    path      where its files are, with variables filled in, or None;  max_bytes  of its files, or
+              None
+    snapshots how many are kept for each task of a checkpoint store, or None;  saves_wear  bool,
+              entries go through
     a journal
     secret    None, or the name of the key with which entries are encrypted
     embedding None, or [row of PROVIDERS, numbers of a vector]
@@ -94,13 +97,13 @@ class Store:
 
 def stores(image) -> list:
     """Return the ``Store``s of *image*, which has the section MEMORY.  Raises ``ImageError``."""
-    from clawlite.core.image.header import shaped  # a board forgets it at once
+    from clawlite.core.image.header import shaped  # imported here, so that a board can drop it
 
     return [Store(record) for record in shaped(image.section(MEMORY), _SHAPE, "the memory")]
 
 
 def ask(verb: str, store, part, details):
-    """A generator of effects: return what the shell's memory says to a request.  Raises
+    """A generator of effects that returns the answer of the shell's memory to a request.  Raises
     ``ClawError``.
     """
     done, value = yield (REMEMBER, verb, store, part, details)

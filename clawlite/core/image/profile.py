@@ -1,7 +1,7 @@
-"""The sandbox of an agent, as the image has it (CKP 0.3.0, Sandbox): what its tools may touch, and
-how much of it.
+"""The sandbox of an agent, as its image has it (CKP 0.3.0, Sandbox): what tools may use, and how
+much of it.
 
-A capability that is left out is denied, on every level; level ``none`` keeps what it can for
+A capability that is left out is denied on every level.  Level ``none`` enforces what it can for
 built-in tools (docs/adr/0018)."""
 
 NONE, PROCESS = 0, 1  # levels
@@ -34,10 +34,11 @@ def profile_of(image):
 
 
 def workspace_mount(files: int, mounts: list):
-    """Return the mount that /workspace means, or None when it is the agent's own folder.
+    """Return the mount that /workspace stands for, or None when that is the agent's own folder.
 
-    It is the agent's own where /workspace or nothing is mounted, and where the whole file system is
-    there; else the first mount that tools may write to, or the first of all.
+    It is the agent's own folder when nothing is mounted, when /workspace or a path below it is, and
+    when tools may use no files or the whole file system.  Otherwise it is the first mount that
+    tools may write to, or else the first mount.
     """
     if files == DENY or files == FULL or not mounts:
         return None
@@ -63,7 +64,7 @@ class Profile:
     mounts         list of (path, writable); /workspace is virtual, other paths are real
     denied         list of paths, which win over everything
     injection      BOUNDARY | ENVIRONMENT | FILE
-    leaks          bool, what comes out is searched for secrets
+    leaks          bool, output is searched for secrets
     shell          DENY | RESTRICTED | UNRESTRICTED
     commands       list of str, blocked_commands
     patterns       list of numbers of automata, blocked_patterns

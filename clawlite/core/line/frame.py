@@ -1,13 +1,13 @@
-"""Lines on a wire that a person and a program share: text for people, records for the operator (RFC
+"""Lines on a wire that people and programs share: text for people, records for the operator (RFC
 7464).
 
-1. A line ends in LF; one CR before it is dropped.  A record is 0x1E, JSON, LF.
-2. Console (``plain_json=False``): only what starts with 0x1E is a record, also when a person types
-   ``{``. Serve (``plain_json=True``): every line is a record, with or without 0x1E; blank lines are
-   ignored.
-3. The limit counts all bytes before the LF.  A longer line is dropped and told once, at its LF; so
-   is one for which a board has no memory.
-4. Every byte is looked at once.  At most *limit* bytes of an open line are held, and the chunk that
+1. A line ends in LF; a CR directly before it is dropped.  A record is 0x1E, JSON, LF.
+2. Console (``plain_json=False``): a line is a record only when it starts with 0x1E, even when a
+   person types ``{``.  Serve (``plain_json=True``): every line is a record, with or without 0x1E;
+   blank lines are ignored.
+3. The limit counts all bytes before the LF.  A longer line is dropped, which is reported once, at
+   its LF; so is a line for which a board has no memory.
+4. Every byte is visited once.  At most *limit* bytes of an open line are held, and the chunk that
    is being read.
 """
 
@@ -28,28 +28,30 @@ class Framer:
     def __init__(self, limit: int = 8192, plain_json: bool = False):
         self.limit = limit
         self.plain_json = plain_json
-        self._chunk = b""  # being read, from _pos
+        self._chunk = b""  # the bytes to read, from _pos on
         self._pos = 0
-        self._open = bytearray()  # what earlier chunks held of the line that is open
-        self._dropped = 0  # bytes of the open line that are gone already
+        self._open = bytearray()  # the part of the open line that came in earlier chunks
+        self._dropped = 0  # bytes of the open line that were dropped
 
     def feed(self, data) -> None:
-        """Take bytes from the wire, in any portion.
+        """Take bytes from the wire, in pieces of any size.
 
-        Ask ``next_event`` until it says None before the next: what is unread is copied.
+        Call ``next_event`` until it returns None before you feed more: bytes that it has not read
+        yet are copied.
         """
         rest = self._chunk[self._pos :]
         self._chunk = rest + bytes(data) if rest else bytes(data)
         self._pos = 0
 
     def lose(self, size: int) -> None:
-        """Drop the open line: *size* bytes of it were read and are lost."""
+        """Drop the open line, of which *size* bytes were read and are lost."""
         self._dropped += size + len(self._open)
         self._open = bytearray()
 
     def finish(self) -> None:
-        """End the open line, if there is one, as its LF would: the input is over.
-        ``next_event`` has its event.
+        """End the open line, if there is one, as an LF would, because the input is over.
+
+        ``next_event`` returns its event.
         """
         if self._chunk[self._pos :]:
             is_open = self._chunk[-1] != 10
@@ -59,7 +61,7 @@ class Framer:
             self.feed(b"\n")
 
     def next_event(self) -> tuple:
-        """Return ``(kind, payload)`` of the next whole line, or None when more bytes are wanted.
+        """Return ``(kind, payload)`` of the next complete line, or None when more bytes are needed.
         Never raises.
         """
         while True:
@@ -74,7 +76,7 @@ class Framer:
             self._pos = stop + 1
             opened = None
             if stop < 0 or self._dropped or self._open or len(line) > self.limit:
-                # it joins the open line, or is counted when that would be more than the limit
+                # add it to the open line, or only count it when that exceeds the limit
                 fits = not self._dropped and len(line) <= self.limit - len(self._open)
                 try:
                     if fits:
@@ -104,7 +106,7 @@ class Framer:
                     return TEXT, line
             except MemoryError:
                 return TOO_LONG, b"%d" % len(line if opened is None else opened)
-            # a blank one is none, with or without spaces
+            # a blank line is no record, with or without spaces
             if line and (line[-1] > 32 or line.strip(b" \t\r")):
                 return RECORD, line
 

@@ -1,13 +1,13 @@
-"""A UART made reliable: records arrive whole, once and in order, or the sender is told that they
-may not have.
+"""A UART made reliable: records arrive complete, once and in order, or the sender learns that they
+may not have arrived.
 
-1. Until a hello the line is plain: ``0x1E JSON LF`` is a record, the rest is text for people
-   (core/line/frame.py).  A hello makes it reliable: from then on only frames are believed, until a
-   side ends it (lineframe.py, docs/line.md).
-2. The host says hello; the board answers with its window and fragment size.  A session is both
-   nonces: no frame from before a restart of either side passes its checksum.
-3. Go-back-n (linesend.py, linereceive.py): a damaged or missing frame is asked for again, and what
-   follows it is dropped.
+1. Until a hello the line is plain: ``0x1E JSON LF`` is a record, and the rest is text for people
+   (core/line/frame.py).  A hello makes it reliable: then only frames are trusted, until one side
+   ends the session (lineframe.py, docs/line.md).
+2. The host sends a hello; the board answers with its window and fragment size.  Both nonces
+   identify a session: no frame from before a restart of either side passes its checksum.
+3. Go-back-n (linesend.py, linereceive.py): a damaged or missing frame is requested again, and the
+   frames after it are dropped.
 4. Text in a session may be a piece of a damaged frame: it is UNSURE, to be shown and never to be
    acted on.
 5. No I/O: the caller feeds bytes and times, and after each call writes what ``output`` returns,
@@ -35,11 +35,11 @@ from clawlite.core.line.lineframe import decode, encode, greeted, greeting, kind
 from clawlite.core.line.linereceive import RESERVE, Receiver
 from clawlite.core.line.linesend import Sender
 
-# Events are (kind, payload): TEXT, RECORD and TOO_LONG as core/line/frame.py has them, and:
+# Events are (kind, payload): TEXT, RECORD and TOO_LONG as in core/line/frame.py, and:
 # UNSURE  text in a session, or on a line that is not plain
 # UP      a session has begun; payload: the peer's window, digits
 # DOWN    it has ended, and 2 records may not have arrived: b"silent 2", b"restarted 2", b"closed 2"
-#         (all: the peer), b"version 2" (the peer speaks another)
+#         (all: the peer), b"version 2" (the peer speaks another version)
 UNSURE, UP, DOWN = const(3), const(4), const(5)
 MIN_WINDOW, MAX_WINDOW, MAX_FRAGMENT = const(80), const(65535), const(240)
 
@@ -50,20 +50,20 @@ _BAD = (b"\n", b"\x1e", b"\r", b"\x03")
 class Line:
     """One end of a line.
 
-    nonce        1..0xFFFFFFFF, by chance or count: never one that this end has used before
+    nonce        1..0xFFFFFFFF, random or counted: this end must never have used it before
     window       MIN_WINDOW..MAX_WINDOW, bytes that this end can hold unread: a board's ring, 260 to
                  512
     fragment     1..MAX_FRAGMENT, bytes of a record in one frame to this end; with COST and RESERVE
                  at most *window*
-    limit        bytes of one record, either way, and of one line of text, >= MIN_WINDOW and a whole
-                 frame
-    backlog      bytes of records that wait to be sent or acknowledged, >= 1
+    limit        bytes of one record, either way, and of one line of text; >= MIN_WINDOW and at
+                 least a whole frame
+    backlog      bytes of records that may wait to be sent or acknowledged, >= 1
     baud         of the wire
-    patience_ms  the line is dead when there was no progress for so long
-    plain        False: there is noise, and no person to type: without a session, too, text is
-                 UNSURE, and records that come are dropped; those to be sent wait for one
-    Public, to be read: ``waiting``, bytes of records to be sent or, in a session, acknowledged; of
-    what came in, ``heard``, frames of a session, and ``damaged``, items.
+    patience_ms  the line counts as dead when there was no progress for this long
+    plain        False: there is noise, and no person to type.  Then text without a session is
+                 UNSURE, too; received records are dropped, and records to be sent wait for one
+    Attributes to read: ``waiting``, bytes of records to be sent or, in a session, acknowledged;
+    ``heard``, frames of a session that were received; ``damaged``, damaged items received.
     """
 
     def __init__(
@@ -95,15 +95,15 @@ class Line:
         self._receiver = Receiver(window, fragment, limit)
         self._events = []
         self._state, self._is_host = _PLAIN, False
-        # the other side's nonce, and of both: of the session that is, or was
+        # the other side's nonce, and both combined: of the current or the last session
         self._peer = self._seed = 0
         self._unframed = []  # plain records to be sent
         self.waiting = 0  # bytes in them and in the sender's records
         self._hello_due = self._reset_due = False
 
     def hello(self, now_ms: int) -> None:
-        """Open a session, as the host.  Until UP or DOWN, ``send`` keeps records; what waited
-        before is dropped.
+        """Open a session, as the host.  Until UP or DOWN, ``send`` keeps records; records that
+        waited before are dropped.
         """
         self._now = now_ms
         self._drop()
@@ -111,7 +111,7 @@ class Line:
         self._state, self._is_host, self._hello_due = _OPENING, True, True
 
     def close(self, now_ms: int) -> None:
-        """End the session: the peer is told once, and what has not been acknowledged is dropped."""
+        """End the session: the peer is notified once, and unacknowledged records are dropped."""
         self._now = now_ms
         self._reset_due = self._state == _RELIABLE
         self._drop()
@@ -119,7 +119,7 @@ class Line:
     def send(self, record: bytes, now_ms: int) -> None:
         """Take one record, to be sent as the peer's window allows.
 
-        Raises ValueError for what is no record: empty, too long, with LF, CR, 0x1E or 0x03;
+        Raises ValueError for an invalid record: empty, too long, or with LF, CR, 0x1E or 0x03;
         ``ClawError`` when there is no room."""
         self._now = now_ms
         if not 0 < len(record) <= self._limit:
@@ -139,17 +139,17 @@ class Line:
         )
 
     def feed(self, data, now_ms: int) -> None:
-        """Take bytes from the wire.  Ask ``next_event`` until it says None before the next."""
+        """Take bytes from the wire.  Call ``next_event`` until it is None before you feed more."""
         self._now = now_ms
         self._splitter.feed(data)
 
     def deadline(self):
-        """Return the time in ms at which ``tick`` wants to be called, or None."""
+        """Return the time in ms at which ``tick`` must be called, or None."""
         one, other = self._receiver.ack_at, self._sender.resend_at
         return other if one is None else one if other is None else min(one, other)
 
     def tick(self, now_ms: int) -> None:
-        """Say again what was not answered in time, with growing pauses; in the end the line is
+        """Repeat what was not answered in time, with growing pauses; in the end the line counts as
         dead (DOWN, silent).
         """
         self._now = now_ms
@@ -176,7 +176,7 @@ class Line:
             return greeting(host, board, self._window, self._fragment)
         if self._state != _RELIABLE:
             return b""
-        receiver = self._receiver  # of an ACK, 1 says: again
+        receiver = self._receiver  # in an ACK, 1 means: send again
         frame = (1, ACK, b"") if receiver.nak else self._sender.next_frame(self._now)
         if frame is None:
             if receiver.ack_at is None or self._now < receiver.ack_at:
@@ -213,7 +213,7 @@ class Line:
         return (RECORD, data[1:]) if kind == MARKED and len(data) > 1 else None
 
     def _frame(self, item: bytes) -> tuple:
-        kind = kind_of(item)  # as it says
+        kind = kind_of(item)  # not checked yet
         if kind == HELLO:
             frame = decode(item, 0)
             if frame:
@@ -243,7 +243,7 @@ class Line:
             if self._is_host
             else (board or not host)
         ):
-            return  # to an earlier hello, or an echo
+            return  # the answer to an earlier hello, or an echo
         peer = board if self._is_host else host
         fragment = min(fragment, MAX_FRAGMENT, window - RESERVE - COST)
         if self._state == _RELIABLE and peer != self._peer:
@@ -259,11 +259,11 @@ class Line:
         self._sender.begin(fragment, window - RESERVE, self._now)
         self._receiver.begin()
         self._state, self._seed = _RELIABLE, peer ^ self._nonce
-        self._reset_due = False  # to a frame from before
+        self._reset_due = False  # it was due for a frame from before the session
         self._events.append((UP, b"%d" % window))
 
     def _taken(self, seq: int, ack: int, kind: int, payload: bytes) -> tuple:
-        """Act on a whole frame of this session."""
+        """Act on an intact frame of this session."""
         self.heard += 1
         self.waiting -= self._sender.acknowledged(ack, self._now)
         if kind == RESET:
@@ -278,7 +278,7 @@ class Line:
         self._drop()
 
     def _drop(self) -> None:
-        """Be plain again."""
+        """Go back to a plain line."""
         self.waiting -= sum([len(record) for record in self._sender.records])
         self._sender.records = []
         self._sender.begin(1, 0, self._now)

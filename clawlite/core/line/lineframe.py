@@ -1,15 +1,15 @@
-"""What goes over a UART's wire: frames with a checksum, plain records, and text for people
-(docs/line.md: byte by byte).
+"""The items on a UART's wire: frames with a checksum, plain records, and text for people
+(docs/line.md describes them byte by byte).
 
 1. A frame of a session is ``0x1E``, kind, sequence, acknowledgement and CRC-32 (6 bytes as 8 digits
    of base64), payload, LF.  No JSON begins with one of the kinds.
 2. A hello and a reset are ``0x1E ~``, 0000, kind, CRC-32 (hex), payload, LF: every version of this
-   reads them.
-3. The CRC covers all but marks and CRC itself, and begins with the session's number: no frame of
-   another session passes.
-4. 0x1E begins a new item wherever it stands, so noise costs the items that it hits; it is in no
-   payload.  A frame whose LF alone is lost is whole.
-5. Every byte is looked at once.  At most *limit* bytes of an open item are held, and the chunk that
+   module can read them.
+3. The CRC covers all bytes but the marks and itself, and is seeded with the session's number: no
+   frame of another session passes.
+4. 0x1E always begins a new item, so noise costs only the items that it hits; no payload contains
+   it.  A frame that lost only its LF is intact.
+5. Every byte is visited once.  At most *limit* bytes of an open item are held, and the chunk that
    is being read.
 """
 
@@ -20,12 +20,12 @@ from clawlite.core.base.dialect import const
 
 # the letters d, m, a, h, r
 DATA, MORE, ACK, HELLO, RESET = const(100), const(109), const(97), const(104), const(114)
-VERSION = const(2)  # of all this, in the hello
+VERSION = const(2)  # of this format, in the hello
 COST = const(11)  # bytes of a session's frame beside its payload, LF counted
 
-# Items.  LOOSE: a line, or what stood before 0x1E.  MARKED: 0x1E and the rest of its line.  CUT: as
-# MARKED, but ended by the next 0x1E.  LONG: a text that was dropped, its length in ASCII digits.
-# OVER: the same of what began with 0x1E.
+# Items.  LOOSE: a line, or the text before a 0x1E.  MARKED: 0x1E and the rest of its line.  CUT: as
+# MARKED, but ended by the next 0x1E.  LONG: a text that was dropped, as its length in ASCII digits.
+# OVER: as LONG, for an item that began with 0x1E.
 LOOSE, MARKED, LONG, CUT, OVER = const(0), const(1), const(2), const(3), const(4)
 _MARK, _GREETING = const(30), const(24)  # 0x1E; bytes of a hello's payload
 # bytes before the payload, of a session's frame, and of a hello or reset
@@ -82,8 +82,8 @@ def decode(item: bytes, seed: int) -> tuple:
 
 
 def kind_of(item: bytes) -> int:
-    """Return the kind of the frame that *item*, which begins with 0x1E, says to be; 0 when it is
-    none.
+    """Return the kind of frame that *item*, which begins with 0x1E, claims to be; 0 when it is no
+    frame.
     """
     if item[1:2] == b"~":
         return item[_PLAIN_KIND] if len(item) >= _PLAIN_HEAD and item[_PLAIN_KIND] in b"hr" else 0
@@ -96,8 +96,8 @@ def _digits(seq: int, ack: int, kind: int, payload: bytes, seed: int) -> bytes:
 
 
 def _unhex(digits: bytes) -> bytes:
-    """Return what *digits* say; b"" when they are none: the frame is whole, and of no peer of
-    ours.
+    """Return the bytes of *digits*; b"" when they are not hexadecimal: the frame is intact, but not
+    from a peer of this kind.
     """
     try:
         return binascii.unhexlify(digits)
@@ -109,7 +109,7 @@ def greeting(host: int, board: int, window: int, fragment: int) -> bytes:
     """Return a HELLO.
 
     host, board       the nonces, 0..0xFFFFFFFF; *board* is 0 in the host's
-    window, fragment  what its sender takes, in bytes: 0..65535 and 0..255
+    window, fragment  what its sender accepts, in bytes: 0..65535 and 0..255
     """
     return encode(
         0,
@@ -121,38 +121,39 @@ def greeting(host: int, board: int, window: int, fragment: int) -> bytes:
 
 
 def greeted(payload: bytes) -> tuple:
-    """Return ``(version, host, board, window, fragment)`` of a HELLO; what is no such payload has
+    """Return ``(version, host, board, window, fragment)`` of a HELLO; for an invalid payload
     version 0 and no nonces.
 
-    What follows is ignored: a later version may add to it.
+    Bytes after these are ignored: a later version may add some.
     """
     raw = _unhex(payload[:_GREETING])
     return struct.unpack(">BIIHB", raw) if len(raw) * 2 == _GREETING else (0, 0, 0, 0, 0)
 
 
 class Splitter:
-    """Cuts what comes in into items.
+    """Cuts received bytes into items.
 
     limit   bytes that an item may have before its end, >= 1
     """
 
     def __init__(self, limit: int):
         self._limit = limit
-        self._chunk, self._pos = b"", 0  # being read, and from where
-        self._open = bytearray()  # what earlier chunks held of the item that is open
-        self._dropped = 0  # bytes of the open item that are gone already
+        self._chunk, self._pos = b"", 0  # the bytes to read, and from where
+        self._open = bytearray()  # the part of the open item that came in earlier chunks
+        self._dropped = 0  # bytes of the open item that were dropped
         self._marked = False  # the open item began with 0x1E
 
     def feed(self, data) -> None:
-        """Take bytes from the wire, in any portion.
+        """Take bytes from the wire, in pieces of any size.
 
-        Ask ``next_item`` until it says None before the next: what is unread is copied.
+        Call ``next_item`` until it returns None before you feed more: bytes that it has not read
+        yet are copied.
         """
         rest = self._chunk[self._pos :]
         self._chunk, self._pos = rest + bytes(data) if rest else bytes(data), 0
 
     def next_item(self) -> tuple:
-        """Return ``(kind, payload)``, or None when more bytes are wanted.  Never raises."""
+        """Return ``(kind, payload)``, or None when more bytes are needed.  Never raises."""
         while True:
             chunk, pos = self._chunk, self._pos
             if pos == len(chunk):
@@ -172,14 +173,14 @@ class Splitter:
                 return self._ended(mark >= 0)
 
     def _hold(self, chunk: bytes, pos: int, end: int) -> None:
-        """Add ``chunk[pos:end]`` to the open item, or count it when that would be more than the
+        """Add ``chunk[pos:end]`` to the open item, or only count it when the item would exceed the
         limit.
         """
         try:
             if self._dropped or end - pos > self._limit - len(self._open):
                 raise MemoryError
             self._open.extend(memoryview(chunk)[pos:end])
-        except MemoryError:  # a board's, or as if
+        except MemoryError:  # raised above, or by a board
             self._dropped += len(self._open) + end - pos
             self._open = bytearray()
 

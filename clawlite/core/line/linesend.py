@@ -1,12 +1,13 @@
 """The sending half of a reliable line: go-back-n within the peer's window (docs/line.md).
 
-1. What is in flight is never copied: two places in the waiting records, of the oldest frame that is
-   not acknowledged and of the next to be sent.  Going back moves the second to the first.
-2. Numbers grow without end here; the wire has their low 8 bits.  At most MAX_FLIGHT are in flight,
-   half of them, so that an acknowledgement that comes late is not taken for a new one.
-3. After a time-out one frame goes out: the peer may be busy, and its ring hold what was sent
-   before.  After going back half as many go out at once as before, for what follows a damaged frame
-   goes out in vain.  Each acknowledgement doubles that.
+1. Frames in flight are never copied.  There are two positions in the waiting records: that of the
+   oldest unacknowledged frame, and that of the next frame to send.  Going back moves the second to
+   the first.
+2. Numbers grow without end here; the wire has their low 8 bits.  At most MAX_FLIGHT frames, half of
+   that range, are in flight, so that a late acknowledgement is not mistaken for a new one.
+3. After a time-out one frame is sent: the peer may be busy, and its ring may still hold what was
+   sent before.  After going back, half as many frames are sent at once as before, because the
+   frames after a damaged one are wasted.  Each acknowledged frame raises that number by one.
 """
 
 from clawlite.core.base.dialect import const
@@ -17,36 +18,36 @@ RESEND_MS, MAX_RESEND_MS = const(300), const(4000)  # without an answer; doubled
 
 
 class Sender:
-    """Records on their way.
+    """The records on their way to the peer.
 
     baud    of the wire
-    window  of this end: so many bytes may come before an acknowledgement that the peer has written
-    Public, to be read: ``records`` that wait or are not acknowledged, ``since`` (ms, of the last
-    progress), ``resend_at`` (ms or None), ``resent`` (frames that went out again).
+    window  of this end: bytes that may arrive before an acknowledgement that the peer has sent
+    Attributes to read: ``records`` that wait or are not acknowledged, ``since`` (ms, of the last
+    progress), ``resend_at`` (ms or None), ``resent`` (frames that were sent again).
     """
 
     def __init__(self, baud: int, window: int):
         self._baud, self._answer_ms = baud, window * 10000 // baud
-        self.resent = self._wire_at = 0  # ms: when all that was written has left
-        self.records = []  # the first may be acknowledged in part
+        self.resent = self._wire_at = 0  # ms: when all written bytes have left
+        self.records = []  # the first one may be partly acknowledged
         self.begin(1, 0, 0)
 
     def begin(self, fragment: int, allowed: int, now_ms: int) -> None:
-        """Number anew; what waits in ``records`` is sent from its start.
+        """Start with new numbers; the waiting ``records`` are sent from the start.
 
         fragment  bytes of a record in one frame, >= 1
         allowed   bytes that may be in flight
         """
         self._fragment, self._allowed = fragment, allowed
-        # the oldest frame that is not acknowledged; its place in the first record
+        # the oldest unacknowledged frame; its position in the first record
         self._base = self._base_at = 0
-        # the frame to send; its record, and its place there
+        # the next frame to send; its record, and its position there
         self._next = self._index = self._at = 0
         self._top = 0  # one more than the last that was ever sent
         self._flight = 0  # bytes from _base to _next
         # time-outs in a row; frames that may be in flight
         self._tries, self._burst = 0, MAX_FLIGHT
-        # no going back before, for want of the same frame
+        # until then, do not go back again for the same frame
         self.since = self._back_at = now_ms
         self.resend_at = None
 
@@ -74,7 +75,7 @@ class Sender:
         return self._next - 1, DATA if is_last else MORE, payload
 
     def wait(self, now_ms: int) -> None:
-        """Start the clock: what is written now wants an answer."""
+        """Start the timer: what is written now must be answered."""
         self.resend_at = (
             max(self._wire_at, now_ms)
             + self._answer_ms
@@ -82,10 +83,10 @@ class Sender:
         )
 
     def acknowledged(self, ack: int, now_ms: int) -> int:
-        """Drop what the peer has, *ack* being the low 8 bits of the number that it wants next;
-        return how many bytes of records.
+        """Drop what the peer has received, and return its bytes of records.
 
-        One that was not sent is ignored.
+        ack  the low 8 bits of the number of the frame that the peer expects next; ignored when no
+             such frame was sent
         """
         gain = (ack - self._base) & 255
         if not gain or gain > self._top - self._base:
@@ -95,7 +96,7 @@ class Sender:
             size = min(self._fragment, len(self.records[0]) - self._base_at)
             if self._next > self._base:
                 self._flight -= size + COST
-            else:  # it had gone back, in vain
+            else:  # going back was unnecessary
                 self._next += 1
                 self._at += size
             self._base += 1
@@ -112,8 +113,8 @@ class Sender:
         return freed
 
     def go_back(self, now_ms: int) -> None:
-        """The peer asks again for the oldest frame: once, while what was on its way then still
-        comes.
+        """The peer requests the oldest frame again.  Do so once, and not for repeated requests
+        while the frames that were sent before still arrive.
         """
         if self._flight and now_ms >= self._back_at:
             self._back_at = max(self._wire_at, now_ms)

@@ -1,8 +1,8 @@
 """Ctrl-C on a UART: noise can forge one 0x03, so it takes three in a row to leave the program.
 
-In a row: with no other byte between them, the first and the third at most ``WITHIN_MS`` apart.
-Whoever holds the line then has the REPL.  The board's own Ctrl-C must be off
-(``micropython.kbd_intr(-1)``), or one 0x03 would do."""
+In a row means: no other byte between them, and the first and the third at most ``WITHIN_MS`` apart.
+Then whoever uses the line has the REPL.  The board's own Ctrl-C must be off
+(``micropython.kbd_intr(-1)``), or a single 0x03 would be enough."""
 
 from clawlite.core.base.dialect import const
 
@@ -10,18 +10,18 @@ WITHIN_MS = const(2000)
 
 
 class Stop:
-    """Takes 0x03 out of what comes from the wire, and counts.
+    """Takes 0x03 out of the received bytes, and counts them.
 
-    pressed  int, how many 0x03 were taken out: one that a person typed may end a turn
+    pressed  int, how many 0x03 were taken out: a person's single one may end a turn
     """
 
     def __init__(self):
         self.pressed = 0
-        self._times = []  # of the row that is under way, the last three
+        self._times = []  # of the current row, the last three
 
     def feed(self, data: bytes, now_ms: int) -> tuple:
-        """Return ``(what is not 0x03, bytes; whether to leave the program)``.  The rest after the
-        third is dropped.
+        """Return ``(bytes without 0x03, whether to leave the program)``.  Bytes after the third
+        0x03 are dropped.
 
         Cost    without a 0x03 in *data*: one search; *data* itself is returned
         """

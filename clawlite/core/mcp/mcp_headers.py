@@ -1,9 +1,9 @@
-"""Headers that repeat what a request of the stateless era says (2026-07-28, "Custom Headers"): who
-passes it on need not read its body.
+"""Headers that repeat parts of a request's body (2026-07-28, "Custom Headers"), so that a proxy
+need not read the body.
 
-1. A property of an input schema with ``x-mcp-header`` is repeated as ``Mcp-Param-NAME``: strings,
-   integers and booleans below ``properties`` alone.
-2. What no header can carry is written as ``=?base64?...?=``.
+1. A property of an input schema with ``x-mcp-header`` is repeated as ``Mcp-Param-NAME``.  That
+   works for strings, integers and booleans, and below ``properties`` alone.
+2. A value that no header can carry is written as ``=?base64?...?=``.
 """
 
 from binascii import a2b_base64, b2a_base64
@@ -23,7 +23,7 @@ def plain(data: bytes) -> bool:
 
 
 def decoded(value: str) -> str:
-    """Return what the *value* of such a header says; one that is no base64 stays as it is."""
+    """Return the decoded *value* of such a header; invalid base64 stays as it is."""
     if value.startswith("=?base64?") and value.endswith("?="):
         try:
             return str(a2b_base64(value[9:-2]), "utf-8")
@@ -33,10 +33,10 @@ def decoded(value: str) -> str:
 
 
 def of_arguments(schema, arguments: dict) -> list:
-    """Return [(name, value), ...]: what *schema* wants repeated of *arguments*; without a schema
-    all of them under their own names.
+    """Return [(name, value), ...] of the *arguments* that *schema* wants repeated; without a schema
+    all arguments, under their own names.
 
-    Raises ``ClawError`` for a schema that says it wrongly.
+    Raises ``ClawError`` when an ``x-mcp-header`` in the schema is invalid.
     """
     if schema is None:
         return [(name, _value(value)) for name, value in arguments.items()]

@@ -1,18 +1,18 @@
-"""A server of the Model Context Protocol, without I/O: decoded messages go in and come out.
+"""A server of the Model Context Protocol, without I/O: it takes decoded messages and sends others.
 
-1. Both eras are spoken, message by message: a request whose ``_meta`` names a version is of the
-   stateless one (2026-07-28), any other needs ``initialize`` first.
-2. What answers the calls is the *offer*, a class with:
-       tools(), prompts()   definitions, as ``tools/list`` and ``prompts/list`` give them
+1. It speaks both eras, message by message: a request whose ``_meta`` names a version belongs to the
+   stateless era (2026-07-28); any other needs ``initialize`` first.
+2. Calls are answered by the *offer*, an object with:
+       tools(), prompts()   definitions, as ``tools/list`` and ``prompts/list`` return them
        begin(call)          start ``call.name``; later it calls ``ended``, and ``asked`` before that
                             when a person has to approve
        answer(call, approved, reason), cancel(call)
-       filled(call, said)   a person has answered the form that ``asked`` brought: {"action",
-                            "content"}, whatever a client sent
-3. A person is asked by ``elicitation/create`` in the handshake era, and in the stateless one by a
-   result that wants input: its call waits until the client sends the request again, which runs
-   nothing twice.  A client that can ask nobody is denied, and told why.
-4. Calls that were ended or cancelled are forgotten; what comes later for them is dropped.  A
+       filled(call, said)   a person has answered the form of ``asked``: {"action", "content"}, as
+                            the client sent it, unchecked
+3. In the handshake era a person is asked by ``elicitation/create``.  In the stateless era the
+   result asks for input, and the call waits until the client sends the request again, which runs
+   nothing twice.  When a client cannot ask anybody, the call is denied and the result says why.
+4. Calls that were ended or cancelled are forgotten, and later messages for them are dropped.  A
    request that its client cancels gets no answer.
 """
 
@@ -37,7 +37,7 @@ NO_WAY = (
 
 
 class _Refusal(ClawError):
-    """An error with a code of MCP's own."""
+    """An error with a code that MCP defines."""
 
     def __init__(self, code: int, message: str, data: dict):
         super().__init__(message, "", data)
@@ -45,18 +45,19 @@ class _Refusal(ClawError):
 
 
 class Call:
-    """One call under way.
+    """One running call.
 
     server           ``MCPServer``
     name, arguments  of the tool
-    is_prompt        the result is wanted as the messages of a prompt
+    is_prompt        the result is returned as the messages of a prompt
     id, origin       of the request that waits for the answer; None while the call is paused
-    is_stateless, can_ask   of the client that asked
+    is_stateless, can_ask   of the client that made the call
     has_form         a person is asked for more than yes or no
     token            of its progress, or None
-    progress, base   the number that was told last, and that of the last word of this server's own
-    state            str, by which a retry finds it again, or None
-    number           anything that the offer keeps
+    progress, base   the number that was sent last, and the last number of this server's own
+                     messages
+    state            str, by which a retry of the request finds it, or None
+    number           any value that the offer keeps
     """
 
     id = origin = state = number = token = None
@@ -73,10 +74,11 @@ class MCPServer:
 
     offer   as above
     info    {"name", "version"} of the agent
-    send    function(message, origin): *origin* of the request that it belongs to, as ``take`` got
-    random  function() -> str that nobody guesses
-    closed  function(origin), or None: the request of *origin* was cancelled; a transport that keeps
-            a connection open for its answer closes it
+    send    function(message, origin): *origin* of the request that it belongs to, as given to
+            ``take``
+    random  function() -> str that nobody can guess
+    closed  function(origin), or None: the request of *origin* was cancelled, so a transport that
+            keeps a connection open for its answer closes it
     """
 
     def __init__(self, offer, info: dict, send, random, closed=None):
@@ -87,7 +89,7 @@ class MCPServer:
         self._questions = {}  # id of ours -> Call
         self._last = 0
         self._capabilities = None  # of the client, once initialize came
-        self.is_shared = False  # several clients of the stateless era: ids are each origin's own
+        self.is_shared = False  # several clients of the stateless era: each origin has its own ids
 
     @property
     def is_open(self) -> bool:
@@ -95,7 +97,7 @@ class MCPServer:
         return self._capabilities is not None
 
     def take(self, message, origin=None):
-        """Take one message; what it comes to is sent now or later."""
+        """Take one message; its answer is sent now or later."""
         id = message.get("id") if isinstance(message, dict) else None
         id = id if isinstance(id, str) or type(id) is int else None
         try:
@@ -121,7 +123,7 @@ class MCPServer:
             self._reply(id, origin, result, False)
 
     def cancel(self, id, origin=None):
-        """End the call of the request *id*, which is not answered any more."""
+        """End the call of the request *id*, which then gets no answer."""
         call = self._calls.pop(self._key(id, origin), None)
         if call is not None:
             self._forget(call)
@@ -144,7 +146,7 @@ class MCPServer:
     # -- from the offer
 
     def asked(self, call: Call, question: str, form=None):
-        """A person has to approve *call* before it goes on, or to fill a form in.
+        """Ask a person to approve *call* before it continues, or to fill in a form.
 
         form  its schema, or None
         """
@@ -165,7 +167,7 @@ class MCPServer:
         if call.is_stateless:
             self._pause(call, {"method": "elicitation/create", "params": params})
             return
-        del params["mode"]  # which clients of before 2025-11-25 do not know; a form is the default
+        del params["mode"]  # clients older than 2025-11-25 do not know it; a form is the default
         self._last += 1
         number = self._last
         self._questions[number] = call
@@ -176,7 +178,7 @@ class MCPServer:
         )
 
     def ended(self, call: Call, result, error):
-        """*call* has come to the result of ``tools/call``, or to the ``ClawError`` *error*."""
+        """Answer *call* with the result of ``tools/call``, or with the ``ClawError`` *error*."""
         self._forget(call)
         if call.id is None:
             return
@@ -222,7 +224,7 @@ class MCPServer:
 
     def _client(self, params: dict) -> tuple:
         """Return (capabilities of the client that sent *params*, None before its handshake; whether
-        it is of the stateless era).
+        it speaks the stateless era).
         """
         meta = params.get("_meta")
         version = meta.get(_META + "protocolVersion") if isinstance(meta, dict) else None
@@ -330,13 +332,13 @@ class MCPServer:
         self._reply(id, origin, result, False)
 
     def _answered(self, id, message: dict):
-        """Take a client's answer to a question of ours; of one that is not open nothing comes."""
+        """Take a client's answer to a question of ours; an unknown id is ignored."""
         call = self._questions.pop(id, None)
         if call is not None:
             self._decided(call, message.get("result"))
 
     def _decided(self, call: Call, said):
-        """Take what a person said: of an approval only a plain yes is one."""
+        """Take a person's answer: only a plain yes approves."""
         said = said if isinstance(said, dict) else {}
         if call.has_form:
             self._tell_progress(call, "a person has answered")
@@ -361,7 +363,7 @@ class MCPServer:
         return (origin if self.is_shared else None, id)
 
     def went_on(self, call: Call, progress, total, text: str):
-        """What works for *call* tells of its *progress*, which only grows (MCP, "Progress")."""
+        """Send the *progress* of *call*'s work, which may only grow (MCP, "Progress")."""
         number = call.base + progress
         if number > call.progress:
             more = {} if total is None else {"total": call.base + total}
@@ -389,14 +391,14 @@ class MCPServer:
 
 
 def _can_ask(capabilities: dict) -> bool:
-    """Return whether a client puts forms to a person: an empty object means forms."""
+    """Return whether a client can put forms to a person: an empty object means that it can."""
     offered = capabilities.get("elicitation")
     return isinstance(offered, dict) and (not offered or "form" in offered)
 
 
 def result_of(told: dict) -> dict:
-    """Return the result of ``tools/call`` for one of ``claw.tool.call``: a cut is said in words,
-    which a model reads.
+    """Return the result of ``tools/call`` for a result of ``claw.tool.call``: a cut is described in
+    text, because a model reads it.
     """
     content = list(told["content"])
     if told.get("original_bytes"):
@@ -406,7 +408,7 @@ def result_of(told: dict) -> dict:
 
 
 def refused(error: dict) -> dict:
-    """Return the result of a call that a gate refused, or that was ended, for its JSON-RPC
+    """Return the result of a call that a gate refused, or that was ended, made from its JSON-RPC
     *error*.
     """
     data = error.get("data")

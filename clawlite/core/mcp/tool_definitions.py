@@ -1,8 +1,8 @@
-"""What an MCP client is told of an agent's tools: definitions, read from the image.
+"""The definitions of an agent's tools for an MCP client, made from the image.
 
-A schema as its maker wrote it is in an image only where a remote provider is sent it.  Elsewhere it
-is made from the check program (core/formats/schema.py): it admits the same values, but patterns,
-which are automata by then, and descriptions of single arguments are gone.
+An image has a schema as its maker wrote it only when it is sent to a remote provider.  Otherwise
+the schema is made from the check program (core/formats/schema.py).  It admits the same values, but
+lacks patterns, which are compiled to automata, and descriptions of single arguments.
 """
 
 from clawlite.core.image.image import (
@@ -59,15 +59,15 @@ def definitions(image, raw_decode) -> list:
 
 
 def definition(image, tool, written: dict) -> dict:
-    """Return what a client is told of *tool*; *written*: {name: input schema} as it was written."""
+    """Return the definition of *tool* for a client; *written*: {name: input schema as written}."""
     schema = written.get(tool.name) or schema_of(tool.schema)
-    if schema.get("type") != "object":  # MCP takes no other
+    if schema.get("type") != "object":  # MCP accepts no other
         schema = dict(schema, type="object")
     found = {
         "name": tool.name,
         "description": image.prose(tool.about),
         "inputSchema": schema,
-        # what nobody said is left out: a client that may then think the worse is right
+        # a hint that the manifest does not give is left out: then a client may assume the worst
         "annotations": {hint: True for hint, flag in HINTS if tool.flags & flag},
     }
     if tool.output is not None:
@@ -95,7 +95,7 @@ def prompts(image, tools: list) -> list:
 
 
 def sent(image, raw_decode) -> dict:
-    """Return {tool: input schema} of what an image's remote providers are sent."""
+    """Return {tool: input schema}, as the image's remote providers are sent them."""
     found = {}
     for number in image.agent.providers:
         if number > 1:
@@ -109,7 +109,7 @@ def sent(image, raw_decode) -> dict:
 
 
 def schema_of(program) -> dict:
-    """Return a JSON Schema for a check program; what it cannot say, it leaves open."""
+    """Return a JSON Schema for a check program; it is looser where a schema cannot express it."""
     if type(program) is list and program[0] is None:
         schema = _node(program[1])
         schema["$defs"] = {"d%d" % at: _node(program[at]) for at in range(1, len(program))}
@@ -160,7 +160,7 @@ def _object(schema: dict, arg: list):
         schema["properties"] = {arg[at]: _node(arg[at + 1]) for at in range(3, len(arg), 2)}
     if arg[0]:
         schema["required"] = names[: arg[0]]
-    # where patterns name members, who else may come is theirs to say
+    # with patterns, whether other members are allowed depends on the patterns
     if arg[2] == 0 and arg[1] != _ANYTHING:
         schema["additionalProperties"] = _node(arg[1]) if arg[1] != 0 else False
 

@@ -1,14 +1,14 @@
-"""The console's conversation in a store of type conversation: it goes on after a restart, and the
-methods of 9.3.4 find what was said.
+"""The console's conversation in a store of type conversation: it continues after a restart, and the
+methods of 9.3.4 find it.
 
 1. The first such store of the manifest has it, in the part of the agent's identity or of the
-   console, as its scope says.
-2. A turn that has its answer is stored whole, at once; what a turn left undone is not.  An entry is
-   one message: {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id", "tool",
-   "failed".
-3. A memory that fails is said once, and the agent goes on talking.
-4. A shell puts both around a turn's work (linux/memory/conversation.py, stores.py of the firmware);
-   a board loads this at its two ends.
+   console, depending on the store's scope.
+2. A turn with an answer is stored as a whole, at once; a turn without one is not stored.  An entry
+   is one message: {"role", "text"}, with "calls" [[id, tool, arguments as sent], ...] or "id",
+   "tool", "failed".
+3. When the memory fails, this is reported once, and the conversation goes on.
+4. A shell calls ``restore`` before a turn and ``keep`` after it (linux/memory/conversation.py,
+   stores.py of the firmware); a board loads this module at both ends.
 """
 
 from clawlite.core.base.effect import TELL, Result
@@ -16,16 +16,17 @@ from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.image.memories import CONVERSATION, PER_CHANNEL, PER_IDENTITY, ask
 from clawlite.core.turns.turn import Message
 
-MAX_MESSAGES = 400  # of the store, that are read to go on with
-# bytes that a message takes of what a provider sees again (history.py)
+MAX_MESSAGES = 400  # that are read from the store to continue with
+# the least bytes that a message takes in the conversation of a provider (history.py)
 _LEAST = 48
 
 
 def store_of(stores: list, identity: str, channel: str = ""):
-    """Return (store, part) of the console's conversation, or of NAME/ACTOR of a *channel*; None
-    when there is no store for it.
+    """Return (store, part) of the console's conversation, or of the conversation NAME/ACTOR of a
+    *channel*; None when there is no store for it.
 
-    An actor's conversation is a part of its own whatever the scope: nobody else's is mixed into it.
+    An actor's conversation is always a part of its own, whatever the scope: it is not mixed with
+    anybody else's.
     """
     for store in stores:
         if store.type == CONVERSATION:
@@ -36,10 +37,11 @@ def store_of(stores: list, identity: str, channel: str = ""):
 
 
 def restore(place: tuple, history, keep_bytes: int):
-    """A generator of effects that begins *history* with the newest turns that a provider sees
-    again.
+    """A generator of effects that begins *history* with the newest turns of the store, which
+    providers see again.
 
-    place  what ``store_of`` returned;  keep_bytes  that *history* has: nothing is read for none
+    place       the result of ``store_of``
+    keep_bytes  bytes that *history* keeps; with 0 nothing is read
     """
     if keep_bytes:
         try:
@@ -51,12 +53,12 @@ def restore(place: tuple, history, keep_bytes: int):
 
 
 def keep(place: tuple, history):
-    """A generator of effects that stores the turn that has ended; one that is too long for the
-    store without what its tools gave.
+    """A generator of effects that stores the turn that has ended.  A turn that is too long for the
+    store is stored without its tools' results.
 
-    ``history.end``, which shows the end of the answer, comes as soon as the turn is stored or
-    cannot be, and before what compacts the store: a process that is killed then has shown nothing
-    that it does not remember."""
+    ``history.end``, which shows the end of the answer, is yielded as soon as the turn is stored or
+    has failed to be, and before the store is compacted.  So a process that is killed has shown
+    nothing that it does not remember."""
     turn, end, history.end = history.turn, history.end, None
     try:
         try:
@@ -97,7 +99,7 @@ def _entry(message) -> tuple:
 
 
 def summarized(content: str) -> list:
-    """Return the messages that tell a provider the summary *content*."""
+    """Return the messages that give a provider the summary *content*."""
     return [
         Message("user", "What was said before, in short: " + content),
         Message("assistant", "I remember."),
@@ -105,10 +107,10 @@ def summarized(content: str) -> list:
 
 
 def _turns(entries: list, history) -> list:
-    """Return the whole turns in *entries*, each a list of messages, and give *history* the summary
-    that is among them; what an operator stored there is no message, and is passed over.
+    """Return the complete turns in *entries*, each a list of messages, and give *history* the
+    summary among them.  Entries that an operator stored are no messages and are skipped.
 
-    A turn begins with a person's message, ends with an assistant's that asks for nothing, and has a
+    A turn begins with a person's message, ends with an assistant's that makes no call, and has a
     result for each call."""
     turns, turn, open_calls = [], [], 0
     for entry in entries:

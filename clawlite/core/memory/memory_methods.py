@@ -1,14 +1,15 @@
 """The operator's memory (CKP 0.2.0, 9.3.4): claw.memory.query, store and compact; loaded at the
-first of them.
+first of these requests.
 
-1. Here parameters are checked and become a request; a shell carries it out (the effect REMEMBER)
-   and nothing waits for its disk.
-2. Whose memory: ``context.identity`` of a store per identity, ``context.channel`` of one per
-   channel; without them the agent's own identity, and a part of the store that no channel has.
-3. A store is idempotent by ``context.request_id``: what was stored once is not stored again, and
-   the ids are the same.
-4. ``summarize`` asks a provider; where none answers, the sliding window is what happens (and the
-   result says so).
+1. Parameters are checked here and become a request.  A shell performs it (the effect REMEMBER), and
+   nothing waits for its disk.
+2. ``context.identity`` selects the part of a store per identity, and ``context.channel`` that of
+   one per channel.  Without them it is the part of the agent's own identity, or a part that no
+   channel has.
+3. A store request is idempotent by ``context.request_id``: repeated, it stores nothing again and
+   returns the same ids.
+4. ``summarize`` asks a provider.  When none answers, the sliding window is used instead, and the
+   result says so.
 """
 
 from clawlite.core.protocol.calls import is_uuid
@@ -52,8 +53,8 @@ class Memories:
     """The stores of one agent, by name.
 
     agent  ``agent.Agent``, whose image has the section MEMORY
-    embed  function(verb, store, part, details) -> work as ``ask`` is, of stores with an embedding;
-           by a shell that has some
+    embed  function(verb, store, part, details) -> a generator like ``ask``, for stores with an
+           embedding; set by a shell that has such stores
     """
 
     def __init__(self, agent, embed=None):
@@ -96,9 +97,7 @@ class Memories:
         )
 
     def _stored(self, store, part: str, value: dict, now_ms: int) -> dict:
-        """Begin the compaction that a store which is full by now asks for, and return what the
-        caller gets.
-        """
+        """Begin a compaction when the store is full now, and return the caller's result."""
         if value.pop("is_full", False) and self._agent.is_ready:
             self._agent.begin(compact(store, part), _nobody, now_ms)
         return value
@@ -135,7 +134,7 @@ class Memories:
         )
 
     def _part(self, store, context: dict) -> str:
-        """Return which part of *store* is meant, "" for the whole of a global one."""
+        """Return the part of *store* that *context* selects, "" for the whole of a global one."""
         identity = _name(context, "identity")
         channel = _name(context, "channel")
         if store.scope == PER_IDENTITY:
@@ -144,8 +143,8 @@ class Memories:
 
 
 def _nobody(value, error, now_ms):
-    """Nobody waits for a compaction that began by itself; what went wrong is met again, and
-    told, by the next request.
+    """Nobody waits for a compaction that began by itself; the next request meets the same problem
+    and reports it.
     """
 
 
@@ -159,8 +158,8 @@ def _name(context: dict, word: str):
 
 
 def compact(store, part):
-    """A generator of effects that compacts *part* of *store*, None for all of its parts; it
-    returns what 9.3.4 wants, and the strategy.
+    """A generator of effects that compacts *part* of *store*, None for all of its parts.  It
+    returns the result that 9.3.4 specifies, and the strategy.
     """
     strategy = store.compaction or WINDOW
     if strategy == SUMMARIZE:
@@ -184,8 +183,8 @@ def compact(store, part):
 
 
 def _summarize(store, part: str, last: int, texts: str, entries: int):
-    """A generator of effects: one summary in place of the older half of *entries*, of parts of
-    it in turn; return what is left, None without a provider.
+    """A generator of effects that replaces the older half of *entries* by a summary, piece by piece
+    when it is long.  It returns how many entries are left, None without a provider.
     """
     count = entries // 2
     while True:
@@ -287,8 +286,8 @@ def _entries(params: dict, store) -> list:
 
 
 def _task(content, where: str) -> str:
-    """Return the task of a checkpoint (0.3.0: task_id, step_index, state_blob, resumable), which
-    is its key.
+    """Return the task of a checkpoint, which is its key (0.3.0: task_id, step_index, state_blob,
+    resumable).
     """
     if not isinstance(content, dict):
         raise InvalidParams(

@@ -1,12 +1,12 @@
-"""Tokens in the name of a person, at a device that has no browser: the device flow (RFC 8628), and
-the renewal of what it gave (RFC 6749, 6).
+"""Tokens in the name of a person, for a device without a browser: the device flow (RFC 8628), and
+the renewal of its tokens (RFC 6749, 6).
 
-1. The person opens an address on any other device and enters a code there; meanwhile the
-   authorization server is asked again and again, never faster than it wants.
-2. What lasts is a refresh token.  A server may give a new one with each renewal, and the old one
-   counts no more then: the caller keeps the new one.
-3. The client has no secret (RFC 6749, 2.1, public), or shows the one that it was given.
-4. Neither a token nor a secret stands in an error.
+1. The person opens an address on any other device and enters a code there.  Meanwhile this client
+   polls the authorization server, never faster than the server allows.
+2. The lasting result is a refresh token.  A server may issue a new one with each renewal, and the
+   old one is then invalid: the caller must keep the new one.
+3. The client has no secret (RFC 6749, 2.1, public), or sends the one that it was given.
+4. No error contains a token or a secret.
 """
 
 from clawlite.core.base.effect import SLEEP
@@ -15,28 +15,29 @@ from clawlite.core.net.exchange import refused, without
 from clawlite.core.net.oauth2 import MAX_TOKEN, basic, encoded, posted, token_of
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-LONGEST_S = 1800  # that a person is waited for
-MAX_CODE = 64  # characters of the code that a person enters
+LONGEST_S = 1800  # how long to wait for a person
+MAX_CODE = 64  # characters of the code that the person enters
 MAX_URI = 512
 _INTERVAL_S, _SLOWER_S = 5, 5  # between two questions (RFC 8628, 3.5)
 _LONGEST_INTERVAL_S = 60
-_LIFE_S = 600  # of a code whose server does not say it, which it must
+_LIFE_S = 600  # of a code whose server does not send its lifetime, although it must
 
 
 class Ended(ProviderError):
-    """The sign-in of the person counts no more: they have to sign in again."""
+    """The sign-in of the person is no longer valid: they have to sign in again."""
 
 
 def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, secret: str = ""):
     """A generator of effects that returns (``Token``, refresh token or "") when a person agrees.
 
-    row       as of core/net/oauth2.py
+    row       as in core/net/oauth2.py
     device    (tls, host, port, target) of the device authorization endpoint
-    codec, meter, resource  as of ``oauth2.token``;  loads: function(bytes) -> value of JSON
+    codec, meter, resource  as for ``oauth2.token``;  loads: function(bytes) -> value of JSON
     tell      function(address to open, code to enter there, the address with the code or "",
-              seconds that there are for it)
+              seconds until the code expires)
     secret    of the client, "" for a public one
-    Raises ``ProviderError``: nobody agreed in time, they refused, or no such flow.
+    Raises ``ProviderError`` when nobody agreed in time, the person refused, or the server has no
+    such flow.
     """
     tls, host, port, target, client, scope = row
     where, own = (tls, host, port, target), "client_id=" + client
@@ -66,7 +67,7 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
         yield (SLEEP, pause * 1000)
         try:
             status, headers, said = yield from _posted(where, body, shown)
-        except TransientError:  # it may be back before the code ends
+        except TransientError:  # the server may be back before the code expires
             pause = min(2 * pause, _LONGEST_INTERVAL_S)
             continue
         why = _error(said, loads) if status != 200 else None
@@ -83,7 +84,7 @@ def sign_in(row: list, device: tuple, codec, loads, meter, resource: str, tell, 
 
 
 def said(uri: str, code: str, whole: str, seconds: int) -> str:
-    """Return what a person is told: what ``tell`` of ``sign_in`` gets, in words."""
+    """Return the text for the person; the arguments are those of ``tell`` in ``sign_in``."""
     text = "Open %s on any device, and enter the code %s there.\n" % (uri, code)
     if whole and whole != uri:
         text += "(%s has the code in it already.)\n" % whole
@@ -93,7 +94,7 @@ def said(uri: str, code: str, whole: str, seconds: int) -> str:
 
 
 def renewed(row: list, refresh: str, codec, loads, meter, resource: str, secret: str = ""):
-    """A generator of effects that returns (``Token``, refresh token that counts from now on).
+    """A generator of effects that returns (``Token``, the refresh token to use from now on).
 
     secret  of the client, "" for a public one
     Raises ``Ended``, ``ProviderError``, ``TransientError``.
@@ -155,12 +156,12 @@ def _seconds(value, default: int, most: int) -> int:
 
 
 def _is_shown(text, most: int) -> bool:
-    """Return whether *text* is printable ASCII: it goes to a terminal, or into a file."""
+    """Return whether *text* is printable ASCII: it is shown on a terminal, or put into a file."""
     return isinstance(text, str) and 0 < len(text) <= most and min(text) >= " " and max(text) <= "~"
 
 
 def _is_page(uri) -> bool:
-    """Return whether *uri* is one that a person may be told to open."""
+    """Return whether *uri* is one that a person may be asked to open."""
     return (
         _is_shown(uri, MAX_URI)
         and " " not in uri

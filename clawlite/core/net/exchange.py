@@ -1,7 +1,7 @@
 """One HTTP exchange, as effects: connect and send, receive, close (RFC 9112).
 
-Nothing here knows sockets: bytes go out with OPEN and come in with RECEIVE.  Whatever ends an
-exchange closes its connection first.
+Nothing here knows sockets: bytes are sent with OPEN and received with RECEIVE.  An exchange closes
+its connection, however it ends.
 """
 
 from clawlite.core.base.dialect import const
@@ -11,10 +11,10 @@ from clawlite.core.net.http1 import Response, request
 
 CONNECT_MS = 10000
 SILENCE_MS = 60000  # without a byte, before or inside an answer
-MAX_REFUSAL = 65536  # bytes of an answer that is no 200: a person reads one line of it
-PASSING = (408, 425, 429, 500, 502, 503, 504, 529)  # statuses that another attempt may not meet
+MAX_REFUSAL = 65536  # bytes of an answer with a status other than 200: one line of it is shown
+PASSING = (408, 425, 429, 500, 502, 503, 504, 529)  # statuses after which a retry may succeed
 
-_TLS = const(0)  # where an exchange goes
+_TLS = const(0)  # positions in *where*, the target of an exchange
 _HOST = const(1)
 _PORT = const(2)
 _TARGET = const(3)
@@ -42,23 +42,23 @@ def hosted(where: tuple) -> str:
 
 
 def exchange(where: tuple, parts: list, most: int, begin, first_ms: int = SILENCE_MS, left=None):
-    """A generator of effects that returns (status, headers, body); body is None when a reader has
-    taken it.
+    """A generator of effects that returns (status, headers, body); body is None when a reader
+    took it.
 
     where  (tls, host, port, target)
     parts  as in the effect OPEN
-    most   bytes of a body that is kept
+    most   bytes of the body that are kept
     begin  function(status, headers) -> None: keep the body; or a reader: take(data) is a generator
-           of effects, true when it has all it wants, and at_end() says that no more comes
-    first_ms  for the first byte
-    left   function() -> milliseconds until the answer must be whole, or None: that takes as long as
-           it takes
-    Raises ``ProviderError``, ``TransientError`` for what another attempt may not meet.
+           of effects that returns True when the reader needs no more, and at_end() is called when
+           no more will come
+    first_ms  time until the first byte
+    left   function() -> milliseconds until the answer must be complete, or None: no limit
+    Raises ``ProviderError``, or ``TransientError`` when another attempt may succeed.
     """
     yield (OPEN, "https" if where[_TLS] else "http", where[_HOST], where[_PORT], parts, CONNECT_MS)
-    parts = None  # sent: while an answer comes, a board needs their room
+    parts = None  # they are sent; a board needs their memory for the answer
     try:
-        # The first before the rest: until it has come, a board has no need of what reads it.
+        # The first receive is here: until it returns, a board need not load the code that reads.
         first = yield (RECEIVE, min(first_ms, left()) if left else first_ms)
         if not first[IS_OK] and first[VALUE].message.startswith("it said nothing"):
             raise ProviderError(first[VALUE].message)  # another attempt would take as long
@@ -130,12 +130,12 @@ def _event(response, data):
     except ProviderError as e:
         if data:
             raise
-        raise TransientError(e.message)  # cut off: another attempt may not be
+        raise TransientError(e.message)  # cut off: another attempt may succeed
 
 
 def refused(status: int, headers: dict, message: str, now_s):
-    """Return the error for an answer that is no 200; a ``TransientError`` says how long Retry-After
-    asks to wait.
+    """Return the error for an answer with a status other than 200; a ``TransientError`` has the
+    time that Retry-After asks to wait.
 
     now_s  seconds since 1970, or None while the clock is unset
     """
@@ -165,7 +165,7 @@ def refused(status: int, headers: dict, message: str, now_s):
 
 
 def without(key: str, said):
-    """Return *said* (str or bytes) without the key: some servers repeat what they refuse."""
+    """Return *said* (str or bytes) without the key: some servers repeat a key that they refuse."""
     if not key:
         return said
     return (

@@ -1,13 +1,14 @@
 """IP addresses as bytes: how they are written, and which are public.
 
-An address has 4 or 16 bytes in network order.  One spelling each is read (IPv6: those of RFC 4291,
-2.2, 1 and 2); what is not listed as given out to the open Internet is not public.
+An address has 4 or 16 bytes in network order.  One spelling of each is accepted (IPv6: those of RFC
+4291, 2.2, 1 and 2).  An IPv4 address is public unless it lies in a range of ``_IPV4``; an IPv6
+address must lie in 2000::/3, and in no range of ``_IPV6``.
 """
 
 _HEX = "0123456789abcdefABCDEF"
 
-# (prefix, bits) of what is not public: IANA's special-purpose registries (RFC 6890), multicast, a
-# cloud's metadata address.
+# (prefix, bits) of addresses that are not public: IANA's special-purpose registries (RFC 6890),
+# multicast, and a cloud's metadata address.
 _IPV4 = (
     (b"\x00", 8),
     (b"\x0a", 8),
@@ -26,7 +27,7 @@ _IPV4 = (
     (b"\xf0", 4),
     (b"\xa8\x3f\x81\x10", 32),  # 168.63.129.16, Azure's
 )
-# Inside 2000::/3, outside of which nothing is given out: protocols, documentation (two).
+# Inside 2000::/3 (nothing outside of it is assigned): protocols, documentation (two).
 _IPV6 = ((b"\x20\x01\x00", 23), (b"\x20\x01\x0d\xb8", 32), (b"\x3f\xff\x00", 20))
 MAPPED = bytes(10) + b"\xff\xff"  # ::ffff:0:0/96
 _NAT64 = b"\x00\x64\xff\x9b" + bytes(8)  # 64:ff9b::/96
@@ -40,8 +41,8 @@ def address_of(host: str):
 
 
 def is_public(address: bytes) -> bool:
-    """Return whether *address* (4 or 16 bytes) is one of the open Internet; one that holds an
-    IPv4 address is judged by that.
+    """Return whether *address* (4 or 16 bytes) belongs to the open Internet.  An address that
+    contains an IPv4 address is judged by that one.
     """
     if len(address) == 4:
         return not _listed(address, _IPV4)
@@ -53,15 +54,15 @@ def is_public(address: bytes) -> bool:
         return False
     if address[:2] == b"\x20\x02":  # 6to4
         return is_public(address[2:6])
-    # Teredo: its server, and the client with all bits turned
+    # Teredo: its server, and the client with all bits inverted
     if address[:4] == b"\x20\x01\x00\x00":
         return is_public(address[4:8]) and is_public(bytes([byte ^ 255 for byte in address[12:]]))
     return not _listed(address, _IPV6)
 
 
 def is_loopback(address) -> bool:
-    """Return whether *address* (4 or 16 bytes, None for a name) is this machine's, by what it
-    says itself.
+    """Return whether *address* (4 or 16 bytes, None for a name) is a loopback address
+    itself (no name is looked up).
     """
     return address is not None and (
         address[0] == 127 if len(address) == 4 else address == bytes(15) + b"\1"

@@ -1,13 +1,13 @@
-"""Where a connection may go: the grammar of URLs, a sandbox's list of hosts, and what is decided by
-both.
+"""Where a connection may go: the grammar of URLs, a sandbox's list of hosts, and the decisions that
+follow from both.
 
-1. One decision for everybody: ``decide_host`` before a name is looked up, ``decide_addresses``
-   before one is connected to.
-2. What two programs could read in two ways is refused, never repaired: the check and the connection
-   see the same host.
-3. Every address of a name is judged; one bad one refuses the name.  The caller connects to what was
-   judged, nothing else.
-4. Messages never hold an address that a name led to: a model could map a private network by asking.
+1. There is one decision for every caller: ``decide_host`` before a name is looked up, and
+   ``decide_addresses`` before a connection is made.
+2. A spelling that two programs could read in two ways is refused, never repaired, so that the check
+   and the connection see the same host.
+3. Every address of a name is checked; one bad address refuses the name.  The caller connects to a
+   checked address, and to nothing else.
+4. Messages never contain an address that a name led to: else a model could map a private network.
 """
 
 from clawlite.core.base.dialect import const
@@ -32,7 +32,7 @@ def parse_url(text: str) -> tuple:
     text    at most 8192 characters
     scheme  "http" or "https"; port 1..65535
     host    lower-case name, address a.b.c.d, or IPv6 address without its brackets
-    target  path and query as they stand, other than ASCII percent-encoded; the fragment is dropped
+    target  path and query, with all but ASCII percent-encoded; the fragment is dropped
     Raises ``SandboxDenied`` for anything else; the grammar is in docs/network.md.
     """
     if not isinstance(text, str) or not 0 < len(text) <= _MAX_URL:
@@ -54,8 +54,9 @@ def parse_url(text: str) -> tuple:
 
 
 def parse_authority(text: str, port) -> tuple:
-    """Return (host, port) of ``host`` or ``host:port``.  port: int where there is none in *text*,
-    None: there has to be one.
+    """Return (host, port) of ``host`` or ``host:port``.
+
+    port  int, used when *text* has none; None: *text* must have one
 
     Raises ``SandboxDenied``.
     """
@@ -91,7 +92,7 @@ def parse_host(text: str) -> str:
     """Return the host *text* in lower case: a name of 1..253 ASCII characters in labels of 1..63,
     or a.b.c.d.
 
-    Raises ``SandboxDenied``, for every other spelling of an IPv4 address too (0x7f.1, 0177.0.0.1,
+    Raises ``SandboxDenied``, also for every other spelling of an IPv4 address (0x7f.1, 0177.0.0.1,
     2130706433, 127.1)."""
     if not 0 < len(text) <= _MAX_HOST:
         _refuse("expected a host name of 1 to %d characters" % _MAX_HOST)
@@ -117,7 +118,7 @@ def parse_host(text: str) -> str:
 
 
 def authority(scheme: str, host: str, port: int) -> str:
-    """Return *host* and *port* as the header Host has them."""
+    """Return *host* and *port* as the value of the header Host."""
     if ":" in host:
         host = "[%s]" % host
     return host if PORTS[scheme] == port else "%s:%d" % (host, port)
@@ -127,7 +128,7 @@ def allowed(profile, host: str) -> bool:
     """Return whether the sandbox *profile* lists *host*, of ``parse_url``.
 
     ``*.example.com`` covers every name below example.com, and never an address.
-    Cost    one look through ``profile.hosts`` for each label.
+    Cost    one search of ``profile.hosts`` for each label.
     """
     if profile.network != ALLOWLIST:
         return profile.network == ALLOW_ALL
@@ -148,8 +149,8 @@ def allowed(profile, host: str) -> bool:
 
 
 def decide_host(profile, host: str) -> None:
-    """Refuse a *host*, of ``parse_url``, that *profile* does not let a tool reach: before its name
-    is looked up.
+    """Refuse a *host* (from ``parse_url``) that *profile* does not let a tool reach, before its
+    name is looked up.
 
     Raises ``SandboxDenied``.
     """
@@ -171,14 +172,14 @@ def decide_host(profile, host: str) -> None:
         )
     address = address_of(host)
     if address is not None or host[host.rfind(".") + 1 :] in ("localhost", "local", "internal"):
-        decide_addresses(profile, host, [address or bytes(4)])  # whoever looks up such a name
+        decide_addresses(profile, host, [address or bytes(4)])  # such a name is never public
 
 
 def decide_addresses(profile, host: str, addresses: list) -> list:
-    """Return those of *addresses*, all that *host* has, that may be connected to.
+    """Return *addresses*, which are all addresses of *host*, when they may be connected to.
 
     addresses  list of 4 or 16 bytes
-    Raises ``SandboxDenied`` when one is not public and the sandbox protects what is private.
+    Raises ``SandboxDenied`` when one is not public and the sandbox blocks private addresses.
     """
     if profile.block_private:
         for address in addresses:

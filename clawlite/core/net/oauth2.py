@@ -1,8 +1,8 @@
-"""Tokens by client credentials (RFC 6749, 4.4): asked for when one is needed, kept in memory until
-shortly before its end.
+"""Tokens by client credentials (RFC 6749, 4.4): requested when one is needed, and kept in memory
+until shortly before it expires.
 
-Compiled (host/providers/remotes.py) to a row: [tls, host, port, target, client id, scope or ""],
-the last two percent-encoded."""
+Compiled (host/providers/remotes.py) to a row: [tls, host, port, target, client id, scope or ""];
+the last two are percent-encoded."""
 
 from binascii import b2a_base64
 
@@ -11,8 +11,8 @@ from clawlite.core.net.exchange import exchange, head, refused, without
 
 MAX_ANSWER = 16384  # bytes
 MAX_TOKEN = 8192
-LIFE_S = 300  # of a token that does not say how long it lasts
-_EARLY_S = 60  # so long before its end a token is not used any more
+LIFE_S = 300  # of a token without a lifetime
+_EARLY_S = 60  # a token is not used any more so long before it expires
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
 
@@ -38,7 +38,7 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
     secret  of the client (RFC 6749, 2.3.1: it goes into the Authorization header, percent-encoded)
     codec   reads JSON and errors; meter tells the time
     resource  URL of the server that the token is for (RFC 8707), or ""
-    Raises ``ProviderError``, ``TransientError``; the secret is in none.
+    Raises ``ProviderError``, ``TransientError``; no message contains the secret.
     """
     tls, host, port, target, client, scope = row
     body = "grant_type=client_credentials" + ("&scope=" + scope if scope else "")
@@ -59,7 +59,7 @@ def token(row: list, secret: str, codec, meter, resource: str = ""):
 
 
 def basic(client: str, secret: str) -> list:
-    """Return the headers by which a client shows its secret (RFC 6749, 2.3.1).
+    """Return the headers that authenticate a client by its secret (RFC 6749, 2.3.1).
 
     client  percent-encoded
     """
@@ -70,7 +70,7 @@ def basic(client: str, secret: str) -> list:
 def posted(where: tuple, body: str, more: list):
     """A generator of effects that returns (status, headers, body) of the answer to a form.
 
-    where  as of ``exchange``;  more: headers beside those of a form
+    where  as for ``exchange``;  more: headers in addition to those of a form
     """
     headers = [
         ("Content-Type", "application/x-www-form-urlencoded"),

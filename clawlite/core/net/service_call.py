@@ -1,16 +1,16 @@
-"""One call of a service's tool, without I/O: its HTTP request, and the result that its answer comes
-to (docs/services.md).  Whoever executes calls (a device, a gateway, a proxy) sends the one and
-feeds the other.
+"""One call of a service's tool, without I/O: its HTTP request, and the result that is made of the
+answer (docs/services.md).  The executor of a call (a device, a gateway or a proxy) sends the
+request and passes the answer back.
 
     request = request_of(service, tool, arguments, claw_id, secret, dumps)
     result = result_of(status, body, loads, max_bytes)          or failure(code, message, max_bytes)
 
-1. ``{claw_id}`` is who the executor knows the caller to be, never what the caller says.  Other
-   placeholders are arguments, percent-encoded; none can leave its part of the path.
-2. A credential is an argument of ``request_of`` and stands in nothing that is kept.
+1. ``{claw_id}`` is the caller's identity as the executor knows it, never as the caller gives it.
+   Other placeholders are arguments, percent-encoded; none can leave its part of the path.
+2. A credential is an argument of ``request_of`` and is not stored anywhere.
 3. A result is ``{"ok": true, "data": ...}``, with ``"truncated": true, "original_bytes": n`` when
    *data* is the beginning of a longer text; or ``{"ok": false, "error": {"code", "message"}}``.  As
-   JSON it has at most the bytes that its tool may give.
+   JSON it has at most the bytes that its tool may return.
 
 Codes of errors: ``timeout``; ``unreachable``: no answer that is HTTP; ``http_NNN``: an answer with
 another status than 2xx; ``bad_argument``; ``no_credential``; ``unknown_tool``; ``busy``.
@@ -24,12 +24,12 @@ from clawlite.core.net.oauth2 import encoded
 
 MAX_RESULT = 16384  # bytes of a result as JSON (ADR-020)
 TIMEOUT_MS = 30000  # of one call (ADR-020)
-MAX_BODY = 1048576  # bytes of an answer that an executor needs to keep; of more it counts the rest
+MAX_BODY = 1048576  # bytes of an answer that an executor needs to keep; it counts the rest
 MAX_TARGET = 8192  # bytes of path and query together
 CLAW_ID = "claw_id"
 NATIVE, MEDIATED = 0, 1  # who calls: the device, or its gateway
-SERVED = "mcp"  # the scheme of a row that stands for an MCP server, which section MCP describes
-QUERY, JSON, FORM = 0, 1, 2  # where the arguments go that no placeholder takes
+SERVED = "mcp"  # the scheme of a row for an MCP server, which section MCP describes
+QUERY, JSON, FORM = 0, 1, 2  # where the arguments without a placeholder go
 BEARER, HEADER = 0, 1  # how a credential is sent
 _EXCERPT = 512  # bytes of the body of an error
 
@@ -43,10 +43,10 @@ class Service:
 
     name      str
     mode      NATIVE or MEDIATED
-    scheme, host, port, base   where it is: "http" or "https", and the path before every other;
-              SERVED: section MCP says where
+    scheme, host, port, base   its address: "http" or "https", and a prefix of every path; SERVED:
+              section MCP has the address
     auth      [BEARER, "Authorization", secret's name], [HEADER, header, secret's name], or None
-    devices   names of the devices that a gateway calls for; [] is all that run the image
+    devices   names of the devices that a gateway calls for; []: all devices that run the image
     tools     {name: [name, method, path, QUERY | JSON | FORM, whether claw_id is an argument too]}
     feeds     [[name, path, seconds], ...]
     """
@@ -68,7 +68,7 @@ class Service:
 
 
 class Request:
-    """What is sent.
+    """The HTTP request of a call.
 
     method, target   target: path and query, percent-encoded
     headers          [(name, value), ...], the credential's last
@@ -80,7 +80,7 @@ class Request:
 
 
 class ServiceResult(dict):
-    """A result; ``is_error`` as the tool pipeline asks it.  *ran*: the service may have seen it."""
+    """A result; ``is_error`` is for the tool pipeline; *ran*: the service may have got it."""
 
     ran = True
 
@@ -93,8 +93,8 @@ def request_of(service: Service, tool: list, arguments: dict, claw_id: str, secr
     """Return the ``Request`` of one call.
 
     tool       one of ``service.tools``
-    arguments  that fit its schema; what they say of claw_id is not looked at
-    claw_id    str, who the caller is
+    arguments  that fit its schema; a claw_id among them is ignored
+    claw_id    str, the identity of the caller
     secret     str, the credential of ``service.auth``, or None: none is sent
     dumps      function(value) -> str, JSON
     Raises ``BadArgument``.
@@ -128,7 +128,7 @@ def request_of(service: Service, tool: list, arguments: dict, claw_id: str, secr
 
 
 def placeholders(path: str) -> list:
-    """Return the names in braces of *path*, in order.  Raises ``ValueError`` for a brace alone."""
+    """Return the names in braces in *path*, in order.  Raises ``ValueError`` for a single brace."""
     found = []
     parts = path.split("{")
     if "}" in parts[0]:
@@ -170,18 +170,18 @@ def _pairs(rest: list) -> str:
 
 
 def _text(value):
-    """Return *value* as a path or a query says it, None for what is nested."""
+    """Return *value* as text for a path or a query; None when it is an array or an object."""
     if isinstance(value, str):
         return value
     return None if isinstance(value, (dict, list)) else canonical(value)
 
 
 def result_of(status: int, body, loads, max_bytes: int = MAX_RESULT, size: int = 0):
-    """Return the ``ServiceResult`` of a whole answer.
+    """Return the ``ServiceResult`` of a complete answer.
 
-    body   bytes that were kept: all, or at least MAX_BODY of them
+    body   the bytes that were kept: all, or at least MAX_BODY of them
     loads  function(bytes) -> value of JSON; raises ``ParseError``
-    size   bytes of the whole body, where that is more than was kept
+    size   bytes of the whole body, when fewer were kept
     """
     body = bytes(body)
     if not 200 <= status < 300:
@@ -208,7 +208,7 @@ def result_of(status: int, body, loads, max_bytes: int = MAX_RESULT, size: int =
     room = max_bytes - len(canonical(found).encode())
     data = body[: max(room, 0)]
     found["data"] = _decoded(data)
-    over = len(canonical(found).encode()) - max_bytes  # what JSON escapes takes more
+    over = len(canonical(found).encode()) - max_bytes  # escapes make the JSON longer
     if over > 0:
         found["data"] = _decoded(data[: max(len(data) - over, 0)])
     return found
@@ -225,7 +225,7 @@ def failure(code: str, message: str, max_bytes: int = MAX_RESULT) -> ServiceResu
 
 
 def refusal(code: str, message: str, max_bytes: int = MAX_RESULT) -> ServiceResult:
-    """Return the ``ServiceResult`` of a call that was refused before the service was asked."""
+    """Return the ``ServiceResult`` of a call that was refused before the service was called."""
     found = failure(code, message, max_bytes)
     found.ran = False
     return found
@@ -238,13 +238,13 @@ def timed_out(ms: int, max_bytes: int = MAX_RESULT) -> ServiceResult:
 
 
 def _decoded(data: bytes) -> str:
-    """Return *data* as text, without the end of a character that was cut; what is no UTF-8, and
-    control characters that would mean something to a terminal, become question marks.
+    """Return *data* as text, without a character that is cut at its end.  When *data* is no UTF-8,
+    each byte that is neither printable ASCII nor white space becomes a question mark.
     """
     end = len(data)
     while 0 < end and len(data) - end < 3 and data[end - 1] & 0xC0 == 0x80:
         end -= 1
-    if end and data[end - 1] >= 0xC0:  # a character begins here: is it whole?
+    if end and data[end - 1] >= 0xC0:  # the last character begins here: is it complete?
         first = data[end - 1]
         length = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
         if len(data) - end + 1 < length:

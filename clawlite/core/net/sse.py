@@ -1,12 +1,13 @@
-"""Server-sent events (the event stream of the HTML standard, 9.2.6), read from bytes in any
-portion.
+"""Server-sent events (the event stream of the HTML standard, 9.2.6), read from bytes in pieces of
+any size.
 
 1. Lines end in LF, CR or CRLF; an empty line ends an event; one BOM at the start is dropped.
 2. ``data`` lines are joined with LF, ``event`` names the event; comments, ``id``, ``retry`` and
    unknown fields are ignored.
 3. An event without data is none; one that the stream's end cuts is dropped.
-4. Every byte is looked at once.  At most one event is held.  A longer one than the limit is an
-   error, and so is what is not UTF-8.
+3. An event without data is ignored; an event that the end of the stream cuts off is dropped.
+4. Every byte is visited once.  At most one event is held.  An event beyond the limit is an error,
+   and so are bytes that are not UTF-8.
 """
 
 from clawlite.core.base.errors import ProviderError
@@ -18,14 +19,14 @@ LIMIT = 262144
 class Events:
     """One stream.
 
-    limit   bytes that the lines of one event may have, their ends not counted
+    limit   bytes that the lines of one event may have, without their line ends
     """
 
     def __init__(self, limit: int = LIMIT):
         self._limit = limit
-        self._chunk = b""  # being read, from _pos
+        self._chunk = b""  # the bytes to read, from _pos on
         self._pos = 0
-        self._open = bytearray()  # what earlier chunks held of the line that is open
+        self._open = bytearray()  # the part of the current line that came in earlier chunks
         self._size = 0  # bytes of the event so far
         self._data = []
         self._name = "message"
@@ -33,8 +34,8 @@ class Events:
         self._first = True
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the stream.  Ask ``next_event`` until it says None before the next: what
-        is unread is copied.
+        """Take bytes of the stream.  Call ``next_event`` until it returns None before you feed
+        more: bytes that it has not read yet are copied.
         """
         if data:
             if self._cr and data[0] == 10:
@@ -46,9 +47,9 @@ class Events:
             self._pos = 0
 
     def next_event(self) -> tuple:
-        """Return (name, data) of the next event, both str, or None when more bytes are wanted.
+        """Return (name, data) of the next event, both str, or None when more bytes are needed.
 
-        Raises ``ProviderError`` for an event over the limit and for what is not UTF-8.
+        Raises ``ProviderError`` for an event over the limit and for bytes that are not UTF-8.
         """
         while True:
             stop = self._chunk.find(b"\n", self._pos)
@@ -86,7 +87,7 @@ class Events:
     def _field(self, line: bytes) -> None:
         start = line.find(b":")
         if start == 0:
-            self._size -= len(line)  # comments keep a quiet stream open for as long as it lasts
+            self._size -= len(line)  # not counted: comments keep a quiet stream open
         end = len(line) if start < 0 else start
         name = line[:end] if end <= 5 else b""
         if name == b"data" or name == b"event":

@@ -1,12 +1,12 @@
-"""Approvals: how one begins to wait, what its question says, and how it ends; loaded when there is
-one.
+"""Approvals: how a call begins to wait for one, the text of its question, and how it ends.  Loaded
+for the first approval.
 
 It is put to a person elsewhere: at the console by ``Console._put_approval`` of
 core/protocol/console.py, and to the admins of a channel by ``Channel.announce`` of
 linux/channels/channel.py.  An operator answers by a method of core/protocol/calls.py.
 
-Each is bound to its task, and so to one call of one caller, and is used up by its first answer.  It
-is on record while it waits (KEEP), so that a restart forgets none silently.
+Each approval belongs to one task, and so to one call of one caller.  Its first answer uses it up.
+It is on record while it waits (KEEP), so that no restart forgets it silently.
 """
 
 from clawlite.core.base.dialect import const
@@ -15,7 +15,7 @@ from clawlite.core.base.errors import ApprovalDenied, ApprovalTimeout
 from clawlite.core.image.image import ASKS, RULE_ALLOWS, RULE_ID, RULE_REASON, RULE_TIMEOUT_S
 from clawlite.core.idempotency.idempotency import GONE, WAIT
 
-# an approval that says no time, and one that autonomy asks for (decision: 300 s, deny)
+# of an approval without a time, and of one that autonomy asks for (our decision: 300 s, then deny)
 APPROVAL_S = 300
 _ASKS = const(0)  # of ``Approval.seen``
 _FORESEEN = const(1)
@@ -33,7 +33,7 @@ class Approval:
 
     asker = ""  # who asks, by a channel that is not the console
     seen = None
-    form = None  # what is asked in its place (linux/mcp/question.py)
+    form = None  # a question that is asked in its place (linux/mcp/question.py)
     prompt = "[y/N] "
 
     def __init__(self, tool, arguments: dict, rule, seen=None):
@@ -48,14 +48,14 @@ class Approval:
 
 
 def wait(agent, task, approval, now_ms: int):
-    """Let *task* wait for a person.  A call without a request_id gets its task's number as key:
-    the shell makes that unique.
+    """Let *task* wait for a person.  The key of a call without a request_id is its task's number,
+    which the shell makes unique.
     """
     approval.since_ms = now_ms
     approval.due_ms = now_ms + approval.timeout_s * 1000
     task.approval = approval
     agent.waiting.append(task)
-    if approval.form:  # its call runs already
+    if approval.form:  # the question of a call that runs already
         return
     if task.once:
         task.once.waits = True
@@ -65,8 +65,8 @@ def wait(agent, task, approval, now_ms: int):
 
 
 def forget(agent, task, now_ms: int):
-    """It waits no more.  Of a call with a request_id the next record says so: that it began, or
-    has ended.
+    """Stop waiting for the approval of *task*.  This is put on record, unless the call has a
+    request_id: then its next record says that it began or has ended.
     """
     approval = task.approval
     agent.waiting.remove(task)
@@ -78,10 +78,10 @@ def forget(agent, task, now_ms: int):
 
 
 def restarted(agent, records, says: bool):
-    """Tell, once, of the approvals that waited when the last process ended.
+    """Report, once, the approvals that were waiting when the last process ended.
 
     records  [(key, [tool, arguments, id of the rule]), ...]
-    says     whether a person reads a console; the log has it in any case
+    says     whether a person reads a console; the log gets the report in any case
     """
     for key, (tool, arguments, rule_id) in records:
         agent.effects.append(
@@ -107,7 +107,7 @@ def restarted(agent, records, says: bool):
 
 
 def ended(approval, how: str, reason: str) -> tuple:
-    """Return (the log event, the error of a call that does not run or None)."""
+    """Return (the log event, the error of a call that must not run, or None)."""
     error = None
     if approval.form:
         return approval.form.event(event(approval, how)), None
@@ -157,7 +157,7 @@ def left_s(approval, now_ms: int) -> int:
 
 
 def question(approval, now_ms: int, by: str = "/show") -> str:
-    """Return the lines that a person is asked with.
+    """Return the lines of the question that a person is asked.
 
     by  the command that shows all of a call that is longer than a screen
     """

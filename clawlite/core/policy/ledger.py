@@ -1,15 +1,15 @@
-"""What an agent has used of its limits: days, hours, and the tool calls of the last minute (CKP
-0.2.0, 5.8).
+"""How much of its limits an agent has used: by day, by hour, and its tool calls of the last minute
+(CKP 0.2.0, 5.8).
 
 A shell keeps one dict {key: [when, amount, ...]} over restarts and shares it with other processes
-of the same agent: it does so with ``add`` when it carries a STORE effect out.
+of the same agent: it calls ``add`` when it performs a STORE effect.
 
-1. Days and hours are those of UTC, one pair each; until the clock is set, and while it has gone
-   back, the last one goes on.
-2. The calls of the last minute (CALLS) have a pair for each moment: no minute, wherever it begins,
-   has more than the limit. Their time never goes back: it runs with the monotonic clock, and after
-   a restart goes on where it was, or later.
-3. A call that the limit refuses is not counted, or a loop of refused ones would never end it.
+1. Days and hours are in UTC, with one pair for each key.  While the clock is unset or has gone
+   back, the last period goes on.
+2. The calls of the last minute (CALLS) have a pair for each moment, so that no interval of a minute
+   has more calls than the limit.  Their time never goes back: it follows the monotonic clock, and
+   continues after a restart where it was, or later.
+3. A call that the limit refuses is not counted; else a loop of refused calls would never end.
 """
 
 from clawlite.core.base.dialect import const
@@ -18,11 +18,11 @@ from clawlite.core.base.errors import PolicyDenied
 
 DAY, HOUR = 86400, 3600
 CALLS, DAY_TOKENS, DAY_COST = ".calls", ".day", ".cost"  # no name of a provider has a dot
-ENTRY_KEY, ENTRY_AMOUNT = 0, 2  # positions in an entry of STORE; of CALLS the amount is the limit
-TOKENS, COST = 1, 2  # bits of ``AgentInfo.rates``: what rules ask about
+ENTRY_KEY, ENTRY_AMOUNT = 0, 2  # positions in an entry of STORE; the amount of CALLS is the limit
+TOKENS, COST = 1, 2  # bits of ``AgentInfo.rates``: which amounts rules ask for
 _MINUTE_MS = 60000
 _SET_MS = 1700000000000  # a clock that shows less has not been set
-# calls a minute that are told apart by the ms; of more, those of one second stand together
+# up to this many calls a minute are stored to the ms; with more, the calls of a second share a pair
 _EXACT = 60
 _MONOTONIC_MS = const(0)  # of what a clock says
 _SECONDS = const(1)
@@ -37,7 +37,7 @@ class Ledger:
     stored  function -> the dict above, as it stands now
     calls   the same for CALLS, where a shell keeps those elsewhere
 
-    add     function(entries) -> what the effect STORE gives for them; the shell sets it
+    add     function(entries) -> the value of the effect STORE for them; the shell sets it
     """
 
     def __init__(self, clock, stored, calls=None):
@@ -45,7 +45,7 @@ class Ledger:
         self._stored = stored
         self._calls = calls or stored
         self.add = None
-        self._ahead_ms = None  # of the calls' time before the monotonic clock
+        self._ahead_ms = None  # how far the time of the calls is ahead of the monotonic clock
         self._born_ms = clock()[_MONOTONIC_MS]
         self._born_ms = clock()[_MONOTONIC_MS]
 
@@ -57,39 +57,39 @@ class Ledger:
         return self._clock()[_SECONDS]
 
     def used(self, key: str, seconds: int) -> int:
-        """Return what *key* has used in this period of so many *seconds*."""
+        """Return how much *key* has used in this period of *seconds*."""
         period, amount = self._stored().get(key, (0, 0))
         return amount if period == self.period(period, seconds) else 0
 
     def period(self, last: int, seconds: int) -> int:
-        """Return the number of this period; the last known one while the clock is unset or has
-        gone back.
+        """Return the number of this period, or *last*, the last known one, while the clock is unset
+        or has gone back.
         """
         epoch = self.now_s()
         period = last if epoch is None else epoch // seconds
         return period if period > last else last
 
     def today(self) -> tuple:
-        """Return (tokens, nano-dollars) that all providers have used today: what ``rate_limit``
-        of a rule asks about.
+        """Return (tokens, nano-dollars) that all providers have used today, for rules with a
+        ``rate_limit``.
         """
         return self.used(DAY_TOKENS, DAY), self.used(DAY_COST, DAY)
 
     def call(self, most: int) -> list:
-        """Return the entries that count one tool call, of at most *most* in any minute: ``add``
-        says whether it is admitted.
+        """Return the entries that count one tool call, with a limit of *most* in any minute.
+        ``add`` says whether the call is admitted.
         """
         ms, epoch = self._clock()
         last = (self._calls().get(CALLS) or (0, 0))[_LAST_MS]
-        # a restart: time has gone on if a set clock says so, and it was set before it too
+        # after a restart, time has gone on if the clock is set now and was set before
         if self._ahead_ms is None:
-            now = last + ms - self._born_ms  # so far at least
+            now = last + ms - self._born_ms  # at least so late
             free = not last or last > _SET_MS
         else:
             now = ms + self._ahead_ms
             if now < last:  # another process counts, and its time is ahead
                 now = last
-            free = now - last > _MINUTE_MS + 1000  # nothing counts any more
+            free = now - last > _MINUTE_MS + 1000  # every counted call is older than a minute
         if free and epoch is not None and epoch * 1000 > now:
             now = epoch * 1000
         self._ahead_ms = now - ms
@@ -97,10 +97,10 @@ class Ledger:
 
 
 def admit(most: int, tool, event: dict):
-    """A generator of effects that counts a call of *tool*, of at most *most* in any minute.
+    """A generator of effects that counts a call of *tool*, with a limit of *most* in any minute.
 
     event  the log event of the call
-    Raises ``PolicyDenied`` when the limit does not admit it, and where nobody counts.
+    Raises ``PolicyDenied`` when the limit does not admit the call, and when nobody counts calls.
     """
     done, admitted = yield (STORE, [[CALLS, 0, most]])
     if not (done and admitted):
@@ -114,10 +114,10 @@ def admit(most: int, tool, event: dict):
 
 
 def add(stored: dict, entries: list) -> bool:
-    """Add *entries* to *stored*, in place; return False for a call that the limit does not admit:
-    nothing is counted then.
+    """Add *entries* to *stored*, in place.  Return False, and count nothing, when a limit does not
+    admit the call.
 
-    An amount of a period that is over counts for the last one.
+    An amount of a period that is over counts for the last period.
     """
     for key, period, amount in entries:
         if key == CALLS:

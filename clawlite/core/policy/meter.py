@@ -1,9 +1,9 @@
-"""What providers have used, held against the limits of each (CKP 0.2.0, 5.2) and of all together
+"""The use of providers, checked against the limits of each (CKP 0.2.0, 5.2) and of all together
 (5.8, ``rate_limits``).
 
-Tokens are counted as the provider reports them, else as a quarter of the bytes; money in
-nano-dollars, by the price table. What is spent survives a restart (core/policy/ledger.py): the
-shell stores the entries that ``spend`` returns."""
+Tokens are counted as the provider reports them, or else as a quarter of the bytes.  Money is
+counted in nano-dollars, by the price table.  The totals survive a restart (core/policy/ledger.py):
+the shell stores the entries that ``spend`` returns."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import QuotaExceeded
@@ -40,14 +40,15 @@ class Meter(Ledger):
         self._seed = clock()[_MONOTONIC_MS] & 0x3FFFFFFF
 
     def jitter(self, most_ms: int) -> int:
-        """Return 0..most_ms, another one each time."""
+        """Return a number in 0..most_ms, a different one each time."""
         self._seed = (self._seed * 1103515245 + 12345) & 0x3FFFFFFF
         return self._seed % (most_ms + 1)
 
     def pause(self, provider) -> int:
-        """Return the milliseconds until ``requests_per_minute`` of *provider* admits one more.
+        """Return the milliseconds until ``requests_per_minute`` of *provider* admits another
+        request.
 
-        Raises ``QuotaExceeded`` when it never does.
+        Raises ``QuotaExceeded`` when it never will.
         """
         if provider.per_minute is None:
             return 0
@@ -71,9 +72,9 @@ class Meter(Ledger):
     def allowed(self, provider, asked: int, most=None) -> int:
         """Return the tokens that an answer may have after a request of *asked* tokens.
 
-        most  so many must be admitted, and no more are wanted; None: at least one, and MAX_TOKENS
-              are
-        Raises ``QuotaExceeded`` (-32021) before a request that a limit does not admit.
+        most  this many tokens are wanted, and all of them must be admitted; None: up to MAX_TOKENS
+              are wanted, and at least one must be admitted
+        Raises ``QuotaExceeded`` (-32021), before the request, when a limit does not admit it.
         """
         allowed = MAX_TOKENS if most is None else most
         least = 1 if most is None else most
@@ -119,12 +120,12 @@ class Meter(Ledger):
         return allowed
 
     def owe(self, provider, read: int, written: int):
-        """Keep in ``owed`` what an answer used that was cancelled, and can yield no effect."""
+        """Keep in ``owed`` the use of a cancelled answer, whose task can yield no more effects."""
         self.owed = self.owed + self.spend(provider, read, written)
 
     def spend(self, provider, read: int, written: int) -> list:
-        """Return [[key, period, amount], ...] for ``ledger.add``: what an answer used of the limits
-        that there are.
+        """Return [[key, period, amount], ...] for ``ledger.add``: the use of an answer, for each
+        limit that exists.
 
         read, written  tokens
         """
@@ -149,10 +150,11 @@ class Meter(Ledger):
 
 
 def exceeded(provider: str, name: str, limit: str, why: str, most, used, reserved, hint=""):
-    """Return the ``QuotaExceeded`` of a limit: it admits *most*, *used* are used, and with the
-    request *reserved* are reserved; tokens, dollars or requests.
+    """Return the ``QuotaExceeded`` of a limit.
 
-    provider  whose limit it is; "": the swarm's
+    most      the limit; *used* of it are used already, and *reserved* would be needed by the
+              request; all in tokens, dollars or requests
+    provider  the provider that has the limit; "": the swarm has it
     """
     data = {"limit": name, "max": most, "used": used, "reserved": reserved}
     if provider:

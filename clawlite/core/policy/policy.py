@@ -1,15 +1,15 @@
-"""Policy: which rule decides a call.
+"""Policy: which rule decides on a call.
 
-The host folds the ordered rules (CKP 0.2.0, 5.8) into one *entry* per tool:
+The host compiles the ordered rules (CKP 0.2.0, 5.8) to one *entry* per tool:
 
     None          no rule can match: denied
     n >= 0        rule n, whatever the arguments
-    [n, ...]      try these in order, the first whose condition holds decides; none: denied
+    [n, ...]      try these rules in order: the first whose condition holds decides; none: denied
 
 1. First match wins; no match is a denial (5.8 "Validation Rules", items 2 and 3).
 2. Several entries (all policies, the tool's ``policy_ref``, the request's ``context.policy``) give
    the strictest of their decisions: an override can tighten, never loosen.
-3. The conditions are ``path_within``, and the ``rate_limit`` of a rule: the host refuses manifests
+3. A rule may have the conditions ``path_within`` and ``rate_limit``: the host refuses manifests
    with any other.
 """
 
@@ -25,9 +25,9 @@ class Decision:
 
     action   DENY .. ALLOW
     rule     the deciding rule, see ``Image.rule``, or None when no rule matched
-    trace    list of [rule number, matched], as the log has it: what was looked at, in order
-    rests    True when it rests on where a path lies, and would be stricter elsewhere: links must be
-             resolved before it counts
+    trace    list of [rule number, matched], as the log has it: the rules that were tried, in order
+    rests    True when the decision depends on where a path lies, and would be stricter elsewhere:
+             then links must be resolved before it counts
     """
 
     def __init__(self, action: int, rule, trace: list, rests: bool):
@@ -42,10 +42,11 @@ def decide(image, entry, paths, used=None, roots=None) -> Decision:
 
     image    has ``rule(number)``
     entry    as above
-    paths    list of normalised absolute paths of the call's arguments; None stands for one that has
-             no meaning
-    used     (tokens, nano-dollars) of all providers today, or None where nobody counts them
-    roots    {root of a rule: where its links lead}, of those that lead elsewhere, or None
+    paths    list of normalised absolute paths of the call's arguments; None in it stands for a path
+             that means nothing
+    used     (tokens, nano-dollars) of all providers today, or None when nobody counts them
+    roots    {root of a rule: where its links lead}, for the roots whose links lead elsewhere; or
+             None
     Cost     a look-up plus the entry's own rules, whatever the number of rules.
     """
     if entry is None:
@@ -54,7 +55,7 @@ def decide(image, entry, paths, used=None, roots=None) -> Decision:
         rule = image.rule(entry)
         return Decision(rule[RULE_ACTION], rule, [[entry, True]], False)
     trace = []
-    passed = ALLOW  # the strictest action that a path alone kept from matching
+    passed = ALLOW  # the strictest action of a rule that only its path kept from matching
     for number in entry:
         rule = image.rule(number)
         root = rule[RULE_ROOT]
@@ -89,8 +90,8 @@ def entry_of(tool, name: str):
 
 
 def roots_of(image, entries: list) -> list:
-    """Return the roots that the rules of *entries* name, without repeats, in their order; no
-    link leads from / or /workspace elsewhere.
+    """Return the roots that the rules of *entries* name, in their order and without repeats.  / and
+    /workspace are left out, because no link leads from them elsewhere.
     """
     found = []
     for entry in entries:
@@ -103,8 +104,8 @@ def roots_of(image, entries: list) -> list:
 
 
 def strictest(decisions: list) -> Decision:
-    """Return the strictest of one or more decisions; the first of equals.  It rests on links
-    when any of them does.
+    """Return the strictest of one or more decisions, the first among equals.  Its ``rests`` is True
+    when that of any of them is.
     """
     winner = decisions[0]
     rests = winner.rests
@@ -119,8 +120,9 @@ def strictest(decisions: list) -> Decision:
 def holds(root: str, paths: list, action: int) -> bool:
     """Return whether ``path_within: root`` holds for a call's paths.
 
-    A permission needs every path inside; a denial needs one path inside, or one without meaning.  A
-    call without a path fulfils no ``path_within`` (nothing can be said of where it acts).
+    A rule that permits needs every path inside.  A rule that denies needs one path inside, or one
+    that means nothing.  A call without a path fits no ``path_within``, because nobody knows where
+    it acts.
     """
     for path in paths:
         inside = path is not None and is_within(path, root)
@@ -133,11 +135,11 @@ def holds(root: str, paths: list, action: int) -> bool:
 
 
 def applies(rate: list, used, action: int) -> bool:
-    """Return whether a rule with a ``rate_limit`` is in force: a denial once a limit is used up, a
-    permission until then.
+    """Return whether a rule with a ``rate_limit`` is in force: a denial as soon as a limit is used
+    up, a permission until then.
 
     rate  [tokens or None, nano-dollars or None] of a day, of all providers
-    used  see ``decide``; where nobody counts, denials are in force and permissions are not
+    used  see ``decide``; None: denials are in force and permissions are not
     """
     spent = used is None
     if used is not None:
@@ -155,18 +157,18 @@ def is_within(path: str, root: str) -> bool:
 
 def normalise(path, base: str = "/workspace"):
     """Return *path* absolute, without ``.``, ``..``, doubled slashes or a trailing one; None when
-    it has no meaning.
+    it means nothing.
 
-    path     what the caller gave: anything; a relative one is below *base*
-    ``..`` above the root stays at the root, as the kernel has it.  ``//etc`` is ``/etc``: POSIX
-    lets a leading ``//`` mean something else, and a library that keeps it slips past a rule about
+    path     the caller's value, of any type; a relative path is below *base*
+    ``..`` at the root stays at the root, as in the kernel.  ``//etc`` is ``/etc``: POSIX lets a
+    leading ``//`` mean something else, and a library that keeps it would slip past a rule about
     ``/etc``."""
     if not isinstance(path, str) or not path or "\0" in path or len(path) > 4096:
         return None
     if path[0] != "/":
         path = base + "/" + path
     if "//" not in path and "/." not in path and path[-1] != "/":
-        return path  # most are: a third of the time that taking it apart needs
+        return path  # most paths need no change: a third of the time that splitting takes
     kept = []
     for part in path.split("/"):
         if part == "..":
@@ -178,11 +180,11 @@ def normalise(path, base: str = "/workspace"):
 
 
 def paths_of(names: list, arguments: dict, workspace=None) -> list:
-    """Return the normalised paths that a call's arguments hold, in the order of *names*; lists of
-    paths are opened.
+    """Return the normalised paths in a call's arguments, in the order of *names*.  A list of paths
+    counts as its items.
 
-    workspace  absolute path of the folder behind /workspace, or None: what lies there is below
-               /workspace, by either name
+    workspace  absolute path of the folder behind /workspace, or None: a path in it is returned as
+               one below /workspace
     """
     found = []
     for name in names:
@@ -196,8 +198,8 @@ def paths_of(names: list, arguments: dict, workspace=None) -> list:
 
 
 def virtual(path, workspace):
-    """Return the normalised *path* (or None) as policies name it: below /workspace when it lies
-    in the folder *workspace*.
+    """Return the normalised *path* (or None) as policies name it: below /workspace when it is in
+    the folder *workspace*.
     """
     if path is not None and workspace is not None and is_within(path, workspace):
         return normalise(path[len(workspace) :].lstrip("/") or ".")

@@ -1,4 +1,4 @@
-"""What policy will say of a tool before any argument is known: for ``/tools``, ``/trace`` and
+"""How policy will decide on a tool, before any argument is known: for ``/tools``, ``/trace`` and
 ``clawlite inspect``.
 """
 
@@ -53,8 +53,8 @@ def _entry(image, entry) -> str:
 
 
 def condition(rule: list) -> str:
-    """Return what *rule* asks beside what it matches: "within /workspace", "until 1000 tokens of
-    the day are used"; "" for nothing.
+    """Return the condition of *rule* beside its tools: "within /workspace", "until 1000 tokens of
+    the day are used"; "" when it has none.
     """
     asked = ["within " + rule[RULE_ROOT]] if rule[RULE_ROOT] is not None else []
     if rule[RULE_RATE] is not None:

@@ -1,5 +1,5 @@
-"""Why a tool call ended as it did: for ``/trace``, of the calls that the agent keeps while it has a
-console, and for ``clawlite trace``, of those in its log."""
+"""Why a tool call ended as it did: for ``/trace``, which knows the calls that an agent with a
+console keeps, and for ``clawlite trace``, which knows those in its log."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.image.image import (
@@ -35,8 +35,8 @@ _ANSWERS = {
 def trace(agent, words: list) -> str:
     """Return the lines about one of the last calls.
 
-    words  what follows the command: nothing for the last call, or its number counted from there,
-           "1" being the last
+    words  the words after the command: none for the last call, or its number, counted back from
+           "1", the last one
     """
     kept = agent.calls or []
     number, wrong = _number(kept, "/trace", words)
@@ -49,8 +49,8 @@ def trace(agent, words: list) -> str:
 def show(agent, words: list) -> list:
     """Return all of a call, a line for each argument.
 
-    words  what follows the command: nothing for the call that waits for an answer, or else the last
-           one; or a number as of ``trace``
+    words  the words after the command: none for the call that waits for an answer, or else the last
+           one; or a number, as for ``trace``
     """
     if agent.waiting and not words:
         approval = agent.waiting[0].approval
@@ -67,7 +67,7 @@ def show(agent, words: list) -> list:
 
 
 def _number(kept: list, command: str, words: list) -> tuple:
-    """Return (which of the *kept* calls is meant, ""), or (0, why none is)."""
+    """Return (number of the *kept* call that is meant, ""), or (0, why there is none)."""
     if not kept:
         return 0, "No tool has been called yet."
     number = words[0] if words else "1"
@@ -124,7 +124,7 @@ def told(image, event: dict, answer=None, by: str = "--json") -> str:
 
 
 def _rules(image, event: dict, lines: list):
-    """Add a line for each rule that was looked at; the last that matched decided."""
+    """Add a line for each rule that was tried; the last one that matched decided."""
     for number, matched in event["trace"]:
         rule = image.rule(number)
         head = "rule %s (policy %s%s)" % (

@@ -1,5 +1,5 @@
-"""The operator's tool calls (CKP 0.2.0, 9.3.2): claw.tool.call, and claw.tool.approve and deny
-of those that wait for a person.
+"""The operator's tool calls (CKP 0.2.0, 9.3.2): claw.tool.call, and claw.tool.approve and deny for
+calls that wait for a person.
 """
 
 from binascii import unhexlify
@@ -11,34 +11,34 @@ from clawlite.core.idempotency.idempotency import Idempotency, IdempotentRequest
 from clawlite.core.protocol.rpc import field
 from clawlite.core.turns.tools import call
 
-# bytes of a record whose arguments are kept as they are; of longer ones, a fingerprint
+# the arguments of a record of up to so many bytes are kept as they are; longer ones as fingerprints
 PLAIN = 1024
 
 
 class Call(IdempotentRequest):
-    """One claw.tool.call, and who is answered at its end.
+    """One claw.tool.call, and how it is answered at its end.
 
     reply_id  the id of its JSON-RPC request
     reply     function(message)
-    answered  function(reply_id, result) -> bool, True when it has answered, or None
+    answered  function(reply_id, result) -> bool, True when it has sent the answer, or None
     """
 
     answered = None
 
     def ended(self, value, error, now_ms: int):
-        """Answer it: what must be remembered goes on record first."""
+        """Send the answer; a record that must be kept is written first."""
         self.idempotency.now_ms = now_ms
         record = self.end(value, error)
         if record is not None:
             self.agent.emit((KEEP, 0) + record)
         if self.told:
             self.told()
-        # else it has been answered, and memory did not do for what comes after that
+        # reply is None: it has been answered, and a board ran out of memory after that
         if error and self.reply:
             self.reply(rpc.error(self.reply_id, error))
         elif self.reply and not (self.answered and self.answered(self.reply_id, value)):
             self.reply(rpc.result(self.reply_id, value.to_json()))
-        self.reply = None  # it is remembered for minutes; who asked is not
+        self.reply = None  # the call is remembered for minutes, its caller is not
         for number in self.joined or ():
             self.agent.done(number, (True, None), now_ms)
 
@@ -47,7 +47,7 @@ class Calls:
     """The calls of one operator's line.
 
     agent     ``agent.Agent``
-    alone     function(message), the *reply* of a call that is no part of a batch
+    alone     function(message), the *reply* of a call that is not part of a batch
     short     see ``Session``
     """
 
@@ -55,7 +55,7 @@ class Calls:
         self.agent = agent
         self._alone = alone
         self._short = short
-        self.line_bytes = 0  # of the record that is being taken
+        self.line_bytes = 0  # of the record that is being processed
 
     def begin(self, id, params: dict, reply, now_ms: int):
         """Begin ``claw.tool.call``; *reply* gets its answer, now or later."""
@@ -128,15 +128,15 @@ class Calls:
         return agent.idempotency
 
     def answer(self, id, params: dict, approved: bool, reply, now_ms: int):
-        """Answer a pending call.  An id that is unknown, expired or used releases nothing, and
-        the reply says so.
+        """Approve or deny a waiting call.  An id that is unknown, expired or already answered has
+        no effect, and the reply says so.
         """
         if "actor" in params and self.agent.channels:
             self.agent.channels.permit(params["actor"], True)
         known = self._idempotency(now_ms).find(field(params, "request_id", str, "").lower())
         reason = field(params, "reason", str, "", False)
         task = self.agent.tasks.get(known.number) if known else None
-        # a composite tool: what it calls may wait, too
+        # the calls of a composite tool may wait, too
         while task is not None and task.child:
             task = self.agent.tasks.get(task.child)
         if task is None or task.approval is None:
@@ -146,21 +146,19 @@ class Calls:
         if approved and task.approval.form:
             task.approval.form.fill(params.get("content", {}))
 
-        def tell(*_):  # after it is on record, before the call's own answer
+        def tell(*_):  # after the answer is on record, before the call's own answer
             if known.told:
                 known.told = None
                 reply(rpc.result(id, {"acknowledged": True}))
 
         known.told = tell
         self.agent.answer(task, approved, reason or "", now_ms)
-        # what it comes to is on record before it is acknowledged
+        # the effect of the answer is put on record before it is acknowledged
         self.agent.afterwards(tell, now_ms)
 
 
 def _refuse(params: dict):
-    """Raise ``InvalidParams`` for the first of the required parameters that is not what it
-    should be.
-    """
+    """Raise ``InvalidParams`` for the first required parameter that is missing or wrong."""
     field(params, "name", str, "")
     field(params, "arguments", dict, "")
     context = field(params, "context", dict, "")

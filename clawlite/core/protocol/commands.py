@@ -1,7 +1,7 @@
-"""The console's commands: what a person asks now and then, in a module of its own that a board
-drops afterwards.
+"""The console's commands.  A person uses them rarely, so they are in a module of their own, which a
+board drops afterwards.
 
-Each answers with lines and changes nothing; ``/quit`` is the console's own.
+Each command answers with lines and changes nothing; ``/quit`` is handled by the console itself.
 """
 
 from clawlite.core.base.dialect import const
@@ -26,7 +26,7 @@ _OF_CHANNELS = """  /channels who may speak to it elsewhere
 
 
 def run(text: str, agent, history) -> list:
-    """Return what the command *text* says: list of str, each one or more lines.
+    """Return the answer to the command *text*: list of str, each one or more lines.
 
     text     begins with "/"
     agent    ``agent.Agent``
@@ -39,7 +39,7 @@ def run(text: str, agent, history) -> list:
     if name == "/tools":
         return _tools(agent.image)
     if name == "/skills" or name == "/skill":
-        # a board then has none of that code
+        # without skills a board does not have that code
         return (
             _skills(agent.image) if agent.image.size_of(SKILLS) else ["This agent has no skills."]
         )
@@ -73,7 +73,7 @@ def run(text: str, agent, history) -> list:
 
 
 def _providers(agent) -> str:
-    """Return who is asked, in order, and what they have used since the agent began."""
+    """Return which providers are asked, in order, and how much they have used since the start."""
     said = []
     for number in agent.image.agent.providers:
         if number > 1:
@@ -91,8 +91,8 @@ def _providers(agent) -> str:
 
 
 def _near(word: str, agent) -> str:
-    """Return " Did you mean /trace?" for a command or skill that *word* begins, or that one slip
-    of a finger makes of it, else "".
+    """Return " Did you mean /trace?" for the first command or skill that begins with *word*, or
+    differs from it by one typing error, else "".
     """
     names = ["/" + name for name in "help tools skills trace show memory status quit".split()]
     if agent.channels:
@@ -148,7 +148,7 @@ def _skills(image) -> list:
 
 
 def _memory(agent, history) -> list:
-    """The declared stores, and the conversation, for providers that see it again."""
+    """Return lines about the declared stores, and about the conversation that providers see."""
     said = (
         agent.memories().about()
         if agent.memories

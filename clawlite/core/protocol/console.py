@@ -1,10 +1,11 @@
-"""The console: people's lines in, text out.  It puts approvals to the person and takes the answers
-(``_put_approval``, ``_answer_approval``); core/policy/approval.py has what is asked.
+"""The console: it takes a person's lines and returns text.  It asks the person for approvals and
+takes the answers (``_put_approval``, ``_answer_approval``); core/policy/approval.py writes the
+questions.
 
-1. Whatever a person types is text, also ``{``.
-2. One turn at a time; lines that come meanwhile wait their turn.
-3. While an approval waits, the next line answers it, unless it is a command: only ``y`` and ``yes``
-   approve, and on a terminal never a line that was typed before the question.
+1. Whatever a person types is text, even ``{``.
+2. There is one turn at a time; lines that come meanwhile wait.
+3. While an approval waits, the next line answers it, unless it is a command.  Only ``y`` and
+   ``yes`` approve, and on a terminal a line that was typed before the question never does.
 4. No line is lost silently.
 """
 
@@ -16,19 +17,18 @@ from clawlite.core.turns.turn import turn
 
 MAX_WAITING = 32  # lines
 _ANSWERS = ("y", "yes", "n", "no", "")
-# a skill that has the name of one of these is begun with /skill NAME
+# a skill with the name of one of these is begun with /skill NAME
 _COMMANDS = ("/help", "/tools", "/trace", "/show", "/memory", "/status", "/skills", "/quit")
 # codes of ``Denied``, the first and the last: its class is not in a board's memory
 _DENIED_FROM, _DENIED_TO = -32013, -32010
-_BEGINNING = 0  # a turn's number before it has one; tasks count from 1
+_BEGINNING = 0  # stands for a turn that has no task number yet; tasks count from 1
 
 
 class Console:
     """One person's console.
 
     agent  ``agent.Agent``
-    ahead  bool, lines that were there before the question may answer it: True for a script on a
-           pipe
+    ahead  bool, lines that came before the question may answer it: True for a script on a pipe
     """
 
     def __init__(self, agent, ahead: bool = False):
@@ -43,10 +43,10 @@ class Console:
         self.on_turn = None  # function(messages of a turn), at its end
         self._lines = []
         self.history = None  # history.History, from the first turn on
-        # the turn that on_turn was told of last: one that is refused at once is none
+        # the turn that on_turn was last called with: a message that is refused begins none
         self._told = None
-        self.turn = None  # number of the task, while one is under way
-        self._put = None  # the task whose question was put last
+        self.turn = None  # number of the current turn's task, or None
+        self._put = None  # the task whose question was asked last
         self._closing = False
         self._left = False
 
@@ -68,7 +68,7 @@ class Console:
         """Take one line that a person typed, at most the channel's ``max_message_length``
         characters.
 
-        early  it was typed before the question that is open: it does not answer it
+        early  it was typed before the open question, so it does not answer it
         """
         limit = self.agent.image.agent.max_message
         if len(text) > limit:
@@ -99,7 +99,7 @@ class Console:
         self._prompt()
 
     def interrupt(self, now_ms: int) -> bool:
-        """End the turn under way (Ctrl-C) and forget waiting lines; return False when there was
+        """End the current turn (Ctrl-C) and forget waiting lines; return False when there was
         nothing to end.
         """
         dropped = len(self._lines)
@@ -111,13 +111,13 @@ class Console:
         return True
 
     def close(self, now_ms: int):
-        """No more lines will come: finish what waits, deny what asks, then leave."""
+        """No more lines will come: process the waiting ones, deny open questions, then leave."""
         self._closing = True
         self._work(now_ms)
 
     def go_on(self, error, now_ms: int, is_told: bool):
-        """Go on after memory was at an end.  *is_told*: who asked for what was dropped hears of
-        it already.
+        """Continue after memory ran out.  *is_told*: the person whose work was dropped has already
+        been told.
         """
         self._put = None
         if self.turn is not None and self.turn not in self.agent.tasks:
@@ -128,7 +128,7 @@ class Console:
             self._put_approval(self._asking(), now_ms)
 
     def tell(self, text: str):
-        """Say what is no part of an answer."""
+        """Show a text that is not part of an answer."""
         self.agent.effects.append((TELL, text))
 
     def _say(self, text: str):
@@ -146,7 +146,7 @@ class Console:
 
     def _asking(self):
         for task in self.agent.waiting:
-            if not (self._ahead and task.approval.form):  # a script fills no form in
+            if not (self._ahead and task.approval.form):  # a script cannot fill in a form
                 return task
         return None
 
@@ -183,7 +183,7 @@ class Console:
 
                     for said in run(text, self.agent, self.history):
                         self._say(said)
-            # an image may be damaged where few look: the session goes on
+            # an image may be damaged in a part that is rarely read: the session goes on
             except Exception as e:
                 self._say(told(e))
         if not text or is_command and not asked:
@@ -242,12 +242,12 @@ class Console:
             self._told = self.history.turn
             self.on_turn(self._told)
         self._prompt()
-        if not beginning:  # else the loop that began it goes on: no recursion per line
+        if not beginning:  # else the loop that began it continues: no recursion per line
             self._work(now_ms)
 
     def _put_approval(self, task, now_ms: int):
-        """Put the question of *task*, which waits first now; None: the last one is answered,
-        perhaps not by this person.
+        """Ask the question of *task*, which is now the first that waits.  None: the last question
+        was answered, perhaps by somebody else.
         """
         if self._ahead:
             task = self._asking()
@@ -282,7 +282,7 @@ class Console:
             )
         elif said in _ANSWERS:
             self.agent.answer(task, True, "", now_ms)
-        elif said.split()[0] in _COMMANDS[:-1]:  # a person looks before they answer
+        elif said.split()[0] in _COMMANDS[:-1]:  # a person may look around before they answer
             self._take(line, now_ms)
         else:
             from clawlite.core.policy.approval import left_s
@@ -294,7 +294,7 @@ class Console:
 
 
 def told(error) -> str:
-    """Return an error as a person reads it: what, and what to do next."""
+    """Return the text of an error for a person: what went wrong, and what to do next."""
     if not isinstance(error, ClawError):
         error = unexpected(error)
     return "%s.%s" % (error.message.rstrip("."), " Next: %s." % error.hint if error.hint else "")

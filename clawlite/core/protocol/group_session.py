@@ -1,6 +1,6 @@
-"""The session of an operator whose shell answers more methods than ``session.Session`` has: those
-of a swarm (CKP 0.2.0, 9.3.3) and those of tasks.  A class of its own, so that a board, which has
-none of them, loads nothing of it.
+"""The session of an operator whose shell answers more methods than ``session.Session``: those of a
+swarm (CKP 0.2.0, 9.3.3) and those of tasks.  A class of its own, so that a board, which has none of
+them, does not load it.
 """
 
 from clawlite.core.base.errors import ClawError
@@ -10,7 +10,7 @@ from clawlite.core.protocol.session import Session
 
 
 class Later:
-    """A value that is not there yet: ``give`` or ``fail`` brings it, once."""
+    """A value that is not known yet: ``give`` or ``fail`` sets it, once."""
 
     def __init__(self):
         self.is_done = False
@@ -24,13 +24,13 @@ class Later:
         self._end(None, error)
 
     def value(self):
-        """Return the value; raises the error that came in its place."""
+        """Return the value, or raise the error that came in its place."""
         if self._error is not None:
             raise self._error
         return self._value
 
     def then(self, function):
-        """Let *function* have this ``Later`` when it is done."""
+        """Call *function* with this ``Later`` when it is done."""
         self._then = function
         if self.is_done:
             function(self)
@@ -43,23 +43,23 @@ class Later:
 
 
 class GroupSession(Session):
-    """As ``Session``; *groups* is a list of what answers more methods:
+    """A ``Session`` with more methods; *groups* is a list of the objects that answer them:
 
     capability             a name for ``capabilities`` of claw.initialize, or ""
-    rows                   its methods, as in method_table.py; a session of an image that needs none
-                           of them does not have the group
+    rows                   its methods, as in method_table.py; a session has the group only when the
+                           image needs one of them
     begin(method, params)  returns the result, or a ``Later``; raises ``ClawError``
-    notified(message)      takes a notification; never raises
+    notified(message)      handles a notification; never raises
     """
 
     groups = ()
-    turns = None  # function(task) -> whether that is a turn for which the operator answers, too
-    watches = False  # how calls go on is not told
-    _takes_forms = False  # the operator answers what tools ask a person
+    turns = None  # function(task) -> whether it is a turn for which the operator answers forms, too
+    watches = False  # the operator does not want to know how calls go on
+    _takes_forms = False  # the operator fills in the forms of tools
 
     def can_ask(self, task) -> bool:
-        """Return whether the operator can be asked by a form during the call *task*; None: during
-        any.
+        """Return whether a form can be put to the operator during the call *task*; None: during any
+        call.
         """
         if not self._takes_forms or not self._is_heard:
             return False
@@ -69,7 +69,7 @@ class GroupSession(Session):
         return known is not None and (bool(known.once) or bool(self.turns and self.turns(task)))
 
     def _ask(self, task, now_ms: int):
-        """Tell the operator of each form that waits for it."""
+        """Notify the operator of each form that waits for an answer."""
         for one in self.agent.waiting:
             form, once = one.approval.form, one.once
             if form and once and not form.is_told:
@@ -81,7 +81,7 @@ class GroupSession(Session):
     def _one(self, message, reply, now_ms: int, opens: bool = False) -> bool:
         if super()._one(message, reply, now_ms, opens):
             return True
-        # a response has no method, and only notifications are heeded
+        # a response has no method; groups act on notifications alone
         if self._is_heard and isinstance(message, dict):
             for group in self.groups:
                 group.notified(message)

@@ -1,6 +1,6 @@
-"""What an operator and an agent agree on in ``claw.initialize`` (CKP 0.2.0, 1.4, 7 and 9.3.1).
+"""The agreement of an operator and an agent in ``claw.initialize`` (CKP 0.2.0, 1.4, 7 and 9.3.1).
 
-Once per session, so a module of its own that a board can drop from memory afterwards.
+It happens once per session, so a board can drop this module from memory afterwards.
 """
 
 from clawlite.core.base.errors import InvalidParams, VersionError
@@ -16,11 +16,11 @@ def agree(params: dict, about) -> tuple:
     """Return (version of the session, groups of methods that were asked for, or None for all, event
     for the log).
 
-    about  ``image.AgentInfo`` of who is here, or None when nobody is yet
-    Raises ``VersionError`` first, then ``InvalidParams``: checks go version, params
-    (docs/adr/0006).  The manifest is checked for kind, name and the type of spec (a shell may check
-    more: ``Agent.adopt``), a URI for whom it names; the image stays the authority over what this
-    agent is."""
+    about  ``image.AgentInfo`` of the agent that runs here, or None while there is none
+    Raises ``VersionError`` first, then ``InvalidParams``: the version is checked before the other
+    params (docs/adr/0006).  In a manifest, the kind, the name and the type of spec are checked (a
+    shell may check more: ``Agent.adopt``); a URI must name this agent.  The image remains the
+    authority over what this agent is."""
     spoken = negotiate(params.get("protocolVersion"))
     info = field(params, "clientInfo", dict, "")
     client = (
@@ -55,11 +55,13 @@ def agree(params: dict, about) -> tuple:
 
 
 def _resolve(text: str, about):
-    """Raise ``InvalidParams`` unless the URI *text* names the agent that is here: its identity.
-    For a good URI it has the code -32061, "Primitive not found" (Runtime Profile 0.2.0, 4)."""
+    """Raise ``InvalidParams`` unless the URI *text* is the identity of the agent that runs here.
+
+    For a valid URI of another the code is -32061, "Primitive not found" (Runtime Profile 0.2.0,
+    4)."""
     from clawlite.core.base.uri import parse as parse_uri
 
-    # by place: a board's core has other names for attributes
+    # by position: the attributes have other names in a board's core
     authority, kind, _, name, version = parse_uri(text)
     if about is None:
         raise _not_found(
@@ -118,7 +120,8 @@ def _is_pre_release(text: str) -> bool:
 def negotiate(asked) -> str:
     """Return the version of the session: the lower of *asked* and 0.3.0.
 
-    Raises ``InvalidParams`` for what is no version, ``VersionError`` (-32001) for another major.
+    Raises ``InvalidParams`` for a text that is no version, ``VersionError`` (-32001) for another
+    major version.
     """
     parsed = parse_version(asked)
     if parsed is None:

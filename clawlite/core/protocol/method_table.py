@@ -1,39 +1,40 @@
-"""The methods of CKP (0.2.0, 9.3): one row for each, by which a session decides whom it answers.
+"""The methods of CKP (0.2.0, 9.3): one row for each, by which a session decides on a request.
 
-A row has, between spaces:
+The columns of a row are separated by spaces:
 
     method      without "claw."
-    taken       when a session takes it (below)
+    taken       when a session accepts it (below)
     needs       what the image must declare: "tools" or "memory", or "-"
-    key         the parameter by which a request that came twice runs once; "-": each one runs
+    key         the parameter that identifies a request: one that is repeated runs once; "-": each
+                request runs
     clauses     the section of the specification, and of tests/ckp/clauses.toml; "-": it is our own
-    parameters  the others; one that may be left out has a "?"
+    parameters  the other parameters; one that may be left out has a "?"
 
 1. ``own`` has the methods of every session.  A group of a ``GroupSession`` has rows of its own,
-   beside what answers them.  Tests hold each row to what a session does in each state and with
-   each parameter, to the clauses, and to docs/methods.md.
-2. A session reads the first three columns.  A board has no others (host/firmware/firmware.py), and
-   loads these when such a method comes.
+   beside the code that answers them.  Tests compare each row with what a session does in each state
+   and with each parameter, with the clauses, and with docs/methods.md.
+2. A session reads the first three columns.  A board has only those (host/firmware/firmware.py), and
+   loads them when such a method comes.
 """
 
-# At any time; once a claw.initialize was answered, whatever the answer; once one succeeded; and
-# while the agent is READY, too.  Those that a session compares are names that a board has already.
+# At any time; once a claw.initialize was answered, even with an error; once one succeeded; and as
+# the last, while the agent is READY.  A session compares names that a board has already.
 FIRST, START, OPEN, READY = "first", "start", "open", "ready"
-NEVER = "-"  # a notification, which no request is
+NEVER = "-"  # a notification: it is not accepted as a request
 
 
 def find(method: str, rows: str = "") -> list:
     """Return the columns of *method*, [] when it is not there.
 
-    method  as a request has it, of any length
-    rows    those of a group, else those of every session; each in a line, after an empty one
+    method  as in the request, of any length
+    rows    those of a group, or "" for those of every session; one in each line, after an empty one
     """
     rows, name = rows or own(), method[5:]
-    at = rows.find("\n" + name + " ")  # a list of all would be in the way where memory is short
+    at = rows.find("\n" + name + " ")  # no list of all rows: memory is short on a board
     if at < 0 or method[:5] != "claw.":
         return []
     row = rows[at + 1 : rows.find("\n", at + 1)].split()
-    return row if row[0] == name else []  # a name with a space may begin a row, too
+    return row if row[0] == name else []  # a name with a space may match the start of a row
 
 
 def own() -> str:

@@ -1,17 +1,17 @@
-"""JSON-RPC 2.0 envelopes (CKP 0.2.0, 9.1): what a parsed message is, before any method sees it.
+"""JSON-RPC 2.0 envelopes (CKP 0.2.0, 9.1): a parsed message is checked before any method sees it.
 
-1. A request without an ``id`` is a notification: nothing here is done on one, and none is answered,
-   right or wrong.
+1. A request without an ``id`` is a notification: it is not executed here and not answered, right or
+   wrong.
 2. Ids are strings, numbers or null, and are echoed exactly.
 3. A batch is answered as a batch, without its notifications; an empty batch is an error.
-4. A response is nobody's answer here: it is dropped, or two peers could go on for ever.
+4. A response is dropped: nobody waits for it here, and answering it could go on for ever.
 """
 
 from clawlite.core.base.errors import InvalidParams, InvalidRequest, ParseError
 
 MAX_BATCH = 64
-NO_ID = object()  # a notification's: null is an id of its own
-_NONE = {}  # params that were left out; nobody writes into them
+NO_ID = object()  # of a notification: null is a valid id
+_NONE = {}  # params that were left out; nothing may be written into it
 
 
 def id_of(message):
@@ -33,10 +33,10 @@ def is_id(value) -> bool:
 
 def parse(message):
     """Return (id, method, params) of one parsed JSON value; params is a dict or a list, {} when
-    there were none.
+    it was left out.
 
-    Returns None for what nobody answers: a notification, or a response (``result`` or ``error`` and
-    no method). Raises ``InvalidRequest``.
+    Returns None for a message that gets no answer: a notification, or a response (``result`` or
+    ``error`` and no method).  Raises ``InvalidRequest``.
     """
     if isinstance(message, dict) and message.get("jsonrpc") == "2.0":
         id, method, params = message.get("id"), message.get("method"), message.get("params")
@@ -50,7 +50,7 @@ def parse(message):
 
 
 def _parse_other(message):
-    """Parse what is no plain request."""
+    """Parse a message that is not a plain request."""
     if not isinstance(message, dict):
         raise InvalidRequest("expected a JSON-RPC request object, got another JSON value")
     method = message.get("method")
@@ -83,10 +83,10 @@ def error(id, e) -> dict:
 
 
 def unreadable(e) -> dict:
-    """Return the answer to a line that is no JSON, of ``ParseError`` *e*.
+    """Return the answer to a line that is no JSON, for the ``ParseError`` *e*.
 
-    Where only the params of a request hold what is no text, its id is known: the answer has that
-    id, and is -32602."""
+    When only the params of a request hold an invalid text, its id is known: then the answer has
+    that id, and the code -32602."""
     whole = e.whole if isinstance(e, ParseError) else None
     id = id_of(whole)
     if id is None or "params" not in whole:
@@ -94,7 +94,7 @@ def unreadable(e) -> dict:
     if isinstance(id, str):
         try:
             id.encode()
-        except ValueError:  # what is no text is in the id
+        except ValueError:  # the invalid text is in the id
             return error(None, e)
     return error(id, InvalidParams(e.message, e.hint))
 
@@ -104,10 +104,10 @@ def notification(method: str, params: dict) -> dict:
 
 
 class Batch:
-    """The answers of one batch, sent when the last is there.
+    """The answers of one batch, sent together when the last one has been added.
 
-    messages  int, how many there are in the batch
-    send      function(list of answers); not called when none has an answer
+    messages  int, number of messages in the batch
+    send      function(list of answers); not called when no message has an answer
     """
 
     def __init__(self, messages: int, send):
@@ -125,18 +125,18 @@ class Batch:
             self._replies = []
 
     def cut(self, reply):
-        """Send what there is, and *reply*: for the rest of the messages.  What comes later is
-        sent as it comes.
+        """Send the answers so far, and *reply* in place of the rest.  Later answers are sent one by
+        one.
         """
         self._left = 1
         self.add(reply)
 
 
 def field(params: dict, name: str, kind, where: str, required: bool = True):
-    """Return ``params[name]``, checked; None when it may be left out and is.
+    """Return ``params[name]``, checked; None when it is optional and missing.
 
-    kind   str, dict or int; a required string is not empty
-    where  what goes before the name in a message, e.g. "context."
+    kind   str, dict or int; a required string must not be empty
+    where  the prefix of the name in a message, e.g. "context."
     Raises ``InvalidParams``.
     """
     value = params.get(name)

@@ -1,6 +1,7 @@
-"""The Anthropic-native wire: POST {endpoint}/messages, whole answers and streams of events.
+"""The Anthropic-native wire format: POST {endpoint}/messages, complete answers and streams of
+events.
 
-The system prompt is a field of its own: whoever prepares the request's other fields has put it
+The system prompt is a field of its own: the code that prepares the request's other fields puts it
 there.
 Source  The Messages API reference: content blocks, streaming.
 """
@@ -19,16 +20,16 @@ _STOPS = {
 
 
 class Codec(Shared):
-    FIRST = b""  # the system message stands apart
+    FIRST = b""  # the system message is no item of the list
     HEADERS = (("anthropic-version", "2023-06-01"),)
     KEY_HEADER = "x-api-key"
 
     def messages(self, messages: list) -> list:
-        """Return the JSON texts of the wire's messages: user and assistant alternate, so all
-        results of a round are one.
+        """Return the JSON texts of the API's messages.  User and assistant must alternate, so all
+        results of a round are one message.
 
-        Text of white space alone is left out (the API refuses it), and so is a message that holds
-        nothing else."""
+        A text of white space alone is left out (the API refuses it), and so is a message with
+        nothing else in it."""
         texts = []
         blocks = []
         role = ""
@@ -61,7 +62,7 @@ class Codec(Shared):
             blocks.append('{"type":"text","text":%s}' % self.dumps(message.text))
         if message.role == "assistant":
             for key, name, raw in message.calls:
-                # what the model wrote was no object; its result says so
+                # the model wrote no object; the call's result says so
                 if self.arguments(raw) is None:
                     raw = "{}"
                 blocks.append(
@@ -71,7 +72,7 @@ class Codec(Shared):
         return blocks
 
     def add(self, stream, obj: dict, whole: bool) -> str:
-        """Put an answer, or one event of a stream, into *stream*; return its text."""
+        """Add an answer, or one event of a stream, to *stream*; return its text."""
         kind = field(obj, "type", str)
         if whole or kind == "message_start":
             message = obj if whole else field(obj, "message", dict) or {}
@@ -108,8 +109,8 @@ class Codec(Shared):
         return stream.text(field(block, "text", str)) if kind == "text" else ""
 
     def _end(self, stream, part, holder: dict) -> None:
-        """Take the reason to stop from *part* and the numbers of tokens from *holder*: each
-        tells all so far, the last counts.
+        """Read the reason to stop from *part* and the numbers of tokens from *holder*.  Each event
+        has the totals so far, so the last one counts.
         """
         answer = stream.answer
         reason = field(part, "stop_reason", str)
@@ -117,7 +118,7 @@ class Codec(Shared):
             answer.stop = _STOPS.get(reason, "other")
         usage = field(holder, "usage", dict) or {}
         if usage.get("input_tokens") is not None:
-            # what came from the provider's cache was read too
+            # tokens from the provider's cache were read too
             answer.input_tokens = sum(
                 [
                     tokens(usage, name) or 0

@@ -1,8 +1,8 @@
-"""A remote provider that a gateway asks for this device (docs/gateway.md): the conversation goes
-up, text and tool calls come back.
+"""A remote provider that a gateway calls for this device (docs/gateway.md): the device sends the
+conversation, and receives text and tool calls.
 
 The gateway has the key, the network, the limits and the codec (core/providers/provider.py runs
-there).  What it sends is checked here as a stranger's.
+there).  Its answers are checked here, as untrusted input.
 """
 
 from clawlite.core.base.effect import CLOSE, OPEN, RECEIVE, STORE, TELL, VOID, WRITE
@@ -11,20 +11,21 @@ from clawlite.core.turns.turn import MAX_CALLS, Reply
 
 GATEWAY = "gateway"  # the scheme in OPEN
 _METERS = (".day", ".cost")  # DAY_TOKENS, DAY_COST of ledger.py, whose code nothing here needs
-# a gateway tells of each attempt that failed: connect, wait for an answer, pause
+# a gateway reports each failed attempt, which may connect, wait for an answer, and pause
 SILENCE_MS = 150000
 
 
 class GatewayProvider:
     """One provider of the image, as the device sees it.
 
-    name   str, which of the image's it is
+    name   str, the name of the provider in the image
     loads  the shell's JSON decoder
-    keep   bytes of an answer that the conversation remembers, about
+    keep   about how many bytes of an answer the conversation remembers
 
-    The effect OPEN has the scheme GATEWAY, this name in place of a host, the most tokens of the
+    The effect OPEN has the scheme GATEWAY, this name in place of a host, the limit of tokens of the
     answer (0: what is left) in place of a port, and ``turn.Message`` objects as its parts.  RECEIVE
-    brings one of: str, text of the answer; [str], a notice; dict, the result, with which all ends.
+    returns one of: str, a piece of the answer's text; [str], a notice; dict, the result, which
+    comes last.
     """
 
     def __init__(self, name: str, loads, keep: int):
@@ -36,7 +37,7 @@ class GatewayProvider:
         """A generator of effects that returns a ``Reply``; arguments and errors are those of
         ``provider.Provider.ask``.
 
-        meter  keeps what rules of the device ask about; may be None
+        meter  keeps the amounts that rules of the device ask for; may be None
         """
         yield (OPEN, GATEWAY, self.name, most or 0, history.context(), 0)
         try:
@@ -68,17 +69,17 @@ class GatewayProvider:
                 if is_shown:
                     yield (WRITE, event)
             elif isinstance(event, list):
-                said = bytearray()  # another attempt begins anew
+                said = bytearray()  # another attempt starts again
                 yield (TELL, event[0])
             else:
                 calls, stop, spent = self._result(event)
-                # the gateway ends a line that the answer did not
+                # the gateway adds a line end when the answer had none
                 end = len(said) - 1 if said[-1:] == b"\n" else len(said)
                 return Reply(str(memoryview(said)[:end], "utf-8"), calls, shown, stop), spent
 
     def _result(self, result: dict) -> tuple:
-        """Return (calls, stop, entries for the ledger).  Raises ``ProviderError`` for what is no
-        such result.
+        """Return (calls, stop, entries for the ledger).  Raises ``ProviderError`` when *result* is
+        malformed.
         """
         calls, stop, spent = (
             result.get("calls", []),

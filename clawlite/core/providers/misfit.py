@@ -1,8 +1,8 @@
-"""Why a provider can never work as it is configured, and what to do: loaded when one refuses a key
-or a model.
+"""Why a provider cannot work as it is configured, and what to do: loaded when a provider refuses a
+key or a model.
 
-A refused key names the command that sets it; a model that the server does not know, those that it
-lists."""
+For a refused key, the hint is the command that sets it.  For an unknown model, the hint has the
+models that the server lists."""
 
 from clawlite.core.base.errors import ClawError
 from clawlite.core.net.exchange import exchange, hosted
@@ -13,12 +13,12 @@ _NAMED = 8  # models
 
 
 def explain(provider, error, status: int, key: str):
-    """Say in *error* what to do about it; a generator of effects.
+    """Add to *error* a hint at what to do; a generator of effects.
 
     provider  ``provider.Provider``
     error     the ``ProviderError`` that is about to be raised
     status    400, 401, 403 or 404
-    key       what was sent as its key, "" for none
+    key       the key that was sent, "" for none
     """
     if status == 401 or status == 403:
         error.never = True
@@ -61,4 +61,4 @@ def _models(provider, key: str):
 
 
 def _keep(status: int, headers: dict):
-    """Keep the body whole."""
+    """Keep the whole body."""

@@ -1,8 +1,7 @@
-"""The OpenAI-compatible wire: POST {endpoint}/chat/completions, whole answers and streams of
-chunks.
+"""The OpenAI-compatible wire format: POST {endpoint}/chat/completions, complete answers and streams
+of chunks.
 
-Source  The Chat Completions API reference; what other servers do differently is told in
-        docs/providers.md.
+Source  The Chat Completions API reference; docs/providers.md describes how other servers differ.
 """
 
 from clawlite.core.providers.wire import Codec as Shared, field, tokens
@@ -20,8 +19,8 @@ class Codec(Shared):
     def messages(self, messages: list) -> list:
         """Return one JSON text for each ``turn.Message``.
 
-        A call whose arguments were no JSON object goes back with ``{}``: servers parse the history
-        and refuse all of it."""
+        A call whose arguments were no JSON object is sent back with ``{}``: servers parse the
+        history, and would refuse all of it."""
         texts = []
         for message in messages:
             text = '{"role":"%s","content":%s' % (message.role, self.dumps(message.text))
@@ -41,7 +40,7 @@ class Codec(Shared):
         return texts
 
     def add(self, stream, obj: dict, whole: bool) -> str:
-        """Put an answer, or one chunk of a stream, into *stream*; return its text."""
+        """Add an answer, or one chunk of a stream, to *stream*; return its text."""
         answer = stream.answer
         answer.model = field(obj, "model", str) or answer.model
         usage = field(obj, "usage", dict)

@@ -3,9 +3,9 @@
     limits -> credential -> exchange (core/net/exchange.py) -> answer     an attempt
     a failure that may pass -> wait -> the next attempt               at most ``max_attempts``
 
-1. A failure is told in one line: which provider, why, how often it was tried, what comes next.
-2. No attempt follows one whose tool calls were handed on.
-3. Whatever an attempt has used is counted, also when it broke off.
+1. A failure is reported in one line: which provider, why, how often it was tried, and what is next.
+2. No other attempt follows once an attempt has handed on tool calls.
+3. The use of every attempt is counted, also of one that broke off.
 """
 
 from clawlite.core.base.dialect import const
@@ -18,20 +18,20 @@ from clawlite.core.turns.turn import Reply
 _OPENAI = const(2)  # numbers of APIs: ``API_NUMBERS`` of core/image/features.py
 NONE, BEARER, KEY_HEADER, OAUTH2 = range(4)
 EXPONENTIAL, LINEAR, CONSTANT = range(3)
-MAX_WAIT_MS = 60000  # a longer Retry-After goes to the next provider
-# Without max_context_window: bytes of a request, the least of them for the conversation however
-# long what stands before it is, and bytes of a text of an earlier turn
+MAX_WAIT_MS = 60000  # with a longer Retry-After, the next provider is asked
+# Without max_context_window: bytes of a request; the least of them that the conversation gets, even
+# after a long prefix; and bytes of each text of an earlier turn
 _REQUEST = const(12000)
 _CONVERSATION = const(4096)
 _EARLIER = const(2048)
 _PART = 256  # bytes of an answer that are kept in one piece
-# statuses that no other attempt changes, while the manifest and the key stay as they are
+# statuses that no other attempt can change until the manifest or the key changes
 _NEVER = (400, 401, 403, 404)
 _MOMENT_MS = 100
 _LENGTH = const(1)  # of a prefix
 _KIND = const(0)  # of an event of ``wire.Stream``
 _VALUE = const(1)
-# an answer's body has at most so many times the bytes that are kept of its text
+# an answer's body may have this many times the bytes that are kept of its text
 _KEPT_OF_BODY = 16
 
 
@@ -43,14 +43,14 @@ class Provider:
     auth      NONE, BEARER, KEY_HEADER or OAUTH2; secret: the reference; oauth2: row of
               core/net/oauth2.py, or None
     per_*     limits, None where there is none;  window: tokens of a request and its answer
-    first_ms, whole_ms  for the first byte of an answer, and for all of it with all attempts
+    first_ms, whole_ms  time until the first byte of an answer, and for all of it with all attempts
     prices    nano-dollars for a token (in, out)
     prefix    (offset, length) in WIRE: the body up to the first message of the conversation; bare:
               the same without tools
-    keep      bytes of a streamed answer that the conversation remembers, about: more is shown and
-              forgotten
+    keep      about how many bytes of a streamed answer the conversation remembers; the rest is
+              shown and forgotten
     learn     function(token of oauth2), so that leak scans know the token; or None
-    repetition  ``repetition.Repetition``, where a shell has the room to look for it, or None
+    repetition  ``repetition.Repetition``, when a shell has the memory to look for it, or None
     """
 
     repetition = None
@@ -85,7 +85,7 @@ class Provider:
         self.keep = keep
         self._learn = learn
         self._token = None  # oauth2.Token
-        self._told = False  # that another model answers
+        self._told = False  # the person knows that another model answers
         if self.kind == _OPENAI:
             from clawlite.core.providers.openai import Codec
         else:
@@ -97,8 +97,8 @@ class Provider:
 
         history  ``history.History``
         meter    ``meter.Meter``
-        most     for a tool that asks: no tools are offered, and the answer may have so many tokens,
-                 all of which are admitted, or the request is refused; None: what is left
+        most     for a tool that asks: no tools are offered, and the answer may have this many
+                 tokens; the request is refused unless limits admit all of them.  None: what is left
         Raises ``ProviderError`` when its attempts are used up, ``QuotaExceeded`` before a request
         that a limit forbids."""
         attempt = 1
@@ -138,10 +138,10 @@ class Provider:
             attempt += 1
 
     def _wait(self, e, attempt: int, meter):
-        """Return the milliseconds before the next attempt, None when there is none.
+        """Return the milliseconds before the next attempt, or None when there is none.
 
-        As ``Retry-After`` asks, or as declared and up to a quarter more, so that many do not come
-        at once."""
+        The wait is what ``Retry-After`` asks for, or else the declared one plus up to a quarter, so
+        that many clients do not come at once."""
         if not isinstance(e, TransientError) or attempt >= self.max_attempts:
             return None
         if e.wait_ms is not None:
@@ -171,7 +171,7 @@ class Provider:
         key = yield from self._credential(meter)
         meter.sent(self)
         incoming = _Incoming(self, not history.is_nested)
-        # Past the end by a moment: the loop that waits may have looked at its clock before us.
+        # A moment longer than the rest: the loop that waits may have read its clock before us.
         left = lambda: max(1, due_ms - meter.now_ms() + _MOMENT_MS)
         try:
             status, headers, body = yield from exchange(
@@ -183,7 +183,7 @@ class Provider:
                 left,
             )
             if status == 401 and last is not None and self._token is last:
-                self._token = None  # withdrawn before its time: once more, with a new one
+                self._token = None  # it was revoked early: try once more, with a new one
                 return (yield from self._attempt(history, meter, most, due_ms))
             if status != 200:
                 e = refused(
@@ -195,12 +195,12 @@ class Provider:
                     yield from explain(self, e, status, key)
                 raise e
             answer = incoming.answer or self.codec.whole(without(key, body))
-        except GeneratorExit:  # nobody waits for the answer any more, and it is paid for
+        except GeneratorExit:  # nobody waits for the answer any more, but it must be paid for
             if incoming.is_answer:
                 meter.owe(self, asked, incoming.shown // 4)
             raise
         except Exception as e:
-            # a board may need their room to count what was used
+            # a board may need their memory to count the use
             incoming.stream = incoming.answer = None
             if incoming.is_shown and incoming.shown:
                 if not incoming.ends_line:
@@ -221,7 +221,7 @@ class Provider:
             asked,
             incoming.shown or len(answer.text.encode()),
         )
-        if answer.shown:  # now, when a board has dropped what read the answer
+        if answer.shown:  # only now, when a board has dropped the code that read the answer
             answer.text = str(b"".join(incoming.said), "utf-8") + answer.text
         if (
             not self._told
@@ -237,7 +237,7 @@ class Provider:
         return answer
 
     def _spend(self, meter, read, written, asked: int, size: int):
-        """Count what an answer has used: *read* and *written* tokens, where the provider tells,
+        """Count the use of an answer: *read* and *written* tokens when the provider reports them,
         else a quarter of the bytes.
         """
         entries = meter.spend(
@@ -247,7 +247,7 @@ class Provider:
             yield (STORE, entries)
 
     def _credential(self, meter):
-        """Return the key or the token of a request, "" when none is wanted; a generator of
+        """Return the key or the token for a request, "" when it needs none; a generator of
         effects.
         """
         if (
@@ -272,8 +272,8 @@ class Provider:
         return key
 
     def _parts(self, key: str, prefix: list, body: bytes, allowed: int) -> list:
-        """Return the parts of a request (effect OPEN): what never changes is told by its place
-        in the image.
+        """Return the parts of a request (effect OPEN).  The part that never changes is given as its
+        place in the image.
         """
         headers = [("Content-Type", "application/json")] + self.headers(key)
         first = self.codec.FIRST
@@ -287,7 +287,7 @@ class Provider:
         ]
 
     def headers(self, key: str) -> list:
-        """Return what every request of this provider says."""
+        """Return the headers that every request of this provider has."""
         headers = [
             ("Accept", "text/event-stream" if self.stream else "application/json"),
             ("Accept-Encoding", "identity"),
@@ -301,13 +301,13 @@ class Provider:
         return headers
 
     def _fitting(self, history, begun: int) -> bytes:
-        """Return the conversation's messages, and leave out the oldest turns where the limits of a
-        request demand it, or its usual size.
+        """Return the conversation's messages.  Leave out the oldest turns when the limits of a
+        request, or its usual size, demand it.
 
-        begun  bytes of the request before them
-        Of a limit a quarter, but not more than an answer may have, stays free for the answer.  A
-        quarter of the room is freed at once, so that the next requests begin as this one does
-        (``history.History``).
+        begun  bytes of the request before the messages
+        A quarter of a limit stays free for the answer, but not more than an answer may have.  When
+        turns are left out, a quarter of the room is freed at once, so that the next requests begin
+        like this one (``history.History``).
         """
         room = most = 0
         for limit in (self.window, self.per_request):
@@ -327,14 +327,14 @@ class Provider:
 
 
 class _Incoming:
-    """An answer that comes: a stream is shown piece by piece, and part of it kept for the
+    """An answer that is arriving: a stream is shown piece by piece, and part of it is kept for the
     conversation.
 
-    is_answer  bool, an answer has begun, and costs
-    answer     ``wire.Answer``, once a stream is whole
+    is_answer  bool, an answer has begun, and must be paid for
+    answer     ``wire.Answer``, once a stream is complete
     is_shown   bool, its text is shown as it comes
-    shown      bytes of its text that came, count: as characters; ends_line: with an end of line
-               behind them
+    shown      bytes of text so far; count: the same in characters; ends_line: whether the text so
+               far ends with a line end
     """
 
     def __init__(self, provider, is_shown: bool):
@@ -343,8 +343,8 @@ class _Incoming:
         self.stream = None
         self.is_answer = False
         self.answer = None
-        # of _PART bytes or some more: a thousand small strings cost ten times their text, and one
-        # that grows moves
+        # pieces of about _PART bytes: a thousand small strings cost ten times their text, and one
+        # growing string is copied again and again
         self.said = [bytearray()]
         self._kept = self.shown = self.count = 0
         self.ends_line = False
@@ -386,8 +386,8 @@ class _Incoming:
         return False
 
     def at_end(self):
-        """The connection ended before the API's own last event: the answer may be whole all the
-        same.
+        """The connection ended before the API's own last event: the answer may be complete even
+        so.
         """
         try:
             self.answer = self.stream.at_end()

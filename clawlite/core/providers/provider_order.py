@@ -1,7 +1,7 @@
 """The providers of an agent, asked in their order (CKP 0.2.0, 5.2: in array order, none skipped).
 
-``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS; -1 at its end:
-rules of reflex come before all providers, and hand on what none of them fits.
+``agent.providers`` in the image: 0 reflex, 1 replay, n >= 2 row n - 2 of PROVIDERS.  -1 at its end:
+reflex rules come before all providers, and pass on the messages that no rule fits.
 """
 
 from clawlite.core.base.dialect import const
@@ -22,7 +22,7 @@ class ProviderOrder:
     codecs  (loads, dumps) of the shell, for remote providers
     meter   ``meter.Meter``, or None when there is no remote provider
     keep    bytes of an answer that the conversation remembers
-    is_behind  a gateway asks the remote ones
+    is_behind  bool, a gateway calls the remote providers
     """
 
     def __init__(self, image, codecs, meter, keep: int, is_behind: bool = False):
@@ -33,15 +33,15 @@ class ProviderOrder:
         self._keep = keep
         self._is_behind = is_behind
         self.broken = False  # a provider that was asked cannot work as it is configured
-        # place -> (name, provider): one that is never reached is never loaded
+        # place -> (name, provider): a provider that is never reached is never loaded
         self._made = {}
 
     def ask(self, history):
         """A generator of effects that returns the first ``turn.Reply`` that a provider gives to
         *history*.
 
-        Raises ``ProviderError`` (-32020) when none is left; ``QuotaExceeded`` (-32021) when limits
-        alone were in the way."""
+        Raises ``ProviderError`` (-32020) when none is left; ``QuotaExceeded`` (-32021) when only
+        limits kept them from answering."""
         why, last, only_limits = [], None, True
         count = len(self._image.agent.providers)
         if self._image.agent.providers[-1] == RULES:
@@ -76,19 +76,19 @@ class ProviderOrder:
         )
 
     def _by_rules(self, history):
-        """Return the reply of the rules that come first, None where the turn is not theirs."""
+        """Return the reply of the rules that come first, or None when the turn is not theirs."""
         turn, rules = history.turn, self._at(-1)[_PROVIDER]
         if len(turn) == 1 and not history.is_nested and rules.fits(turn[0].text):
             history.answering = RULES
         return rules.reply(turn) if history.answering == RULES else None
 
     def text(self, prompt: str, most: int, place=None):
-        """A generator of effects that returns what the first remote provider that can says to
-        *prompt*: for a tool, and shown to nobody.
+        """A generator of effects that returns the answer to *prompt* of the first remote provider
+        that can give one.  It is for a tool, and is shown to nobody.
 
-        most   tokens that the answer may have; a limit that does not admit them refuses the
-               request
-        place  of the only provider to ask, or None
+        most   tokens that the answer may have; the request is refused when a limit does not admit
+               them
+        place  place of the only provider to ask, or None
         Raises ``ProviderError``.
         """
         from clawlite.core.turns.history import History
@@ -125,7 +125,7 @@ _BUILTIN = ("reflex", "replay")
 
 
 def _provider(number: int, image, codecs, keep: int, is_behind: bool) -> tuple:
-    """Return (its name, the provider)."""
+    """Return (name, provider)."""
     if number <= 0:
         from clawlite.core.providers.reflex import Reflex
 

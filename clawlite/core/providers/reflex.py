@@ -9,12 +9,12 @@ Compiled (host/providers/reflexes.py) to nested lists:
                                              ["word", ..., 2] alternatives that may be left out
     step     [say, tool, arguments, [branch, ...]]
     branch   [condition, step]               tried in order when the step's tool has answered; the
-             first that holds goes on
+                                             first whose condition holds continues
     condition  None (always) or [field, operator, value] or [3] (the call was refused or failed)
-    say      None or [text | [name], ...]    names stand for slots and for fields of the last result
+    say      None or [text | [name], ...]    a name stands for a slot or a field of the last result
     arguments  [[name, value], ...]          value: a constant, or [name] for a slot or a field
 
-What no rule fits is answered honestly.  Between rounds the place in the tree is the whole state.
+When no rule fits, the answer says so.  Between rounds the place in the tree is the whole state.
 """
 
 from clawlite.core.base.dialect import const
@@ -35,7 +35,7 @@ MAX_WORDS = 64
 
 
 class Reflex:
-    """One agent's reflex rules, and the place in them between two rounds of a turn."""
+    """One agent's reflex rules, and the current step between two rounds of a turn."""
 
     def __init__(self, rules: list):
         self._rules = rules
@@ -58,7 +58,7 @@ class Reflex:
                 return Reply(self._abstain(), [])
         else:
             step = self._after(last) if self._turn is messages else None
-            # no rule goes on from here: the tool's own answer is the reply
+            # no rule continues from here: the tool's own answer is the reply
             if step is None:
                 return Reply(last.text, [])
         self._step = step
@@ -144,8 +144,8 @@ def is_number(value) -> bool:
 
 
 def words(text: str) -> list:
-    """Return the words of *text*: ASCII letters in lower case, split at what is no letter, digit or
-    one of ``._-``.
+    """Return the words of *text*: its ASCII letters become lower case, and it is split at every
+    character that is no letter, no digit and not one of ``._-``.
 
     Letters beyond ASCII belong to words and keep their case: MicroPython cannot fold them, and all
     runtimes must agree."""
@@ -206,7 +206,7 @@ def read(kind: int, word: str):
 
 
 def _is_digits(text: str) -> bool:
-    # not str.isdigit: CPython's takes other scripts' digits, which int() then refuses
+    # not str.isdigit: CPython's accepts digits of other scripts, too
     for c in text:
         if not "0" <= c <= "9":
             return False

@@ -1,29 +1,30 @@
-"""Whether a text that comes piece by piece only repeats itself: "aaaa", or a paragraph over and
-over, as small models do until a limit of tokens ends it.
+"""Find out whether a text that arrives piece by piece only repeats itself: "aaaa", or a paragraph
+over and over.  Small models do that until a limit of tokens ends it.
 
-No part of the text is kept.  Its last bytes become a mark; from one occurrence of the mark to the
-next is a run, and runs are compared by length and CRC.  When two differ, a run has one occurrence
-more from there on.  A mark that does not come again, or too often, is replaced by a later one.
+No part of the text is kept.  Its last bytes become a mark.  The text from one occurrence of the
+mark to the next is a run, and runs are compared by length and CRC.  When two runs differ, a run
+spans one more occurrence from then on.  A mark that does not come again, or too often, is replaced
+by a later one.
 """
 
 from binascii import crc32
 
 from clawlite.core.base.dialect import const
 
-LONGEST = 1024  # bytes of what is repeated
-TIMES = 4  # in a row
-# bytes of all runs together: shorter ones are ordinary, as a ruled line
+LONGEST = 1024  # bytes of the text that is repeated
+TIMES = 4  # repetitions in a row
+# bytes of all runs together: shorter repetitions are ordinary, such as a ruled line
 LEAST = 1024
 _MARK = const(16)  # bytes
 _PARTS = const(8)  # the most occurrences of a mark in a run
 
 
 class Repetition:
-    """Looks at one answer.  Cost: one look at each byte; 100 bytes are kept."""
+    """Watches one answer.  Cost: each byte is visited once; 100 bytes are kept."""
 
     def __init__(self):
-        self._mark = self._tail = b""  # _tail: what the mark may have begun in
-        self._limit = _MARK  # bytes to wait for a run: more with each that did not come
+        self._mark = self._tail = b""  # _tail: the end of the text, where a mark may have begun
+        self._limit = _MARK  # bytes to wait for the next mark: doubled when it did not come
         self._begin()
 
     def _begin(self):
@@ -32,9 +33,9 @@ class Repetition:
         self._part = self._size = self._crc = self._times = 0
 
     def add(self, data: bytes) -> bool:
-        """Take the next piece; return whether the text ends with TIMES equal runs or more.
+        """Add the next piece; return whether the text now ends with TIMES equal runs or more.
 
-        A run has 1 to LONGEST bytes, and all of them together have LEAST or more."""
+        A run has 1 to LONGEST bytes, and all runs together have at least LEAST bytes."""
         done = len(self._tail)
         data = self._tail + data
         at = data.find(self._mark) if self._mark else -1

@@ -2,7 +2,7 @@
 
 Compiled (host/providers/replays.py) to a list of turns, each ``[user text or None, [[text, [[tool,
 arguments], ...]], ...]]``. The n-th turn of a session plays the n-th recorded one; after the last
-it begins again."""
+one it starts over."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.errors import ProviderError
@@ -14,7 +14,7 @@ _ROUNDS = const(1)
 
 
 class Replay:
-    """One transcript, and the place in it."""
+    """One transcript, and the current place in it."""
 
     def __init__(self, turns: list):
         self._turns = turns
@@ -22,8 +22,8 @@ class Replay:
         self._round = 0
 
     def reply(self, messages: list) -> Reply:
-        """Return the next recorded reply.  Raises ``ProviderError`` when the turn asked is not
-        the one recorded.
+        """Return the next recorded reply.  Raises ``ProviderError`` when the person's message is
+        not the recorded one.
         """
         last = messages[-1]
         if last.role == "user":
@@ -31,7 +31,7 @@ class Replay:
             self._round = 0
             wanted = self._turns[self._turn][_MESSAGE]
             if wanted is not None and wanted != last.text:
-                # another provider has this turn, to its end
+                # another provider answers this turn, to its end
                 self._round = len(self._turns[self._turn][_ROUNDS])
                 raise ProviderError(
                     "replay: recorded turn %d begins with %s, got %s"

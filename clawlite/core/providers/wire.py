@@ -1,12 +1,12 @@
-"""What the codecs of remote providers share: an answer, a stream that becomes one, and the checks
-of both.
+"""The code that the codecs of remote providers share: an answer, a stream that becomes one, and the
+checks of both.
 
-1. Whatever a provider sends is an ``Answer`` or a ``ProviderError`` with one sentence; no other
-   exception.
-2. A codec (core/providers/openai.py, core/providers/anthropic.py) says what one JSON object adds to
-   an answer; ``Stream`` keeps it.
-3. Fields that nobody asked for are ignored, a provider's hidden reasoning among them: it is not
-   kept and not shown.
+1. Whatever a provider sends becomes an ``Answer``, or a ``ProviderError`` with one sentence; no
+   other exception is raised.
+2. A codec (core/providers/openai.py, core/providers/anthropic.py) adds one JSON object to an
+   answer; ``Stream`` collects the answer.
+3. Unknown fields are ignored.  That includes a provider's hidden reasoning, which is neither kept
+   nor shown.
 4. Bounds: 262,144 bytes of text in an answer, 16 calls, 65,536 bytes of arguments in each.
 """
 
@@ -20,7 +20,7 @@ MAX_CALLS = 16
 MAX_ARGUMENTS = 65536
 MAX_ERROR = 200  # characters of an error that a person reads
 _DATA = const(1)  # of an event of ``sse.Events``
-_INDEX = const(0)  # of a call that comes in pieces
+_INDEX = const(0)  # of a call that arrives in pieces
 _ID = const(1)
 _NAME = const(2)
 _RAW = const(3)
@@ -40,15 +40,16 @@ _PASSING = (
 
 
 class Answer:
-    """What a provider said in one round.
+    """A provider's answer of one round.
 
-    text           str; "" when the text went out as events of a stream: it is never held here too
+    text           str; "" when the text was returned as events of a stream: then it is never held
+                   here
     shown          bool, the text was shown piece by piece as it came
     calls          list of (id, name, arguments, raw): arguments a dict, or None when raw (str) is
                    no JSON object
     stop           "stop", "length", "tools", "refused" or "other"
-    input_tokens, output_tokens   int, or None when not told
-    model          str, who answered, or None
+    input_tokens, output_tokens   int, or None when the provider does not report them
+    model          str, the model that answered, or None
     """
 
     def __init__(self):
@@ -66,9 +67,9 @@ class Codec:
 
     loads, dumps   a runtime's jsontext
     A subclass has ``messages(list of turn.Message) -> list of str``, and ``add(stream, obj, whole)
-    -> str``, which puts one JSON object into an answer and returns its text.
+    -> str``, which adds one JSON object to an answer and returns its text.
 
-    FIRST       bytes before the first message of a request: the prepared part has one already
+    FIRST       bytes before the first message of a request: the prefix has a message already
     HEADERS     (name, value) of each header that all its requests have
     KEY_HEADER  the header of auth "api-key-header"
     """
@@ -85,7 +86,7 @@ class Codec:
         return Stream(self)
 
     def whole(self, body: bytes) -> Answer:
-        """Return the answer in the body of a response that was no stream.  Raises
+        """Return the answer in the body of a response that is not a stream.  Raises
         ``ProviderError``.
         """
         stream = Stream(self)
@@ -96,8 +97,8 @@ class Codec:
         return answer
 
     def parse(self, data: bytes) -> dict:
-        """Return the JSON object *data*.  Raises ``ProviderError``: also for one that reports an
-        error.
+        """Return the JSON object in *data*.  Raises ``ProviderError``, also when the object reports
+        an error.
         """
         try:
             obj = self._loads(data)
@@ -124,7 +125,7 @@ class Codec:
         return obj
 
     def arguments(self, raw: str):
-        """Return the arguments *raw* of a call as a dict, or None when they are no JSON object."""
+        """Return the arguments *raw* of a call as a dict; None when they are no JSON object."""
         try:
             value = self._loads(raw.encode())
         except ParseError:
@@ -132,8 +133,8 @@ class Codec:
         return value if isinstance(value, dict) else None
 
     def error(self, status: int, body: bytes) -> str:
-        """Return one line, at most 200 characters, for a person who got *status*; *body* is
-        anything, 65,536 bytes of it are read.
+        """Return one line of at most 200 characters about *status*, for a person.  *body* may have
+        any content; 65,536 bytes of it are read.
         """
         body = body[:65536]
         text = ""
@@ -153,7 +154,7 @@ class Codec:
 
 
 class Stream:
-    """An answer that comes in pieces: feed it the body, ask it for text, and at the end for the
+    """An answer that arrives in pieces: feed it the body, take text from it, and at the end the
     answer.
     """
 
@@ -163,14 +164,14 @@ class Stream:
         self.is_done = False  # the API's own last event was seen
         self._codec = codec
         self._events = Events()
-        self._told = False  # that it is done
+        self._told = False  # the event "end" was returned
         self._fed = False
         self._left = MAX_TEXT
         self._calls = []  # [index, id, name, raw], raw a bytearray that grows
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the body.  Raises ``ProviderError`` at once for a body that is no event
-        stream at all.
+        """Take bytes of the body.  Raises ``ProviderError`` as soon as the body is clearly no event
+        stream.
         """
         if not self._fed and data.strip():
             self._fed = True
@@ -182,8 +183,8 @@ class Stream:
         self._events.feed(data)
 
     def next_event(self) -> tuple:
-        """Return ("text", str) or, once, ("end", Answer); None when more bytes are wanted or all
-        is told.
+        """Return ("text", str) or, once, ("end", Answer); None when more bytes are needed, or after
+        the end.
         """
         while not self.is_done:
             event = self._events.next_event()
@@ -202,8 +203,8 @@ class Stream:
         return ("end", self.at_end())
 
     def at_end(self) -> Answer:
-        """Return the answer, now that no more bytes come.  Raises ``ProviderError`` when it
-        broke off before its end.
+        """Return the answer when no more bytes will come.  Raises ``ProviderError`` when it broke
+        off before its end.
         """
         answer = self.answer
         if not self.is_done and answer.stop is None:
@@ -215,7 +216,7 @@ class Stream:
         calls = self._calls
         self._calls = []
         for slot in calls:
-            raw = slot.pop()  # so that it is gone when its text is made
+            raw = slot.pop()  # so that its memory is free when its text is made
             _, key, name = slot
             if not name:
                 raise ProviderError("the provider called a tool without a name")
@@ -227,7 +228,7 @@ class Stream:
             answer.calls.append((key or "", name, self._codec.arguments(raw), raw))
         if answer.stop is None:
             answer.stop = "other"
-        elif calls and answer.stop == "stop":  # some servers do not tell the two apart
+        elif calls and answer.stop == "stop":  # some servers do not distinguish the two
             answer.stop = "tools"
         return answer
 
@@ -243,10 +244,11 @@ class Stream:
     def call(self, index, key, name, raw) -> None:
         """Take a call, or a piece of one.
 
-        index   anything that tells calls apart, or None; key, name, raw: str or None
-        The same key at the same index goes on with that call; without a key, the index alone does,
-        and without an index a piece without a name.  Some servers repeat the id, some give all
-        calls one index, some give no index or no id."""
+        index   any value that distinguishes calls, or None; key, name, raw: str or None
+        A piece belongs to an earlier call with the same index and key.  A piece without a key
+        belongs to the call with the same index.  Without an index, too, it does when it has no
+        name.  Some servers repeat the id, some give all calls one index, some give no index or no
+        id."""
         found = None
         for slot in self._calls:
             if slot[_INDEX] == index and (
@@ -289,7 +291,7 @@ def field(obj, name: str, kind):
 
 
 def tokens(usage: dict, name: str):
-    """Return a number of tokens, or None when it is not told."""
+    """Return a number of tokens, or None when it is missing."""
     value = field(usage, name, int)
     if value is not None and not 0 <= value < 1 << 30:
         raise ProviderError(
@@ -299,10 +301,10 @@ def tokens(usage: dict, name: str):
 
 
 def _said(obj) -> str:
-    """Return the words in an error object: ``{"error": {"message": ...}}`` and what servers make of
-    it; "" without any.
+    """Return the text in an error object, ``{"error": {"message": ...}}`` or the variants of other
+    servers; "" when there is none.
 
-    ``error_description`` is what servers of tokens say (RFC 6749, 5.2).
+    ``error_description`` comes from token servers (RFC 6749, 5.2).
     """
     for _ in range(4):
         if isinstance(obj, list):
@@ -319,10 +321,10 @@ def _said(obj) -> str:
 
 
 def _line(text: str) -> str:
-    """Return *text* as one line: at most 200 characters, none of them a control character or one
-    that turns the line's direction.
+    """Return *text* as one line of at most 200 characters, without control characters and without
+    characters that change the direction of text.
     """
-    # MicroPython interns every character that a loop over text sees, for good
+    # MicroPython interns every character that a loop over text visits, and never frees it
     data = bytearray(text[: 4 * MAX_ERROR].encode())
     for at in range(len(data)):
         byte, two = data[at], data[at : at + 2]

@@ -1,4 +1,4 @@
-"""The reports of all parts of a task become one (CKP 0.2.0, 5.9 ``aggregation.strategy``).
+"""How the reports of all parts of a task become one (CKP 0.2.0, 5.9 ``aggregation.strategy``).
 
     merge           every result, with who gave it.  Completed when all parts are, failed when none
                     has an answer, else partial.
@@ -87,7 +87,7 @@ def picked(parts: list, text: str) -> tuple:
 
 
 def question(strategy: int, description: str) -> str:
-    """Return what whoever coordinates is asked; the parts come with it as data."""
+    """Return the question to the coordinating agent's model; the parts go with it as data."""
     if strategy == BEST_OF_N:
         return (
             "Several agents have each done this task: %s\nSay the number of the best result, from 1"

@@ -1,4 +1,4 @@
-"""The swarm that an agent is in (CKP 0.2.0, 5.9), as its image has it, and what a task is.
+"""The swarm that an agent belongs to (CKP 0.2.0, 5.9), as its image has it, and its tasks.
 
 A task that is given to the swarm is done by one agent, or it is divided: each of several agents
 does a part of it, and the reports of all parts become one (aggregation.py).  The agent that divides
@@ -30,11 +30,11 @@ REMOTE_SECRET = 4  # position in ``Member.remote``
 
 
 class Member:
-    """An agent of a swarm: *identity*, its claw:// *uri*, its *role*, and how many of it there are
-    to be (*count*).
+    """An agent of a swarm: *identity*, its claw:// *uri*, its *role*, and how many processes of it
+    there should be (*count*).
 
     remote  [secure, host, port, target, name of a secret or "", name of the secret at the engine or
-            ""] where it is a remote agent that speaks A2A, else None
+            ""] for a remote agent that speaks A2A, else None
     """
 
     def __init__(self, identity: str, uri: str, role: str, count: int, remote=None):
@@ -50,15 +50,17 @@ class Swarm:
     members       list of ``Member``; own: that of this agent
     is_shared     bool, its processes share a file or an engine; False: this process is alone, and
                   does all tasks
-    max_parallel  int, tasks under way at once in the whole swarm, or None
-    at_once       int, tasks under way at once in one process
+    max_parallel  int, tasks in progress at once in the whole swarm, or None
+    at_once       int, tasks in progress at once in one process
     timeout_ms    int, from the delegation of a task to its end, or None
-    retries       how often a task whose process ended begins again: int, or [in all, with one
-                  agent, [identity of each agent that does what is for whoever is free, ...]]
+    retries       how often a task is started again after its process ended: int, or [in all, with
+                  one agent, [identity of each agent that does tasks for any agent that is free,
+                  ...]]
     keeps_dead    bool, a task that was given up is kept for a person to decide
     strategy      LEADER_DECIDES, MERGE, MAJORITY_VOTE, BEST_OF_N or CHAIN
-    to_all        bool, a task goes to all who may do it, and not to the first who is free
-    breaker       (failures in a row, ms): after so many an agent gets no task for so long; or None
+    to_all        bool, a task goes to all members that may do it, not to the first that is free
+    breaker       (failures in a row, ms): after that many failures an agent gets no task for that
+                  long; or None
     most_tokens   int, of a task with all its parts, or None
     most_nano     int, nano-dollars of a task with all its parts, or None
     engine        [kind, secure, host, port, user, name of the secret, name of the secret of
@@ -100,17 +102,17 @@ class Swarm:
 
     @property
     def leads(self) -> bool:
-        """Whether this agent hands out what it is given, and does none of it."""
+        """Whether this agent passes on the tasks that it is given, and does none of them."""
         return self.is_leader(self.own)
 
     @property
     def hands_on(self) -> bool:
-        """Whether a task that the leader is given is done by whoever is free, undivided."""
+        """Whether a task of the leader is done, undivided, by any member that is free."""
         return self.topology == LEADER_WORKER and not self.to_all
 
     @property
     def entry(self) -> str:
-        """Who takes a task that is given to the whole swarm: an identity, or "" for whoever is
+        """The identity of the member that takes a task for the whole swarm, or "" for any that is
         free.
         """
         if self.hands_on:
@@ -121,7 +123,7 @@ class Swarm:
         return ""
 
     def is_leader(self, member: Member) -> bool:
-        """Whether *member* hands on what it is given, whole or in parts."""
+        """Whether *member* passes on its tasks, whole or in parts."""
         if not self.is_shared:
             return False
         if self.topology == HIERARCHICAL:
@@ -141,10 +143,10 @@ class Swarm:
         return [one for one in self.members if one is not member]
 
     def parts(self, is_part: bool) -> list:
-        """Return the identities that each do a part of a task which this agent has taken, in the
-        order of the manifest; [] when it does the task itself.
+        """Return the identities that each do a part of a task of this agent, in the order of the
+        manifest; [] when it does the task itself.
 
-        is_part  the task is a part of another one
+        is_part  bool, the task is a part of another one
         """
         if not self.is_shared or self.hands_on:
             return []
@@ -161,7 +163,7 @@ class Swarm:
         return [one.identity for one in those for _ in range(one.count)]
 
     def may_ask(self) -> list:
-        """Return the identities that this agent may give a task to in a turn of its own."""
+        """Return the identities that this agent may give a task to during one of its own turns."""
         if not self.is_shared:
             return []
         if self.topology == HIERARCHICAL:
@@ -173,27 +175,27 @@ class Swarm:
     def statuses(self, present: dict, paused=()) -> dict:
         """Return {identity: "ready" | "busy" | "unavailable"} of all members (9.3.3).
 
-        present  {identity: [is free, ...]} of the processes that are there
-        paused   identities that take nothing for now, because their last tasks failed
+        present  {identity: [is free, ...]} of the running processes
+        paused   identities that get no tasks for now, because their last tasks failed
         """
         found = {}
         for one in self.members:
             free = present.get(one.identity)
             if free is None or one.identity in paused:
                 found[one.identity] = "unavailable"
-            else:  # a leader does no task, and is there to be asked
+            else:  # a leader does no tasks, but can be asked at any time
                 found[one.identity] = "ready" if self.is_leader(one) or any(free) else "busy"
         return found
 
 
 class Task:
-    """What one agent asks of another (9.3.3 ``claw.swarm.delegate``).
+    """A request of one agent to another (9.3.3 ``claw.swarm.delegate``).
 
     id           UUID, in lower case
     description  str, what is to be done
     input        JSON value, or None
-    sender       identity of who delegates it
-    recipient    identity of who does it, "" for whoever is free
+    sender       identity of the agent that delegates it
+    recipient    identity of the agent that does it, "" for any that is free
     parent       id of the task of which it is a part, or ""
     """
 

@@ -1,5 +1,5 @@
-"""claw.swarm.delegate, report, broadcast and discover (CKP 0.2.0, 9.3.3): parameters are checked
-here, and a bus carries out what they ask.
+"""claw.swarm.delegate, report, broadcast and discover (CKP 0.2.0, 9.3.3): this module checks their
+parameters, and a bus performs them.
 
 1. A ``task_id`` is the key of its task: delegated again, it is acknowledged and nothing runs twice;
    with other content it is refused.
@@ -36,7 +36,7 @@ class SwarmMethods:
            ask(description, to, data), a generator of milliseconds to wait that returns (status, by,
            result) of a report
            statuses() -> {identity: "ready" | "busy" | "unavailable"}
-           What it raises is a ``ClawError``.  put and report may return a ``Later``.
+           Its methods raise ``ClawError`` only.  put and report may return a ``Later``.
     """
 
     capability, rows = "swarm", ROWS
@@ -68,12 +68,12 @@ class SwarmMethods:
             self._log("refused", method=_BROADCAST, reason=e.message)
 
     def ask(self, description: str, to: str, data):
-        """A generator, for the tool ``delegate``: milliseconds to wait, until another agent's
-        report is there; it returns {"status", "by"} with the "text" of its answer, or with the
-        "result" that it is.
+        """A generator, for the tool ``delegate``: it yields milliseconds to wait until the report
+        of another agent has come, and returns {"status", "by"} with the "text" of its answer, or
+        else with its "result".
 
-        to  identity of who is to do it, "" for whoever is free
-        Raises ``ClawError``: nobody may do it, or it has failed.
+        to  identity of the agent that should do it, "" for any that is free
+        Raises ``ClawError`` when no agent may do it, or it has failed.
         """
         swarm = self.swarm
         if not swarm.is_shared:
@@ -91,7 +91,7 @@ class SwarmMethods:
             raise ClawError("the task failed: %s" % _why(result))
         found = {"status": status, "by": by}
         if isinstance(result, dict) and isinstance(result.get("text"), str):
-            found["text"] = result["text"]  # of a worker whose report is an agent's answer
+            found["text"] = result["text"]  # the report is an agent's answer
         else:
             found["result"] = result
         return found
@@ -167,7 +167,7 @@ class SwarmMethods:
 
 
 def _with(value, function):
-    """Return what *function* makes of *value*, now, or later where that is a ``Later``."""
+    """Return ``function(value)``: at once, or as a ``Later`` when *value* is one."""
     if not isinstance(value, Later):
         return function(value)
     made = Later()

@@ -1,10 +1,10 @@
-"""The gates of the pipeline (tools.py), and which of them a settled call passes unasked.
+"""The gates of the pipeline (tools.py), and which of them a settled call may skip.
 
-A call of a tool is *settled* when every gate is known to let it pass, whatever its arguments, as
-long as they fit and its request is new.  A shell runs such a call on a shorter way
-(linux/runtime/fast_path.py).  Each ``# gate NAME`` in ``tools._gated`` has its entry here; a gate
-without one is found by a test, and one that says no closes the shorter way.  Boards have no such
-way, and no such module.
+A call of a tool is *settled* when every gate is known to let it pass, whatever its arguments are,
+as long as they fit and the request is new.  A shell runs such a call on a shorter path
+(linux/runtime/fast_path.py).  Each ``# gate NAME`` in ``tools._gated`` has an entry here; a test
+finds a gate without one.  A gate whose entry returns False closes the shorter path.  Boards have
+neither the shorter path nor this module.
 """
 
 from clawlite.core.image.image import (
@@ -23,11 +23,11 @@ from clawlite.core.policy.policy import ALLOW, AUDIT
 
 
 def _arguments(image, tool):
-    return tool.fits is not None  # the shorter way asks it about each call
+    return tool.fits is not None  # the shorter path calls it for each call
 
 
 def _guard(image, tool):
-    """An audit alone lets all pass: it takes what a call logs, and hears its result by the way."""
+    """An audit alone lets all calls pass: it records a call's log event and its result."""
     if image.guard is None:
         return True
     asked = ScanConfig(image.section(GUARD))
@@ -35,7 +35,7 @@ def _guard(image, tool):
 
 
 def _request(image, tool):
-    return True  # the shorter way takes new requests alone, and admits each
+    return True  # the shorter path runs new requests only, and admits each
 
 
 def _autonomy(image, tool):
@@ -51,7 +51,7 @@ def _limit(image, tool):
 
 
 def _world(image, tool):
-    return True  # it looks at calls of a skill, and an operator's have none
+    return True  # a world model checks calls within a skill, and an operator's call is in none
 
 
 def _approval(image, tool):
@@ -67,7 +67,7 @@ def _record(image, tool):
 
 
 def _handler(image, tool):
-    """It runs in this process, once, and to its end."""
+    """The handler runs in this process, once, and without a break."""
     return (
         tool.handler[HANDLER_KIND] < SKILL
         and not tool.flags & GENERATOR
@@ -76,7 +76,7 @@ def _handler(image, tool):
     )
 
 
-# in the order of the pipeline: name -> function(image, tool), whether all settled calls pass
+# in the order of the pipeline: name -> function(image, tool), whether all settled calls may pass
 GATES = {
     "arguments": _arguments,
     "guard": _guard,
@@ -93,10 +93,10 @@ GATES = {
 
 
 def is_settled(image, tool) -> bool:
-    """Return whether all gates let any call of *tool* pass whose arguments fit and whose request
-    is new, and nothing on its way waits.
+    """Return whether all gates pass every call of *tool* whose arguments fit and whose request is
+    new, and nothing in its path waits.
 
-    tool  with what ``Image.prepare`` gives it: ``fits``, and ``decision`` where it is constant
+    tool  as ``Image.prepare`` leaves it: with ``fits``, and with ``decision`` when it is constant
     """
     for passes in GATES.values():
         if not passes(image, tool):

@@ -1,64 +1,64 @@
 """The conversation that a remote provider sees: whole turns, the newest last.
 
-A turn is never parted: a tool call stays with its result.  What no longer fits is forgotten turn by
-turn, the oldest first.
+A turn is never split: a tool call stays with its result.  When the turns no longer fit, the oldest
+turns are forgotten.
 
-Providers cache what a request has in common with an earlier one from its first byte on.  So what a
-provider is not shown any more is left out in larger steps, and in between requests only grow."""
+Providers cache the part that a request shares with an earlier one, from the first byte on.  So
+turns are left out of requests in larger steps, and between the steps requests only grow."""
 
 from clawlite.core.base.dialect import const
 
 _MESSAGES = const(0)  # of a turn that is kept
 _BYTES = const(1)
 _OVERHEAD = 48  # bytes of JSON around a message
-_READER = const(0)  # of what is left out
+_READER = const(0)  # of ``_left_out``
 _FIRST = const(1)
 
 
 class History:
     """One conversation.
 
-    max_bytes  int, how much of earlier turns is kept
+    max_bytes  int, how many bytes of earlier turns are kept
     """
 
     def __init__(self, max_bytes: int):
         self._max = max_bytes
         self._turns = []  # [[message, ...], bytes]
-        self.turn = []  # messages of the turn under way
-        # who answers in it (core/providers/provider_order.py): its later rounds stay there, or
-        # rules and a model would take turns
+        self.turn = []  # messages of the current turn
+        # place of the provider that answers it (core/providers/provider_order.py): its later rounds
+        # stay there, or rules and a model would alternate
         self.answering = 0
-        # of a tool: only a model can answer it, and nothing of the answer is shown
+        # the turn belongs to a tool: only a model can answer it, and no text is shown
         self.is_nested = False
         self._forgotten = 0  # turns before the first of _turns
-        # (provider, number of the first turn that it is shown): of the last one that had no room
+        # (provider, number of the first turn that it gets), for the last one that had no room
         self._left_out = None
         self._ids = 0
-        # messages that stand for turns of earlier sessions, which are shown always
+        # messages that stand for turns of earlier sessions, and are always sent
         self.summary = []
-        self.is_kept = False  # each turn is stored, and its end is shown then
+        self.is_kept = False  # each turn is stored, and only then its last text is shown
         self.end = None  # the effect that shows it
-        # messages before all others: what files of the agent's say now
+        # messages before all others: the current content of the agent's files
         self.preface = []
-        self.is_restored = False  # what was said in earlier sessions has been looked for
-        self.is_told = False  # that this conversation is not stored has been said
+        self.is_restored = False  # the turns of earlier sessions have been looked for
+        self.is_told = False  # the person knows that this conversation is not stored
 
     def restore(self, turns: list) -> None:
         """Begin with *turns* of earlier sessions, each a list of messages, the newest last."""
         if self._max:
             self._turns = [[turn, _size(turn)] for turn in turns] + self._turns
             self._forgotten -= len(turns)
-            self._ids += 16 * len(turns)  # ids of its own calls were made then, too
+            self._ids += 16 * len(turns)  # those turns may have used ids of this kind, too
 
     def new_id(self) -> str:
-        """Return an id for a call that came without one: from rules, before a remote provider
+        """Return an id for a call without one: a call that rules made, before a remote provider
         sees it.
         """
         self._ids += 1
         return "local-%d" % self._ids
 
     def begin(self, message) -> None:
-        """Begin a turn with a person's *message* (``turn.Message``); one that ended without an
+        """Begin a turn with a person's *message* (``turn.Message``).  A turn that ended without an
         answer is kept too.
         """
         if self.turn:
@@ -73,8 +73,8 @@ class History:
     def context(self, reader: str = "", most: int = 0) -> list:
         """Return the messages for a request: earlier turns, the oldest first, and this one.
 
-        reader  name of the provider that gets them: without what ``leave_out`` took from it
-        most    bytes of a text of an earlier turn, 0: all of it
+        reader  name of the provider that gets them; turns that ``leave_out`` left out are missing
+        most    bytes of each text of an earlier turn, 0: all of it
         """
         messages = self.preface + self.summary
         for turn, _ in self._turns[self._first(reader) :]:
@@ -82,8 +82,8 @@ class History:
         return messages + self.turn
 
     def leave_out(self, reader: str, bytes: int, most: int = 0) -> bool:
-        """From now on leave out of what *reader* gets its oldest turns, some *bytes* of them;
-        return False when it gets none of them anyway.
+        """From now on leave out the oldest turns, about *bytes* of them, from requests to *reader*.
+        Return False when it gets no earlier turns anyway.
         """
         first = self._first(reader)
         if first == len(self._turns):
@@ -103,7 +103,7 @@ class History:
 
 
 def _shortened(message, most: int):
-    """Return *message*, or a copy of it with the first *most* bytes of a longer text."""
+    """Return *message*, or a copy with the first *most* bytes of its text when that is longer."""
     data = message.text.encode()
     if len(data) <= most:
         return message
@@ -117,7 +117,7 @@ def _shortened(message, most: int):
 
 
 def _size(messages: list, most: int = 0) -> int:
-    """Return the bytes of *messages* in a request, about; of each text *most*."""
+    """Return about how many bytes *messages* take in a request; *most*: of each text, 0: all."""
     total = 0
     for message in messages:
         size = len(message.text.encode())

@@ -1,10 +1,10 @@
-"""A tool that may run twice is tried again after a failure that may pass (CKP 0.2.0, 5.4,
+"""Retries of a tool that may run twice, after a failure that may pass (CKP 0.2.0, 5.4,
 ``retry``).
 
-The host admits ``retry`` for tools alone that say ``idempotentHint`` or ``readOnlyHint``.  What a
-handler raises is such a failure.  A timeout is none (its work was ended, and had its time), nor is
-what this device lacks, nor a provider's refusal, which has had its own attempts.  Each attempt has
-``timeout_ms`` of its own."""
+The host accepts ``retry`` only for tools with ``idempotentHint`` or ``readOnlyHint``.  An exception
+of the handler is a failure that may pass.  A timeout is not: the handler has used its time and was
+ended.  Nor is a lack of something on this device, or a provider's refusal, which has had its own
+attempts.  Each attempt has the full ``timeout_ms``."""
 
 from clawlite.core.base.effect import IS_OK, LOG, SLEEP, VALUE
 from clawlite.core.base.errors import Denied, InvalidParams, ProviderError, ToolTimeout
@@ -20,8 +20,8 @@ def attempts(run, image, tool, arguments: dict, event: dict):
 
     run    function(image, tool, arguments) -> a generator of effects that runs the handler once and
            returns its outcome
-    event  the log event of the call, which gets how many attempts there were; each has one of its
-           own too
+    event  the log event of the call, which gets the number of attempts; each attempt is logged with
+           an event of its own, too
     """
     most, backoff = tool.retry
     attempt = 1
@@ -49,8 +49,8 @@ def attempts(run, image, tool, arguments: dict, event: dict):
 
 
 def wait_ms(backoff: int, attempt: int) -> int:
-    """Return the milliseconds after *attempt*, 1 or more: 1, 2, 4 s ..., 1, 2, 3 s ..., or
-    always 1 s; at most 60 s.
+    """Return the milliseconds to wait after *attempt*, which is 1 or more: 1, 2, 4 s ..., or 1, 2,
+    3 s ..., or always 1 s; at most 60 s.
     """
     wait = DELAY_MS
     if backoff == EXPONENTIAL:

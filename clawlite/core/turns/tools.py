@@ -3,12 +3,12 @@
     known? -> arguments fit? -> again? -> autonomy -> policy -> links resolved? -> approval? ->
     stopped? -> handler -> output bound -> log
 
-1. ``call`` is a generator of effects; whoever drives it carries them out.
+1. ``call`` is a generator of effects; the code that drives it performs them.
 2. A gate that cannot decide denies.
-3. A handler that fails gives a result with ``is_error``; a gate that says no raises.
-4. Whatever the end, it is logged.
-5. Each gate has its name in ``_gated``, and its entry in gates.py: a shell may take a shorter way
-   where every gate is known to say yes.
+3. A handler that fails gives a result with ``is_error``; a gate that refuses raises.
+4. Every call is logged, however it ends.
+5. Each gate has its name in ``_gated`` and its entry in gates.py.  A shell may take a shorter path
+   when it is known that every gate will pass the call.
 """
 
 from clawlite.core.policy import policy
@@ -49,8 +49,8 @@ from clawlite.core.image.image import (
 )
 from clawlite.core.formats.schema import check
 
-PERSON = "a person"  # no name of a channel begins so
-# bytes behind the cut that are looked at too: a secret may lie across it
+PERSON = "a person"  # no channel has a name that begins like this
+# bytes behind the cut that are scanned too: a secret may lie across it
 _BEYOND = 16384
 
 
@@ -58,12 +58,12 @@ def call(image, name: str, arguments, caller: str, override=None, once=None, wit
     """Run one tool call; a generator of effects that returns a ``Result``.
 
     name       str, as the caller wrote it
-    arguments  what the caller sent: anything
-    caller     "operator", "provider", a channel and who speaks there, or PERSON, and perhaps who,
-               for a skill that a person begins: their own word, which policy does not judge
+    arguments  as the caller sent them, of any type
+    caller     "operator", "provider", or a channel and who writes there.  For a skill that a person
+               begins: PERSON, perhaps with a name; the person's own wish is not judged by policy
     override   name of a policy that may tighten, or None
     once       ``IdempotentRequest`` of a request with an id, or None
-    within     ``skill.Skill`` that is under way: only what it names may be called; or None
+    within     ``skill.Skill`` that is active: only the tools that it names may be called; or None
     Raises ``InvalidParams``, ``PolicyDenied``, ``SandboxDenied``, ``ApprovalTimeout``,
     ``ApprovalDenied``,
     ``ToolTimeout``.  Source  CKP 0.2.0, 5.1, 5.4, 5.8, 9.3.2.
@@ -98,7 +98,7 @@ def call(image, name: str, arguments, caller: str, override=None, once=None, wit
 
 
 def refused(event: dict, e):
-    """Put into *event* how a call ended that ``ClawError`` *e* ended."""
+    """Record in *event* that the call ended with the ``ClawError`` *e*."""
     event["status"] = "refused" if not isinstance(e, ToolTimeout) else "timeout"
     event["code"] = e.code
 
@@ -111,8 +111,8 @@ def known(image, name):
     if tool is None:
         from clawlite.core.base.render import canonical
 
-        # a stranger's words, and perhaps a secret that a model was talked into; before canonical
-        # doubles a backslash
+        # the name is untrusted text, perhaps a secret that a model was talked into; it is scanned
+        # before canonical doubles a backslash
         if image.guard is not None and isinstance(name, str):
             name = image.guard.text(name)
         said = canonical(name)
@@ -168,7 +168,7 @@ def _gated(image, tool, arguments, override, event, once, within):
     event["rule_id"] = rule[RULE_ID] if rule else None
     event["trace"] = decision.trace
     action = decision.action
-    decision = None  # many calls may wait for a person
+    decision = None  # frees memory: many calls may wait for a person
     # gate policy
     if action == policy.DENY:
         raise _denied(tool, rule)
@@ -235,15 +235,15 @@ def _run(image, tool, arguments):
 
 
 def _asked(tool, arguments, outcome):
-    """Return the outcome of a handler that asks the agent's provider, or a person, before it goes
-    on.
+    """Return the outcome of a handler that asks the agent's provider, or a person, before it
+    continues.
     """
     while outcome[IS_OK] >= ASKS_PROVIDER:
         if outcome[IS_OK] == ASKS_PROVIDER:
             said = yield (ASK,) + outcome[VALUE] + (None,)
         else:
             said = yield from outcome[VALUE].put(tool, arguments)
-        if len(said) > 2:  # there is nobody to go on with: its time was over first
+        if len(said) > 2:  # the handler is gone: its time was over before the answer came
             return said[:2]
         outcome = yield (RESUME, said)
     return outcome
@@ -262,9 +262,9 @@ def _decide(image, tool, arguments, override):
         used = used if done else None
     decision = policy.decide_all(image, entries, paths, used)
     if decision.rests and decision.action != policy.DENY:
-        # The text of the path allows it; where its links lead decides (a link out of the root is
-        # the oldest trick).  A root may be a link too: a rule about /var/run means /run as well.
-        # That can tighten, and never widens what the text of a root allows.
+        # The text of the path allows it, but the place where its links lead decides (a link out of
+        # the root is the oldest trick).  A root may be a link too: a rule about /var/run also means
+        # /run.  This can only tighten: it never allows more than the text of a root does.
         resolved = yield from _real(tool, paths, True)
         named = policy.roots_of(image, entries)
         roots = dict(zip(named, (yield from _real(tool, named, False))))
@@ -279,8 +279,8 @@ def _decide(image, tool, arguments, override):
 
 
 def _real(tool, paths: list, opens: bool):
-    """Return where the links of *paths* lead; a generator of effects.  *opens*: they are those
-    of the call.
+    """Return where the links of *paths* lead; a generator of effects.  *opens*: the paths are
+    arguments of the call.
     """
     found = []
     for path in paths:
@@ -308,8 +308,8 @@ def _denied(tool, rule):
 
 
 def result_of(tool, outcome, image, event) -> Result:
-    """Return what a handler's *outcome* comes to.  Raises ``ToolTimeout``, ``ProviderError``,
-    ``SandboxDenied``.
+    """Return the ``Result`` of a handler's *outcome*.  Raises ``ToolTimeout``, ``ProviderError``,
+    ``SandboxDenied``, ``InvalidParams`` or ``InvalidRequest``.
     """
     done, value = outcome
     if not done:
@@ -325,7 +325,7 @@ def result_of(tool, outcome, image, event) -> Result:
             )
     text, failed, part_of = value, False, 0
     if type(value) is not str:
-        # a handler may say so, and how long the whole was of which it gives a part
+        # a handler may say that it failed, and how long the full text was when it returns a part
         failed = getattr(value, "is_error", False)
         part_of = getattr(value, "original_bytes", 0)
         if not isinstance(value, str):
@@ -359,7 +359,7 @@ def _of_failure(image, tool, e, event: dict):
 
 
 def _told(image, tool, text: str, event: dict):
-    """Return the result of a tool that failed: what it says may be anybody's words too."""
+    """Return the result of a tool that failed.  Its text may be untrusted, so it is scanned."""
     return Result(
         image.guard.result(tool.name, text, None, event)[0] if image.guard is not None else text,
         True,

@@ -1,10 +1,10 @@
-"""The agent loop: one message of a person, to its final reply.
+"""The agent loop: from one message of a person to the final reply.
 
     context -> providers (core/providers/provider_order.py) -> text and tool calls -> each call
     through the one pipeline -> next round
 
-A generator of effects.  It ends with the provider's text, when the budget is used up, or with an
-error that says why."""
+A generator of effects.  It ends with the provider's text, or, when the budget is used up or no
+provider can go on, with an error that says why."""
 
 from clawlite.core.base.dialect import const
 from clawlite.core.base.effect import SAY
@@ -29,12 +29,12 @@ _NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 
 class Reply:
-    """What a provider says in one round.
+    """A provider's answer of one round.
 
     text   str, may be empty
     calls  list of (id, tool name, arguments, raw); empty ends the turn.  id and raw are what a
            remote provider sent, "" from the others; arguments are None when raw is not JSON
-    shown  bool, the text has been shown already, piece by piece
+    shown  bool, the text has already been shown, piece by piece
     stop   why a remote provider stopped (``wire.Answer``), "" from the others
     """
 
@@ -50,7 +50,8 @@ class Message:
 
     role    "user", "assistant" or "tool"
     text    str
-    calls   of an assistant: list of (id, tool name, raw); every id is one, and raw is what was sent
+    calls   of an assistant: list of (id, tool name, raw); ids are never empty; raw is the text of
+            the arguments as it was sent
     id      of a tool: the id of the call that it answers
     tool    of a tool: its name
     result  of a tool: ``effect.Result``, or the error that refused the call
@@ -72,10 +73,10 @@ def turn(image, text: str, chain, history, run=None, skill=None):
 
     chain    ``ProviderOrder``
     history  ``history.History``; this turn is added to it
-    run      runs one tool call, as ``tools.call`` does, or None for that: a channel has its own,
-             with another caller
-    skill    ``skill.Skill`` that begins it: *text* is its instruction, whose input has been looked
-             at; or None
+    run      a function that runs one tool call like ``tools.call``, which is used when it is None:
+             a channel has its own, with another caller
+    skill    ``skill.Skill`` that begins the turn: *text* is its instruction, with an input that has
+             been scanned; or None
     Raises ``ProviderError`` when no provider can go on, or the budget is used up.  Budget:
     ``agent.max_rounds`` rounds, 16 calls in each."""
     if image.guard is not None and skill is None:
@@ -117,7 +118,7 @@ def turn(image, text: str, chain, history, run=None, skill=None):
                     "the answer is not what the output_schema of the skill %s "
                     "allows: %s" % (skill.name, wrong)
                 )
-            again = True  # once: the person sees what it comes to
+            again = True  # only once: the person sees how that ends
             messages.append(
                 Message("user", "That does not fit: %s. Answer again, with the JSON alone." % wrong)
             )
@@ -131,11 +132,11 @@ def turn(image, text: str, chain, history, run=None, skill=None):
 
 
 def _answered(image, calls: list, asked: list, messages: list, run, within):
-    """Run *calls* and add their results to *messages*; a generator that returns (True when none was
-    refused, the skill that is under way).
+    """Run *calls* and add their results to *messages*; a generator that returns (True when no call
+    was refused, the active skill or None).
 
-    However it ends, also when Ctrl-C closes it, each call has a result: providers refuse a
-    conversation in which a call has none."""
+    Each call gets a result, however this ends, even when Ctrl-C closes the generator: providers
+    refuse a conversation in which a call has none."""
     clean, answered = True, 0
     try:
         for _, name, arguments, raw in calls:
@@ -168,11 +169,11 @@ def _answered(image, calls: list, asked: list, messages: list, run, within):
 
 
 def _plain(name) -> str:
-    """Return a tool's name in a form that providers accept in a conversation.  A model can make a
-    name up that they refuse, and with it every later request.
+    """Return a tool's name in a form that providers accept in a conversation.  A model can make up
+    a name that they refuse, and then they would refuse every later request, too.
     """
     name = name.replace(".", "__", 1) if isinstance(name, str) else canonical(name, 40)
-    # Bytes: MicroPython interns every character that a loop over text sees, for good.
+    # Bytes: MicroPython interns every character that a loop over text visits, and never frees it.
     return str(
         bytes([b if b in _NAME else 95 for b in name[:64].encode() if b & 0xC0 != 0x80]), "utf-8"
     )

@@ -1,5 +1,5 @@
-"""What the files of a board's audit hold: its head, and where a segment begins (auditlog.py has
-the layout).
+"""The content of the files of a board's audit: the head, and the beginning of a segment
+(auditlog.py has the layout).
 """
 
 import os
@@ -8,17 +8,17 @@ from clawlite.scan.auditline import head_of
 from osfields import STAT_SIZE
 
 SEGMENT = 16384  # bytes
-NUMBER, HASH, TIME = range(3)  # positions in what ``begun`` returns
+NUMBER, HASH, TIME = range(3)  # positions in the result of ``begun``
 _HEAD = 256
-# a line between its quotes: {"seq":7,"prev":"c0ffee...","time":"2026-..."
+# parts between the quotes of a line: {"seq":7,"prev":"c0ffee...","time":"2026-..."
 _NUMBER, _HASH, _TIME = 2, 5, 9
 
 
 def begun(path: str) -> tuple:
     """Return (number, hash before it, time) of the first record of a segment; (None, "", "unset")
-    of a damaged one.
+    when the segment is damaged.
 
-    Each line of ours begins with them, and "unset" is later than all times.
+    Each of our lines begins with these three.  "unset" compares as later than all times.
     """
     with open(path, "rb") as file:
         parts = file.read(119).split(b'"', 10)
@@ -38,7 +38,7 @@ def head_in(folder: str):
 
 
 def put(folder: str, head):
-    """Write the head in place: 256 bytes, always all of them."""
+    """Write the head in place: always 256 bytes."""
     path, text = folder + "/audit.head", head.text()
     with open(path, "r+b" if "audit.head" in os.listdir(folder) else "wb") as file:
         file.write(text.encode() + b" " * (_HEAD - 1 - len(text)) + b"\n")

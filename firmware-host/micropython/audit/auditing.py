@@ -1,11 +1,11 @@
 """The audit of an agent on a board (CKP 0.2.0, 5.8 ``audit``; docs/audit.md).  Loaded for images
-that keep one; others pay nothing.
+with an audit; other agents pay nothing for it.
 
-1. A record is in flash before anybody hears what came of its call, and before a tool with side
+1. A record is in flash before anybody sees the result of its call, and before a tool with side
    effects begins: effects come in that order, and each waits for the one before.
-2. An audit that cannot be written is an error of the whole agent: nothing more runs.  What could
-   not be written waits.
-3. What makes the text of a record, what looks for secrets in it and what writes it are loaded one
+2. When the audit cannot be written, this is an error of the whole agent: nothing more runs.  The
+   unwritten records wait.
+3. The modules that make the text of a record, remove secrets from it and write it are loaded one
    after the other, and dropped.
 """
 
@@ -16,24 +16,24 @@ from clawlite.core.image.scan_config import AUDIT_KEPT_S, LEAKS
 from unload import drop
 
 _FULL = 28  # ENOSPC
-_MOST_WAITING = 16  # records that wait for a flash that takes them again
+_MOST_WAITING = 16  # records that wait until the flash can be written again
 _STEP = "audittext auditrecord clock secretvalues auditlog auditfiles auditline auditmend"
 
 
 class Auditing:
-    """What is kept, and what waits to be.
+    """The audit of one agent, with the records that wait to be written.
 
-    device   ``device.Device``, whose effects go through here first
-    wants    the audit of ``scan_config.ScanConfig``, its destination a file
-    state    the folder of what this board keeps; the audit has one of its own in it
+    device   ``device.Device``, whose effects go through this object first
+    wants    the audit of ``scan_config.ScanConfig``, whose destination is a file
+    state    the board's folder for state; the audit has a folder of its own in it
     """
 
     def __init__(self, device, image, wants: list, state: str):
         self.device, self.image, self.wants, self._state = device, image, wants, state
         self._folder = "%s/audit-%s" % (state, image.agent.name)
         self._waiting = []  # records as JSON
-        self._is_open = False  # the files are as the last record left them
-        # the last effect on record: it comes again when memory did not do for the rest
+        self._is_open = False  # the files are known to be as the last record left them
+        # the last effect on record: it is repeated when memory ran out after it was recorded
         self._written = None
         self._carry_out = device.carry_out
         device.carry_out = self.carry_out
@@ -41,7 +41,7 @@ class Auditing:
         device.agent.lifecycle.on_start = self._start
 
     def carry_out(self, effect: tuple):
-        """Carry out one effect of the agent, on record where it has to be."""
+        """Perform one effect of the agent; put it on record first when it must be."""
         if effect is not self._written and (
             effect[KIND] == LOG
             and effect[EVENT]["event"][:4] in ("tool", "task")
@@ -52,7 +52,7 @@ class Auditing:
             self._written = effect
             if error:
                 self.device.agent.lifecycle.fail(error, self.device.now_ms())
-                if effect[KIND] == RUN:  # it must not
+                if effect[KIND] == RUN:  # a tool without a record must not run
                     return
                 self._withhold(error)
             if effect[KIND] == LOG:
@@ -60,8 +60,8 @@ class Auditing:
         self._carry_out(effect)
 
     def _withhold(self, error):
-        """Answer the call whose record could not be written with *error*: what came of it nobody
-        hears.
+        """Answer the call whose record could not be written with *error*: its result must not be
+        seen.
         """
         effects = self.device.agent.effects
         at = 1 if effects and effects[0][KIND] == KEEP else 0
@@ -72,7 +72,7 @@ class Auditing:
             )
 
     def _start(self):
-        """What STARTING does: see that the audit can be written.  Raises ``ClawError``."""
+        """The work of STARTING: check that the audit can be written.  Raises ``ClawError``."""
         if self._on_start:
             self._on_start()
         self._is_open = False
@@ -81,8 +81,8 @@ class Auditing:
             raise error
 
     def _write(self, effect):
-        """Write what *effect*, or None, puts on record, and what waits; return why that could
-        not be, or None.
+        """Write the waiting records, and that of *effect* unless it is None; return the error when
+        that fails, or None.
         """
         error = None
         try:
@@ -99,7 +99,7 @@ class Auditing:
             self._is_open = False
             hint = "make room for it" if e.args[0] == _FULL else "look at the flash"
             error = ClawError("the audit cannot be written: %s" % e, hint)
-        # of both: the loop lets go of what is under way, and comes back (oom_recover.py)
+        # raised in both cases: the loop ends the work in progress and recovers (oom_recover.py)
         except MemoryError:
             raise
         except Exception as e:
@@ -108,19 +108,19 @@ class Auditing:
         return error
 
     def _record(self, effect: tuple, short: bool):
-        """Put *effect* on record; what could not be written waits, but for the begin of a tool,
-        which does not run then.
+        """Put *effect* on record.  A record that could not be written waits, unless it is that of a
+        tool that begins, because then the tool does not run.
         """
         self._drop()
         text = self._text(effect, short)
         if text is None:
             return
         self._drop()
-        # A call deeper its imports would not fit a Pico's stack when Ctrl-C ends a call (0080).
+        # Imported here: one call deeper, its imports would not fit a Pico's stack at Ctrl-C (0080).
         from secretvalues import clean
 
         text = clean(text, self.image, self._state)
-        del clean  # else it would stay in memory
+        del clean  # a reference would keep the module in memory
         self._drop()
         self._waiting.append(text)
         try:
@@ -157,5 +157,5 @@ class Auditing:
 
     def _drop(self):
         drop(_STEP)
-        if self.image.section(GUARD)[LEAKS] is None:  # else they are in memory anyway
+        if self.image.section(GUARD)[LEAKS] is None:  # otherwise the guard keeps them in memory
             drop("leaks known services")

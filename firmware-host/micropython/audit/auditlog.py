@@ -1,20 +1,20 @@
-"""The files of a board's audit: those of a Pi (clawlite/linux/audit/files.py), for the same
-``clawlite audit verify``.  Loaded for a record, and dropped.
+"""The files of a board's audit.  They have the format of a Pi's (clawlite/linux/audit/files.py), so
+that ``clawlite audit verify`` can read both.  Loaded for a record, and dropped.
 
     audit-AGENT/audit.jsonl       the last segment, of 16 KiB; those before it are audit-N.jsonl, N
                                   their first record
     audit-AGENT/audit.head        where the chain begins and ends, 256 bytes
 
-1. A record counts when the head is in flash after it.  A power cut before that leaves none of it,
-   or a whole one that the next start takes for its own (littlefs), or a torn one, which is cut off
-   and said (other file systems): auditmend.py.
+1. A record is valid when the head has been written to flash after it.  A power cut before that
+   leaves nothing, or a complete record that the next start accepts (littlefs), or a torn record,
+   which is cut off and reported (other file systems): auditmend.py.
 2. Every function raises ``OSError`` when the flash cannot be read or written.
 """
 
 from auditfiles import SEGMENT, TIME, begun, head_in, put, size_of
 from clawlite.scan.auditline import line
 
-_DAY, _PARTS = 86400, 16  # a segment is of a day, or of a sixteenth of the retention
+_DAY, _PARTS = 86400, 16  # a segment spans a day, or a sixteenth of the retention if that is longer
 
 
 def append(folder: str, text: str, kept_s, now):

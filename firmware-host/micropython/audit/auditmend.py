@@ -1,5 +1,5 @@
-"""What a board's audit needs now and then: its files as they are found at a start, and a new
-segment.  Loaded for that, and dropped.
+"""The rare tasks of a board's audit: checking its files at a start, and beginning a new segment.
+Loaded for these, and dropped.
 """
 
 import os
@@ -11,18 +11,18 @@ from clawlite.scan.auditline import beginning, digest
 from osfields import BLOCK_BYTES, BLOCKS, FREE_BLOCKS
 
 _BLOCK = 4096
-_LEAST = 49152  # bytes that it may have in any case: host/fit/heap.py counts them
+_LEAST = 49152  # bytes that the audit may always have: host/fit/heap.py counts them
 
 
 def opened(folder: str, agent: str) -> str:
-    """Take note of what is there, and mend what a power cut left; return what is not as it was
-    left, or "".
+    """Read the existing files, and repair what a power cut left.  Return a description of what was
+    not as the last record left it, or "".
     """
     above, _, name = folder.rpartition("/")
     if name not in os.listdir(above or "/"):
         os.mkdir(folder)
     path, names, problem = folder + "/audit.jsonl", os.listdir(folder), ""
-    if "audit.new" in names:  # a torn record was being cut off
+    if "audit.new" in names:  # a torn record was being cut off when the power failed
         if "audit.jsonl" in names:
             os.remove(folder + "/audit.new")
         else:
@@ -42,7 +42,7 @@ def opened(folder: str, agent: str) -> str:
                 torn,
                 "; " + problem if problem else "",
             )
-    # not one that was just being made
+    # not for a folder or a file that had just been created
     if known is None and (len(names) > 1 or names and size_of(folder + "/" + names[0])):
         problem = "the head was damaged or missing"
     if known is None or head.last != last:
@@ -51,8 +51,8 @@ def opened(folder: str, agent: str) -> str:
 
 
 def _caught_up(path: str, head) -> tuple:
-    """Move *head* on over the lines that follow it; return (where the last whole line ends, what
-    is wrong or "").
+    """Move *head* forward over the lines that follow it; return (end of the last complete line,
+    description of what is wrong or "").
     """
     end, last, hash, wrong, seen = 0, head.last, head.hash, "", False
     with open(path, "rb") as file:
@@ -60,7 +60,7 @@ def _caught_up(path: str, head) -> tuple:
         while data[-1:] == b"\n":
             end += len(data)
             own = digest(data[:-1])
-            if own == hash:  # the one that the head names
+            if own == hash:  # the line that the head names
                 head.last, head.hash, wrong, seen = last, hash, "", True
             elif not wrong and data.startswith(
                 ('{"n":%d,"prev":"%s",' % (head.last + 1, head.hash)).encode()
@@ -87,8 +87,8 @@ def _cut_off(folder: str, path: str, end: int):
 
 
 def turn(folder: str, path: str, head, kept_s, now):
-    """Begin a new segment after that at *path* (or ""), and forget those that are too old: nothing
-    else is removed to make room.
+    """Begin a new segment after the one at *path* (or ""), and remove segments that are too old;
+    no other file is removed to make room.
 
     Raises ``ClawError`` when there is no room for it.
     """
@@ -97,9 +97,9 @@ def turn(folder: str, path: str, head, kept_s, now):
     old = _segments(folder) if kept_s and now else []
     gone = 0
     while gone + 1 < len(old) and begun(folder + "/" + old[gone + 1])[TIME] < iso8601(now - kept_s):
-        # the one after it begins too early: so all of this one is older
+        # the next segment begins before the limit, so all records of this one are older
         gone += 1
-    # the head first: a segment that is left over is only older than it says
+    # the head first: if a removal is cut off, an old segment is left over, which does no harm
     if gone:
         head.first, head.prev, _ = begun(folder + "/" + old[gone])
         put(folder, head)
@@ -119,10 +119,10 @@ def _segments(folder: str) -> list:
 
 
 def _check_room(folder: str):
-    """Raise ``ClawError`` when another segment would take more than half of the flash that the
-    audit and nobody else has; 48 KiB it may have.
+    """Raise ``ClawError`` when the audit with one more segment would have more than half of the
+    flash that it and the free space make up; it may always have 48 KiB.
 
-    A board that has one slot keeps room for another one: as much as all is that is there.
+    A board with one slot keeps room for another: as much as all its other files take.
     """
     own = 2 * _BLOCK
     for name in _segments(folder):

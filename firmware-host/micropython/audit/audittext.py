@@ -1,5 +1,5 @@
-"""The text of a board's record: what clawlite/scan/auditrecord.py makes of an effect, as a Pi
-has it.  Loaded for a record, and dropped.
+"""The text of a record of a board's audit, as on a Pi: clawlite/scan/auditrecord.py makes the
+record of an effect.  Loaded for a record, and dropped.
 """
 
 from clawlite.core.base.clock import iso8601
@@ -12,10 +12,10 @@ _LONG = ("arguments", "output", "trace")
 
 
 def text_of(audit, effect: tuple, short: bool):
-    """Return the record of *effect* as JSON, with secrets; None for one that is not on record.
+    """Return the record of *effect* as JSON, with secrets; None when it needs no record.
 
-    short  without what may be long, and it says so: better a part than none, and than an agent that
-           ends
+    short  leave out the fields that may be long, and say so in the record: a short record is better
+           than none, and than an agent that ends
     """
     pairs = _pairs(
         audit, effect, (False, False, audit.wants[AUDIT_APPROVALS]) if short else audit.wants
@@ -56,8 +56,8 @@ def json_of(pairs: list) -> str:
 
 
 def _value(value) -> str:
-    """Return *value* as JSON as a Pi has it: MicroPython has no short escape for two characters,
-    and takes surrogates for text.
+    """Return *value* as JSON, with the same bytes as on a Pi: MicroPython lacks the short escapes
+    of two characters, and accepts surrogates in text.
     """
     if isinstance(value, str):
         for c, escape in (("\b", "\\b"), ("\f", "\\f")):

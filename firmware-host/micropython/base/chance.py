@@ -6,7 +6,7 @@ import time
 
 
 def chance() -> bytes:
-    """Return 4 random bytes; where a port has none (WebAssembly), of the clock."""
+    """Return 4 random bytes; on a port without a source of them (WebAssembly), from the clock."""
     try:
         return os.urandom(4)
     except AttributeError:

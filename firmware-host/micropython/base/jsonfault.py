@@ -1,10 +1,10 @@
-"""The sentence for JSON that jsontext.py refuses; loaded for it, so that it costs no memory
-before.
+"""The texts of errors for JSON that jsontext.py refuses; loaded for an error, so that they cost no
+memory before.
 """
 
 from clawlite.core.base.errors import ParseError
 
-# Of the numbers in the module that refuses: expected, and found where that is not the byte itself
+# filled in with the values of the refusing code; without "found", the byte itself is added
 _WORDS = (
     "more, found the end",
     "the end",

@@ -1,14 +1,14 @@
 """JSON of the wire on a board: strict RFC 8259, bounded, built in one pass.
 
-1. MicroPython's ``json.loads`` takes ``[1 2]``, ``01`` and raw control characters, and turns
-   surrogate pairs into invalid UTF-8; its ``json.dumps`` prints what it does not know as
-   ``<object>``.  So: an own reader, a guarded writer.
-2. Open containers lie on a list, not on the C stack, which has 8 KB on an RP2040.
-3. A string without escapes is decoded where it lies; one with escapes goes through one buffer of
-   its raw length.
-4. What is accepted, and its value, is the same in ``clawlite/linux/io/jsontext.py``, which takes
-   32 levels where this takes 16: tests/core/json_vectors.py holds both to it, and this file runs on
-   CPython too.  The length of a text is bounded by the framer, not here.
+1. MicroPython's ``json.loads`` accepts ``[1 2]``, ``01`` and raw control characters, and turns
+   surrogate pairs into invalid UTF-8; its ``json.dumps`` writes unknown objects as ``<object>``.
+   So this module has its own reader, and a check before the writer.
+2. Open containers are kept in a list, not on the C stack, which has 8 KB on an RP2040.
+3. A string without escapes is decoded in place; one with escapes goes through one buffer of its
+   raw length.
+4. ``clawlite/linux/io/jsontext.py`` accepts the same texts and returns the same values, but allows
+   32 levels instead of 16.  tests/core/json_vectors.py checks both, so this file must run on
+   CPython, too.  The framer bounds the length of a text, not this module.
 """
 
 import json
@@ -16,11 +16,12 @@ import json
 from clawlite.core.base.dialect import const
 from clawlite.core.base.text import decode_utf8
 
-_MAX_DEPTH = const(16)  # arrays and objects open at once: what is done with them fits the stack
+_MAX_DEPTH = const(16)  # open arrays and objects: code that walks them must fit the stack
 _MAX_NUMBER = const(40)  # characters of a number
-_MAX_WRITE = const(20)  # of our own objects: a result wraps what was read
+_MAX_WRITE = const(20)  # levels of our own objects: a result wraps a value that was read
 
-# What is wrong, by its place in jsonfault.py: a short text would be a name that stays in memory.
+# What is wrong, as a number into the list of jsonfault.py: a short text would be interned, and so
+# would stay in memory.
 (
     MORE,
     END,
@@ -43,16 +44,16 @@ _MAX_WRITE = const(20)  # of our own objects: a result wraps what was read
 
 _ESCAPE = b'"\\/bfnrt'
 _MEANING = b'"\\/\b\f\n\r\t'
-# MicroPython's json writes UTF-8 as it is; CPython's has to be told.
+# MicroPython's json writes UTF-8 unescaped; CPython's needs an argument for that.
 _RAW = {} if len(json.dumps("\u00e9")) == 3 else {"ensure_ascii": False}
 
 
 def loads(data: bytes):
     """Return the value of the one JSON text *data*.
 
-    Raises ParseError, which names byte offset, expected and found.
-    Cost    some 0.3 us a byte on a desktop; the heap of the result, and once of the longest string
-            with escapes.
+    Raises ParseError, which names the byte offset, what was expected and what was found.
+    Cost    some 0.3 us a byte on a desktop; the heap of the result, and one buffer of the length
+            of the longest string with escapes.
     """
     reader = _Reader(data)
     try:
@@ -62,7 +63,7 @@ def loads(data: bytes):
 
 
 def dumps(obj) -> str:
-    """Return *obj* as compact JSON, beyond ASCII unescaped.
+    """Return *obj* as compact JSON, with unescaped Unicode.
 
     obj  dict with str or int keys, list, tuple, str, int, finite float, bool, None: no subclass of
          these
@@ -115,7 +116,7 @@ class _Reader:
         return byte
 
     def text(self):
-        # containers, each with the key under which it goes into the one before
+        # containers, each preceded by the key under which it goes into the outer one
         opened = []
         key = None
         while True:
@@ -220,7 +221,7 @@ class _Reader:
         return value
 
     def string(self) -> str:
-        """Return the string whose opening quote is at ``pos``; move behind its closing one."""
+        """Return the string that begins at ``pos``; move ``pos`` behind its closing quote."""
         data = self.data
         start = self.pos + 1
         end = data.find(b'"', start)
@@ -246,7 +247,7 @@ class _Reader:
 
     def unescape(self, pos: int, end: int) -> str:
         data = self.data
-        out = bytearray(end - pos)  # no escape is shorter than what it stands for
+        out = bytearray(end - pos)  # an escape is never shorter than the character's UTF-8
         size = 0
         while pos < end:
             stop = data.find(b"\\", pos, end)

@@ -1,15 +1,15 @@
-"""Give memory back: modules that work once, or once in a while, are forgotten after use and loaded
-again when needed.
+"""Free memory: modules that are used once, or rarely, are dropped after use and loaded again when
+they are needed.
 
-Nothing may hold on to one of them: they are imported inside functions.
+Nothing may keep a reference to such a module, so they are imported inside functions.
 """
 
 import gc
 import sys
 
 _PACKAGE = "clawlite.core."
-# One text each: a short name in a list of them would be a string that stays for ever.
-# host/firmware/firmware.py enters groups of functions.
+# One text for all names: short names in a list would be interned strings, which stay for ever.
+# host/firmware/firmware.py puts groups of functions into it.
 _OCCASIONAL = (
     " header image_signature handshake uri policy_preview approval misfit journal appendlog "
     "oldturns conversation memories memory_methods instant storelog storewrite storequery words "
@@ -17,13 +17,13 @@ _OCCASIONAL = (
     "jsonfault loader oom_recover parts assemble begin settime lookup secretvalues stopfile "
 )
 _STAGES = ""
-# what reaches providers, until the next turn; host/firmware/firmware.py enters the codecs of their
-# APIs
+# the modules that reach providers, which stay until the next turn; host/firmware/firmware.py adds
+# the codecs of the APIs
 REMOTE = "remote tcp limits oauth2"
 
 
 def stage(name: str):
-    """Return the module *name*, one stage of a turn; the others are forgotten before it is
+    """Return the module *name*, one stage of a turn; the other stages are dropped before it is
     loaded (host/firmware/overlays.py).
     """
     if name not in sys.modules:
@@ -32,31 +32,31 @@ def stage(name: str):
 
 
 def know(names: str):
-    """Load the modules *names* and forget them: the names in them are known from then on.
+    """Load the modules *names* and drop them, so that the names in them are interned.
 
-    MicroPython keeps names for ever, in tables of which each is one piece and twice as long as the
-    one before: 3.5 KB for the 301st name.  A heap in which memory ran out has no such piece, even
-    with 33 KB free, so what is loaded then must bring no new name.
+    MicroPython keeps interned names for ever, in tables of which each is one block of memory and
+    twice as long as the one before: 3.5 KB for the 301st name.  A heap in which memory ran out has
+    no such block, even with 33 KB free, so a module that is loaded then must bring no new name.
     """
     for name in names.split():
         try:
             __import__(name)
-        except ImportError:  # the sources, unlinked, lie in other files
+        except ImportError:  # unlinked sources are in other files
             pass
     drop(names)
 
 
 def drop(names: str = ""):
-    """Forget the occasional modules, or *names*, that are loaded, linked or not; their memory is
-    free at the next collection.
+    """Drop those of the occasional modules, or of *names*, that are loaded, linked or not; their
+    memory is free at the next collection.
     """
     before = len(sys.modules)
-    # as long a text is not made where memory is short
+    # no copy of the long text is made when memory is short
     names = " %s " % names if names else _OCCASIONAL
     for full in list(sys.modules):
         package, _, name = full.rpartition(".") if full.startswith(_PACKAGE) else ("", "", full)
         if " %s " % name in names:
-            sys.modules.pop(full, None)  # an import that failed may have left it there twice
+            sys.modules.pop(full, None)  # after a failed import the name may occur twice
             package = sys.modules.get(package)
             if package and hasattr(package, name):
                 delattr(package, name)

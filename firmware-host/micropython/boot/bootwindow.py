@@ -1,20 +1,22 @@
-"""What runs first on a board: the boot window and safe mode; then ``_choose_slot`` decides between
-slots A and B, and opens the image of one.  slots.py keeps the record that it decides by.
+"""The code that runs first on a board: the boot window and safe mode.  Then ``_choose_slot``
+decides between slots A and B and opens the image of one.  slots.py keeps the boot record that it
+needs.
 
-1. No image locks its maker out: for a short time after each reset nothing of it has run, and Ctrl-C
-   ends the start; neither does it start while the file ``safe-mode`` is there or the safe-mode pin
-   is low.  Then the REPL is free.
-2. An image that cannot be opened is left at once, one that was not READY in three boots after them:
-   the other slot is taken, when that one opens, and a line says so.  With no other, the only one is
-   tried at each reset.
+1. No image can lock its maker out.  For a short time after each reset none of its code has run, and
+   Ctrl-C ends the start.  Nor does it start while the file ``safe-mode`` exists or the safe-mode
+   pin is low.  Then the REPL is free.
+2. An image that cannot be opened is given up at once; an image that was not READY in three boots is
+   given up after them.  Then the other slot boots, if it can be opened, and a line says so.
+   Without another slot, the only one is tried at each reset.
 3. At each boot the files of a slot are compared with its list (slots.py) before any of them is
+   imported: MicroPython may hang for ever in a ``.mpy`` file that was cut short.  The image's
    imported: MicroPython may hang for ever in a ``.mpy`` file that was cut short.  The image's
    digest is checked at its first boot, and with ``device.key`` its signature at each; its CRC at
    each boot.
-4. Settings are ``/boot.json``, which a person writes and nothing of ours changes: {"window_ms":
-   2000, "safe_pin": 15, "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is armed when the
-   window is over, with the longest time that all boards have, because loading takes seconds; the
-   agent sets its own when it runs (begin.py).  In the window there is none.
+4. The settings are in ``/boot.json``, which a person writes and our code never changes:
+   {"window_ms": 2000, "safe_pin": 15, "watchdog_ms": 8000}.  With ``watchdog_ms`` the watchdog is
+   armed after the window, with the longest time that all boards support, because loading takes
+   seconds; the agent sets its own time when it runs (begin.py).  During the window there is none.
 """
 
 import gc
@@ -29,7 +31,7 @@ _TRIALS = 3
 _WINDOW_MS = 2000
 _MIN_WINDOW_MS, _MAX_WINDOW_MS = 100, 60000
 _MAX_PIN = 255
-_MIN_DOG_MS, _MAX_DOG_MS = 1000, 8388  # rp2 has no more
+_MIN_DOG_MS, _MAX_DOG_MS = 1000, 8388  # rp2 supports no more
 _MAX_SETTINGS = 512  # bytes
 _MIN_KEY = 16
 _MAX_LIST = 8192  # bytes
@@ -37,13 +39,13 @@ _PIECE = 512  # bytes that are read at once
 
 
 def start(root: str = ""):
-    """Return (function that runs an agent, the agent), or None: the REPL is next.  Never raises
+    """Return (function that runs an agent, the agent), or None when the REPL is next.  Never raises
     ``Exception``.
 
-    root  as in slots.py; what an agent keeps lies in its folder ``state``
+    root  as in slots.py; the agent's files are in its folder ``state``
     """
-    # The running functions keep what they need of these modules until they return; later the
-    # modules are out of memory.
+    # The running functions keep references to these modules until they return; then the modules
+    # are freed.
     for name in ("bootwindow", "slots"):
         sys.modules.pop(name, None)
     window_ms, pin, watchdog_ms = _settings(root)
@@ -66,8 +68,9 @@ def start(root: str = ""):
 
 
 def _choose_slot(root: str, slot: str, trials: int, checked: int, feed):
-    """Return what ``start`` does, of the first slot that opens; *feed*: function() that the
-    watchdog wants to be called.
+    """Return the result of ``start`` for the first slot that can be opened.
+
+    feed  function() that feeds the watchdog
     """
     key = _key(root)
     order = [
@@ -102,8 +105,8 @@ def _choose_slot(root: str, slot: str, trials: int, checked: int, feed):
 
 
 def _prepare(root: str, slot: str, key, is_new: bool) -> tuple:
-    """Return ((run, agent), "") for an image that opens, else (None, why not); nothing of it is
-    left in memory then.
+    """Return ((run, agent), "") for an image that can be opened; else (None, reason), with all its
+    modules dropped from memory.
     """
     before = set(sys.modules)
     folder = root + "/claw-" + slot
@@ -131,8 +134,8 @@ def _prepare(root: str, slot: str, key, is_new: bool) -> tuple:
 
 
 def _damage(folder: str, feed) -> str:
-    """Return what is wrong with the files of a slot, by its list; "" for nothing, and for a slot
-    that has no list.
+    """Return what is wrong with the files of a slot, according to its list; "" when nothing is, or
+    when the slot has no list.
     """
     try:
         with open(folder + "/files", "rb") as file:
@@ -184,8 +187,8 @@ def _armed(watchdog_ms: int):
 
 
 def _settings(root: str) -> tuple:
-    """Return (window in ms, safe-mode pin or None, watchdog in ms or 0).  What is wrong in the
-    file is told, and counts for nothing.
+    """Return (window in ms, safe-mode pin or None, watchdog in ms or 0).  A wrong setting in the
+    file is reported and ignored.
     """
     import json
 
@@ -215,7 +218,7 @@ def _settings(root: str) -> tuple:
 
 
 def _watchdog(wanted) -> int:
-    """Return the ms of the watchdog that the settings want, 0 for none."""
+    """Return the ms of the watchdog that the settings ask for, 0 for none."""
     try:
         from machine import WDT
     except ImportError:
@@ -240,7 +243,9 @@ def _is_held(root: str, pin) -> bool:
 
 
 def _waits(root: str, pin, window_ms: int) -> bool:
-    """Return True when nobody has kept the agent from starting in that time."""
+    """Wait for the boot window; return False when a safe-mode pin is set up and safe mode is
+    requested in that time.
+    """
     begun = time.ticks_ms()
     while time.ticks_diff(time.ticks_ms(), begun) < window_ms:
         if pin is not None and _is_held(root, pin):
@@ -250,8 +255,8 @@ def _waits(root: str, pin, window_ms: int) -> bool:
 
 
 def _key(root: str):
-    """Return the device key, or None without one; b"" for one that cannot be read, which no
-    image is signed with.
+    """Return the device key, or None when there is none; b"" when it cannot be read, so that no
+    image is accepted.
     """
     if not _has(root + "/device.key"):
         return None
@@ -265,7 +270,7 @@ def _key(root: str):
 def _record(root: str, slot: str, trials: int, checked: int):
     try:
         slots.write(root, slot, trials, checked)
-    except OSError as e:  # a flash that is full still boots
+    except OSError as e:  # the board boots even when its flash is full
         _say("the boot record cannot be written: %s" % e)
 
 

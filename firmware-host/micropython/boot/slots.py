@@ -1,28 +1,28 @@
-"""Image slots A and B, and the boot record, which says the one to boot.  bootwindow.py decides
-between them (``_choose_slot``): when that one does not open, or failed too often, the other boots.
+"""Image slots A and B, and the boot record, which names the slot to boot.  bootwindow.py decides
+between them (``_choose_slot``): when that slot cannot be opened, or failed too often, the other one
+boots.
 
-    /claw-a.cbor, /claw-a/   an image, and what it runs with: the firmware that it was flashed with,
+    /claw-a.cbor, /claw-a/   an image, and its files: the firmware that it was flashed with, and
                              tools.py
     /claw-b.cbor, /claw-b/   another
-    /claw-a/files            what lies in /claw-a/: lines "NAME SIZE CRC-32", and at its end "files
-                             SIZE CRC-32" of the lines before; sizes in decimal bytes, CRCs in 8 hex
-                             digits.  A flash writes it, and bootwindow.py compares
+    /claw-a/files            the list of the files in /claw-a/: lines "NAME SIZE CRC-32", and at its
+                             end "files SIZE CRC-32" of the lines before; sizes in decimal bytes,
+                             CRCs in 8 hex digits.  A flash writes it, and bootwindow.py checks it
     /claw.boot               the boot record, 15 bytes
 
     bytes   boot record
     4       "CLB1"
-    4       counter, big-endian; of two records the higher one counts
+    4       counter, big-endian; the record with the higher counter is valid
     1       slot, "a" or "b"
-    1       trials: boots in a row that began and were not READY
-    1       1 when the slot's digest was checked since the record began to name it
+    1       trials: boots in a row that did not reach READY
+    1       1 when the slot's digest has been checked since the record first named the slot
     4       CRC-32 of the bytes before
 
-1. A record is written to ``claw.boot.new`` and renamed.  A torn one has a wrong CRC and counts for
-   nothing, wherever it lies.
-2. With no record, slot A is tried before slot B, its digest is checked, and nothing counts trials
-   from before.
-3. This module is older or newer than what lies in a slot: the format stays, and so do these
-   functions.
+1. A record is written to ``claw.boot.new``, which is then renamed.  A torn record has a wrong CRC
+   and is ignored, whichever file it is in.
+2. Without a record, slot A is tried before slot B, the digest is checked, and trials count from 0.
+3. This module may be older or newer than the files in a slot, so the format and these functions
+   must not change.
 """
 
 import os
@@ -36,7 +36,7 @@ _MAX_TRIALS = 255
 
 
 def read(root: str = "") -> list:
-    """Return [slot, trials, checked]; what is right without a record: ["a", 0, 0].
+    """Return [slot, trials, checked]; ["a", 0, 0] without a record.
 
     root  where the board's file system is mounted, "" or with no slash at its end
     """
@@ -59,7 +59,7 @@ def write(root: str, slot: str, trials: int, checked: int):
 
 
 def ready(root: str = ""):
-    """The agent was READY: its slot boots.  Raises ``OSError``."""
+    """Record that the agent was READY: its slot goes on booting.  Raises ``OSError``."""
     write(root, read(root)[0], 0, 1)
 
 

@@ -1,17 +1,17 @@
-"""The two clocks of a board: milliseconds since it started, and the time of day, which nobody
-may have set.
+"""The two clocks of a board: milliseconds since it started, and the time of day, which may be
+unset.
 """
 
 import time
 
 _EPOCH_2000 = 946684800  # esp32 counts from 2000, the other ports from 1970
-_SET = 1700000000  # 2023: what is before was set by nobody
+_SET = 1700000000  # 2023: an earlier time means that the clock is unset
 _ASK_MS = 60000
 
 
 class Clock:
-    """now: milliseconds, as they were when they were asked for last;  begins_s: when they began,
-    on a board that has no clock to set.
+    """now: the milliseconds of the last call of ``now_ms``;  begins_s: the time of day when they
+    were 0, on a board without a clock that can be set.
     """
 
     begins_s = None
@@ -21,7 +21,7 @@ class Clock:
         self.now = self._due = 0
 
     def now_ms(self) -> int:
-        """Return monotonic milliseconds that never wrap: ``ticks_ms`` does, on a board after 12
+        """Return monotonic milliseconds.  They never wrap; ``ticks_ms`` does, on a board after 12
         days.
         """
         ticks = time.ticks_ms()
@@ -30,7 +30,7 @@ class Clock:
         return self.now
 
     def epoch_s(self):
-        """Return seconds since 1970, or None while nobody has set the clock."""
+        """Return seconds since 1970, or None while the clock is unset."""
         now = int(time.time()) + (_EPOCH_2000 if time.gmtime(0)[0] == 2000 else 0)
         return (
             now
@@ -46,7 +46,7 @@ class Clock:
 
     def ask(self, stdio, is_new: bool = False):
         """Ask the other end of the line for the time while the clock is unset: once a minute, and
-        at once when a new host is there.
+        at once when a new host has connected.
         """
         if self.epoch_s() is None and (is_new or self.now >= self._due):
             self._due = self.now + _ASK_MS

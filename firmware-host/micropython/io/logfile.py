@@ -1,8 +1,8 @@
 """The agent's log on a board: JSON lines in ``log.jsonl`` beside the image, at most two files of 16
 KiB.
 
-Written only for an image that needs it (a rule that is ``audit-only``): flash wears out.  Then a
-line that cannot be written is an ERROR of the agent (CKP 0.2.0, section 8).
+Written only for an image that needs it (a rule that is ``audit-only``), because flash wears out.
+For such an image, a line that cannot be written is an ERROR of the agent (CKP 0.2.0, section 8).
 """
 
 import os
@@ -15,7 +15,7 @@ _FULL = 28  # ENOSPC
 
 
 class Log:
-    """While it cannot be written, the line that met it first waits; later ones are lost."""
+    """While it cannot be written, the first line that failed waits; later lines are lost."""
 
     def __init__(self, folder: str, dumps, guard):
         self._path, self._dumps, self._guard = folder + "/log.jsonl", dumps, guard
@@ -26,7 +26,7 @@ class Log:
             self._size = 0
 
     def write(self, event: dict) -> bool:
-        """Append one event; return whether it is on the flash."""
+        """Append one event; return whether it is in flash."""
         line = self._dumps(event)
         line = (self._guard.text(line) if self._guard else line) + "\n"
         try:
@@ -39,7 +39,7 @@ class Log:
         return True
 
     def check(self):
-        """Write what waits.  Raises ``ClawError``."""
+        """Write the waiting line, if there is one.  Raises ``ClawError``."""
         try:
             self._flush()
         except OSError as e:
@@ -47,7 +47,7 @@ class Log:
             raise self.problem()
 
     def problem(self) -> ClawError:
-        """Return the error for what went wrong last."""
+        """Return the error for the last failure."""
         return ClawError(
             "the log that a policy demands (audit-only) cannot be written: %s: %s"
             % (self._path, self._error),

@@ -1,10 +1,10 @@
-"""Real pins, through MicroPython's ``machine``: the contract of core/image/pins.py where a board
-has pins.
+"""Real pins, through MicroPython's ``machine``: the counterpart of core/image/pins.py on a board
+with pins.
 
-1. An output is off when the bank is made, before anything of the agent runs, and again whenever
-   ``off`` is called.
-2. A pin that the board refuses is found when the image is loaded, not when a tool needs it.
-3. What a pin reads as is what the hardware says, also of an output.
+1. An output is off from the moment when the bank is made, before any code of the agent runs, and
+   again whenever ``off`` is called.
+2. A pin that the board refuses is reported when the image is loaded, not when a tool needs it.
+3. The value of a pin is what the hardware reports, even for an output.
 """
 
 import machine
@@ -21,14 +21,14 @@ _KINDS = ("adc", "input", "output", "pwm", "input", "input")
 class MachinePins:
     """The pins of this board that the image declares.
 
-    pins  as for ``SimulatedPins``; how a pin is simulated is of no use here
-    Raises ``ImageMismatch`` for a pin that this board does not have, or not of this kind.
+    pins  as for ``SimulatedPins``; the values for the simulation are ignored
+    Raises ``ImageMismatch`` for a pin that this board does not have, or not with this kind.
     """
 
     simulated = False
 
     def __init__(self, pins: list):
-        self._pins = {}  # name -> (kind, number, what machine made of it)
+        self._pins = {}  # name -> (kind, number, object of ``machine``)
         self.names, self._outputs = [], []
         for name, number, kind, _, _, _ in pins:
             try:
@@ -44,8 +44,8 @@ class MachinePins:
                 self._outputs.append((kind, self._pins[name][_PIN]))
 
     def read(self, name: str) -> int:
-        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for a name that is
-        not declared, ``OSError``.
+        """Return the value of a pin of any kind.  Raises ``SandboxDenied`` for an undeclared name,
+        ``OSError``.
         """
         return _value(self._pin(name))
 
@@ -75,8 +75,8 @@ class MachinePins:
         ]
 
     def off(self):
-        """Switch every output off: the safe state.  It takes no memory, which may be what there
-        is none of.
+        """Switch every output off: the safe state.  It allocates nothing, because memory may have
+        run out.
         """
         for kind, pin in self._outputs:
             _set(kind, pin, 0)

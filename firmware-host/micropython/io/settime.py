@@ -1,12 +1,12 @@
-"""Setting the clock of a board, which forgets it without power: by whoever holds the line, or by
-NTP (wifi.py).
+"""Setting the clock of a board, which loses the time without power: the time comes from the host on
+the line, or by NTP (wifi.py).
 
     {"jsonrpc": "2.0", "method": "claw.clock"}                              the board asks
-    {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": N}}    the host tells, seconds
-    since 1970
+    {"jsonrpc": "2.0", "method": "claw.clock", "params": {"epoch_s": N}}    the host answers, in
+                                                                            seconds since 1970
 
-Only a clock that nobody has set is set: what counts by days and hours does not jump while an agent
-runs.  Loaded once, and dropped."""
+Only an unset clock is set, so that limits by days and hours do not jump while an agent runs.
+Loaded once, and dropped."""
 
 import time
 
@@ -20,7 +20,7 @@ _EPOCH_2000 = 946684800
 
 
 def heard(device, data: bytes) -> bool:
-    """Take a record that tells the time; return False when it is none.  Nonsense sets nothing."""
+    """Handle a record with the time; return False for another one.  A wrong time is ignored."""
     try:
         message = loads(data)
         if message["method"] != "claw.clock" or "id" in message:
@@ -34,8 +34,8 @@ def heard(device, data: bytes) -> bool:
 
 
 def set_clock(device, epoch_s: int):
-    """Set the clock of this board to these seconds since 1970, unless it is set; where a board
-    has none, the agent counts on from here.
+    """Set this board's clock to *epoch_s*, seconds since 1970, unless it is set already.  On a
+    board without a clock, the agent counts on from this time.
     """
     if device.epoch_s() is not None:
         return

@@ -1,13 +1,14 @@
 """Tools of services that a gateway, on the LAN or at the other end of the line, calls for this
-board (docs/services.md); clawlite/linux/net/gateway_client.py is its like on Linux.
+board (docs/services.md).  The counterpart on Linux is clawlite/linux/net/gateway_client.py.
 
-1. Loaded for images that require ``mediated`` or ``mediated-line``.  It stands before the uplink
-   and takes what is its own: calls of such tools from the agent, and what the gateway says of them.
-2. A call goes up in records, as a request of a provider does (uplink.py): its arguments in pieces,
-   then ``claw.gateway.tool``.  After a session broke, it goes up again with its id and the count of
-   what came; a gateway that was started anew refuses it then, so nothing is called twice.
+1. Loaded for images that require ``mediated`` or ``mediated-line``.  It stands in front of the
+   uplink, and handles the agent's calls of such tools and the gateway's messages about them.
+2. A call is sent in records, like a request to a provider (uplink.py): its arguments in pieces,
+   then ``claw.gateway.tool``.  When a session broke, the call is sent again, with its id and the
+   number of records that were received.  A gateway that was restarted since then refuses it, so
+   nothing is called twice.
 3. A call that the gateway cannot have made is refused, and may be sent again with its request id.
-   All else that goes wrong is a result that says so (clawlite/core/net/service_call.py).
+   Any other failure is a result that describes it (clawlite/core/net/service_call.py).
 """
 
 from binascii import hexlify
@@ -20,20 +21,21 @@ from chance import chance
 
 _TOOL, _ARGUMENTS, _DUE_MS = 2, 3, 4  # of RUN
 _TIMEOUT_MS = 30000  # of one call (ADR-020)
-_MORE_MS = 2000  # a gateway ends what lasts too long, and tells it
-_WAIT_MS = 6000  # for a gateway: the line may have to be opened first
+_MORE_MS = 2000  # the gateway ends a call that takes too long, and needs time to report that
+_WAIT_MS = 6000  # how long to wait for a gateway: the line may have to be opened first
 _PIECE = 512  # characters of a text in one record
 
 
 class Failed(dict):
-    """A result that is an error; ``is_error`` as the tool pipeline asks it."""
+    """A result that is an error; ``is_error`` is for the tool pipeline."""
 
     is_error = True
 
 
 class _Call:
-    """One call under way.  *come_ms*: until then a gateway must have come;  *sent*: one may have
-    begun it;  *seen*: records of the answer that have come;  *parts*: what is still to be sent.
+    """One call in progress.  *come_ms*: time until which a gateway must have connected, or None;
+    *sent*: a gateway may have begun it;  *seen*: records of the answer that were received;
+    *parts*: records that are still to be sent.
     """
 
     def __init__(self, id: str, name: str, text: str, due_ms: int, come_ms: int):
@@ -42,9 +44,9 @@ class _Call:
 
 
 class Mediated:
-    """The calls of one agent, and its uplink, which has the same verbs.
+    """The calls of one agent.  It has the same methods as the uplink behind it.
 
-    device  ``device.Device``, whose ``net`` stands: an ``uplink.Uplink``
+    device  ``device.Device``, whose ``net`` is an ``uplink.Uplink``
     """
 
     def __init__(self, device):
@@ -59,7 +61,7 @@ class Mediated:
     # -- from the agent
 
     def effect(self, effect: tuple):
-        """Carry out any effect of the agent."""
+        """Perform any effect of the agent."""
         if effect[E.KIND] != E.RUN or effect[_TOOL].handler[HANDLER_KIND] != SERVICE:
             self._others(effect)
             return
@@ -85,7 +87,7 @@ class Mediated:
         self._uplink.carry_out(effect)
 
     def close(self, task: int):
-        """Nobody waits for what *task* asked for any more."""
+        """Cancel the request of *task*, which nobody waits for any more."""
         call = self._calls.pop(task, None)
         if call is None:
             self._uplink.close(task)
@@ -101,7 +103,7 @@ class Mediated:
         self._uplink.ready(polled)
 
     def down(self):
-        """The session is over: calls wait for the next."""
+        """The session is over: calls wait for the next one."""
         self._uplink.down()
         for task in self._calls:
             self._calls[task].come_ms = self._device.now_ms() + _WAIT_MS
@@ -141,7 +143,7 @@ class Mediated:
         self._uplink.probe()
 
     def record(self, data: bytes) -> bool:
-        """Take a record; return False when it is none of a gateway's."""
+        """Handle a record; return False when it is not from a gateway."""
         for task in self._calls:
             if self._calls[task].id.encode() in data and self._took(task, data):
                 return True
@@ -153,7 +155,7 @@ class Mediated:
         return True
 
     def lost(self, size: bytes) -> bool:
-        """A record found no room; return whether somebody waits for an answer."""
+        """Handle the loss of a record; return whether a task waits for an answer."""
         waiting = list(self._calls)
         for task in waiting:
             self.close(task)
@@ -163,7 +165,7 @@ class Mediated:
         return self._uplink.lost(size) or len(waiting) > 0
 
     def _took(self, task: int, data: bytes) -> bool:
-        """Take a record that names the call of *task*; return False when it is another's."""
+        """Handle a record with the id of *task*'s call; return False when it is not for it."""
         call = self._calls[task]
         try:
             message = loads(data)

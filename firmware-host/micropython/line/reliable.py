@@ -1,13 +1,13 @@
-"""The reliable line as the console's wire (clawlite/core/line/line.py): loaded when a host says
-hello, dropped when its session is over.
+"""The reliable line as the console's wire (clawlite/core/line/line.py): loaded when a host sends a
+hello, dropped when the session is over.
 
-1. Records alone go in frames; what is for people is written as it is, and what a person types comes
-   in a record: ``claw.console.line``, params {"text": ...}.
-2. Plain text in a session counts for nothing, but three lines of it within 20 s, and no frame
-   between, end the session: the host is gone, and a person types into the bare line.  Pieces of
-   damaged frames come between others.
-3. On a UART noise forges Ctrl-C: in a session one ends a turn, and three in a row leave the program
-   (clawlite/core/line/linestop.py).
+1. Only records are sent in frames; text for people is written as it is.  A line that a person types
+   comes in a record: ``claw.console.line``, params {"text": ...}.
+2. Plain text in a session is ignored.  But three lines of it within 20 s, with no frame between
+   them, end the session: the host is gone, and a person types on the bare line.  Pieces of damaged
+   frames come between other frames.
+3. On a UART noise can forge a Ctrl-C.  In a session one Ctrl-C ends a turn, and three in a row
+   leave the program (clawlite/core/line/linestop.py).
 """
 
 import struct
@@ -21,20 +21,20 @@ from chance import chance
 
 _MAX_RECORD = 40960  # bytes, to the host: a result in JSON
 _LOOSE, _LOOSE_MS = 3, 20000
-# What the ports' rings hold: rp2 is on USB, and the unix port on a terminal, which hold themselves
-# back; esp32 has 260 bytes behind a UART (docs/line.md).
+# The size of each port's receive ring.  rp2 is on USB and the unix port on a terminal, which have
+# flow control; esp32 has 260 bytes behind a UART (docs/line.md).
 _WINDOWS = {"rp2": (2048, 208), "linux": (2048, 208), "esp32": (260, 205)}
 _METHOD = b'"claw.console.line"'
 
 
 class Reliable:
-    """One end of a line, with the verbs of a framer.
+    """One end of a line, with the methods of a framer.
 
     stdio   ``stdio.Stdio``
     now_ms  function -> monotonic ms
     limit   bytes of a record from the host
-    Public, to be read: ``is_up``; ``is_new``, a session has begun; ``pressed``, a Ctrl-C came;
-    ``left``, three in a row."""
+    Attributes to read: ``is_up``; ``is_new``, a session has begun; ``pressed``, a Ctrl-C came;
+    ``left``, three came in a row."""
 
     def __init__(self, stdio, now_ms, limit: int):
         self._stdio, self._now_ms, self._limit = stdio, now_ms, limit
@@ -42,7 +42,7 @@ class Reliable:
         nonce = struct.unpack(">I", chance())[0] or 1
         self._line = Line(nonce, window, fragment, _MAX_RECORD, _MAX_RECORD)
         self.is_up = self.is_new = self.pressed = self.left = False
-        self._loose, self._heard = [], 0  # when text came, ms; frames that had come by then
+        self._loose, self._heard = [], 0  # times (ms) of stray text; number of frames by then
         self._stop = None
 
     @property
@@ -59,7 +59,7 @@ class Reliable:
         self._line.feed(data, now)
 
     def finish(self):
-        """The input is over: what is open was no frame."""
+        """The input is over: an unfinished item is no frame, so there is nothing to do."""
 
     def next_event(self) -> tuple:
         """Return (RECORD, JSON), (TEXT, a person's line), (TOO_LONG, digits), or None."""
@@ -83,13 +83,13 @@ class Reliable:
             event = self._line.next_event()
 
     def _typed(self, data: bytes) -> tuple:
-        """Return the line that a person typed, or the record when it is another one after all."""
+        """Return the line that a person typed, or the record when it is something else."""
         try:
             message = loads(data)
             if message["method"] == "claw.console.line":
                 return TEXT, message["params"]["text"].encode()
         except (ClawError, KeyError, TypeError, AttributeError):
-            pass  # the session says what is wrong with it
+            pass  # the session reports what is wrong with it
         return RECORD, data
 
     def _text_came(self):
@@ -100,7 +100,7 @@ class Reliable:
             self.close()
 
     def _heed(self, key: int):
-        """Let the port's own Ctrl-C be this byte, -1: none."""
+        """Set the byte that the port itself takes as Ctrl-C; -1: none."""
         from micropython import kbd_intr
         from clawlite.core.line.linestop import Stop
 
@@ -110,8 +110,8 @@ class Reliable:
     def send(self, message):
         """Send one JSON-RPC message: a dict, or a list of them.
 
-        What is too long for a record becomes an error in its place.  A host that takes nothing
-        loses its session."""
+        A message that is too long for a record is replaced by an error.  When the line is full,
+        because the host acknowledges nothing, the session is closed."""
         now = self._now_ms()
         try:
             data = dumps(message).encode()
@@ -131,7 +131,7 @@ class Reliable:
             self.close()
 
     def deadline(self):
-        """Return the time in ms at which ``tick`` wants to be called, or None."""
+        """Return the time in ms at which ``tick`` must be called, or None."""
         return self._line.deadline()
 
     def tick(self):
@@ -146,7 +146,7 @@ class Reliable:
         return self.is_up
 
     def close(self):
-        """End the session, and tell the host."""
+        """End the session and notify the host."""
         self._line.close(self._now_ms())
         self._down()
 
@@ -156,7 +156,7 @@ class Reliable:
         self.is_up = False
 
     def leave(self):
-        """Give the wire back as it was."""
+        """Restore the plain line."""
         self.close()
         self.pump()
         if self._stop:

@@ -1,7 +1,7 @@
-"""The stop of a swarm in a file of a board, so that it holds after a restart too (swarmstop.py).
-Its first line says why, the rest is the hint.  Loaded when it is read or written, and dropped.
+"""The stop of a swarm in a file of a board, so that it also holds after a restart (swarmstop.py).
+Its first line is the reason, the rest is the hint.  Loaded to read or write it, and dropped.
 
-No JSON: what explains a fault of JSON cannot be loaded while a board's agent is put together.
+It is not JSON: the texts for errors of JSON cannot be loaded while a board's agent is assembled.
 """
 
 import os
@@ -12,7 +12,7 @@ _ENOENT, _MOST = 2, 1024  # bytes of the file
 
 
 def read(folder: str) -> tuple:
-    """Return (why, hint) of the stop that is kept in *folder*, ("", "") when there is none.  A file
+    """Return (reason, hint) of the stop in *folder*, ("", "") when there is none.  A file
     that cannot be read counts as a stop.
     """
     try:
@@ -32,7 +32,7 @@ def read(folder: str) -> tuple:
 
 
 def keep(folder: str, told: tuple):
-    """Let *told* be what ``read`` returns.  Where the flash fails, stderr has it."""
+    """Make *told* the result of ``read``.  When the flash fails, stderr says so."""
     path, told = folder + _NAME, (told[0].replace("\n", " "), told[1])
     if told == read(folder):
         return

@@ -1,15 +1,17 @@
-"""A board as a member of its swarm (docs/swarm.md): its gateway speaks to the engine in its name,
-and hands it one task after the other.
+"""A board as a member of its swarm (docs/swarm.md): its gateway speaks to the engine on its behalf
+and gives it one task after the other.
 
 1. Loaded for images that require ``swarm``.  Whenever the gateway has said whether the swarm is
-   stopped, the board answers ``claw.gateway.member``: only then is it there for the others.
-2. A task is a turn of its own, beside the console's.  Its id is the key: a task that comes again
-   is not begun again; its report goes up again.  The last report stays in memory for that.
-3. Before the first tool with side effects of a task, the board waits until the gateway has it on
-   record that it begins: ``claw.gateway.begins``, and ``begun`` with "" or why it must not.
-4. A new task ends the one before: that one belongs to somebody else by now.
-5. What an operator asks of the swarm (swarmsession.py) goes up in ``claw.gateway.swarm``, and its
-   answer comes in one.
+   stopped, the board answers ``claw.gateway.member``; only then do other members see it.
+2. A task is a turn of its own, beside the console's.  It is known by its id: a task that is
+   repeated is not begun again; its report is sent again.  The last report is kept in memory for
+   that.
+3. Before the first tool with side effects of a task, the board waits until the gateway has put on
+   record that it begins: it sends ``claw.gateway.begins``, and the answer ``begun`` has "" or the
+   reason why the tool must not run.
+4. A new task ends the one before, which has been given to another process by then.
+5. An operator's request to the swarm (swarmsession.py) is sent in a ``claw.gateway.swarm``, and its
+   answer comes in another one.
 """
 
 from clawlite.core.base.effect import PROMPT, SLEEP, TELL
@@ -18,8 +20,8 @@ from clawlite.core.image.image import HAS_SIDE_EFFECTS
 from jsontext import loads
 from swarmstop import SwarmStop
 
-_LOOK_MS = 20  # between looks whether the gateway has answered
-_MOST = 4096  # characters of what a task said that go up
+_LOOK_MS = 20  # between checks whether the gateway has answered
+_MOST = 4096  # characters of a task's text that are reported
 
 
 class SwarmMember(SwarmStop):
@@ -69,7 +71,7 @@ class SwarmMember(SwarmStop):
         return True
 
     def tell(self, name: str, params: dict) -> bool:
-        """Send a record up; return whether somebody is there."""
+        """Send a record to the gateway; return whether it is connected."""
         if self._uplink.is_up:
             self._uplink.tell(
                 {"jsonrpc": "2.0", "method": "claw.gateway." + name, "params": params}
@@ -77,7 +79,7 @@ class SwarmMember(SwarmStop):
         return self._uplink.is_up
 
     def _end(self, why: str):
-        """End the task that is under way, if there is one."""
+        """End the current task, if there is one."""
         number, self._number = self._number, None
         if number is not None:
             self._device.agent.cancel(number, InvalidRequest(why), self._device.now_ms())
@@ -113,7 +115,7 @@ class SwarmMember(SwarmStop):
             self._ended([], e)
 
     def _ended(self, messages: list, error):
-        """Report what came of the task; its ``turn.Message`` are *messages*."""
+        """Report the result of the task; its ``turn.Message`` are *messages*."""
         said = [each.text for each in messages if each.role == "assistant" and each.text]
         text = "\n".join(said).strip()
         report = {"id": self._id, "status": "partial" if self._is_partial else "completed"}

@@ -1,9 +1,9 @@
-"""The operator's session of a board that is a member of a swarm: ``claw.swarm.*`` (CKP 0.2.0,
-9.3.3) is answered by who speaks for the board, its gateway or ``clawlite swarm board``.
+"""The operator's session of a board that is a member of a swarm: the process that speaks for the
+board, its gateway or ``clawlite swarm board``, answers ``claw.swarm.*`` (CKP 0.2.0, 9.3.3).
 
 1. Loaded for images that require ``swarm``, with the session itself.
-2. Parameters go up as they came, and the answer comes back as it is, within _WAIT_MS.  A task has
-   an id, so a delegation whose answer is missing may be sent again.  A broadcast has no answer.
+2. Parameters are passed on unchanged, and so is the answer, which must come within _WAIT_MS.  A
+   task has an id, so a delegation without an answer may be sent again.  A broadcast has no answer.
 """
 
 from clawlite.core.base.effect import SLEEP
@@ -13,7 +13,7 @@ from clawlite.core.protocol.rpc import error
 from clawlite.core.protocol.session import Session
 
 _WAIT_MS = 10000
-_LOOK_MS = 20  # between looks whether the answer is there
+_LOOK_MS = 20  # between checks whether the answer has come
 _REQUESTS = ("claw.swarm.delegate", "claw.swarm.report", "claw.swarm.discover")
 _BROADCAST = "claw.swarm.broadcast"
 _HINT = "start it: clawlite gateway, or clawlite swarm board"
@@ -25,7 +25,7 @@ class SwarmSession(Session):
     def __init__(self, agent, loads, member):
         super().__init__(agent, loads)
         self._member = member
-        self._answers, self._count = {}, 0  # id of what was asked -> where its answer goes
+        self._answers, self._count = {}, 0  # id of a request -> dict for its answer
 
     def answered(self, id: str, params: dict):
         """Take an answer; one that nobody waits for is dropped."""
@@ -70,7 +70,9 @@ class SwarmSession(Session):
         self.agent.begin(self._ask(method, params, answer), ended, now_ms, _WAIT_MS)
 
     def _ask(self, method: str, params: dict, answer: dict):
-        """A generator of effects: ask who speaks for the board, until *answer* is there."""
+        """A generator of effects: ask the process that speaks for the board, and wait until
+        *answer* is filled.
+        """
         self._count += 1
         id = str(self._count)
         self._answers[id] = answer

@@ -2,11 +2,11 @@
 image names, no tool with side effects begins here.
 
 1. Loaded for images that require ``stop-of-swarm`` or ``swarm``.  The gateway sends
-   ``claw.gateway.stop`` after each hello, and at each change: with why, or with "" when the swarm
-   goes on.
-2. What was heard last holds while no gateway is there.  Whether a person has stopped the swarm is
-   kept in a file (stopfile.py), so it holds after a restart too; that nobody knows it is not kept,
-   and changes nothing there.
+   ``claw.gateway.stop`` after each hello and at each change: with the reason, or with "" when the
+   swarm may go on.
+2. The last message stays in force while no gateway is connected.  Whether a person has stopped the
+   swarm is kept in a file (stopfile.py), so that it also holds after a restart.  A message that the
+   gateway does not know the state is not written, and leaves the file as it is.
 """
 
 from clawlite.core.base.effect import TELL
@@ -14,7 +14,7 @@ from clawlite.core.base.errors import PolicyDenied
 
 
 class SwarmStop:
-    """What the gateway of *device* has told of stops.  ``Image.stop`` is its ``gate``."""
+    """The last stop that the gateway of *device* has sent.  ``Image.stop`` is its ``gate``."""
 
     def __init__(self, device):
         from stopfile import read
@@ -25,11 +25,11 @@ class SwarmStop:
         device.agent.image.stop = self.gate
 
     def gate(self, tool):
-        """A generator, see ``Image.stop``.  Raises ``PolicyDenied``: the swarm is stopped, or the
-        gateway cannot know whether it is.
+        """A generator, see ``Image.stop``.  Raises ``PolicyDenied`` when the swarm is stopped, or
+        the gateway cannot know whether it is.
         """
         if self._why:
-            # a model reads why, as the result of its call; this is for the person
+            # a model reads the reason in the result of its call; this notice is for the person
             yield (TELL, "%s - %s" % (self._why, self._hint))
             raise PolicyDenied(
                 "%s: %s, and this tool has side effects" % (tool.name, self._why),
@@ -38,8 +38,8 @@ class SwarmStop:
             )
 
     def hear(self, method: str, params: dict) -> bool:
-        """Take what the gateway tells, *params* with a text; return False when it is of something
-        else.  Another shape says nothing.
+        """Handle a message of the gateway, whose *params* have a text; return False when it is
+        about something else.  A stop without a hint is ignored.
         """
         if method != "claw.gateway.stop":
             return False

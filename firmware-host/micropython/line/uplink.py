@@ -1,12 +1,13 @@
-"""What a board without network has in place of one: a gateway at the other end of the line
+"""The uplink of a board without a network: a gateway at the other end of the line
 (docs/gateway.md).
 
-1. A request goes up in records: the conversation, message by message, long ones in pieces, then
+1. A request is sent in records: the conversation, message by message, long messages in pieces, then
    ``claw.gateway.provider``.
-2. What comes back is counted.  When a session broke and a gateway says hello anew, the request goes
-   up again, with its id and that count: the gateway goes on there, and asks no provider twice.
-3. A request waits for a gateway for WAIT_MS; the line may have to be opened first.  Loaded for
-   images that require ``gateway``.
+2. The received records are counted.  When a session broke and a gateway sends a new hello, the
+   request is sent again, with its id and that count.  The gateway continues there, and asks no
+   provider twice.
+3. A request waits for a gateway for WAIT_MS, because the line may have to be opened first.  Loaded
+   for images that require ``gateway``.
 """
 
 from binascii import hexlify
@@ -19,27 +20,27 @@ from chance import chance
 _HOST, _PORT, _PARTS = 3, 4, 5  # of OPEN
 
 WAIT_MS = 6000
-# bytes of a conversation: a provider sees that much of what was said before
+# bytes of earlier turns that a provider sees
 _KEEP = 2048
 _PIECE = 512  # characters of a text in one record
-AHEAD = 1024  # bytes of records that wait for the line before more are made
+AHEAD = 1024  # bytes of records that may wait for the line before more are made
 MAX_RECORD = 8192
-# a reset of no session: whoever holds the line says hello (docs/line.md, rule 8)
+# a reset without a session: a host on the line answers with a hello (docs/line.md, rule 8)
 _ASKS = b"\x1e~0000rd20e7449\n"
 
 
 def attach(device):
-    """Give *device* its uplink, and what calls services over it.  Raises ``ImageMismatch``."""
+    """Give *device* its uplink, and the calls of services over it.  Raises ``ImageMismatch``."""
     device.net = device.uplink = Uplink(device.agent, device.stdio, device.now_ms)
     device.stdio.over = device.uplink.down
     mediate(device, "mediated-line")
 
 
 def mediate(device, ability: str):
-    """Let the gateway stop tools and speak for a member of a swarm where the image requires that,
-    and call services where it requires *ability*.  Raises ``ImageMismatch``.
+    """Let the gateway stop tools and speak for a member of a swarm when the image requires that,
+    and call services when the image requires *ability*.  Raises ``ImageMismatch``.
     """
-    # here, and no part of parts.py: an agent without a gateway has not even these names in memory
+    # not in parts.py, so that an agent without a gateway does not have these names in memory
     wanted = device.agent.image.requires
     name = "swarmstop"
     try:
@@ -65,23 +66,23 @@ def mediate(device, ability: str):
 
 
 class _Asked:
-    """One request under way."""
+    """One request in progress."""
 
     def __init__(self, id: str, name: str, most: int, messages: list, due_ms: int):
         self.id, self.name, self.most, self.messages = id, name, most, messages
-        self.due_ms = due_ms  # until then a gateway must have come; None: there is one
-        # records of the answer that have come; generator of what is still to be sent
+        self.due_ms = due_ms  # until then a gateway must have connected; None: one is connected
+        # records of the answer so far; generator of the records that are still to be sent
         self.seen, self.parts = 0, None
 
 
 class Uplink:
-    """The gateway's side of one device.  ``is_up``: a gateway is there.
+    """The connection of one device to its gateway.  ``is_up``: a gateway is connected.
 
     agent   ``agent.Agent``
     stdio   ``stdio.Stdio``
     now_ms  function -> monotonic ms
-    outer   what stands before it (mediated.py) and hears first of records and breaks, or None
-    stop    ``swarmstop.SwarmStop``, which hears of swarms, or None
+    outer   the object in front of it (mediated.py), which gets records and breaks first, or None
+    stop    ``swarmstop.SwarmStop``, which gets the messages about swarms, or None
     """
 
     outer = stop = None
@@ -96,7 +97,7 @@ class Uplink:
         agent.is_behind = True
 
     def down(self):
-        """The session is over: what is asked waits for the next."""
+        """The session is over: requests wait for the next one."""
         self.is_up = False
         now = self._now_ms()
         for task in self._asked:
@@ -106,7 +107,7 @@ class Uplink:
     # -- from the agent
 
     def carry_out(self, effect: tuple):
-        """Carry out an effect of a provider."""
+        """Perform an effect of a provider."""
         if effect[E.KIND] == E.OPEN:
             self._count += 1
             asked = _Asked(
@@ -127,37 +128,37 @@ class Uplink:
     # -- the wire: lan.py has another
 
     def has_room(self) -> bool:
-        """Return whether another record may go up."""
+        """Return whether another record may be sent."""
         line = self._stdio.line
         return line and line.is_up and line.waiting < AHEAD
 
     def tell(self, message):
-        """Send a record up."""
+        """Send a record to the gateway."""
         self._stdio.record(message)
 
     def nobody(self) -> str:
-        """Return what to say when there is no gateway."""
+        """Return the message for when there is no gateway."""
         return "no gateway at the other end of the line (clawlite gateway starts one there)"
 
     def call(self):
-        """Ask the other end of the line for a hello, unless an operator is there, who would take it
-        for JSON.
+        """Ask the other end of the line for a hello, unless an operator is there, who would read it
+        as JSON.
         """
         if self._stdio.line is None and not self._stdio.operator:
             prompt = self._stdio.prompt
             self._stdio.write((b"\n" if prompt else b"") + _ASKS, prompt)
 
     def probe(self):
-        """A line knows by itself whether somebody is there."""
+        """Do nothing: a line finds out by itself whether a gateway is there."""
 
     def close(self, task: int):
-        """Nobody waits for the answer to *task* any more."""
+        """Cancel the request of *task*, whose answer nobody waits for any more."""
         asked = self._asked.pop(task, None)
         if asked and self.is_up:
             self.tell(_note("cancel", {"id": asked.id}))
 
     def ready(self, polled):
-        """Nothing of ours is polled."""
+        """Do nothing: an uplink registers nothing with the poll."""
 
     def deadline(self):
         """Return the time in ms of the next ``tick`` that matters, or None."""
@@ -169,7 +170,7 @@ class Uplink:
         return first
 
     def tick(self):
-        """Give up what has waited too long, and send what the line has room for."""
+        """Give up requests that have waited too long, and send what the line has room for."""
         now = self._now_ms()
         for task in list(self._asked):
             asked = self._asked.get(task)
@@ -185,7 +186,7 @@ class Uplink:
         self.go_on(asked)
 
     def go_on(self, asked):
-        """Send what the wire has room for of ``asked.parts``."""
+        """Send records of ``asked.parts`` as long as the wire has room."""
         while asked.parts and self.has_room():
             part = next(asked.parts, None)
             if part is None:
@@ -196,7 +197,7 @@ class Uplink:
     # -- from the gateway
 
     def record(self, data: bytes) -> bool:
-        """Take a record; return False when it is none of a gateway's."""
+        """Handle a record; return False when it is not from a gateway."""
         if b'"claw.gateway.' not in data and b'"method"' in data:
             return False
         try:
@@ -221,8 +222,8 @@ class Uplink:
         return True
 
     def lost(self, size: bytes) -> bool:
-        """A record found no room; return whether somebody waits for an answer, which then is not
-        whole.
+        """Handle the loss of a record: end the waiting requests, whose answers would be incomplete.
+        Return whether there were any.
         """
         waiting = list(self._asked)
         for task in waiting:

@@ -1,11 +1,12 @@
-"""One TCP connection of a board, with TLS or without: nothing here waits.
+"""One TCP connection of a board, with or without TLS; no step blocks.
 
-    look-up of the name -> connect -> with TLS its handshake -> send, receive
+    look-up of the name -> connect -> TLS handshake, with TLS -> send, receive
 
-1. Each step goes on when the device's poll says so.  Until it stands, all steps together have their
-   time; then each portion that is sent has it.  What the peer says has the caller's.
-2. A name is looked up by lookup.py where the radio knows a name server, else by the port, which
-   waits: on the unix port alone.
+1. Each step continues when the device's poll says that it can.  All steps until the connection is
+   up share one time limit; then each piece that is sent has that limit.  The caller limits the time
+   of the peer's answers.
+2. lookup.py looks a name up when the radio knows a name server.  Otherwise the port does, which
+   blocks; that happens on the unix port alone.
 """
 
 import select
@@ -16,21 +17,22 @@ from clawlite.core.base.errors import ClawError
 
 _PIECE = 512  # bytes that are received, and read from flash, at once
 _LOOK_UP_MS = 500
-_OFFSET, _LENGTH = range(2)  # positions in a part that is told by its place
+_OFFSET, _LENGTH = range(2)  # positions in a part that is given by its place in the image
 
 
 class Connection:
-    """Raises ``OSError``, ``ClawError`` from any method but ``close``: then there is no connection.
+    """Any method but ``close`` may raise ``OSError`` or ``ClawError``; then the connection has
+    failed.
 
     poll         the device's ``select.poll``
     host, port   a name or an address
     parts        list of what is sent first, see ``queue``
-    read         function(offset, length) -> bytes, for those that are told by their place
-    wrap         function(socket, host) -> what speaks TLS over it, or None
+    read         function(offset, length) -> bytes, for parts that are given by their place
+    wrap         function(socket, host) -> a stream with TLS, or None
     patience_ms  as in rule 1
     names        function() -> (address, port) of a name server, or None
-    Public: ``queue``, what waits to be sent: bytes, or [offset, length]; ``stream``, what the poll
-    tells; ``due_ms``, when ``tick`` is due; ``is_up``: what was to be sent first has left.
+    Public: ``queue``, what waits to be sent: bytes, or [offset, length]; ``stream``, the object
+    that is polled; ``due_ms``, when ``tick`` is due; ``is_up``: the first parts have been sent.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Connection:
         self._over_ms = now_ms + patience_ms
         self.due_ms = self._over_ms
         self.stream = self._names = None
-        self._view = memoryview(b"")  # of the queue, what is being sent
+        self._view = memoryview(b"")  # the part of the queue that is being sent
         self._mask = 0
         self._is_connected = False
         self.is_up = False
@@ -72,7 +74,7 @@ class Connection:
             self._connect(socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)[0])
 
     def tick(self, now_ms: int):
-        """Look for a name's address, and watch the time."""
+        """Look up the host's address, and check the time limit."""
         if self._names:
             self.due_ms = now_ms + _LOOK_UP_MS
             address = self._names.address(now_ms)
@@ -95,8 +97,8 @@ class Connection:
         self._poll.register(self.stream, self._mask)
 
     def ready(self, now_ms: int):
-        """Go on, as the poll says that it can: return bytes that have come, b"" at their end,
-        None for none.
+        """Continue, as the poll says that it can: return received bytes, b"" at their end, None
+        for none.
         """
         if not self._is_connected:
             self._is_connected = True
@@ -120,8 +122,8 @@ class Connection:
         else:
             self.is_up = True
             self._over_ms = self.due_ms = None
-        # Until the first portions are gone only that counts: what TLS waits for in its handshake is
-        # its own affair.
+        # Until the first parts are sent only writing counts: whatever TLS waits for in its
+        # handshake is up to TLS.
         wanted = (
             select.POLLIN
             if self.due_ms is None
@@ -134,7 +136,7 @@ class Connection:
             self._poll.modify(self.stream, wanted)
 
     def _next(self) -> bool:
-        """Have the next portion in ``_view``; return whether there is one."""
+        """Put the next piece into ``_view``; return whether there is one."""
         while not len(self._view) and self.queue:
             part = self.queue[0]
             if isinstance(part, bytes):
@@ -148,12 +150,12 @@ class Connection:
         return len(self._view) > 0
 
     def close(self):
-        """End it."""
+        """End the connection."""
         if self._names:
             self._names.close()
         if self.stream is not None:
             try:
                 self._poll.unregister(self.stream)
             except (OSError, KeyError):
-                pass  # it never got that far
+                pass  # it was never registered
             self.stream.close()

@@ -1,14 +1,14 @@
-"""A gateway on the LAN: TCP in place of the console's line, records as RFC 7464 has them
+"""A gateway on the LAN: TCP in place of the console's line, with records as in RFC 7464
 (docs/gateway.md).
 
-1. The image says where it is; ``secrets/GATEWAY_TOKEN`` holds NAME:TOKEN, as ``clawlite gateway
-   token NAME`` prints it.  The token never goes over the wire: the gateway sends a nonce, and the
-   answer is its HMAC-SHA256.
+1. The image has its address; ``secrets/GATEWAY_TOKEN`` holds NAME:TOKEN, as ``clawlite gateway
+   token NAME`` prints it.  The token is never sent: the gateway sends a nonce, and the answer is
+   its HMAC-SHA256.
 2. A connection that ends is made again, after a pause that doubles; a request does not wait for the
-   end of a pause.  What is asked goes up again with what was seen, as over a line (uplink.py), so
-   the gateway asks no provider twice.
-3. A gateway that tells not even the time for WAIT_MS after a request is gone, whatever TCP says:
-   the connection is made anew.  Loaded for images that require ``lan``.
+   end of a pause.  A request is sent again with the count of received records, as over a line
+   (uplink.py), so the gateway asks no provider twice.
+3. A gateway that does not even tell the time within WAIT_MS after a request is gone, whatever TCP
+   reports: then the connection is made again.  Loaded for images that require ``lan``.
 """
 
 from binascii import hexlify
@@ -23,7 +23,7 @@ from unload import drop
 from uplink import AHEAD, MAX_RECORD, WAIT_MS, Uplink, mediate
 
 _KIND, _DATA = range(2)  # positions in an event of a ``Framer``
-_PATIENCE_MS, _TLS_MS = 5000, 10000  # to connect, and to be known
+_PATIENCE_MS, _TLS_MS = 5000, 10000  # time limit to connect and be authenticated
 _PAUSE_MS, _MAX_PAUSE_MS = 1000, 60000
 _SHAPE = ([None, (str, 65536, bool)], [bytes])
 
@@ -35,7 +35,7 @@ def attach(device):
 
 
 class Lan(Uplink):
-    """The gateway's side of one device.
+    """The connection of one device to its gateway.
 
     device  ``device.Device``
     names   as in connection.py
@@ -52,7 +52,7 @@ class Lan(Uplink):
         self._opened = self._framer = None
         self._again_ms = 0  # when the next connection is tried
         self._pause_ms = _PAUSE_MS
-        self._known_ms = None  # until then the gateway must have said something
+        self._known_ms = None  # time until which the gateway must have sent something
         self._why = None  # why there is no connection
 
     # -- the wire, as uplink.py uses it
@@ -64,12 +64,12 @@ class Lan(Uplink):
         self._opened.queue.append(b"\x1e" + dumps(message).encode() + b"\n")
         try:
             self._opened.flush(self._now_ms())
-        except OSError as e:  # not from here: who tells goes through what is asked
+        except OSError as e:  # tick handles it: the caller may be iterating over the requests
             self._known_ms = self._now_ms()
             self._why = str(e)
 
     def call(self):
-        """Somebody asks: do not wait for the end of a pause."""
+        """A request has come: connect now, without waiting for the end of a pause."""
         self._again_ms = self._now_ms()
 
     def nobody(self) -> str:
@@ -115,7 +115,7 @@ class Lan(Uplink):
         )
 
     def _broken(self, error, now: int):
-        if isinstance(error, ValueError):  # MicroPython's, of a certificate
+        if isinstance(error, ValueError):  # MicroPython's, about a certificate
             from secure import refusal
 
             self._why = refusal(self._host, error)
@@ -130,7 +130,7 @@ class Lan(Uplink):
             (self.outer or self).down()
 
     def ready(self, polled):
-        """Take what has come."""
+        """Handle received bytes."""
         if not self._opened or polled is not self._opened.stream:
             return
         try:
@@ -172,8 +172,8 @@ class Lan(Uplink):
         self.probe()
 
     def probe(self):
-        """Ask for the time: a clock that is set takes no notice of it, and what comes shows that
-        somebody is there.
+        """Ask for the time: a clock that is set ignores it, and any answer shows that the gateway
+        is there.
         """
         from settime import ASKS
 

@@ -1,5 +1,5 @@
-"""The address of a name, asked of a name server (RFC 1035): MicroPython's own look-up waits for up
-to 14 s, and no watchdog is fed meanwhile.
+"""The address of a name, requested from a name server (RFC 1035): MicroPython's own look-up blocks
+for up to 14 s, and the watchdog is not fed meanwhile.
 
 A question is asked again every AGAIN_MS, until the caller gives up.  An answer counts when it comes
 from the server, with the random number of the question and the question itself.  IPv4 alone.
@@ -20,9 +20,9 @@ _FLAGS, _CODE, _ANSWERS = 2, 3, 7
 
 
 class Lookup:
-    """Raises ``OSError`` when there is no network, ``ClawError`` for what is no name.
+    """Raises ``OSError`` when there is no network, ``ClawError`` for an invalid name.
 
-    name    of a host, or its address, which is the answer then
+    name    of a host, or its address, which is then the result
     server  (address, port)
     """
 
@@ -40,8 +40,8 @@ class Lookup:
         self._poll.register(self._socket, select.POLLIN)
 
     def address(self, now_ms: int):
-        """Return the address, once, or None; then there is none yet.  Raises ``ClawError`` when
-        the server says that there is none.
+        """Return the address, once, or None while there is none yet.  Raises ``ClawError`` when the
+        server answers that the name has none.
         """
         if not self._question:
             self.close()
@@ -76,8 +76,8 @@ def _question(name: str) -> bytes:
 
 
 def _answer(data: bytes, question: bytes):
-    """Return the first address in a message, "" when it says that there is none, None when it is
-    no answer to *question*.
+    """Return the first address in a message, "" when it says that there is none, None when it does
+    not answer *question*.
     """
     end = 12 + len(question)
     if (
@@ -87,7 +87,7 @@ def _answer(data: bytes, question: bytes):
         or data[12:end].lower() != question.lower()
     ):
         return None
-    # a failure of the server's: it may know better when it is asked again
+    # the server failed: it may succeed when it is asked again
     if data[_CODE] & 15 not in (0, 3):
         return None
     for _ in range(data[_ANSWERS]):

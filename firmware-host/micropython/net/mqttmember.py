@@ -1,14 +1,14 @@
-"""A board as a member of its swarm by MQTT 3.1.1, over Wi-Fi (docs/swarm.md): a process elsewhere,
-``clawlite swarm board``, speaks for it in the swarm, and hands it one task after the other.
+"""A board as a member of its swarm by MQTT 3.1.1, over Wi-Fi (docs/swarm.md).  A process elsewhere,
+``clawlite swarm board``, speaks for it in the swarm and gives it one task after the other.
 
     claw/v1/NAME/status/IDENTITY   retained, and the will: whether the board is there, and its boot
     claw/v1/NAME/down/IDENTITY     records to the board
     claw/v1/NAME/up/IDENTITY       records of the board (swarmmember.py)
     claw/v1/NAME/estop             retained: whether a person has stopped the swarm
 
-1. Loaded for images with a Swarm and without a gateway.  Nothing here waits (connection.py).
-2. The session is a clean one: what was lost with a connection comes again, since the other end
-   gives each task anew when the board is there anew, and a task is known by its id.
+1. Loaded for images with a Swarm and without a gateway.  No step blocks (connection.py).
+2. The session is a clean one.  Messages that were lost with a connection are repeated: the other
+   end gives each task again when the board is back, and a task is known by its id.
 3. A connection that ends is made again, after a pause that doubles.
 """
 
@@ -22,11 +22,11 @@ from connection import Connection
 from jsontext import dumps, loads
 from swarmmember import SwarmMember
 
-_PATIENCE_MS = 5000  # to connect, and to be let in
+_PATIENCE_MS = 5000  # time limit to connect and log in
 _PAUSE_MS, _MAX_PAUSE_MS = 1000, 60000
-_KEEPALIVE_S = 30  # the broker misses a board after one and a half of it
+_KEEPALIVE_S = 30  # the broker gives a board up after one and a half of this
 _PING_MS = 15000
-_SILENT_MS = 40000  # a broker that has not even answered a ping is gone
+_SILENT_MS = 40000  # a broker that has not even answered a ping by then is gone
 _MAX_PACKET = 8448  # bytes: a record, its topic and its length
 _MQTT = 2  # kind of an engine
 # positions in the section SWARM, in one of its members, and in its engine
@@ -34,7 +34,7 @@ _MQTT = 2  # kind of an engine
 _NAME, _OWN, _MEMBERS, _ENGINE = 0, 1, 3, 15
 _IDENTITY = 0
 _KIND, _IS_SECURE, _HOST, _PORT = 0, 1, 2, 3
-_REASON = 1  # position in what a broker answers CONNECT with (MQTT 3.1.1, 3.2.2)
+_REASON = 1  # position in the broker's answer to CONNECT (MQTT 3.1.1, 3.2.2)
 _RESUME = "when it is safe: clawlite swarm resume"
 
 
@@ -61,7 +61,7 @@ def attach(device):
 
 
 class Mqtt:
-    """The connection.  ``is_up``: the broker has let the board in; ``stop``: ``SwarmMember``.
+    """The connection.  ``is_up``: the broker has accepted the board; ``stop``: ``SwarmMember``.
 
     engine  [kind, secure, host, port, user, name of the secret, ...] of the image
     """
@@ -79,7 +79,7 @@ class Mqtt:
         device.agent.conditions = (self.about,)
 
     def about(self) -> str:
-        """Return what /status says."""
+        """Return the line for /status."""
         return "MQTT %s:%d: %s" % (self._engine[_HOST], self._engine[_PORT], self._why)
 
     # -- as ``SwarmMember`` uses it
@@ -90,10 +90,10 @@ class Mqtt:
     # -- the device's loop
 
     def carry_out(self, effect: tuple):
-        """No provider is asked over this connection."""
+        """Do nothing: no provider is called over this connection."""
 
     def close(self, task: int):
-        """No task has a connection."""
+        """Do nothing: no task has a connection."""
 
     def deadline(self):
         if not self._opened:
@@ -120,7 +120,7 @@ class Mqtt:
             self._broken(e, now)
 
     def ready(self, polled):
-        """Take what has come."""
+        """Handle received bytes."""
         if not self._opened or polled is not self._opened.stream:
             return
         now = self._device.now_ms()
@@ -181,7 +181,7 @@ class Mqtt:
         topic = _text(self._base + kind + self._me)
         try:
             self._send(_packet(head, topic + self._packet.to_bytes(2, "big") + data))
-        except OSError:  # not from here: who tells goes through a task
+        except OSError:  # tick handles it: the caller may be in the middle of a task
             self._due_ms = self._device.now_ms()
 
     # -- from the broker
@@ -217,7 +217,7 @@ class Mqtt:
         kind = head >> 4
         if kind == 3:
             self._heard(head, body)
-        elif kind == 2:  # it lets the board in, or not
+        elif kind == 2:  # the broker accepts the board, or refuses it
             if len(body) != 2 or body[_REASON]:
                 raise ClawError("the broker refuses the login")
             topics = b"".join(

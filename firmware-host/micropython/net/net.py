@@ -1,7 +1,7 @@
-"""What remote providers need of a board: connections polled with the console, and secrets.
+"""The services of a board for remote providers: connections, polled with the console, and secrets.
 
-Loaded for images that require ``http`` or ``https``.  Nothing waits (connection.py): an answer
-comes in pieces, between everything else."""
+Loaded for images that require ``http`` or ``https``.  Nothing blocks (connection.py): an answer
+arrives in pieces, between all other events."""
 
 from boardsecrets import secret
 from clawlite.core.base import effect as E
@@ -15,7 +15,7 @@ _NAME = 2  # of SECRET
 
 
 class Net:
-    """The remote side of one device.
+    """The remote connections of one device.
 
     agent   ``agent.Agent``
     poll    the device's ``select.poll``: sockets are registered with it
@@ -35,10 +35,10 @@ class Net:
         self._open = {}  # task -> (Connection, host)
 
     def carry_out(self, effect: tuple):
-        """Carry out an effect of a provider."""
+        """Perform an effect of a provider."""
         kind, task = effect[E.KIND], effect[E.TASK]
         if kind == E.OPEN:
-            drop()  # what made the request: its answer may need the room
+            drop()  # the code that made the request: the answer may need its memory
             try:
                 self._begin(
                     task,
@@ -70,12 +70,12 @@ class Net:
         )
 
     def _part(self, offset: int, length: int) -> bytes:
-        """What is longest in a request goes from flash to the wire."""
+        """Return a part of the image: the longest part of a request goes from flash to the wire."""
         return self._agent.image.part(WIRE, offset, length)
 
     def ready(self, polled):
-        """Go on with the connection that polls ready, and hand in what has come; others are none
-        of ours.
+        """Continue with the connection that polls ready, and pass on received bytes; a stream of
+        another owner is ignored.
         """
         for task in list(self._open):
             opened, host = self._open[task]
@@ -98,7 +98,7 @@ class Net:
         return min(times) if times else None
 
     def tick(self):
-        """Look for the addresses of names, and give up what takes too long."""
+        """Look up the addresses of names, and give up connections that take too long."""
         for task in list(self._open):
             opened, host = self._open[task]
             try:
@@ -113,14 +113,14 @@ class Net:
             opened[0].close()
 
     def end(self):
-        """End all of them."""
+        """End all connections."""
         for task in list(self._open):
             self.close(task)
 
     def _failed(self, task: int, host: str, error):
         is_begun = task in self._open and self._open[task][0].is_up
         self.close(task)
-        if isinstance(error, ValueError):  # MicroPython's, of a certificate
+        if isinstance(error, ValueError):  # MicroPython's, about a certificate
             from secure import refusal
 
             error = ProviderError(refusal(host, error))

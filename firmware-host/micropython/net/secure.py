@@ -1,7 +1,7 @@
-"""TLS of a board: the certificate and its name are checked, always; there is no way around it here.
+"""TLS of a board: the certificate and its name are always checked, and nothing can turn that off.
 
-The image names whose signature counts (``[tls] ca`` in clawlite.toml), for a board has no list of
-its own.  Loaded for a connection that needs it."""
+The image has the trusted authorities (``[tls] ca`` in clawlite.toml), because a board has no list
+of its own.  Loaded for a connection that needs it."""
 
 import gc
 
@@ -13,10 +13,10 @@ from clawlite.core.image.image import NETWORK, NETWORK_AUTHORITIES
 
 
 def wrapper(image, epoch_s):
-    """Return function(socket, host) -> what speaks TLS over it.
+    """Return function(socket, host) -> a stream with TLS.
 
-    epoch_s  the time of day, or None while nobody has set the clock
-    Raises ``ProviderError`` then: nobody could tell a certificate that has expired.
+    epoch_s  the time of day, or None while the clock is unset
+    Raises ``ProviderError`` while it is unset: an expired certificate could not be recognised.
     """
     if epoch_s is None:
         raise ProviderError(
@@ -29,7 +29,7 @@ def wrapper(image, epoch_s):
     ]
 
     def wrap(opened, host: str):
-        gc.collect()  # of its buffers one takes 16 KB, in one piece
+        gc.collect()  # one of its buffers takes 16 KB, in one block
         context = SSLContext(PROTOCOL_TLS_CLIENT)
         for one in authorities:
             context.load_verify_locations(one)
@@ -40,5 +40,5 @@ def wrapper(image, epoch_s):
 
 
 def refusal(host: str, error) -> str:
-    """Return what to say of the ``ValueError`` that MicroPython raises for a certificate."""
+    """Return the message for the ``ValueError`` that MicroPython raises for a certificate."""
     return "certificate of %s is refused: %s" % (host, " ".join(str(error).split()))

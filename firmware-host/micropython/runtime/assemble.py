@@ -1,5 +1,5 @@
-"""Put a board's agent together (device.py): which parts it has is decided by its image.  Loaded
-once, and dropped.
+"""Put a board's agent together (device.py): its image decides which parts it has.  Loaded once, and
+dropped.
 """
 
 from boardclock import Clock
@@ -15,22 +15,22 @@ from stdio import Stdio, is_terminal
 from oom_unwind import load_providers
 
 _MAX_TASKS = 8
-# bytes of a conversation: a remote provider sees that much of what was said before
+# bytes of earlier turns that a remote provider sees
 _CONVERSATION = 2048
-# entries that stores have: one for so many bytes of the whole heap, in which it takes 6
-# (host/fit/stores.py)
+# the limit of entries in stores: one for each _ENTRY_HEAP bytes of the heap, of which an entry
+# takes 6 (host/fit/stores.py)
 _MAX_ENTRIES, _ENTRY_HEAP = 4096, 256
 
 
 def assemble(device, image, maker: dict, folder: str, operator: bool):
-    """Give *device* all that it has; the others are those of ``Device``."""
+    """Give *device* all its parts; the other arguments are those of ``Device``."""
     device.clock = Clock()
     device.now_ms, device.epoch_s = device.clock.now_ms, device.clock.epoch_s
     from parts import parts
 
     builtin, having = {}, parts(image)
     del parts
-    drop("parts")  # what follows needs its room
+    drop("parts")  # the next modules need its memory
     if PINNED in having:
         from clawlite.core.turns.builtin import HANDLERS as builtin
 
@@ -40,7 +40,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     if GUARDS in having:
         from clawlite.core.image.header import shaped
 
-        # loaded here, and not in the depth of the guards, for which the stack would not do
+        # loaded here and not deep in the guards' calls, where the stack would not be enough
         del shaped
         from guarding import Guarding
 
@@ -71,7 +71,7 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
     device.stdio = Stdio(operator, device.now_ms)
     if GATEWAY in having or MQTT in having:
         _connect(device, having)
-    # it comes with the first turn, when what starts an agent has gone
+    # loaded at the first turn, when the modules that start an agent have gone
     elif REMOTE in having:
         device.agent.keep_bytes, device.agent.prepare = (
             _CONVERSATION,
@@ -86,8 +86,8 @@ def assemble(device, image, maker: dict, folder: str, operator: bool):
 
 
 def _connect(device, having: set):
-    """Give *device* what connects it to its gateway or swarm: in a file of its own, since all
-    others would keep the names of the modules for ever.
+    """Give *device* the connection to its gateway or swarm.  On a board this function is in a file
+    of its own, or all other agents would keep the names of these modules for ever.
     """
     if LAN in having:
         from lan import attach
@@ -99,13 +99,13 @@ def _connect(device, having: set):
 
 
 def _audit(image) -> list:
-    """Return what the audit of *image* keeps.  Raises ``ImageMismatch`` for one that a board
-    does not keep.
+    """Return the audit settings of *image*.  Raises ``ImageMismatch`` when a board cannot keep such
+    an audit.
     """
     from clawlite.core.image.header import shaped
 
     shape = (bool, bool, bool, [None, 1 << 32], str, object)
-    # the last one is of Linux
+    # the additional item is for Linux
     wants = shaped(image.section(GUARD)[GUARD_AUDIT], [shape, shape + (object,)], "the audit")
     if wants[AUDIT_DESTINATION] != "file":
         raise ImageMismatch(
@@ -117,7 +117,7 @@ def _audit(image) -> list:
 
 def _stores(device, image, folder: str):
     """Open the stores that a board keeps; the first conversation is the console's, too.  Raises
-    ``ImageMismatch`` for the rest, which ``build --board`` refuses too.
+    ``ImageMismatch`` for any other store, which ``build --board`` refuses, too.
     """
     import gc
     from binascii import crc32
@@ -166,8 +166,8 @@ def _stores(device, image, folder: str):
 
 
 def _bank(rows: list, now_ms):
-    """Return the pins: real ones wherever MicroPython has pins, also for those that say how to
-    simulate them.
+    """Return the pins: real ones wherever MicroPython has pins, even for pins that can be
+    simulated.
     """
     try:
         from machine import Pin  # the unix port's machine has none  # noqa: F401

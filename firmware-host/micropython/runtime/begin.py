@@ -1,5 +1,5 @@
-"""How a board begins: its agent, what was under way at its last end, the console, the watchdog,
-Wi-Fi.  Loaded once, and dropped.
+"""The start of a board: its agent, recovery of what was in progress when it last ended, the
+console, the watchdog, Wi-Fi.  Loaded once, and dropped.
 """
 
 import os
@@ -7,9 +7,9 @@ import sys
 
 
 def begin(device):
-    """Start the agent, and what is beside it."""
+    """Start the agent, and everything beside it."""
     if device.guarding:
-        # the secrets are read here: in the depth of a turn the stack would not do for it
+        # the secrets are read here: deep in a turn the stack would not be enough
         device.guarding.guard.clean("")
     device.agent.start(device.now_ms())
     if "calls.journal" in os.listdir(device.folder):
@@ -22,7 +22,7 @@ def begin(device):
     if device.uplink:
         device.uplink.call()
     _join(device)
-    # what takes seconds is behind us: the start, and the radio's
+    # the slow steps are done: the start of the agent, and that of the radio
     if device.watchdog_ms:
         _arm(device)
 
@@ -40,7 +40,7 @@ def _arm(device):
 
 
 def _join(device):
-    """Begin to join a network, where there is one to join and something to join it with."""
+    """Begin to join a network, when one is configured and the board has a radio."""
     path = device.folder.rpartition("/")[0] + "/wifi.json"
     try:
         os.stat(path)

@@ -1,10 +1,10 @@
 """The shell around the core on MicroPython: one loop over stdin, stdout and the clock
 (select.poll).
 
-It carries effects out (clawlite/core/base/effect.py) and decides nothing;
-clawlite/linux/runtime/shell.py is its like on Linux. What an image does not need is not loaded: the
-console for an operator's line, the operator's session for a person's, pins, the log; nor the
-reliable line (reliable.py) before a host says hello."""
+It performs effects (clawlite/core/base/effect.py) and decides nothing.  The counterpart on Linux is
+clawlite/linux/runtime/shell.py.  A part that the image does not need is not loaded: the console for
+an operator's line, the operator's session for a person's, pins, the log.  Nor is the reliable line
+(reliable.py), before a host sends a hello."""
 
 import gc
 import os
@@ -28,28 +28,28 @@ _EVENT, _DATA = 0, 1
 _CODE = 1  # of EXIT
 
 _LEAVE_MS = 2000
-# that the loop waits at once, 3 days: two counts of ticks_ms that are 6.2 days apart cannot be told
-# apart
+# the longest wait of the loop, 3 days: two values of ticks_ms more than 6.2 days apart cannot be
+# compared
 _LONGEST_MS = 1 << 28
-_MOST_SHORT = 4  # rounds of the loop one after the other that memory did not do for
-_MOST_FAILURES = 8  # rounds one after the other that raised, each something new
+_MOST_SHORT = 4  # rounds of the loop in a row that ran out of memory
+_MOST_FAILURES = 8  # rounds in a row that each raised a different error
 
 
 class Device:
     """One agent on this board's console.
 
-    image      ``image.Image``, its abilities compared with this board's
+    image      ``image.Image``, whose abilities have been compared with this board's
     maker      {name: function} of tools.py
     folder     where the log goes
     operator   True: every line is a record (a program is at the other end)
-    session    None until a record comes;  guarding: what looks at texts (guarding.py)
-    net        what reaches providers: net.Net, or uplink.Uplink, which is ``uplink`` too
+    session    None until a record comes;  guarding: scans texts (guarding.py), or None
+    net        reaches providers: net.Net, or uplink.Uplink, which is ``uplink``, too
     watchdog_ms  set by boot/bootwindow.py: how long the loop may stand still
-    short      how many rounds of the loop memory has not done for, one after the other
-    doing      the effect that is being carried out, or None;  heard: the kind of the line that is
-               being taken, or None
-    _asked     the task whose question was put last;  _open: what a provider says piece by piece
-               stands on the last line
+    short      how many rounds of the loop in a row ran out of memory
+    doing      the effect that is being performed, or None;  heard: the kind of the line that is
+               being processed, or None
+    _asked     the task whose question was asked last;  _open: the last line is a piece of a
+               provider's answer, without its end
     """
 
     pins = log = console = guarding = session = net = uplink = watchdog = wifi = code = doing = (
@@ -59,11 +59,11 @@ class Device:
     _open = False
 
     def __init__(self, image, maker: dict, folder: str, operator: bool):
-        if operator:  # what is largest comes first, while there is room
+        if operator:  # the largest module comes first, while there is room
             from clawlite.core.protocol.session import Session as first
         else:
             from clawlite.core.protocol.console import Console as first
-        # beside a provider it is a stage of a turn (unload.py)
+        # with a provider on the network, it is a stage of a turn (unload.py)
         if "http" not in image.requires and "https" not in image.requires:
             from clawlite.core.turns.tools import call
 
@@ -82,13 +82,13 @@ class Device:
             self.session.set_clock(epoch, self.now_ms())
 
     def new_session(self):
-        """Return a session; a member of a swarm has another (swarmmember.py)."""
+        """Return a new session; a member of a swarm has its own kind (swarmmember.py)."""
         from clawlite.core.protocol.session import Session
 
         return Session(self.agent, loads)
 
     def run(self, ready) -> int:
-        """Serve until the end; return the exit code.  Every handler under way is closed, however it
+        """Serve until the end; return the exit code.  Every running handler is closed, however this
         ends.
 
         ready  function() or None: called once, when the agent is READY for the first time
@@ -99,7 +99,7 @@ class Device:
             begin(self)
             del begin
             drop()
-            # sooner than when all is full: what lives then lies closer together
+            # sooner than when memory is full: then the objects in use lie closer together
             gc.threshold(gc.mem_free() // 3)
             error, failures = None, 0
             while self.code is None:
@@ -108,29 +108,29 @@ class Device:
                     ready = None
                 try:
                     if self.short:
-                        # here: further down the stack lies what was just dropped, also by an
-                        # unwinding that ran out itself
+                        # not further down the stack, where references to the dropped objects
+                        # remain, also after an unwinding that itself ran out of memory
                         gc.collect()
                         unwind(self)
                         gc.collect()
                     if self.short or error:
                         end_round(self, error)
                     error = None
-                    # of a board's stack a turn needs most: no call stands between this loop and it
-                    # for nothing
+                    # called from here: a turn needs most of a board's stack, so no other call may
+                    # stand between this loop and it
                     self.step()
                     self.short = failures = 0
                 except MemoryError:
                     self.short += 1
                     error = None
-                    if self.short > _MOST_SHORT:  # nothing is left to get over it with
+                    if self.short > _MOST_SHORT:  # too little memory to recover
                         raise
                 except (Exception, KeyboardInterrupt) as e:
                     failures += 1
-                    if e is error or failures > _MOST_FAILURES:  # it cannot be got over
+                    if e is error or failures > _MOST_FAILURES:  # recovery fails
                         raise
                     error = e
-        except KeyboardInterrupt:  # another one at once
+        except KeyboardInterrupt:  # a second one, during recovery
             self.code = 130
         finally:
             self.safe()
@@ -139,8 +139,8 @@ class Device:
         return self.code
 
     def stumbled(self, error):
-        """What a step raised is an ERROR of the agent, which is got over (CKP 0.2.0, section 8),
-        but not again and again at once.
+        """Make *error*, which a step raised, an ERROR of the agent, which recovers from it (CKP
+        0.2.0, section 8).  Raise it when the agent cannot go on.
         """
         if self.agent.lifecycle.state in ("INIT", "ERROR", "STOPPED"):
             raise error
@@ -148,7 +148,7 @@ class Device:
         self.settle()
 
     def failed(self, error, pause_ms):
-        """Switch everything off, and say it."""
+        """Switch all outputs off, and report *error*."""
         self.safe()
         sys.stderr.write(
             "clawlite: ERROR: %s%s; %s\n"
@@ -162,8 +162,8 @@ class Device:
         )
 
     def safe(self):
-        """End every handler and switch every output off: first of all, and after what handlers
-        did at their end.
+        """End every handler, and switch every output off: before that, and again after it, because
+        a handler may switch one on when it ends.
         """
         if self.pins:
             self.pins.off()
@@ -172,12 +172,12 @@ class Device:
             self.pins.off()
 
     def press(self):
-        """Ctrl-C: end the turn; with none under way, leave."""
+        """Ctrl-C: end the turn; without a turn, leave."""
         if not self.console or not self.console.interrupt(self.now_ms()):
             self.code = 130
 
     def step(self):
-        """Deal with what has come, do what time asks for, and wait for what comes next."""
+        """Handle what has arrived, do what is due, and wait for the next event."""
         if self.stdio.line:
             self.heed(self.stdio.line)
             self.stdio.line.tick()
@@ -235,7 +235,7 @@ class Device:
                     self.net.ready(polled[0])
 
     def take_early(self, data: bytes):
-        """Hand in what came before a question was put, which it does not answer."""
+        """Handle input that came before a question was asked, and so does not answer it."""
         self.stdio.feed(data)
         event = self.stdio.next_event()
         while event:
@@ -248,8 +248,8 @@ class Device:
             self.heed(self.stdio.line)
 
     def heed(self, line):
-        """Do what the reliable line has learnt: that a host is new there, that it has left, or a
-        Ctrl-C.
+        """Act on the state of the reliable line: a new host, three Ctrl-C in a row, or a single
+        one.
         """
         if line.is_new:
             line.is_new = False
@@ -257,7 +257,7 @@ class Device:
         if line.left:
             self.code = 130
         elif line.pressed:
-            line.pressed = False  # one, which noise may have forged
+            line.pressed = False  # a single one, which noise may have forged
             if self.console:
                 self.console.interrupt(self.now_ms())
 
@@ -272,7 +272,7 @@ class Device:
             self.code = 0
 
     def event(self, kind: int, data: bytes, now: int):
-        """Take a record, or a line that is too long."""
+        """Handle a record, or a line that is too long."""
         if kind == TOO_LONG:
             self.too_long(data)
         else:
@@ -291,13 +291,13 @@ class Device:
     def too_long(self, data: bytes):
         """Refuse a line; *data*: its length in ASCII digits."""
         if self.uplink and self.stdio.line and self.uplink.lost(data):
-            return  # who waited for it says so
+            return  # the waiting tasks report it
         for by in (self.session, None if self.session and self.stdio.line else self.console):
-            if by:  # a record, or what a person typed: nobody knows
+            if by:  # it may have been a record or a person's line
                 by.too_long(int(str(data, "utf-8")), MAX_LINE)
 
     def person_typed(self, data: bytes, now: int, early: bool):
-        """Take a person's line."""
+        """Handle a person's line."""
         self.stdio.prompt = b""  # the person's Enter has ended the prompt's line
         if self.agent.prepare and data[:1] != b"/":
             self.agent.prepare()
@@ -310,11 +310,11 @@ class Device:
         self.code = 0
 
     def settle(self):
-        """Carry out effects, and step handlers, until nothing is left to do now."""
+        """Perform effects and step handlers, until nothing is left to do now."""
         agent = self.agent
         while True:
             while True:
-                # here, where little stack is in use: a turn needs most of it
+                # driven from here, where little stack is in use: a turn needs most of it
                 while agent.later:
                     task, value, error = agent.later.pop(0)
                     agent.drive(task, value, error, self.now_ms())
@@ -329,11 +329,11 @@ class Device:
                 return
 
     def hand_in(self, ended: list):
-        """Hand in outcomes of handlers; Ctrl-C in one of them ends the turn first, or it would go
-        on.
+        """Pass on outcomes of handlers.  A Ctrl-C in one of them ends the turn first; otherwise the
+        turn would go on.
 
-        Whatever one that failed has switched on goes off, and with it all: nobody else knows what
-        was to come next."""
+        When a handler failed, all outputs are switched off: nobody knows which ones it had switched
+        on, and what would have come next."""
         if self.handlers.interrupted:
             self.handlers.interrupted = False
             self.press()
@@ -375,13 +375,13 @@ class Device:
         elif kind == E.OPEN or kind == E.CLOSE or kind == E.SECRET:
             if self.net:
                 self.net.carry_out(effect)
-        elif kind == E.EXIT:  # here: to leave, nothing is loaded
+        elif kind == E.EXIT:  # handled here, so that leaving needs no other module
             self.code = effect[_CODE]
         else:
             self.carry_out_more(effect)
 
     def carry_out_more(self, effect: tuple):
-        """Those that few calls and turns ask for."""
+        """Perform the effects that few calls and turns need."""
         kind = effect[E.KIND]
         if kind == E.KEEP:
             from journal import keep
@@ -401,13 +401,13 @@ class Device:
             self.handlers.resume(effect[E.TASK], effect[_OUTCOME], self.now_ms())
 
     def show_person(self, kind: int, text: str):
-        """Show *text* to the person, as an effect of *kind* SAY, TELL, WRITE or PROMPT; without
-        a console what is told goes to the log.
+        """Show *text* to the person, for an effect of *kind* SAY, TELL, WRITE or PROMPT.  Without a
+        console, the text of a TELL goes to the log.
         """
         if self.guarding and kind != E.PROMPT:
             text = self.guarding.shown(kind, text)
         if not text and kind == E.WRITE:
-            return  # it waits for the end of its line
+            return  # the guard holds the text until its line ends
         if kind == E.TELL and not self.console:
             if self.log:
                 self.keep({"event": "notice", "text": text})
@@ -425,14 +425,14 @@ class Device:
             self._open = False
 
     def name_server(self):
-        """Return (address, port) of who knows names, or None while there is no radio."""
+        """Return (address, port) of the name server, or None while there is no radio."""
         return self.wifi.name_server() if self.wifi else None
 
     def kept(self, key=None):
-        """Return the bounds and what is on record, or what is on record of *key*
-        (``idempotency.Idempotency``).
+        """Return the bounds and all records, or the record of *key* (the argument *kept* of
+        ``Idempotency``).
         """
-        # the journal's code is not loaded for nothing
+        # without a journal its code is not loaded
         if "calls.journal" not in os.listdir(self.folder):
             from clawlite.core.idempotency.idempotency import nothing
 
@@ -442,8 +442,8 @@ class Device:
         return kept(self.folder, self.epoch_s(), key)
 
     def ask_anew(self):
-        """Before a question is put to a person: what was typed before it waits its turn, and
-        answers nothing.
+        """Before a new question to a person: handle the lines that were typed before it, which do
+        not answer it.
         """
         asking = self.agent.waiting[0] if self.agent.waiting else None
         if self.terminal and asking is not self._asked:

@@ -1,7 +1,7 @@
-"""Open the image on this board, and the maker's tools.py beside it: once, before anything else
-needs the memory.
+"""Open the image on this board, and the maker's tools.py beside it: once, before other code needs
+the memory.
 
-Compiling tools.py takes more memory than running it, so it comes while the heap is empty, and
+Compiling tools.py takes more memory than running it, so it is compiled while the heap is empty, and
 function by function."""
 
 import gc
@@ -12,9 +12,9 @@ from parts import compare
 
 _EIO = 5  # the flash fails
 _BEGINS = ("def ", "class ", "@")
-# characters that are compiled at once: each time leaves some 64 bytes for its names (64-bit words)
+# characters that are compiled at once: each time leaves some 64 bytes for names (64-bit words)
 _LEAST = 512
-# one string: of a tuple, MicroPython would keep each short name in memory for good
+# one string: the short names in a tuple would be interned, and stay in memory for ever
 ABILITIES = (
     " audit gateway guard http https lan log mediated mediated-line "
     "memory pins reflex replay stop-of-swarm swarm tools tools.py "
@@ -24,8 +24,8 @@ ABILITIES = (
 def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     """Return (image, {function name: function}).
 
-    read    function(offset, length) -> bytes of the image, of *size* bytes; it stays, so it is not
-            of this module
+    read    function(offset, length) -> bytes of the image, of *size* bytes; it is used later, too,
+            so it must not belong to this module
     folder  where tools.py lies
     seal    also check the digest, and with *key*, bytes or None, the signature
     Raises ``OSError`` when something cannot be read, ``ImageError``, ``ImageMismatch``.
@@ -43,14 +43,14 @@ def load(read, size: int, folder: str, seal: bool, key) -> tuple:
     for name, digest in image.companions:
         if name == "tools.py":
             functions = _functions(folder + "/" + name, digest)
-    image.compiler = image.sources = image.companions = None  # nobody asks for them any more
+    image.compiler = image.sources = image.companions = None  # not needed any more
     gc.collect()
     return image, functions
 
 
 def _check_network(image):
-    """Raise ``ImageMismatch`` when this port lacks what a connection of the image needs: nothing
-    is reached with less.
+    """Raise ``ImageMismatch`` when this port cannot make the secure connections that the image
+    needs; it never makes one with less security.
     """
     where, authorities = image.section(NETWORK) or (None, [])
     if "https" not in image.requires and not (where and where[GATEWAY_IS_SECURE]):
@@ -73,7 +73,7 @@ def _functions(path: str, digest: bytes) -> dict:
     _check(path, digest)
     space = {"__name__": "tools"}
     try:
-        # not imported: a folder "tools" beside it would win, and no module of ours may be replaced
+        # not imported: a folder "tools" beside it would win, and it must replace no module of ours
         with open(path) as file:
             for part in _parts(file):
                 exec(part, space)
@@ -85,11 +85,11 @@ def _functions(path: str, digest: bytes) -> dict:
 
 
 def _parts(file):
-    """Yield the compiled statements of *file*, some at a time: compiling a function takes twenty
-    times its text, until it is done.
+    """Yield the compiled statements of *file*, some at a time: while a function is compiled, it
+    takes twenty times the memory of its text.
 
-    A part of ``_LEAST`` characters or more ends where a line begins that may begin a part, when it
-    is whole: an open string or bracket is no Python until it is closed.
+    A part has ``_LEAST`` characters or more, and ends before a line that may begin the next part.
+    It must compile: an open string or bracket is no valid Python until it is closed.
     """
     text = line = file.readline()
     while line:

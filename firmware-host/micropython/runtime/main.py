@@ -1,4 +1,4 @@
-"""What a MicroPython board starts: an image, on the console.
+"""The entry point on a MicroPython board: it runs an image on the console.
 
 On the unix port: ``micropython main.py IMAGE [--stdio]``.  A board with slots calls ``attempt`` and
 ``run`` (boot/bootwindow.py)."""
@@ -6,7 +6,7 @@ On the unix port: ``micropython main.py IMAGE [--stdio]``.  A board with slots c
 import gc
 import sys
 
-# while modules load: what stays lies together then, below what was only of use to load it
+# allocation threshold while modules load, so that what stays in memory lies close together
 _LOAD_BYTES = 4096
 _ENOENT = 2
 
@@ -14,8 +14,8 @@ _ENOENT = 2
 def open_device(
     path: str, folder: str, operator: bool, state: str = None, seal: bool = False, key=None
 ):
-    """Return the ``device.Device`` for the image at *path*; what only loading needs is out of
-    memory again.
+    """Return the ``device.Device`` for the image at *path*.  Modules that only loading needs have
+    been dropped.
 
     folder, seal, key  as in loader.py
     operator           see device.py
@@ -32,7 +32,7 @@ def open_device(
     drop()
     from device import Device
 
-    # what is said when memory is at an end, and what a person asks then
+    # the modules that are needed when memory has run out, and those of a person's commands then
     know("oom_recover denials refusing" if operator else "oom_recover denials commands")
     device = Device(image, maker, state or folder, operator)
     drop()
@@ -41,7 +41,7 @@ def open_device(
 
 
 def reading(file):
-    """Return the function by which an image is read from *file*."""
+    """Return the function that reads an image from *file*."""
 
     def read(offset: int, length: int) -> bytes:
         file.seek(offset)
@@ -51,9 +51,7 @@ def reading(file):
 
 
 def attempt(*arguments) -> tuple:
-    """Return (``Device``, ""), or (None, why there is none); the arguments are those of
-    ``open_device``.
-    """
+    """Return (``Device``, ""), or (None, reason); the arguments are those of ``open_device``."""
     try:
         from clawlite.core.base.errors import ClawError
     except MemoryError as e:
@@ -82,8 +80,8 @@ def attempt(*arguments) -> tuple:
 
 
 def ran_out(e) -> str:
-    """Return what to say when *e* says that the stack ran out where no turn and no record could
-    take the blame.  Raises *e* otherwise.
+    """Return the message when *e* says that the stack ran out outside of any turn or record.
+    Raises *e* otherwise.
     """
     if "recursion depth" not in str(e):
         raise e
@@ -101,14 +99,14 @@ def watch(device, watchdog_ms: int):
 
 
 def run(device, ready) -> int:
-    """Serve until the end; return the exit code: what ``Device.run`` returns, 1 out of memory
-    or of stack.
+    """Serve until the end; return the exit code: that of ``Device.run``, or 1 when memory or the
+    stack ran out.
 
-    ready  function(), called when the agent has been READY for the first time, or None
+    ready  function() or None, called when the agent is READY for the first time
     """
     try:
         return device.run(ready)
-    except MemoryError as e:  # where no turn and no record could take the blame
+    except MemoryError as e:  # outside of any turn or record
         sys.stderr.write(
             "clawlite: out of memory: %s - start again, or build a smaller agent\n" % e
         )
@@ -118,15 +116,13 @@ def run(device, ready) -> int:
 
 
 def main(args: list) -> int:
-    """Return the exit code: that of ``run``, 2 bad image or one that does not fit."""
+    """Return the exit code: that of ``run``, or 2 when the image cannot be opened here."""
     device = _prepared(args)
     return run(device, None) if device else 2
 
 
 def _prepared(args: list):
-    """Return the ``Device`` that the arguments name; None when there is none, and stderr says
-    why.
-    """
+    """Return the ``Device`` for the arguments, or None, with the reason on stderr."""
     path = ([arg for arg in args if arg != "--stdio"] + ["claw.cbor"])[0]
     device, why = attempt(path, path.rpartition("/")[0] or ".", "--stdio" in args)
     if device is None:

@@ -1,11 +1,12 @@
-"""Recovery from a round that ran out of memory: the tasks that were under way end, their callers
-are told, and the agent serves on (docs/adr/0073).
+"""Recovery from a round that ran out of memory: the tasks in progress end, their callers get an
+error, and the agent goes on (docs/adr/0073).
 
-1. The loop has unwound, every output is off, every handler is closed, and what can be loaded again
-   is gone (oom_unwind.py).  This module is loaded then, and dropped afterwards.
-2. A tool call that had begun may have had its effect: its caller and the log are told so.
-3. What was being sent is sent once more.  If memory is short for that too, an answer becomes
-   an error, and a text is dropped.
+1. The loop has unwound: every output is off, every handler is closed, and all modules that can be
+   loaded again are dropped (oom_unwind.py).  Only then is this module loaded; it is dropped
+   afterwards.
+2. A tool call that had begun may have had its effect, and its caller and the log are told that.
+3. A message that was being sent is sent once more.  If memory runs out again, an answer is replaced
+   by an error, and a text is dropped.
 """
 
 from clawlite.core.base import effect as E
@@ -14,7 +15,7 @@ from clawlite.core.line.frame import RECORD
 
 
 def recover(device):
-    """Tell the callers of the tasks that the loop has dropped, and go on."""
+    """Answer the callers of the tasks that the loop has dropped, and go on."""
     agent, now = device.agent, device.now_ms()
     error = InternalError("out of memory", "ask for less at once, or build a smaller agent")
     lost = [number for number in sorted(agent.tasks) if not agent.tasks[number].generator]

@@ -1,7 +1,7 @@
-"""What a board does first after a round of its loop that ran out of memory or that an error ended
-(docs/adr/0073).
+"""The first steps of a board after a round of its loop that ran out of memory or that an error
+ended (docs/adr/0073).
 
-The loop has unwound: nothing is left on its stack.  What is dropped here is free before
+The loop has unwound: nothing is left on its stack.  Memory that is dropped here is free before
 oom_recover.py is loaded.
 """
 
@@ -11,7 +11,7 @@ import sys
 from clawlite.core.base import effect as E
 from unload import REMOTE, drop, stage
 
-_PLACES = 128  # of sys.modules, at most
+_PLACES = 128  # the most slots of the table behind sys.modules
 _LOAD_BYTES = 4096  # as in main.py
 
 
@@ -24,7 +24,7 @@ def end_round(device, error):
         drop()
         device.short = 0
     if isinstance(error, KeyboardInterrupt):
-        device.short = 1  # without memory for that, all is ended
+        device.short = 1  # if memory runs out for that, everything is ended
         device.press()
         device.settle()
         device.short = 0
@@ -33,12 +33,12 @@ def end_round(device, error):
 
 
 def unwind(device):
-    """Drop what is under way.  The second time, drop also what waits for a person, and what is
-    remembered and can be read again.
+    """Drop the work in progress.  The second time, also drop what waits for a person, and what is
+    remembered but can be read again.
     """
     again, doing = device.short > 1, device.doing
     if doing and doing[E.KIND] > E.EXIT:
-        device.doing = None  # whoever asked is gone
+        device.doing = None  # the task that asked for it is gone
     elif again and doing and doing[E.KIND] == E.SEND and isinstance(doing[E.MESSAGE], dict):
         doing[E.MESSAGE].pop("result", None)
     doing = None
@@ -51,7 +51,7 @@ def unwind(device):
         task = device.agent.tasks[number]
         if again or not task.approval:
             task.close()
-    device.agent.later.clear()  # none of those waits for a person
+    device.agent.later.clear()  # none of these tasks waits for a person
     device.safe()
     if device.agent.prepare and (again or not device.agent.waiting):
         if device.net:
@@ -71,7 +71,7 @@ def unwind(device):
 
 
 def load_providers(device):
-    """Load the code that reaches remote providers, and the meters that count what they use."""
+    """Load the code that reaches remote providers, and the meters of their use."""
     if device.net is None:
         gc.threshold(_LOAD_BYTES)
         from meters import Meters

@@ -1,9 +1,9 @@
-"""Which parts of clawlite an image makes a board load: what assemble.py puts together, and what a
-flash brings into a slot.
+"""The parts of clawlite that a board needs for an image: assemble.py puts them together, and a
+flash copies them into a slot.
 
-Both ask this one function; the host runs this file as it is (clawlite/host/firmware/slot.py).  A
-slot says in its file ``parts`` what it has.
-1. Numbers, not names: a name that MicroPython has seen stays in memory.
+Both call the same function; the host runs this file unchanged (clawlite/host/firmware/slot.py).
+The file ``parts`` of a slot lists the parts that it has.
+1. Parts are numbers, not names: MicroPython keeps every name that it has seen in memory.
 2. Loaded at the start, and dropped.
 """
 
@@ -45,17 +45,18 @@ NAMES = (
     MQTT,
     REFLEX,
     REPLAY,
-) = range(18)  # behind REFLEX as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
-# What an image requires, and brings a part each: one text, since MicroPython keeps each short one.
+) = range(18)  # from REFLEX on as in core/providers/provider_order.py: 1 replay, 2 and up the APIs
+
+# The abilities that each bring a part: one text, since MicroPython keeps every short one.
 _WANTED = "audit gateway guard http https lan log memory pins swarm"
 _MOST = 512  # bytes of the file
-# positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a kind of _AUTH
+# positions in a row of PROVIDERS (clawlite/host/image/image.cddl), and a value of _AUTH
 _API, _AUTH = 1, 7
 _OAUTH2 = 3
 
 
 def parts(image) -> set:
-    """Return their numbers.  Raises ``ImageError`` for sections of another shape."""
+    """Return the numbers of the parts.  Raises ``ImageError`` when a section has another shape."""
     found, wanted = set(), image.requires
     for name, number in zip(
         _WANTED.split(), (AUDIT, GATEWAY, GUARDS, REMOTE, REMOTE, LAN, LOG, MEMORY, PINS, MQTT)
@@ -67,8 +68,8 @@ def parts(image) -> set:
     try:
         rows = image.section(GUARD) if GUARDS in found or AUDIT in found else (None, None)
         if AUDIT in found:
-            found.add(SECRETS)  # no record has one
-            if rows[GUARD_AUDIT][AUDIT_OUTPUTS]:  # it has what tools return
+            found.add(SECRETS)  # they are removed from every record
+            if rows[GUARD_AUDIT][AUDIT_OUTPUTS]:  # records contain what tools return
                 found.add(GUARDS)
         for row, number in (
             (GUARD_INJECTION, INJECTION),
@@ -101,8 +102,8 @@ def parts(image) -> set:
 
 
 def compare(image, folder: str):
-    """Raise ``ImageMismatch`` when the slot in *folder* was made for images that load less; one
-    that does not say has all.
+    """Raise ``ImageMismatch`` when the slot in *folder* lacks a part that *image* needs.  A slot
+    without the file ``parts`` has all.
     """
     try:
         with open(folder + "/parts") as file:

@@ -1,4 +1,4 @@
-"""Secrets of a board: a file each, which ``clawlite secrets set NAME --port PORT`` writes."""
+"""Secrets of a board: one file each, written by ``clawlite secrets set NAME --port PORT``."""
 
 import os
 

@@ -1,14 +1,14 @@
-"""What a guard (clawlite/scan/guard.py) needs of a board: its secrets, and what a person sees as it
-comes.
+"""What a guard (clawlite/scan/guard.py) needs from a board: its secrets, and a scan of the text
+that a person sees while it arrives.
 
-Loaded for images that require ``guard``.  Secrets are read when a text is looked at first, and
-again for no other."""
+Loaded for images that require ``guard``.  The secrets are read once, when the first text is
+scanned."""
 
 from clawlite.core.base.effect import WRITE
 from clawlite.scan.guard import Guard
 from clawlite.scan.redact_stream import RedactStream
 
-_HELD = 4096  # characters of a key that are waited for
+_HELD = 4096  # characters of text that are held back because they may be the start of a key
 
 
 class Guarding:
@@ -28,20 +28,22 @@ class Guarding:
         self.guard.secrets = self._secrets
 
     def shown(self, kind: int, text: str) -> str:
-        """Return what of *text* may be shown now; *kind* of effect: of a WRITE, whole lines."""
+        """Return the part of *text* that may be shown now; *kind* of effect: for a WRITE, whole
+        lines only.
+        """
         if kind == WRITE:
             return self._held.write(text)
         rest = self._held.rest()
         return (rest + "\n" if rest else "") + self.guard.text(text)
 
     def _alive(self):
-        """A text of 16 KB may take longer than the watchdog has patience."""
+        """Feed the watchdog: a scan of 16 KB may take longer than its time."""
         if self._device.watchdog:
             self._device.watchdog.feed()
 
     def _secrets(self) -> list:
-        """Return the values of all secrets of this board and, on the unix port, of those that
-        the image names in the environment.
+        """Return the values of all secrets of this board and, on the unix port, of the secrets in
+        the environment that the image names.
         """
         from secretvalues import values
 

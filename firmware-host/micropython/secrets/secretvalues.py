@@ -1,5 +1,5 @@
-"""The values of all secrets of a board, and a text without any.  Loaded to look for them, and
-dropped.
+"""The values of all secrets of a board, and the removal of secrets from a text.  Loaded for that,
+and dropped.
 """
 
 import os
@@ -11,8 +11,8 @@ _SECRET = 8192  # bytes at most
 
 
 def values(folder: str, references: list) -> list:
-    """Return what lies in ``secrets/`` of *folder* and, on the unix port, what the environment
-    has for the names *references*.
+    """Return the secrets in ``secrets/`` of *folder* and, on the unix port, the values in the
+    environment of the names *references*.
     """
     found = []
     try:
@@ -23,7 +23,7 @@ def values(folder: str, references: list) -> list:
         try:
             with open("%s/secrets/%s" % (folder, name)) as file:
                 found.append(file.read(_SECRET).rstrip("\n"))
-        except (OSError, UnicodeError):  # a folder, or no text: nobody can send it either
+        except (OSError, UnicodeError):  # a folder, or no text: then it cannot be sent, either
             pass
     if hasattr(os, "getenv"):
         for name in references:
@@ -34,8 +34,8 @@ def values(folder: str, references: list) -> list:
 
 
 def clean(text: str, image, folder: str) -> str:
-    """Return *text* without secrets, as ``guard.Guard.clean`` does, which has what it needs
-    where policies look for secrets.
+    """Return *text* without secrets.  ``guard.Guard.clean`` does it when policies look for secrets;
+    otherwise this function does the same.
     """
     section = image.section(GUARD)
     if section[LEAKS] is not None:

@@ -1,19 +1,19 @@
-"""A log of records on a board's flash, that grows at its end alone: for what must outlive a power
-cut (docs/memory.md, ADR 0057).
+"""A log of records on a board's flash that only grows at its end, for data that must survive a
+power cut (docs/memory.md, ADR 0057).
 
     4 bytes   n, length of the payload, big-endian, 1..MAX_PAYLOAD
     4 bytes   CRC-32 of these four bytes and the payload, big-endian
     n bytes   the payload
 
-1. A record counts when ``append`` has returned.  A power cut before leaves none of it (littlefs),
-   or a torn one (other file systems).
-2. What stands behind a torn or damaged record cannot be read: ``walk`` ends before it, ``append``
-   cuts it off first.
-3. Nothing of this stays in memory: functions take the path, and the caller keeps one integer, the
-   end of what is whole.  To be imported inside functions and forgotten again (unload.py).  No
-   payload is held whole but by ``read``.
-4. Every function raises ``OSError`` when the flash cannot be read or written; what was in the log
-   is in it then.
+1. A record is stored when ``append`` has returned.  A power cut before that leaves nothing of it
+   (littlefs), or a torn record (other file systems).
+2. Bytes after a torn or damaged record cannot be read: ``walk`` ends before it, and ``append`` cuts
+   it off first.
+3. Nothing of this module stays in memory: its functions take the path, and the caller keeps one
+   integer, the end of the last intact record.  It is imported inside functions and dropped again
+   (unload.py).  Only ``read`` holds a whole payload.
+4. Every function raises ``OSError`` when the flash cannot be read or written; then the records in
+   the log are still there.
 """
 
 import os
@@ -21,24 +21,24 @@ import struct
 from binascii import crc32
 
 MAX_PAYLOAD = 8192
-TORN = 1  # position in what ``start`` returns
+TORN = 1  # position in the result of ``start``
 _HEAD = 8
 _PIECE = 128
-_STAT_SIZE = 6  # as in osfields.py: this file needs no other
+_STAT_SIZE = 6  # as in osfields.py, so that this file needs no import
 
 
 def start(path: str) -> tuple:
-    """Return (end of what is whole, bytes behind it that are not) of the log at *path*; to be
-    called once, before all others.
+    """Return (end of the last intact record, number of bytes after it) of the log at *path*.  Call
+    it once, before all other functions.
 
-    A rewrite that a power cut ended is finished, or forgotten.
+    A rewrite that a power cut interrupted is finished, or its new file is removed.
     """
     folder, _, name = path.rpartition("/")
     found = os.listdir(folder or ".")
     if name + ".new" in found:
         if name in found:
             os.remove(path + ".new")
-        # FAT removes the old name before it gives the new one: what bears the new one is whole
+        # FAT removes the old name before it renames: then the file with the new name is complete
         else:
             os.rename(path + ".new", path)
     elif name not in found:
@@ -50,8 +50,8 @@ def start(path: str) -> tuple:
 
 
 def walk(path: str, at: int = 0):
-    """Yield (offset, length) of each payload from *at* on, the oldest first, to the first record
-    that is torn or damaged; path: there is a file.
+    """Yield (offset, length) of each payload from *at* on, the oldest first, up to the first record
+    that is torn or damaged.  The file at *path* must exist.
 
     Cost  reads all of it, 128 bytes at a time.
     """
@@ -73,7 +73,7 @@ def walk(path: str, at: int = 0):
 
 
 def read(path: str, offset: int, length: int) -> bytes:
-    """Return a payload, as ``walk`` gave its place."""
+    """Return the payload at a place that ``walk`` returned."""
     with open(path, "rb") as file:
         file.seek(offset)
         return file.read(length)
@@ -82,9 +82,9 @@ def read(path: str, offset: int, length: int) -> bytes:
 def append(path: str, payload: bytes, end: int) -> int:
     """Append one record; return the new end.
 
-    end  as ``start``, the last ``append`` or ``rewrite`` returned it: what stands behind it is cut
-         off first
-    Raises ``ValueError`` when the payload has none or more than MAX_PAYLOAD bytes.
+    end  as returned by ``start``, ``rewrite`` or the last ``append``; bytes after it are cut off
+         first
+    Raises ``ValueError`` when the payload is empty or has more than MAX_PAYLOAD bytes.
     """
     if not 0 < len(payload) <= MAX_PAYLOAD:
         raise ValueError(
@@ -103,10 +103,10 @@ def append(path: str, payload: bytes, end: int) -> int:
 
 
 def rewrite(path: str, places) -> int:
-    """Write the log anew with the payloads at *places* alone, in their order; return its end.  A
-    power cut leaves the old one, or the new.
+    """Replace the log by one with the payloads at *places* alone, in their order; return its end.
+    A power cut leaves the old log or the new one.
 
-    places  an iterable of (offset, length), as ``walk`` gives them
+    places  an iterable of (offset, length), as ``walk`` yields them
     """
     piece = bytearray(_PIECE)
     with open(path, "rb") as old:

@@ -1,19 +1,20 @@
-"""What calls and approvals leave behind (clawlite/core/idempotency/idempotency_record.py), beside
-the image; loaded for one record and dropped.
+"""The journal of calls and approvals (clawlite/core/idempotency/idempotency_record.py), beside the
+image; loaded for one record and dropped.
 
     calls.journal   the newest records, at most _NEWEST bytes
     calls.older     those before them
 
-1. Only an operator's calls of tools that may not run twice, and approvals, are written: flash wears
+1. Only approvals, and an operator's calls of tools that may not run twice, are written: flash wears
    out.
-2. littlefs copies the last block of a file for each append, but keeps a file of up to an eighth of
-   a block in its folder's block.  So records are put into a small file, where the end of a call
-   takes the place of its beginning when that is the last record.  They go over to the large one
-   together; while that is small, both are written anew, without what counts no more.
-3. Of a key the last record counts, ``calls.journal`` after ``calls.older``; so a record that a
-   power cut left in both counts once.
-4. All is written anew to ``calls.older`` at the start, and when that has grown; damaged lines are
-   dropped, and their file is set aside.
+2. For each append littlefs copies the last block of a file, but it keeps a file of up to an eighth
+   of a block in the block of its folder.  So records go into a small file first.  There the end of
+   a call replaces its beginning, when that is the last record.  The records are moved to the large
+   file together.  While the large file is small, both are rewritten instead, without records that
+   no longer count.
+3. The last record of a key counts, and ``calls.journal`` comes after ``calls.older``; so a record
+   that a power cut left in both counts once.
+4. All records are rewritten to ``calls.older`` at the start, and when that file has grown.  Damaged
+   lines are dropped, and a copy of the lines is set aside.
 """
 
 import os
@@ -36,13 +37,13 @@ from clawlite.core.idempotency.idempotency import (
 from jsontext import dumps, loads
 from osfields import STAT_SIZE
 
-_NEWEST = 500  # bytes; littlefs keeps up to 512 of blocks of 4 KB in the folder
-_GROWTH = 8192  # bytes, after which calls.older is written anew
+_NEWEST = 500  # bytes; littlefs keeps up to 512, with blocks of 4 KB, in the folder
+_GROWTH = 8192  # bytes of growth after which calls.older is rewritten
 _PIECE = 128
-# positions in what is put on record: of a call that began or ended; of one that waits
+# positions in a payload: of a call that began or ended; of one that waits
 _FINGERPRINT = 0
 _TOOL, _RULE = 0, 2
-_ARGUMENTS = 512  # bytes of JSON of a call that waits; longer ones are not kept
+_ARGUMENTS = 512  # bytes of JSON of a waiting call; longer arguments are not kept
 
 
 def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
@@ -50,7 +51,7 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
     try:
         try:
             text = dumps(payload)
-        except ValueError as e:  # a handler's error may say what JSON lacks
+        except ValueError as e:  # a handler's error may contain a value that JSON lacks
             text = dumps([payload[_FINGERPRINT], {"code": -32603, "message": "no JSON: %s" % e}])
         if kind == WAIT and len(text) > _ARGUMENTS:
             text = dumps([payload[_TOOL], None, payload[_RULE]])
@@ -62,7 +63,7 @@ def keep(folder: str, kind: int, key: str, payload, now) -> tuple:
 
 
 def recover(agent, folder: str, now, says: bool):
-    """Tell of the approvals that waited when the last run ended; at the start."""
+    """At the start: report the approvals that were waiting when the last run ended."""
     from clawlite.core.policy.approval import restarted
 
     try:
@@ -78,8 +79,8 @@ def recover(agent, folder: str, now, says: bool):
 
 
 def kept(folder: str, now, key):
-    """Return the bounds and what is on record, or what is on record of *key*
-    (``idempotency.Idempotency``).
+    """Return the bounds and all records, or the record of *key* (the argument *kept* of
+    ``Idempotency``).
     """
     from clawlite.core.idempotency.idempotency import BYTES, FREE, IDS
 
@@ -94,7 +95,7 @@ def kept(folder: str, now, key):
                     found.append((of, age_s(when, now or 0) if kind == END else 0, len(text)))
                 elif key == of:
                     found = [(kind, _value(record))]
-    # out of memory is none of these: what is on record would be run again
+    # MemoryError is not caught: without the records, a call that has run would run again
     except (OSError, ClawError) as e:
         _unread(e)
     if key is None:
@@ -111,8 +112,8 @@ def _unread(e):
 
 
 def _append(folder: str, kind: int, key: str, data: bytes, now):
-    """Put *data* behind the newest records, or with them behind the older ones when it is too
-    much.
+    """Add *data* to the newest records; when they become too long, move all of them to the older
+    ones.
     """
     path = folder + "/calls.journal"
     at = size = _size(folder, "calls.journal")
@@ -130,9 +131,9 @@ def _append(folder: str, kind: int, key: str, data: bytes, now):
 
 
 def _begun(path: str, size: int, key: str) -> int:
-    """Return where the last record begins when it says that *key* has begun; *size* otherwise.
+    """Return where the last record begins when it says that *key* has begun; otherwise *size*.
 
-    What has ended takes its place: all is in one block, and is there or not at all.
+    The end of a call replaces it: both are in one block, which is written completely or not at all.
     """
     with open(path, "rb") as file:
         data = file.read(size)
@@ -142,7 +143,7 @@ def _begun(path: str, size: int, key: str) -> int:
 
 
 def _size(folder: str, name: str) -> int:
-    # littlefs writes for each file that is opened to be written
+    # the file is not opened: littlefs writes whenever a file is opened for writing
     return os.stat(folder + "/" + name)[STAT_SIZE] if name in os.listdir(folder) else 0
 
 
@@ -164,7 +165,7 @@ def _move(folder: str, end: int, data: bytes, now):
 
 
 def _compacted(folder: str, now) -> bool:
-    """Write the records anew; return whether that was done: they stand all the same."""
+    """Rewrite the records; return whether that was done.  If not, they stay as they are."""
     try:
         _compact(folder, now, True)
         return True
@@ -174,13 +175,13 @@ def _compacted(folder: str, now) -> bool:
 
 
 def _empty(path: str):
-    # and not removed: that it is there says that there are records
+    # emptied, not removed: the file's existence says that there are records
     with open(path, "wb"):
         pass
 
 
 def _lines(folder: str):
-    """Yield the lines of both files without their ends; a torn last one is none."""
+    """Yield the lines of both files without their ends; a torn last line is left out."""
     found = os.listdir(folder)
     for name in ("calls.older", "calls.journal"):
         if name in found:
@@ -199,8 +200,8 @@ def _records(folder: str):
 
 
 def _mend(folder: str):
-    """Finish what a power cut left of ``_compact``: FAT removes a name before it gives it to
-    another file.
+    """Finish a ``_compact`` that a power cut interrupted: FAT removes the old name before it
+    renames a file.
     """
     found = os.listdir(folder)
     if "calls.older.new" in found and "calls.older" not in found:
@@ -208,7 +209,7 @@ def _mend(folder: str):
 
 
 def _compact(folder: str, now, lives: bool):
-    """Write both files anew as calls.older, line by line, with what still counts."""
+    """Rewrite both files as calls.older, line by line, with the records that still count."""
     older = folder + "/calls.older"
     last, damaged = last_of(_lines(folder))
     if damaged:

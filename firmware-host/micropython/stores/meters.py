@@ -1,4 +1,5 @@
-"""What an agent has used of its limits: ``meters.json`` beside the image, written at each change.
+"""How much of its limits an agent has used: ``meters.json`` beside the image, written at each
+change.
 
 Loaded for images that declare limits, or whose providers are remote.
 """
@@ -39,7 +40,7 @@ class Meters:
         return self._spent
 
     def add(self, entries: list):
-        """Return what the effect STORE gives for *entries*; they are in flash when this returns."""
+        """Return the value of the effect STORE for *entries*, which are in flash by then."""
         if not entries:
             return self._meter.today()
         if entries[0][ENTRY_KEY] == CALLS:
@@ -52,8 +53,8 @@ class Meters:
         return True
 
     def _read(self) -> dict:
-        """Return the meters of the last run.  A damaged file is set aside and told: it must not
-        reset a limit unseen.  The first such file and the last are kept.
+        """Return the meters of the last run.  A damaged file is set aside and reported: it must not
+        reset a limit unnoticed.  The first and the last such file are kept.
         """
         try:
             with open(self._path, "rb") as file:

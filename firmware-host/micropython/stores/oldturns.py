@@ -1,15 +1,16 @@
-"""Turns that an older version kept in ``conversation.log`` come into the log of the stores, once
-(ADR 0058); loaded when there is such a file.
+"""Import of the turns that an older version kept in ``conversation.log`` into the log of the
+stores, once (ADR 0058); loaded when there is such a file.
 
     4 bytes   seconds since 1970, big-endian; 0 while nobody had set the clock
-    4 bytes   whose turn: CRC-32 of the agent's name, the store and its part
-    2 bytes   how many messages
+    4 bytes   the owner of the turn: CRC-32 of the agent's name, the store and its part
+    2 bytes   number of messages
     JSON      [[role, text], [role, text, [[id, tool, arguments as sent], ...]], ["tool", text, id,
               tool, failed], ...]
 
-A turn is a record there as others are, under the id OLD; it bears the CRC-32 of the old one, so
-that after a power cut this goes on where it was.  Then the old file goes; what other agents said on
-this board stays in it.  What cannot be taken is said, and the agent begins without."""
+A turn becomes an ordinary record under the id OLD.  It carries the CRC-32 of the old record, so
+that the import continues at the right place after a power cut.  Then the old file is removed,
+unless it has turns of other agents on this board.  A turn that cannot be imported is reported, and
+the agent begins without it."""
 
 import os
 import struct
@@ -27,8 +28,8 @@ _HEAD = 10
 
 
 def take(log, path: str):
-    """Put the turns of this agent's that the old log at *path* has into that of
-    ``stores.Stores``, the oldest first.
+    """Add the turns of this agent in the old log at *path* to the log of ``stores.Stores``, the
+    oldest first.
     """
     image = log.agent.image
     store, part = store_of(stores(image), image.agent.identity)
@@ -37,7 +38,7 @@ def take(log, path: str):
     try:
         lost = start(path)[TORN]
         done = _last(log)
-        # from the first on
+        # True: begin with the first turn
         here = not [offset for offset, _ in walk(path) if _mark(path, offset) == done]
         for offset, length in walk(path):
             if here and _is_of(path, offset, key):
@@ -64,12 +65,12 @@ def _is_of(path: str, offset: int, key: int) -> bool:
 
 
 def _mark(path: str, offset: int) -> int:
-    """Return what tells a turn from all others: of its place, and its record's CRC-32."""
+    """Return a number that identifies a turn, from its place and its record's CRC-32."""
     return crc32(read(path, offset - 4, 4), offset) or 1
 
 
 def _last(log) -> int:
-    """Return the mark of the turn that was taken last, 0 before the first."""
+    """Return the mark of the turn that was imported last, 0 before the first."""
     done = 0
     for file, kind, _, offset, _ in records(log.path) if log.end else ():
         if kind == ENTRIES:
@@ -80,8 +81,8 @@ def _last(log) -> int:
 
 
 def _turn(log, store, part: str, payload: bytes, mark: int) -> int:
-    """Put one turn into the log, without what its tools gave where it is too long; return its
-    bytes when it is too long all the same, else 0.
+    """Add one turn to the log, without its tools' results when it is too long.  Return its bytes
+    when it is still too long, else 0.
     """
     when, _, _ = struct.unpack(">IIH", payload[:_HEAD])
     rows = log.loads(payload[_HEAD:])

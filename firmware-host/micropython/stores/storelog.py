@@ -1,19 +1,19 @@
-"""The log of a board's stores, in records of appendlog.py: read, written anew, and where in it
-entries stand.  Loaded for one request, and dropped.
+"""The log of a board's stores, made of records of appendlog.py: reading it, rewriting it, and the
+index of its entries.  Loaded for one request, and dropped.
 
     PLACE    kind(1) place(2) JSON [store, part]                              a part of a store;
              numbers from 1 on
-    ENTRIES  kind(1) place(2) request id(16) CRC(4) count(2), the entries     one request, whole or
-             not at all; no id: the agent's own
-    CUT      kind(1) place(2) n(4)                                            what has a smaller
-             number is gone
+    ENTRIES  kind(1) place(2) request id(16) CRC(4) count(2), the entries     one request, all of
+             it or nothing; no id: the agent's own
+    CUT      kind(1) place(2) n(4)                                            entries with a smaller
+             number are gone
 
     entry    n(4) seconds since 1970(4) ms(2) tag of its key(2) length(2) JSON [content, key,
-             metadata]      0 s: nobody had set the clock
+             metadata]      0 s: the clock was unset
 
-All numbers are big-endian.  What retention, a newer value of a key or a compaction takes away stays
-in the log until that is written anew: when more than half of the entries in it are gone, or it has
-no room.  Reading it again takes the same entries away."""
+All numbers are big-endian.  Entries that retention, a newer value of a key or a compaction removes
+stay in the log until it is rewritten.  That happens when more than half of its entries are gone, or
+when it has no room.  Reading the log again removes the same entries from the index."""
 
 import os
 import struct
@@ -31,27 +31,27 @@ from storeplace import Place
 PLACE, ENTRIES, CUT = 1, 2, 3
 HEAD, ENTRY = ">BH16sIH", ">IIHHH"
 HEAD_BYTES, ENTRY_BYTES = 25, 14
-# positions in what ``head``, ``raw`` and ``read`` return of an entry
+# positions in what ``head``, ``raw`` and ``read`` return for an entry
 ENTRY_N, ENTRY_AT, ENTRY_JSON, ENTRY_KEY = 0, 1, 2, 3
 _OFFSET, _TAG = range(2)  # positions in the place of an entry and the tag of its key
-KEPT_MS = 300000  # so long a request is remembered,
-_KEPT = 64  # and so many of all stores
-# of the console's conversation, where it names no number: it takes no room from others without end
+KEPT_MS = 300000  # how long a request is remembered
+_KEPT = 64  # the most requests that are remembered, for all stores
+# the limit of the console's conversation when the store has none, so that others keep some room
 _TALK_ENTRIES = 256
-_LEAST_GONE = 32  # entries, for which it is not written anew
-# positions of entries that are gone, for which an index is not made anew
+_LEAST_GONE = 32  # with fewer removed entries the log is not rewritten
+# with fewer positions of removed entries an index is not rebuilt
 _TRIM = 64
-_SPARE = 8192  # bytes of flash that are left for others
+_SPARE = 8192  # bytes of flash that are left for other files
 
 
 def bounded(log, store):
-    """Give the store of the console's conversation a bound, where it names none."""
+    """Give the store of the console's conversation a limit, when it has none."""
     if store.name == log.talk and store.max_entries is None:
         store.max_entries = _TALK_ENTRIES
 
 
 def load(log, now: int):
-    """Read the log of ``stores.Stores``.  Raises ``StoreError`` for a damaged one, ``OSError``."""
+    """Read the log of ``stores.Stores``.  Raises ``StoreError`` when it is damaged, ``OSError``."""
     log.places, log.gone, log.kept = None, 0, 0
     log.requests, log.marks = array("I"), array("H")
     end, torn = start(log.path)
@@ -91,17 +91,17 @@ def records(path: str):
 
 
 def _check_torn(path: str, end: int, torn: int):
-    """Say that what a power cut has torn is lost.  Raises ``StoreError`` where a whole record
-    follows: nothing is repaired by itself then.
+    """Report the bytes of a torn record as lost.  Raises ``StoreError`` when an intact record
+    follows them: then nothing is repaired automatically.
 
-    A record begins with two zeros, which its text does not have.
+    A record begins with two zeros, which its text does not contain.
     """
     zeros, goes_on = 0, torn > MAX_PAYLOAD + 8
     with open(path, "rb") as file:
         file.seek(end)
         for at in range(end, end + torn):
             zeros = 0 if goes_on or file.read(1) != b"\0" else zeros + 1
-            # to its end, or the file stays open
+            # run to the end, or the generator keeps the file open
             for _ in walk(path, at - 1) if zeros > 1 else ():
                 goes_on = True
     if goes_on:
@@ -115,7 +115,7 @@ def _check_torn(path: str, end: int, torn: int):
 
 
 def _take(log, place, kinds: dict, file, offset: int):
-    """Put the entries of the record at *offset* into the index."""
+    """Add the entries of the record at *offset* to the index."""
     _, _, request, _, count = _head(file, offset)
     if request != bytes(16):
         remember(log, offset, request)
@@ -133,7 +133,7 @@ def _head(file, offset: int) -> tuple:
 
 
 def place_of(log, store, part: str):
-    """Return the place of a part, or None."""
+    """Return the place of a part, or None when it has none."""
     for place in log.places:
         if place.store == store.name and place.part == part:
             return place
@@ -141,7 +141,7 @@ def place_of(log, store, part: str):
 
 
 def remember(log, offset: int, request: bytes):
-    """Remember where the record of a request stands."""
+    """Remember the position of a request's record."""
     if len(log.requests) >= _KEPT:
         log.requests, log.marks = log.requests[_KEPT // 2 :], log.marks[_KEPT // 2 :]
     log.requests.append(offset)
@@ -149,8 +149,8 @@ def remember(log, offset: int, request: bytes):
 
 
 def asked(log, request: bytes, now: int):
-    """Return (CRC of its entries, its place, number of its first entry, how many) of a request
-    that is remembered, or None.
+    """Return (CRC of its entries, its place, number of its first entry, number of entries) of a
+    remembered request, or None.
     """
     mark = crc32(request) & 0xFFFF
     for number in range(len(log.requests) - 1, -1, -1):
@@ -190,13 +190,13 @@ def read(log, file, offset: int) -> tuple:
 
 
 def tag_of(key) -> int:
-    """Return the 16 bits of a key that are in memory; 0 for none."""
+    """Return the 16 bits of a key that are kept in memory; 0 for no key."""
     return crc32(key.encode()) & 0xFFFF or 1 if key else 0
 
 
 def positions(place, tag: int = 0):
-    """Yield the positions of what is not gone, the newest first; with *tag*, of the entries that
-    have it.
+    """Yield the positions of the entries that are not gone, the newest first; with *tag*, only of
+    those that have it.
     """
     for i in range(len(place.offsets) - 1, place.first - 1, -1):
         if place.offsets[i] and (not tag or place.tags[i] == tag):
@@ -204,10 +204,10 @@ def positions(place, tag: int = 0):
 
 
 def add(log, place, store, file, offset: int, entry: tuple):
-    """Put the entry at *offset* into the index; what it takes the place of, and what the store has
-    no room for, goes.
+    """Add the entry at *offset* to the index, and remove the entries that it replaces or for which
+    the store has no room.
 
-    entry  (n, ms, tag of its key);  store  None: the image has it no more
+    entry  (n, ms, tag of its key);  store  None: the image no longer has it
     """
     n, at, tag = entry
     most = store and (
@@ -232,8 +232,8 @@ def add(log, place, store, file, offset: int, entry: tuple):
 
 
 def _shadow(log, place, file, newest: tuple, keep: int):
-    """Take away the values of the key of the entry at offset ``newest[_OFFSET]`` that are not among
-    the *keep* last ones before it.
+    """Remove older values of the key of the entry at offset ``newest[_OFFSET]``, all but the last
+    *keep* before it.
     """
     found = list(positions(place, newest[_TAG]))
     if len(found) > keep:
@@ -246,7 +246,7 @@ def _shadow(log, place, file, newest: tuple, keep: int):
 
 
 def _drop(log, place, i: int):
-    """Take away the entry at position *i*."""
+    """Remove the entry at position *i*."""
     place.offsets[i] = 0
     place.count -= 1
     log.gone += 1
@@ -255,7 +255,7 @@ def _drop(log, place, i: int):
 
 
 def _trim(place):
-    """Make the index anew when much of it is gone: positions change."""
+    """Rebuild the index when many of its entries are gone; this changes positions."""
     if len(place.offsets) - place.count > _TRIM + place.count // 4:
         alive = [i for i in range(place.first, len(place.offsets)) if place.offsets[i]]
         place.offsets, place.tags = (
@@ -266,16 +266,16 @@ def _trim(place):
 
 
 def cut(log, place, file, n: int):
-    """Take away what has a number below *n*."""
+    """Remove the entries with a number below *n*."""
     while place.count and head(file, place.offsets[place.first])[ENTRY_N] < n:
         _drop(log, place, place.first)
 
 
 def expire(log, place, store, file, now: int):
-    """Take away what is too old: at the newest time in the log while nobody has set the clock, or a
-    reset would bring back what was gone.
+    """Remove entries that are too old.  While the clock is unset, the newest time in the log counts
+    as now; otherwise a reset would bring removed entries back.
 
-    An entry without a time is as old as the next one that has one.
+    An entry without a time counts as old as the next one that has one.
     """
     below, now = 0, now or newest(log)
     if store.max_age_s and now:
@@ -297,7 +297,7 @@ def newest(log) -> int:
 
 
 def tidy(log, now: int, coming: int):
-    """Write the log anew when it is worth while, or when *coming* bytes more need it.  Raises
+    """Rewrite the log when it is worthwhile, or when *coming* bytes more need it.  Raises
     ``StoreError`` when there is no room for them.
     """
     alive = sum([place.count for place in log.places])
@@ -311,7 +311,7 @@ def tidy(log, now: int, coming: int):
         load(log, now)
         log.kept = log.gone
     elif log.end + coming > log.room:
-        log.room = _room(log)  # others may have made some
+        log.room = _room(log)  # other files may have been removed
     if coming and log.end + coming > log.room:
         raise StoreError(
             "the memory %s has %d bytes, and the flash has no room for more" % (log.path, log.end),
@@ -321,8 +321,8 @@ def tidy(log, now: int, coming: int):
 
 
 def _room(log) -> int:
-    """Return the bytes that the log may have: half of what it and the free flash are, so that it
-    can always be written anew.
+    """Return the bytes that the log may have: half of its own size and the free flash together, so
+    that it can always be rewritten.
     """
     about = os.statvfs(log.path.rpartition("/")[0] or ".")
     return (log.end + about[BLOCK_BYTES] * about[FREE_BLOCKS] - _SPARE) // 2
@@ -344,11 +344,11 @@ def _wanted(log, now: int):
 
 
 def _counts(log, place, at: list, file, record: tuple) -> bool:
-    """Return whether a record of entries has one that is not gone, the newest of its place, the
-    newest time, or a request that is remembered.
+    """Return whether a record of entries is still needed: it has an entry that is not gone, the
+    newest entry of its place, the newest time, or a remembered request.
 
-    at  where to look in the index of each place: records come in its order; and the newest time,
-        until a record has it
+    at  for each place, the position in its index from which to search, since records come in the
+        same order; and at the end the newest time, until a record with it was found
     """
     offset, length, now = record
     end, i = offset + length, at[place.number - 1]

@@ -1,11 +1,11 @@
-"""Questions to a board's stores: by key, by time, by words.  Loaded for one request, and dropped.
+"""Queries of a board's stores: by key, by time, by words.  Loaded for one request, and dropped.
 
-1. The outcome is that of linux/memory/stores.py and linux/memory/search.py, in the same order:
-   without an index of words a Pi too scores each entry by itself, each word of the question
-   weighing the same (it does so up to 512 entries of a part).
-2. Cost: a question by words reads every entry of its part once; words are made only of those that
-   may have one of the first three.
-3. An answer is bounded by what a board can say at once; ``truncated`` says that there is more.
+1. The results are those of linux/memory/stores.py and linux/memory/search.py, in the same order.
+   Without an index of words a Pi, too, scores each entry by itself, with equal weights of the words
+   (it does so for up to 512 entries of a part).
+2. Cost: a query by words reads every entry of its part once.  Only entries that may contain one of
+   the first three words are split into words.
+3. An answer is limited to what a board can send at once; ``truncated`` says that there is more.
 """
 
 from clawlite.core.base.clock import iso8601
@@ -23,10 +23,9 @@ from storelog import (
     tag_of,
 )
 
-MAX_WORDS = 12  # of a question
-MAX_RARE = 3  # by which entries are found; the others count in the score
-# characters of content in one answer; an entry counts _EACH besides, for the objects that it is
-# made of
+MAX_WORDS = 12  # of a query
+MAX_RARE = 3  # words that an entry must have one of; the others only count in the score
+# characters of content in one answer; each entry counts _EACH more, for its objects
 MAX_ANSWER = 8192
 _EACH = 192
 _FIRST, _LAST = range(2)  # positions in a span of time
@@ -60,8 +59,8 @@ def _by_key(log, place, file, key: str, most: int):
 
 
 def _by_time(place, file, span):
-    """Yield (offset, None) of the entries in *span* (first and last ms), the newest first; those
-    without a time are in none.  None: of all.
+    """Yield (offset, None) of the entries in *span* (first and last ms), the newest first, without
+    the entries that have no time.  With None, of all entries.
     """
     for i in positions(place):
         at = span and head(file, place.offsets[i])[ENTRY_AT]
@@ -99,8 +98,8 @@ def _by_words(log, place, file, text: str, top: int) -> list:
 
 
 def _may_have(data: bytes, wanted: list) -> bool:
-    """Return False for a text that has none of the words, as far as that is told at once; text
-    beyond ASCII may have any.
+    """Return False for a text that clearly has none of the words; a text beyond ASCII may have
+    them.
     """
     lower = data.lower()
     for word in wanted:
@@ -110,8 +109,8 @@ def _may_have(data: bytes, wanted: list) -> bool:
 
 
 def _score(there: list, wanted: list) -> float:
-    """Return how much of the question *there*, the words of an entry, have: more of a word the
-    more often it is there, less in a long text.
+    """Return how well *there*, the words of an entry, match the query: a word counts more the more
+    often it occurs, and less in a long text.
     """
     total, length = 0.0, 0.2 + len(there) / 400
     for word in wanted:
@@ -121,8 +120,8 @@ def _score(there: list, wanted: list) -> float:
 
 
 def _answer(log, place, file, rows, top: int) -> dict:
-    """Return {"entries"} of at most *top* of *rows* as callers see them; with "truncated" when
-    there are more, or they are too long.
+    """Return {"entries"} with at most *top* of *rows* in the form that callers see; with
+    "truncated" when there are more, or they are too long.
     """
     found, size = [], 0
     for offset, score in rows:

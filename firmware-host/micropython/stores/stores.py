@@ -1,11 +1,11 @@
-"""The stores of a board (docs/memory.md, ADR 0058): one log in its flash, and where in it each
-entry stands.
+"""The stores of a board (docs/memory.md, ADR 0058): one log in its flash, and an index of its
+entries in memory.
 
-What stays in memory is this: six bytes an entry, and the parts.  What works on it is loaded for one
-request and dropped: storelog.py, storewrite.py, storequery.py.  A fault of the flash is the outcome
-of the request that meets it; the next one reads the log again. The console's conversation is
-entries as others are (core/memory/conversation.py): a turn that has its answer is in flash before
-the next prompt."""
+Only the index stays in memory: six bytes for each entry, and the parts.  The code for a request is
+loaded for it and dropped: storelog.py, storewrite.py, storequery.py.  A fault of the flash fails
+the request that meets it, and the next request reads the log again.  The console's conversation is
+made of ordinary entries (core/memory/conversation.py): a turn with an answer is in flash before the
+next prompt."""
 
 import os
 from array import array
@@ -28,11 +28,11 @@ class Stores:
     epoch_s  function -> seconds since 1970, or None while nobody has set the clock
     most     entries that all stores may have together
     codecs   (loads, dumps)
-    Public, for what works on it: ``places``, None before the log was read; ``end`` of what is whole
-    in it; ``room``, bytes that it may have; ``talk``, name of the store of the console's
-    conversation, or None; ``gone``, entries in it that count no more, ``kept`` of them when it was
-    written anew for the sake of requests; ``requests``, ``marks``: offset and 16 bits of the id of
-    the newest requests."""
+    Public, for the code of requests: ``places``, None before the log was read; ``end`` of the last
+    intact record; ``room``, bytes that the log may have; ``talk``, name of the store of the
+    console's conversation, or None; ``gone``, number of removed entries in the log; ``kept``, how
+    many of them the last rewrite left there; ``requests``, ``marks``: offset and 16 bits of the id
+    of the newest requests."""
 
     def __init__(self, agent, path: str, epoch_s, most: int, codecs: tuple):
         self.agent, self.path, self.epoch_s, self.most = agent, path, epoch_s, most
@@ -45,15 +45,15 @@ class Stores:
         """Return the operator's methods (memory_methods.py)."""
         from clawlite.core.image.header import shaped
 
-        # loaded here, and not in the depth of what reads the section
+        # loaded here and not deep in the calls that read the section
         del shaped
         from clawlite.core.memory.memory_methods import Memories
 
         return Memories(self.agent)
 
     def lasting(self, work, history, once: bool):
-        """A generator of effects around a turn's *work*: it begins with what was said before the
-        reset, and stores what is said now.
+        """A generator of effects around a turn's *work*: it first restores the conversation from
+        before the reset, and stores the turn at its end.
         """
         if not history.is_restored:
             history.is_restored = True
@@ -114,7 +114,7 @@ class Stores:
             return False, unexpected(e)
 
     def _load(self, now: int):
-        """Read the log, and turns that an older version kept in a log of their own."""
+        """Read the log, and import turns that an older version kept in a log of their own."""
         from storelog import load
 
         load(self, now)

@@ -1,7 +1,8 @@
-"""What writes into a board's stores: store and compact.  Loaded for one request, and dropped.
+"""The requests that write to a board's stores: store and compact.  Loaded for one request, and
+dropped.
 
-The verbs are those of linux/memory/stores.py, with the same outcomes.  What returns is in flash,
-whole, and survives a power cut."""
+The verbs are those of linux/memory/stores.py, with the same results.  When a verb returns, its data
+is completely in flash and survives a power cut."""
 
 import struct
 from binascii import crc32, unhexlify
@@ -36,17 +37,17 @@ from storeplace import Place
 
 MAX_CONTENT = 4096  # bytes of one entry
 MAX_PLACES = 32  # of all stores
-# in place of the id of a request: a turn that came from there (oldturns.py)
+# in place of the id of a request: a turn that was imported from that file (oldturns.py)
 OLD = b"conversation.log"
 _MORE = 600  # bytes of a new place's record
-# of a request, as ``put`` takes it; of what ``asked`` returns of it
+# positions in a request, as ``put`` takes it; in what ``asked`` returns for it
 _ID, _MARK = range(2)
 _KNOWN_MARK, _KNOWN_PLACE, _KNOWN_FIRST, _KNOWN_COUNT = range(4)
-WINDOW = 1000  # entries that a compaction leaves where the store names no number
+WINDOW = 1000  # entries that a compaction leaves when the store has no limit
 
 
 def _new(log, store, part: str):
-    """Return the place of *part*, which is new.  Raises ``StoreError``."""
+    """Create and return the place of *part*.  Raises ``StoreError``."""
     if len(log.places) >= MAX_PLACES:
         raise StoreError(
             "store %s: this board keeps %d parts, and takes no other identity or "
@@ -92,10 +93,10 @@ def _store(log, store, part: str, details: tuple, now: int) -> dict:
 def put(log, store, part: str, record: tuple, entries: list, texts: list, now: int):
     """Append one request; return its place.
 
-    record   (16 bytes of its id, CRC-32 of its entries); without an id it is a turn: where the
-             board has no room for it, the oldest of its place give way, since a conversation goes
-             on
-    entries  [(key, ...), ...];  texts: the same, as they stand in the log
+    record   (16 bytes of its id, CRC-32 of its entries).  Without an id it is a turn: when the
+             board has no room for it, the oldest entries of its place are removed, so that a
+             conversation can go on
+    entries  [(key, ...), ...];  texts: the same, as they are stored in the log
     Raises ``InvalidParams``, ``StoreError``, ``OSError``.
     """
     size = sum([len(text) for text in texts]) + ENTRY_BYTES * len(texts) + HEAD_BYTES
@@ -127,7 +128,7 @@ def put(log, store, part: str, record: tuple, entries: list, texts: list, now: i
 
 
 def _ready(log, store, part: str, entries: list, size: int, now: int):
-    """Return the place of *part*, with room for *entries* of so many bytes."""
+    """Return the place of *part*, with room for *entries*, which have *size* bytes."""
     tidy(log, now, size + _MORE)
     place = place_of(log, store, part) or _new(log, store, part)
     _check_room(log, place, store, entries)
@@ -142,7 +143,7 @@ def _stored(place, first: int, count: int) -> dict:
 
 
 def as_text(log, entry: tuple, number: int) -> bytes:
-    """Return an entry as it stands in the log."""
+    """Return an entry as it is stored in the log."""
     key, content, metadata, vector = entry
     if vector is not None:
         raise InvalidParams(
@@ -193,8 +194,8 @@ def _check_room(log, place, store, entries: list):
 
 
 def _gives_way(log, place, size: int, more: int) -> bool:
-    """Take away the older half of *place*, or as much more as makes room for *size* bytes and
-    *more* entries; return False where that is not enough.
+    """Remove the older half of *place*, or as much more as makes room for *size* bytes and *more*
+    entries; return False when that is not enough.
     """
     need, keep = log.end + size - log.room, place.count
     more += sum([place.count for place in log.places]) - log.most
@@ -211,7 +212,7 @@ def _gives_way(log, place, size: int, more: int) -> bool:
 
 
 def _write(log, place, store, record: tuple, entries: list):
-    """Append a record (request, mark) of *entries* [(n, ms, tag, bytes)], and put them into the
+    """Append a record (request, mark) of *entries* [(n, ms, tag, bytes)], and add them to the
     index.
     """
     request, mark = record
@@ -231,8 +232,8 @@ def _write(log, place, store, record: tuple, entries: list):
 
 
 def _is_full(log, place, store, now: int) -> bool:
-    """Return whether it should be compacted; that is not asked again before some entries more
-    have come.
+    """Return whether *place* should be compacted.  After True, the answer is False until some more
+    entries have come.
     """
     most = store.max_entries or WINDOW
     if place.last - place.asked < max(8, most // 8) and place.asked:
@@ -268,7 +269,7 @@ def _compact(log, store, part, strategy: int, now: int) -> tuple:
 
 
 def _leave(log, place, file, keep: int):
-    """Take away all but the newest *keep* entries, 1 or more."""
+    """Remove all but the newest *keep* entries, 1 or more."""
     for i in positions(place):
         keep -= 1
         if not keep:

@@ -1,15 +1,15 @@
-"""Words of a text, as linux/memory/search.py has them, where there is no unicodedata: runs of
-letters and digits, without case and marks.
+"""The words of a text, as in linux/memory/search.py, for ports without unicodedata: runs of letters
+and digits, without case and marks.
 
-1. What this knows: ASCII; Latin-1 and Latin Extended-A; the case of Greek and Cyrillic, and their
+1. This module knows ASCII; Latin-1 and Latin Extended-A; the case of Greek and Cyrillic, and their
    letters with marks; combining marks.
-2. All else from U+0080 on is a letter as it stands, but for punctuation, symbols and emoji, which
-   part words.
+2. Any other character from U+0080 on counts as a letter, except punctuation, symbols and emoji,
+   which separate words.
 """
 
 import re
 
-# one at a time: a repetition recurses on a board for each character
+# one character at a time: a repetition would recurse on a board for each character
 _BETWEEN = re.compile(b"[^a-z0-9\x80-\xff]")
 # U+00C0..U+017F: the letter without its mark; "*": no mark, only case; "?": two letters or none
 _LATIN = (
@@ -47,8 +47,8 @@ def words(text: str) -> list:
 
 
 def _folded(c: str) -> str:
-    """Return a character from U+0080 on as it stands in a word; a space where it is in none,
-    nothing for a mark.
+    """Return a character from U+0080 on in the form that it has in a word; a space when it
+    separates words, nothing for a mark.
     """
     n = ord(c)
     if 0xC0 <= n < 0x180:
