@@ -11,7 +11,6 @@
 
 from clawlite.core.base.errors import ImageError
 from clawlite.linux.io.jsontext import dumps
-from clawlite.linux.runtime.manifest_fields import INLINE, IS, LIST, OBJECT, Several
 
 _TOP = ("claw", "kind", "metadata", "spec")
 _REQUIRED = ("identity", "providers")
@@ -20,7 +19,6 @@ _SLOTS = ("identity", "memory", "sandbox", "swarm", "telemetry") + _LISTS
 _SHOWN = 60  # characters of a peer's own words in an error
 _REFERENCE = 'a file, a claw:// URI or {"inline": {...}}'
 _PROVIDERS = "a list of at least one Provider"
-_SEVERAL = "a list of at least one object"
 _NOTHING = object()  # the value of a field that is missing
 
 
@@ -87,28 +85,13 @@ def _reference(path: str, slot: str, value):
     if not isinstance(value, (str, dict)) or value == "":
         raise _problem(path, _REFERENCE, value)
     if isinstance(value, dict):
-        _expect(path + ".inline", INLINE[slot], value.get("inline", _NOTHING))
+        # only here, because most manifests name files, and an agent waits for this until READY
+        from clawlite.linux.runtime.manifest_fields import INLINE, first_problem
 
-
-def _expect(path: str, expected, value):
-    """Raise unless *value* is what a row of ``manifest_fields`` expects."""
-    if isinstance(expected, list):
-        if not isinstance(value, dict):
-            raise _problem(path, OBJECT, value)
-        for name, is_needed, inner in expected:
-            found = value.get(name, _NOTHING)
-            if found is not _NOTHING or (is_needed(value) if callable(is_needed) else is_needed):
-                _expect(path + "." + name, inner, found)
-    elif isinstance(expected, Several):
-        if not isinstance(value, list) or len(value) < expected.least:
-            raise _problem(path, _SEVERAL if expected.least else LIST, value)
-        for at, one in enumerate(value):
-            _expect("%s[%d]" % (path, at), expected.rows, one)
-    elif isinstance(expected, tuple):
-        if value not in expected:
-            raise _problem(path, "one of " + ", ".join(expected), value)
-    elif not IS[expected](value):
-        raise _problem(path, expected, value)
+        inline = value.get("inline", _NOTHING)
+        found = first_problem(path + ".inline", INLINE[slot], inline, _NOTHING)
+        if found:
+            raise _problem(*found)
 
 
 def _known(found: dict, names: tuple, place: str):

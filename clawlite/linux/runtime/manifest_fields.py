@@ -1,6 +1,7 @@
 """What the schemas say of primitives that stand inside a Claw manifest, for ``manifest_check``.
 
-1. Data, with the standard library alone; it is loaded for a manifest in ``claw.initialize``.
+1. Data, with the standard library alone; it is loaded when a manifest in ``claw.initialize`` has an
+   inline primitive.
 2. It has the fields that must be there (CKP 0.2.0, 6.1, and what 5 says of the objects in them) and
    the words that a field may have.  Of an Identity and of Providers it has all fields of
    claw.schema.json.  Ranges, other optional fields and unknown ones are left to the compiler.
@@ -26,6 +27,7 @@ TEXT, FILLED, OBJECT, LIST = "text", "text that is not empty", "an object", "a l
 TRUTH, COUNT = "true or false", "a whole number of at least 1"
 TEXTS, FILLED_TEXTS = "a list of texts", "a list of at least one text"
 TEXT_OBJECT = "an object of texts"
+_SEVERAL = "a list of at least one object"
 IS: dict = {
     TEXT: lambda value: isinstance(value, str),
     FILLED: lambda value: isinstance(value, str) and value != "",
@@ -222,3 +224,32 @@ INLINE = {  # a field of the Claw's spec -> the rows of what stands inline there
         ("update", False, _UPDATE),
     ],
 }
+
+
+def first_problem(path: str, expected, value, absent) -> tuple | None:
+    """Return (path, what is expected, value) of the first problem in *value*, or None.
+
+    expected  the third item of a row
+    absent    stands for the value of a field that is missing
+    """
+    if isinstance(expected, list):
+        if not isinstance(value, dict):
+            return path, OBJECT, value
+        for name, is_needed, inner in expected:
+            field = value.get(name, absent)
+            if field is not absent or (is_needed(value) if callable(is_needed) else is_needed):
+                found = first_problem(path + "." + name, inner, field, absent)
+                if found:
+                    return found
+    elif isinstance(expected, Several):
+        if not isinstance(value, list) or len(value) < expected.least:
+            return path, _SEVERAL if expected.least else LIST, value
+        for at, one in enumerate(value):
+            found = first_problem("%s[%d]" % (path, at), expected.rows, one, absent)
+            if found:
+                return found
+    elif isinstance(expected, tuple):
+        return None if value in expected else (path, "one of " + ", ".join(expected), value)
+    elif not IS[expected](value):
+        return path, expected, value
+    return None
