@@ -22,9 +22,13 @@ USAGE = """usage: clawlite service install [IMAGE] [--tty DEVICE] [--as USER] [-
        clawlite service remove NAME [--dry-run] [--json]
        clawlite service status [NAME] [--json]
        clawlite service talk NAME"""  # noqa: E501
-HELP = """An agent that systemd starts. One with channels beside its console runs from boot on, and is started again when it ends;
-so does any with --tty, on that terminal. Else it is there for whoever connects to its socket, one at a time. As root the units are the system's and run as --as USER (or who called sudo); else they are your own.
---writable DIR may be given again: folders that a system service may write to, beside its state."""  # noqa: E501
+HELP = """Makes systemd start an agent.  An agent with channels besides its console, or in a
+swarm, runs from boot on, and is started again when it ends.  With --tty, any agent runs so, on that
+terminal.  Any other agent starts when somebody connects to its socket, one at a time.  Run as root,
+the command makes units of the system, which run as --as USER (default: the user who called sudo);
+otherwise it makes units of your own.
+--writable DIR names a folder that a system service may write to, besides its state; it may be given
+several times."""
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 SYSTEM = "/etc/systemd/system"
 _VALUES = ("--tty", "--as", "--writable")
