@@ -98,7 +98,7 @@ class Swarm:
         self.own = self.members[own]
         if isinstance(self.retries, list):
             able = [one.identity for one in self.members if not self.is_leader(one)]
-            self.retries = [*self.retries, able]
+            self.retries = self.retries + [able]
 
     @property
     def leads(self) -> bool:
