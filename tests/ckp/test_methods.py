@@ -51,6 +51,7 @@ GOOD = {
         "task_id": "soil",
         "message": {"role": "user", "content": "Dry?"},
         "caller": "mia",
+        "is_answer": False,
     },
     "task.get": {"task_id": "soil"},
     "task.list": {"state": "failed", "page_size": 1, "page_token": "9"},

@@ -219,13 +219,15 @@ class Bus:
             self._changed()
         except (OSError, sqlite3.Error):  # the others see that nobody reads the FIFO
             pass
+        turn, self._turn = self._turn, -1
         try:
             self._let_go()
-            turn, self._turn = self._turn, -1
-            if turn >= 0:
-                os.close(turn)
         finally:
-            self._db.close()
+            try:
+                if turn >= 0:
+                    os.close(turn)
+            finally:
+                self._db.close()
 
     def _let_go(self):
         """Close the FIFO, and remove it."""
