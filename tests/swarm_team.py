@@ -160,7 +160,8 @@ def ended(bus, number: int = 1) -> tuple:
 
 
 def statuses(agent) -> dict:
-    peers = agent.call("claw.swarm.discover", {}, 77)["result"]["peers"]
+    """Return {identity: status} of the members; {} while the engine has not answered *agent*."""
+    peers = agent.call("claw.swarm.discover", {}, 77).get("result", {}).get("peers", ())
     return {peer["identity"]: peer["status"] for peer in peers}
 
 

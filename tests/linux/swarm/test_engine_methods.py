@@ -7,7 +7,7 @@ import json
 
 import pytest
 from agents import Agent, eventually, linux
-from swarm_team import SWARM, UUID, delegate, project, start
+from swarm_team import SWARM, UUID, delegate, project, start, statuses
 from swarm_world import ENGINES, server_of, settings
 
 MEMBERS = [{"identity_ref": "lead", "role": "leader"}, {"identity_ref": "hand", "role": "worker"}]
@@ -56,12 +56,6 @@ def logged(team, name: str, event: str) -> list:
     return [found for found in map(_json, lines) if found.get("event") == event]
 
 
-def _statuses(agent) -> dict:
-    """Return {identity: status}; nothing while the agent has no connection yet."""
-    peers = agent.call("claw.swarm.discover", {}, 77).get("result", {}).get("peers", ())
-    return {peer["identity"]: peer["status"] for peer in peers}
-
-
 def _json(line: str) -> dict:
     try:
         return json.loads(line)
@@ -72,7 +66,7 @@ def _json(line: str) -> dict:
 def test_peers_discover_delegate_report_and_broadcast_over_a_message_queue(team):
     lead, hand = team.lead, team.hand
     for agent in (lead, hand):
-        eventually(lambda agent=agent: _statuses(agent) == {"lead": "ready", "hand": "ready"})
+        eventually(lambda agent=agent: statuses(agent) == {"lead": "ready", "hand": "ready"})
     for _ in range(2):  # given twice, it runs once
         assert delegate(lead, "look at 3")["result"] == {"acknowledged": True}
     eventually(lambda: logged(team, "hand", "swarm.report"))

@@ -6,8 +6,9 @@ import json
 import re
 
 import pytest
+from agents import eventually
 from engines import SERVERS
-from swarm_team import GOES_ON, SWARM, is_stopped, project, start, swarm
+from swarm_team import GOES_ON, SWARM, is_stopped, project, start, statuses, swarm
 from swarm_world import MEMBERS
 
 from clawlite.core.swarm.swarm import Swarm
@@ -63,7 +64,8 @@ def the_whole_day_of_a_person(tmp_path, monkeypatch, team, password: str, operat
     lead, hand = team.images
     monkeypatch.setenv("TEAM_PASSWORD", password)
     monkeypatch.delenv("TEAM_OPERATOR", raising=False)
-    with start(tmp_path, hand):
+    with start(tmp_path, hand) as agent:
+        eventually(lambda: statuses(agent).get("hand") == "ready")
         if operator:
             code, _, errors = swarm(tmp_path, "stop", lead)
             assert code == 1 and "secret TEAM_OPERATOR: not found" in errors
