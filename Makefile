@@ -263,7 +263,7 @@ bench-peers: $(STAMP) accel     ## a decision and a turn beside those of others
 	$(BIN)/python benchmarks/peers/agents.py $(PEERS)/agents.requirements/bin/python \
 		$(if $(OUT),-o $(OUT)) || rc=1; exit $$rc
 
-bench-swarm: $(STAMP) redis nats mosquitto ## a task of a swarm beside its engine's own request and reply
+bench-swarm: $(STAMP) redis nats mosquitto ## a task of a swarm beside its engine's own request
 	@$(BIN)/python benchmarks/swarm_tasks.py $(if $(OUT),-o $(OUT))
 
 # Counts, no times: the same wherever the same interpreters run (benchmarks/gate.json).

@@ -2,8 +2,9 @@
 // STACK
 //
 // STACK bytes are left of the port's own stack, below calls that fill the rest.
-// TREE has a board's .mpy files and words32_board.mpy, AGENT an image and its tools.py.  It collects
-// only between calls from here, so what is in use at the end of a call is the most that it took.
+// TREE has a board's .mpy files and words32_board.mpy, AGENT an image and its tools.py.  It
+// collects only between calls from here, so what is in use at the end of a call is the most that it
+// took.
 // Prints one JSON line: bytes of heap in use before ours, when READY, after the work (`turn`, which
 // yields between its steps), and the most that steps took, the highest first.
 import { readFileSync, readdirSync } from "node:fs";

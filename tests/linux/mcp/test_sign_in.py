@@ -251,13 +251,19 @@ def test_a_client_with_a_secret_shows_it(tmp_path, published, monkeypatch):
             published.tell("revoke")
 
 
-def test_two_processes_renew_one_after_the_other(tmp_path, published):
-    """RFC 9700, 4.14.2: a server may end a sign-in whose refresh token comes twice."""
+def signed_in(tmp_path, published) -> str:
+    """Return the image of an agent in whose name a person has signed in."""
     agent = agent_of(tmp_path, published, person(published))
     published.tell("agree")
     signed_in_build(tmp_path, agent)
     image = build_beside(str(agent))
     assert login(tmp_path, image).returncode == 0
+    return image
+
+
+def test_two_processes_renew_one_after_the_other(tmp_path, published):
+    """RFC 9700, 4.14.2: a server may end a sign-in whose refresh token comes twice."""
+    image = signed_in(tmp_path, published)
     published.tell("strict")
     with running(tmp_path, image, secret=None) as one:
         with running(tmp_path, image, secret=None) as other:
@@ -275,11 +281,7 @@ def test_two_processes_renew_one_after_the_other(tmp_path, published):
 
 def test_two_processes_of_an_agent_share_a_sign_in(tmp_path, published):
     """Each uses what the other has kept, because a refresh token works once."""
-    agent = agent_of(tmp_path, published, person(published))
-    published.tell("agree")
-    signed_in_build(tmp_path, agent)
-    image = build_beside(str(agent))
-    assert login(tmp_path, image).returncode == 0
+    image = signed_in(tmp_path, published)
     with running(tmp_path, image, secret=None) as one:
         with running(tmp_path, image, secret=None) as other:
             for number in range(3):
