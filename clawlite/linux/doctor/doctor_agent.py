@@ -1,5 +1,5 @@
-"""Where agents' state lies: room, rights, secrets that others can read, and databases that are
-damaged.
+"""The state folders of agents: free space, access rights, secrets that others can read, and
+damaged databases.
 """
 
 import os
@@ -10,7 +10,7 @@ from clawlite.linux.doctor.doctor_checks import NONE, OK, WRONG
 from clawlite.linux.files import files, sqlite_log
 from clawlite.linux.memory.entry import COLUMNS, any_text, differing
 
-LEAST_BYTES = 16 << 20  # so much room is wanted for logs, memory and a new version
+LEAST_BYTES = 16 << 20  # for logs, memory and the next version of an image
 
 
 def disk(here, least: int = LEAST_BYTES) -> list:
@@ -43,7 +43,7 @@ def disk(here, least: int = LEAST_BYTES) -> list:
 
 
 def state(here) -> list:
-    """The state folder: it can be written, and is nobody else's business."""
+    """The state folder: this user can write to it, and others cannot look into it."""
     folder = _nearest(here.state)
     if not os.path.isdir(folder):
         mend = (
@@ -53,7 +53,7 @@ def state(here) -> list:
         )
         return [("state", WRONG, "%s is no folder" % folder, mend)]
     if not here.may(folder, 3):
-        # a folder above it may be anybody's: it is never given away
+        # a parent folder may belong to others, so its owner is never changed
         owner = here.environ.get("USER") or here.uid
         mend = "sudo chown -R %s %s" if folder == here.state else "sudo install -d -m 700 -o %s %s"
         return [
@@ -68,7 +68,7 @@ def state(here) -> list:
 
 
 def secrets(here) -> list:
-    """Stored secrets and the device key: readable for their owner alone."""
+    """Stored secrets and the device key: only their owner can read them."""
     rows, count = [], 0
     for agent in _agents(here):
         folder = os.path.join(agent, "secrets")
@@ -178,7 +178,7 @@ def _damage(sqlite3, path: str) -> tuple:
     """Return (the first thing that SQLite finds wrong in the database *path*, "" when it is whole;
     how many entries of a memory differ from their checksums).
     """
-    # without a log nobody writes, and no file is made
+    # no write-ahead log, so nobody is writing; immutable=1 makes no file beside the database
     how = "mode=ro" if os.path.exists(path + "-wal") else "mode=ro&immutable=1"
     name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:

@@ -12,17 +12,17 @@ from clawlite.core.net.netaddress import address_of, is_loopback
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
 from clawlite.linux.files import files
 
-BROKER = "broker"  # as linux/swarm/mqtt_engine.py has it
+BROKER = "broker"  # the same name as in linux/swarm/mqtt_engine.py
 USUAL = "/etc/mosquitto/mosquitto.conf"
 OWN = "/etc/mosquitto/conf.d/clawlite.conf"
-# setting -> (what it is to be, what it is when nothing is said)
+# setting -> (the value that is needed, mosquitto's default)
 DEMANDED = {
     "persistence": ("true", "false"),
     "autosave_on_changes": ("true", "false"),
     "autosave_interval": ("1", "1800"),
 }
 _ASKED = ", ".join("%s %s" % (name, wanted) for name, (wanted, _) in DEMANDED.items())
-MOST_BYTES = 1 << 20  # of a configuration
+MOST_BYTES = 1 << 20  # bytes of a configuration that are read
 MOST_FILES = 100
 
 

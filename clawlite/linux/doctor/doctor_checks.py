@@ -1,4 +1,4 @@
-"""What a check of ``clawlite doctor`` is given, and the states that it may find."""
+"""What a check of ``clawlite doctor`` receives, and the states that it returns."""
 
 import os
 import time
@@ -7,7 +7,7 @@ OK, WRONG, NOTE, NONE = "ok", "wrong", "note", "none"
 
 
 class Machine:
-    """The machine that is looked at.
+    """The machine that is examined.
 
     root     the folder that its file system begins in
     proc     its table of processes; by default below *root*

@@ -12,7 +12,7 @@ from clawlite.core.base.errors import ClawError
 from clawlite.linux.doctor.doctor_checks import NONE, NOTE, OK, WRONG
 
 PYTHON = (3, 11)
-EARLIEST = 1735689600  # 2025-01-01: no clock that is right says less
+EARLIEST = 1735689600  # 2025-01-01: a clock that shows an earlier time is wrong
 PARTS = (
     ("click", "click"),
     ("yaml", "PyYAML"),
@@ -167,7 +167,7 @@ def sandbox(here, engine=None) -> list:
     finally:
         tried.close()
         shutil.rmtree(folder, ignore_errors=True)
-        # it is of the tools' user now: empty, and not to be looked into
+        # as the tools' user's it cannot be listed, so it is still there; it is empty
         if os.path.isdir(folder):
             os.rmdir(folder)
     if found["profile"] is None:

@@ -1,5 +1,5 @@
-"""Serial ports: whether this person may open them, who has them open, and locks that a dead
-program left.
+"""Serial ports: whether this user may open them, which process has them open, and lock files
+that a program left behind when it died.
 """
 
 import os
@@ -17,8 +17,8 @@ _RULE = (
 
 
 def ports(here) -> list:
-    """The port that is asked about, or every USB serial port: may it be opened, and does
-    somebody have it open?
+    """Check the port that is asked about, or every USB serial port: whether this user may open
+    it, and whether another process has it open.
     """
     if here.port:
         paths = [here.path(os.path.realpath(here.port) if here.root == "/" else here.port)]
@@ -56,8 +56,8 @@ def ports(here) -> list:
 
 
 def _forbidden(here, path: str) -> tuple:
-    """Return the row of a port that may not be opened: its group is to be joined, or a udev rule
-    gives it one.
+    """Return the row of a port that this user may not open. The remedy is to join its group, or
+    a udev rule that gives it one.
     """
     gid = os.stat(path).st_gid
     name, members = _group(here, gid)
@@ -135,8 +135,8 @@ def holders(proc: str, path: str) -> list:
 
 
 def _made(proc: str, pid: str, fd: str, path: str) -> bool:
-    """Return whether *fd* is the other end of the pseudo-terminal at *path*: that process is the
-    board.
+    """Return whether *fd* is the master side of the pseudo-terminal at *path*. The process that
+    has it is the (simulated) board itself, not another user of the port.
     """
     with open("%s/%s/fdinfo/%s" % (proc, pid, fd)) as file:
         return any(line.split() == ["tty-index:", path.removeprefix("/dev/pts/")] for line in file)

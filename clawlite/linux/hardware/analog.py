@@ -15,7 +15,7 @@ from clawlite.core.image.pins import FULL
 PERIOD_NS = 1000000  # 1 kHz, as on a board
 _CHANNELS = {12: 0, 13: 1, 18: 0, 19: 1}
 _CHANNELS_RP1 = {12: 0, 13: 1, 18: 2, 19: 3}
-# the end of its address: BCM283x and BCM2711, RP1
+# how the controller's address ends: on BCM283x and BCM2711, on RP1
 _CONTROLLERS = ("20c000.pwm", "1f00098000.pwm")
 # Bits of converters whose driver does not say: the most that a raw value is.
 _MOST = {
@@ -30,12 +30,12 @@ _MOST = {
     "ads1015": 2047,
     "ads1115": 32767,
 }
-_WAIT_S, _TRIES = 0.02, 100  # udev gives an exported channel to its group a moment later
+_WAIT_S, _TRIES = 0.02, 100  # udev sets the group of an exported channel a moment after it appears
 
 
 class PWM:
-    """One PWM output, at 0 from here on; a lock on a file of its channel keeps others away that ask
-    for it.
+    """One PWM output, which begins at 0. A lock on a file of its channel keeps other agents away;
+    programs that do not ask for the lock are not kept away.
 
     Raises ``ImageMismatch``: this GPIO has no PWM, or no controller is on; ``ClawError``: this user
     may not use it, or somebody else does."""
@@ -63,7 +63,7 @@ class PWM:
                 "sudo usermod -aG gpio $USER, then log in again",
             ) from None
         except OSError as e:
-            # A run that was killed leaves it so; what has no folder is the kernel's own.
+            # A killed run leaves its channel exported. Without a folder the kernel itself uses it.
             if e.errno != errno.EBUSY or not os.path.isdir(self._folder):
                 raise ImageMismatch(
                     "pin %s: channel %d of %s is refused: %s" % (name, channel, chip, e.strerror),
@@ -96,7 +96,7 @@ class PWM:
                 if not left:
                     raise
                 time.sleep(_WAIT_S)
-            except OSError as e:  # no duty cycle yet fits into no period
+            except OSError as e:  # the duty cycle is still 0 and fits any period
                 if file == "duty_cycle" and e.errno == errno.EINVAL:
                     return None
                 raise

@@ -22,7 +22,7 @@ W1 = "/sys/bus/w1/devices"
 
 
 def device(bus):
-    """Return the port of *bus* (``buses.Bus``); nothing is opened yet."""
+    """Return the port of *bus* (``buses.Bus``), which opens its device at the first transfer."""
     return (I2C, SPI, OneWire)[bus.kind](bus)
 
 

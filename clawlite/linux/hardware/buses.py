@@ -4,8 +4,8 @@ i2c-transfer, spi-transfer and one-wire-read.
 1. A bus, an address or a device that is not declared is refused (-32010) before anything is opened.
 2. A transfer may block for a second, so it runs in a thread, and its tool yields until it is done.
    Each bus runs one transfer at a time.
-3. A bus with ``simulate`` is real on a Raspberry Pi alone, and simulated on any other machine: a
-   laptop has buses, too, with monitors and batteries on them.
+3. A bus with ``simulate`` is real only on a Raspberry Pi, and simulated on any other machine: the
+   buses of a laptop have its monitor and its battery on them.
 """
 
 import _thread

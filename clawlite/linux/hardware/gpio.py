@@ -34,7 +34,7 @@ _CLAWLITE = b"clawlite"
 
 
 class Kernel:
-    """What is asked of the system; tests have another.
+    """The system calls that are needed; tests pass another object with the same methods.
 
     root  the folder that its file system begins in
     """

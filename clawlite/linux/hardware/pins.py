@@ -1,11 +1,11 @@
-"""Pins of this machine: real ones on a Raspberry Pi, simulated ones elsewhere; and what makes
-outputs safe.
+"""Pins of this machine, real ones on a Raspberry Pi and simulated ones elsewhere, and how outputs
+are switched off.
 
-1. On a Pi every pin is real, also one that says how to simulate it: no setting makes a pump run on
-   paper only (ADR 0056).
+1. On a Pi every pin is real, even where the manifest says how to simulate it: no setting can make
+   a real pump run in simulation only (ADR 0056).
 2. Outputs are 0 when the bank is made, when a handler fails or is ended, and when the agent ends.
    A process that is killed (-9) switches nothing off: the next start does.
-3. A pin that cannot be had is found when the image is loaded, not when a tool needs it.
+3. A pin that is missing or in use is reported when the image is loaded, not when a tool needs it.
 """
 
 import sys
@@ -103,8 +103,8 @@ class Pins:
         ]
 
     def off(self):
-        """Switch every output off, whatever becomes of one of them.  Raises ``ClawError``: some
-        could not be.
+        """Switch every output off, also when one of them fails.  Raises ``ClawError`` that names
+        those that could not be switched off.
         """
         failed = []
         for name, held in self._outputs:
@@ -121,7 +121,7 @@ class Pins:
         for _, _, held in self._pins.values():
             try:
                 held.close()
-            except OSError:  # its device is gone
+            except OSError:  # the device has been unplugged
                 pass
         self._pins = {}
         if self._chip:
@@ -139,7 +139,7 @@ class Pins:
 
 
 class PinHandlers(Handlers):
-    """Handlers on pins: whatever ends badly switches every output off, and so does the end."""
+    """Handlers on pins: each failure, and the end of the agent, switches every output off."""
 
     def start(self, task: int, tool, arguments: dict, due_ms, now_ms: int):
         outcome = super().start(task, tool, arguments, due_ms, now_ms)
@@ -155,7 +155,7 @@ class PinHandlers(Handlers):
 
     def cancel(self, task: int):
         if self.is_busy:
-            # at once; what the handler does at its end comes after
+            # at once, before the handler's own cleanup runs
             self._told(self._board.off)
             super().cancel(task)
             self._told(self._board.off)
@@ -163,10 +163,11 @@ class PinHandlers(Handlers):
     def close(self):
         self._told(self._board.off)
         super().close()
-        self._told(self._board.off)  # the pins stay this program's: an ERROR may be got over
+        self._told(self._board.off)  # the pins stay requested: the agent may recover from ERROR
 
     def _made_safe(self, outcome: tuple) -> tuple:
-        """Switch off, and return *outcome*, a failure, with what could not be."""
+        """Switch all outputs off, and return *outcome*, a failure, which then also names the
+        outputs that could not be switched off."""
         try:
             self._board.off()
         except ClawError as e:
@@ -174,7 +175,7 @@ class PinHandlers(Handlers):
         return outcome
 
     def _told(self, switch):
-        """Call *switch*; what goes wrong is only told on stderr, the log of a service."""
+        """Call *switch*; an error is only written to stderr, which is a service's log."""
         try:
             switch()
         except ClawError as e:

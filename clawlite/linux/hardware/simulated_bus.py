@@ -1,5 +1,5 @@
-"""Simulated buses, for machines that have none: the same methods as bus_io.py, and what
-clawlite.toml says that devices hold.
+"""Simulated buses, for machines that have none. They have the methods of bus_io.py, and their
+devices hold the values that clawlite.toml gives.
 """
 
 import errno

@@ -33,7 +33,7 @@ _EXPECTED = (  # how a message of the scanner starts, what was expected
 
 
 class _Refused(Exception):
-    """What the grammar allows and we do not: expected, found."""
+    """JSON that the grammar allows and this parser refuses: expected, found."""
 
 
 def _object(pairs: list) -> dict:
@@ -67,7 +67,7 @@ def _constant(text: str):
 
 
 class _Rules:
-    """What the scanner asks of its decoder."""
+    """The attributes that the scanner reads from its decoder."""
 
     strict = True
     object_hook = None
@@ -85,7 +85,7 @@ try:
     from _json import encode_basestring, make_encoder, make_scanner
 
     class _Lax(_Rules):
-        """The same, for texts whose duplicate keys are found by counting."""
+        """The same, for texts in which duplicate keys are found by counting."""
 
         object_pairs_hook = None
 
@@ -94,7 +94,7 @@ try:
     # markers, default, encoder, indent, key separator, item separator, sort_keys, skipkeys,
     # allow_nan
     _encode = make_encoder(None, _unknown, encode_basestring, None, ":", ",", False, False, False)
-    _SUSPECT = (b"\\ud", b"\\uD")  # escapes worth a second look: surrogates
+    _SUSPECT = (b"\\ud", b"\\uD")  # escapes of surrogates, which must come in pairs
 except ImportError:
     from json import JSONDecoder, JSONEncoder
     from json.encoder import encode_basestring
@@ -188,7 +188,7 @@ def request(data: bytes):
                 or "".join(text.split('"')[::2]).count(":") == keys
             ):
                 return value
-        except Exception:  # loads raises the error that says what is wrong
+        except Exception:  # loads raises the error with its position
             pass
     return loads(data)
 

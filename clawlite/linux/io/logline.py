@@ -1,8 +1,7 @@
-"""One event of the log as a line of JSON: what ``jsontext.dumps`` gives, sooner for the tool calls
-that most events are.
+"""One event of the log as a line of JSON: the text that ``jsontext.dumps`` gives, but made faster
+for tool calls, which are most events.
 
-Of a plain call, what it has in common with others of its tool is kept as text, and its arguments
-alone are encoded."""
+The text that all plain calls of one tool have in common is kept, so only arguments are encoded."""
 
 from clawlite.linux.io.jsontext import dumps
 
@@ -20,7 +19,7 @@ _PLAIN = (
     "duration_ms",
     "timestamp",
 )
-_MOST = 256  # kinds of calls that are kept
+_MOST = 256  # how many such texts are kept
 _known = {}
 
 

@@ -1,5 +1,5 @@
-"""Ctrl-C, SIGTERM and SIGHUP, as facts that the loop asks for: no signal ever interrupts the core
-between two of its lines.
+"""Ctrl-C, SIGTERM and SIGHUP are noted, and the loop asks for them: no signal ever interrupts the
+core between two of its lines.
 
 A maker's code that runs just then may end its step by itself: between switching a pump on and the
 ``try`` whose ``finally`` switches it off, nothing must be raised.  What still runs 100 ms later
@@ -18,7 +18,7 @@ except ImportError:
 
 from clawlite.core.turns import handlers
 
-# What has come: read by all, written here.
+# The signals that have come: only this module writes them, any module reads them.
 state = {
     "interrupts": 0,
     "terminated": 0,
@@ -72,7 +72,7 @@ def waker() -> int:
 
 
 def release():
-    """Give them back."""
+    """Restore the handlers that were there before ``catch``."""
     signal.set_wakeup_fd(-1)
     for number, handler in state["old"]:
         signal.signal(number, handler)
@@ -114,13 +114,13 @@ class interruptible:
 def enter(leave):
     """A maker's code begins: see ``interruptible``."""
     state["leave"], state["inside"] = leave, True
-    if state["unheard"]:  # it came while our own lines led up to that code
+    if state["unheard"]:  # it came while our own lines before that code ran
         state["unheard"] = False
         _arm()
 
 
 def calm():
-    """The code that a signal was about has ended."""
+    """Forget a signal whose target, a maker's code, has ended."""
     state["told"] = state["armed"] = False
     signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -157,7 +157,7 @@ def _arm():
 def _on_alarm(number, frame):
     if state["armed"] and _makers(frame):
         _raise()
-    if state["armed"]:  # our own lines around it still run
+    if state["armed"]:  # only our own lines around that code run
         signal.setitimer(signal.ITIMER_REAL, _GRACE_S)
 
 
@@ -169,8 +169,8 @@ def _raise():
 
 
 def _makers(frame) -> bool:
-    """Return whether a maker's code runs, not our own lines around it: raised there, it would
-    miss its mark.
+    """Return whether a maker's code runs and not our own lines around it, where a
+    KeyboardInterrupt would end the wrong thing.
     """
     file = frame.f_code.co_filename
     return state["inside"] and file != handlers.__file__ and not file.startswith(_HERE)

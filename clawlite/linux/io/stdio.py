@@ -1,8 +1,9 @@
-"""The two ends of stdio: bytes in when there are some, bytes out without ever blocking the loop.
+"""Reading and writing stdio without ever blocking the loop.
 
-O_NONBLOCK on the descriptor that we got would change the pipe or terminal for everybody who shares
-it, so that is opened anew.  Where it cannot be: a pipe that polls writable takes PIPE_BUF (4096)
-bytes at once, a terminal one."""
+O_NONBLOCK on the descriptor that we got would change the pipe or terminal for every process that
+shares it, so the file behind it is opened again.  Where that fails, no more is written at once than
+surely fits: PIPE_BUF (4096) bytes into a pipe that polls writable, one into a terminal.
+"""
 
 import errno
 import os
@@ -50,7 +51,7 @@ def take_over() -> tuple:
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    sys.stdout = sys.stderr  # at once, not when its buffer is full
+    sys.stdout = sys.stderr  # what a tool prints appears at once, not when its buffer is full
     return ends
 
 
@@ -80,10 +81,10 @@ class Wire:
             except OSError:  # no /proc, or the terminal or pipe of another user
                 self._piece = 1 if os.isatty(fd_out) else _PIECE
         self._poll = select.poll()
-        self._polled = {}  # what the poll is about: descriptor -> events
+        self._polled = {}  # what the poll watches: descriptor -> events
         if wake is not None:
             self._about(wake, select.POLLIN)
-        self._uneasy = True  # the poll is not, or was not, about input alone
+        self._uneasy = True  # the poll waits, or waited, for more than input
         self._waiting = []
         self._size = 0
         self._stuck = False  # it polls writable, and takes nothing
@@ -125,11 +126,11 @@ class Wire:
         return b""
 
     def wake_by(self, fd: int):
-        """End each wait when *fd* is readable, until this process ends; whose it is reads it."""
+        """End each wait when *fd* is readable, until this process ends. The caller reads *fd*."""
         self._about(fd, select.POLLIN)
 
     def _about(self, fd: int, events: int):
-        """Let the poll be about *events* of *fd*; 0: not about it."""
+        """Let the poll watch *events* of *fd*; 0 removes *fd* from it."""
         if self._polled.get(fd, 0) != events:
             self._polled[fd] = events
             if events:
@@ -189,7 +190,8 @@ class Wire:
             return 0
 
     def _press(self, data: bytes, at: int, timeout_ms: int) -> int:
-        """Write *data* from *at* on whenever it polls writable; return how far it came."""
+        """Write *data* from *at* on whenever the descriptor polls writable; return how many bytes
+        of *data* are written."""
         poll = select.poll()
         poll.register(self._out, select.POLLOUT)
         while at < len(data) and not self.broken and poll.poll(timeout_ms):

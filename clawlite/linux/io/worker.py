@@ -1,4 +1,4 @@
-"""A thread that works when it is woken: started by the first wake-up, and nobody ever waits for
+"""A thread that works when it is woken. The first wake-up starts it, and no caller ever waits for
 it.
 """
 
@@ -13,7 +13,7 @@ class Worker:
 
     def __init__(self, work):
         self._work = work
-        self._bell = _thread.allocate_lock()  # released: it has rung
+        self._bell = _thread.allocate_lock()  # released when the thread is to work
         self._bell.acquire()
         self._ended = None  # locked while the thread works
 
@@ -24,18 +24,18 @@ class Worker:
             self._ended.acquire()
             try:
                 _thread.start_new_thread(self._run, ())
-            except RuntimeError:  # no thread to be had: the next time tries again
+            except RuntimeError:  # no thread can be started now: the next call tries again
                 self._ended = None
 
     def ring(self):
-        """Wake the thread; one that is at work does not wait the next time.  By one caller at a
-        time.
+        """Wake the thread; when it is at work, its next ``wait`` returns at once.  Only one caller
+        at a time may call this.
         """
         if self._bell.locked():
             self._bell.release()
 
     def wait(self, timeout_s: float = -1):
-        """Wait for a ring, at most so long; -1: for ever.  In the thread."""
+        """Wait for ``ring``, at most so long; -1: for ever.  The thread itself calls this."""
         self._bell.acquire(timeout=timeout_s)
 
     def join(self, timeout_s: float):

@@ -1,6 +1,6 @@
 """Secrets that tools use (clawlite.toml, ``[[credentials]]``): on the wire for the host that they
 belong to, or in the environment or in a file of the tools that declare them, and nowhere else.
-Each is resolved when it is used, and what looks for leaks learns it then."""
+Each is read when it is used, and the search for leaks then learns its value."""
 
 from clawlite.linux.secrets.secrets import Renewal, resolve, set_secret, stores
 
@@ -43,10 +43,10 @@ class Credentials:
         set_secret(self._image.agent.name, name, value)
 
     def renewal(self, name: str) -> Renewal:
-        """Return the lock of who replaces the secret *name*."""
+        """Return the lock of the process that replaces the secret *name*."""
         return Renewal(self._image.agent.name, name)
 
     def learn(self, value: str):
-        """Tell *value* to what looks for leaks."""
+        """Tell *value* to the search for leaks."""
         if self._image.guard is not None:
             self._image.guard.learn(value)

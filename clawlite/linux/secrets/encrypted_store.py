@@ -34,8 +34,8 @@ def seal(agent: str, name: str, value: bytes) -> bytes:
 
 
 def open_sealed(agent: str, name: str, data: bytes) -> bytes:
-    """Return the value in *data*, which begins with ``MAGIC``.  Raises ``ClawError``: nothing of
-    what is wrong tells of the value.
+    """Return the value in *data*, which begins with ``MAGIC``.  Raises ``ClawError``, whose
+    message has nothing of the value.
     """
     cipher, value = _cipher(), None
     try:

@@ -7,9 +7,9 @@ write.
    secret.  A store file that others can read is refused.  ``$CLAW_SECRETS_DIR`` is mounted by
    whoever runs the container, often with mode 0444: there only a file that others can write is
    refused.
-3. With a key (encrypted_store.py) the store is encrypted; a manifest that demands it has no use for
-   a file that is not.
-4. A value is in no exception, not even in one that an exception came from, and in no log.
+3. With a key (encrypted_store.py) the store is encrypted; where a manifest demands that, a file
+   that is not encrypted is refused.
+4. No exception, none that it was raised from, and no log has the value of a secret.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ from clawlite.linux.secrets import encrypted_store
 # bytes: the longest tokens take some 4 KiB, and a request's head ends at 16
 MAX_VALUE = 8192
 MAX_NAME = 128
-# more than an encrypted one takes, and room to see that there is more
+# above the size of an encrypted file, so that a longer one is noticed
 _MOST_READ = 2 * MAX_VALUE
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
@@ -33,9 +33,9 @@ _DEMANDED = set()  # agents whose sandbox demands an encrypted store
 
 
 class SecretError(ClawError):
-    """A secret that is there and cannot be used, or a name that cannot be one."""
+    """A secret that exists and cannot be used, or a name that is not allowed."""
 
-    code = -32020  # a provider without its key is a provider that cannot go on
+    code = -32020  # a provider without its key has failed
 
 
 class SecretMissing(SecretError):
@@ -103,9 +103,9 @@ def set_secret(agent: str, name: str, value: str):
     os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
     os.makedirs(folder, 0o700, exist_ok=True)
     os.chmod(folder, 0o700)
-    draft = os.path.join(folder, name + "~")  # no name of a secret ends so
+    draft = os.path.join(folder, name + "~")  # names of secrets cannot end so
     if os.path.lexists(draft):
-        os.unlink(draft)  # a power cut's
+        os.unlink(draft)  # a power cut left it
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         write_whole(fd, data)
@@ -151,7 +151,7 @@ class Renewal:
 
 
 def demand_encryption(agent: str):
-    """Refuse what lies in the store of *agent* and is not encrypted: its sandbox says
+    """Refuse secrets in the store of *agent* that are not encrypted: its sandbox says
     ``encryption: aes-256-gcm``.
     """
     _DEMANDED.add(agent)
@@ -204,7 +204,7 @@ def _read(path: str, is_store: bool):
     there is no such file.
     """
     try:
-        # opening a pipe would wait for its writer
+        # O_NONBLOCK: opening a FIFO would wait for its writer
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
         return None
