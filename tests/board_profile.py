@@ -49,17 +49,19 @@ def instrument(tree: Path) -> dict[int, tuple]:
     """Copy what a board runs into *tree*, with functions that note that they ran; return {number:
     (module, qualified name, the function)}.
     """
-    numbered = {}
+    numbered, trees = {}, {}
     for name, path in firmware.sources().items():
-        parsed, target = ast.parse(path.read_text()), tree / path.relative_to(ROOT)
+        trees[name] = parsed = ast.parse(path.read_text())
         for qualified, node in _functions(parsed.body):
             number = len(numbered)
             numbered[number] = (name, qualified, ast.parse(ast.unparse(node)))
             node.body.insert(0, ast.parse(f"_ran.add({number})").body[0])
         parsed.body.insert(0, ast.parse("from ran import seen as _ran").body[0])
-        firmware.delegate(name, parsed)
+    firmware.delegate(trees)
+    for name, path in firmware.sources().items():
+        target = tree / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(ast.unparse(ast.fix_missing_locations(parsed)))
+        target.write_text(ast.unparse(ast.fix_missing_locations(trees[name])))
     (tree / "ran.py").write_text(_COUNTER)
     (tree / "start.py").write_text(_START)
     return numbered
@@ -170,7 +172,7 @@ def idle(numbered: dict, played: dict) -> list[tuple]:
 
 def alone(numbered: dict, played: dict) -> dict[str, list]:
     """Return {module in no unit: [how many transcripts run it, how many have it at the end]}."""
-    joined = {module for of in firmware.UNITS.values() for module in of} | {*firmware.ENTRANCES}
+    joined = {module for of in firmware.UNITS.values() for module in of} | {*firmware.entrances()}
     ran = {name: {numbered[number][0] for number in found[0]} for name, found in played.items()}
     return {
         module: [

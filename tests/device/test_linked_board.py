@@ -62,11 +62,13 @@ def unlinked(micropython, mpy_cross, tmp_path_factory):
     them in a board's stack.
     """
     tree = tmp_path_factory.mktemp("unlinked")
-    for name, path in firmware.sources().items():
-        parsed, target = ast.parse(path.read_text()), tree / path.relative_to(ROOT)
-        firmware.delegate(name, parsed)
+    paths = firmware.sources()
+    trees = {name: ast.parse(path.read_text()) for name, path in paths.items()}
+    firmware.delegate(trees)
+    for name, path in paths.items():
+        target = tree / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(ast.unparse(parsed))
+        target.write_text(ast.unparse(trees[name]))
     (tree / "start.py").write_text(
         "import main as shell\ndef main(*arguments):\n    return shell.main(list(arguments))\n"
     )

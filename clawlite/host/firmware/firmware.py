@@ -11,12 +11,11 @@ import clawlite.core
 from clawlite.core.base.errors import ClawError
 from clawlite.core.image.features import APIS
 from clawlite.host.base.data import firmware_dir
-from clawlite.host.firmware import cache, foreign_names, functions
+from clawlite.host.firmware import cache, foreign_names, from_sources, functions, string_table
 from clawlite.host.firmware.link import Linker, LinkError
 from clawlite.host.firmware.outline import RareError, split
 from clawlite.host.firmware.overlays import part
 from clawlite.host.firmware.rename import rename
-from clawlite.host.firmware.string_table import take_out
 from clawlite.host.firmware.trees import uncollected, walk
 
 GROUPS = pathlib.Path(__file__).parent / "groups.json"
@@ -36,41 +35,11 @@ STAY = ("faults", "denials", "damage", "escaping", "utf8")
 FIRST = ("base", "core")  # what every board loads before all else
 STAGES = ("request", "incoming", "calling")  # one at a time is in memory (overlays.py)
 WITH_A_STAGE = ("answering", "writing", "spending")  # until the next is loaded
-ENTRANCES = ("idempotency",)  # from which others import what is in a third module (link.py)
 CALLED_BY_NAME = ("builtin",)  # handlers get their arguments as a model names them
-# their generators are for loops; those of all others are for Agent.drive
-ITERATED = ("known",)
 ENTRIES = ("main",)  # what a board starts by name
+WRITTEN_OUT = ("dialect",)  # link.py writes what others import of it in its place
 KEEP_SENTENCES = ("main", "errors")  # said when nothing else works
 SEEN_BY_MAKERS = ("pins",)  # handlers in tools.py get one as ``board``
-# No tool of a board connects, and none has a sandbox; ``limits`` here is core/limits.py, and not
-# the unit of that name.
-NOT_ON_BOARDS = (
-    "__init__",
-    "aggregation",
-    "defaults",
-    "device_flow",
-    "dialect",
-    "encoder",
-    "features",
-    "feed",
-    "gates",
-    "group_session",
-    "mcp_client",
-    "mcp_headers",
-    "mcp_http",
-    "mcp_pin",
-    "mcp_server",
-    "netaddress",
-    "netrules",
-    "profile",
-    "repetition",
-    "service_call",
-    "swarm",
-    "swarm_methods",
-    "tool_definitions",
-    "tool_provider",
-)
 
 
 def rooms() -> list[pathlib.Path]:
@@ -80,13 +49,26 @@ def rooms() -> list[pathlib.Path]:
 
 
 def sources() -> dict[str, pathlib.Path]:
-    """Return {module: path of its source} of what goes on a board."""
+    """Return {module: path of its source} of what goes on a board: what its start comes to load."""
     core = pathlib.Path(clawlite.core.__file__).parent
     folders = core.glob("*/*.py"), (core.parent / "scan").glob("*.py")
     shell = (path for room in rooms() for path in room.glob("*.py"))
     parts = *folders, shell
     found = {path.stem: path for part in parts for path in sorted(part, key=lambda p: p.stem)}
-    return {name: path for name, path in found.items() if name not in NOT_ON_BOARDS}
+    return {name: found[name] for name in _reached(tuple(found.items())) if name not in WRITTEN_OUT}
+
+
+@functools.cache
+def _reached(paths: tuple) -> list[str]:
+    texts = {name: path.read_text(encoding="utf-8") for name, path in paths}
+    return from_sources.reached(texts, (*ENTRIES, string_table.HOME))
+
+
+@functools.cache
+def entrances() -> tuple:
+    """Return the modules from which others import what is in a third one (link.py)."""
+    texts = {name: path.read_text(encoding="utf-8") for name, path in sources().items()}
+    return tuple(from_sources.entrances(texts))
 
 
 def linked(more: dict = {}) -> tuple[dict[str, str], bytes]:
@@ -132,14 +114,13 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     own = {**sources(), **more}
     if taken := sorted(set(own) & set(foreign_names.names_of())):
         raise LinkError(f"{taken[0]}: MicroPython has a module of that name, which is never linked")
-    linker = Linker(own, UNITS, CALLED_BY_NAME, ENTRANCES)
+    linker = Linker(own, UNITS, CALLED_BY_NAME, entrances())
     # before linking, which may put the text itself where the name is read
     for name, text in (("unload", "REMOTE"), ("parts", "NAMES")):
         _add(linker.modules[name].tree, text, [api.codec for api in APIS])
     _squeeze(linker.modules["method_table"].tree)
-    for name, module in linker.modules.items():
-        delegate(name, module.tree)
-    sentences = take_out(
+    delegate({name: module.tree for name, module in linker.modules.items()})
+    sentences = string_table.take_out(
         {name: module.tree for name, module in linker.modules.items()}, KEEP_SENTENCES
     )
     trees = {name: ast.parse(text) for name, text in linker.link().items()}
@@ -172,15 +153,21 @@ def _link(more: dict) -> tuple[dict[str, str], bytes, dict, dict]:
     return texts, sentences, asked, functions.names(trees)
 
 
-def delegate(name: str, tree: ast.AST) -> None:
-    """Hand the generators that others in the module *name* wait for to ``Agent.drive``, which
-    resumes each from its own loop.
+def delegate(trees: dict) -> None:
+    """Hand the generators of *trees*, {module: ``ast.Module``}, that others wait for to
+    ``Agent.drive``, which resumes each from its own loop; those that loops go through stay.
 
     With ``yield from``, each level takes some 200 bytes of a board's stack whenever the innermost
-    is resumed.
+    is resumed.  Raises ``LinkError`` for a module that has both kinds.
     """
-    if name not in ITERATED:
-        _Delegate().visit(tree)
+    loops, driven = ({name for name, _ in found} for found in from_sources.iterated(trees))
+    if loops & driven:
+        raise LinkError(
+            f"{min(loops & driven)}: a loop goes through one of its generators, and Agent.drive "
+            "resumes another; put them into two modules"
+        )
+    for name in driven:
+        _Delegate().visit(trees[name])
 
 
 class _Delegate(ast.NodeTransformer):

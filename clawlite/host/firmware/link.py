@@ -183,7 +183,7 @@ class Linker:
 def _passed_on(module: Module) -> dict[str, str]:
     """Return {name: the module that it is from} of an entrance."""
     return {
-        alias.name: _plain(node.module)
+        alias.name: plain(node.module)
         for node in module.tree.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
@@ -199,7 +199,7 @@ def _all_in(node: ast.Assign, numbers: dict) -> bool:
     return all(isinstance(item, ast.Name) and item.id in numbers for item in names)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """Return a module's own name: clawlite.core.ROOM.NAME and clawlite.scan.NAME are NAME on
     boards.
     """
@@ -227,13 +227,13 @@ class _Rewriter(ast.NodeTransformer):
         for alias in node.names:
             local = alias.asname or alias.name
             source = f"{node.module}.{alias.name}"
-            if source.startswith(PREFIXES) and _plain(source) in self.linker.modules:
-                if _plain(source) in self.linker.unit_of:
-                    self.aliases[local] = _plain(source)
+            if source.startswith(PREFIXES) and plain(source) in self.linker.modules:
+                if plain(source) in self.linker.unit_of:
+                    self.aliases[local] = plain(source)
                 else:
-                    made.append(ast.Import([ast.alias(_plain(source), alias.asname)]))
+                    made.append(ast.Import([ast.alias(plain(source), alias.asname)]))
                 continue
-            name = _plain(node.module or "")
+            name = plain(node.module or "")
             if name in self.linker.entrances:
                 if alias.name not in self.linker.entrances[name]:
                     raise LinkError(f"{self.module.name}: no board has {alias.name} of {name}")
@@ -259,7 +259,7 @@ class _Rewriter(ast.NodeTransformer):
         return made or (ast.Pass() if len(self.locals) > 1 else None)
 
     def visit_Import(self, node):
-        if any(_plain(alias.name) in self.linker.modules for alias in node.names):
+        if any(plain(alias.name) in self.linker.modules for alias in node.names):
             raise LinkError(f"{self.module.name}: import it with from ... import ...")
         return node
 

@@ -1,0 +1,155 @@
+"""What the linker reads in the sources, so that nobody keeps a list of modules beside them.
+
+    reached    which modules a board can come to load
+    entrances  from which of them others import what is in a third one
+    iterated   whose generators are for loops (docs/adr/0080)
+
+The first two follow from the import statements.  They are found in the text, because parsing all
+sources takes a second and every build asks.
+"""
+
+import ast
+import re
+from typing import NamedTuple
+
+from clawlite.host.firmware.link import plain
+from clawlite.host.firmware.trees import walk
+
+# an import statement, and a call that loads a module by its name
+_IMPORT = re.compile(
+    r"^([ \t]*)(?:from[ \t]+([\w.]+)[ \t]+)?import[ \t]+(\([^)]*\)|[^\n(]*)", re.MULTILINE
+)
+_BY_NAME = re.compile(r"""\b(?:__import__|stage)\(["'](\w+)["']\)""")
+_REMARK = re.compile(r"#[^\n]*")
+_FUNCTIONS = (ast.FunctionDef, ast.Lambda)
+# builtins and methods that go through what they are given, as a loop does
+_TAKERS = tuple(
+    "all any dict enumerate extend filter join list map max min next reversed set sorted sum tuple "
+    "zip".split()
+)
+
+
+class Import(NamedTuple):
+    """What one module imports of another.
+
+    is_first  it does so when it is loaded, and not in a function
+    name      what it imports of *module*, or "": the module itself
+    alias     what it calls that, or "": by its name
+    """
+
+    is_first: bool
+    module: str
+    name: str = ""
+    alias: str = ""
+
+
+def imports(text: str, modules) -> list[Import]:
+    """Return what *text*, the source of a module, imports of *modules*."""
+    found = []
+    for indent, origin, listed in _IMPORT.findall(text):
+        for one in _REMARK.sub("", listed).strip("()").split(","):
+            name, *alias = one.replace(" as ", " ").split() or [""]
+            whole = plain(f"{origin}.{name}" if origin else name)
+            if name and whole in modules:
+                found.append(Import(not indent, whole))
+            elif name and plain(origin) in modules:
+                found.append(Import(not indent, plain(origin), name, *alias))
+    return found + [Import(False, name) for name in _BY_NAME.findall(text) if name in modules]
+
+
+def reached(texts: dict[str, str], starts) -> list[str]:
+    """Return which of *texts*, {module: its source}, the modules *starts* come to load, in the
+    order of *texts*.
+    """
+    found, todo = set(), list(starts)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += [one.module for one in imports(texts[name], texts)]
+    return [name for name in texts if name in found]
+
+
+def entrances(texts: dict[str, str]) -> list[str]:
+    """Return the modules from which another one imports what they have imported themselves."""
+    of = {module: imports(text, texts) for module, text in texts.items()}
+    asked = {(one.module, one.name) for found in of.values() for one in found if one.name}
+    return [
+        module
+        for module, found in of.items()
+        if any(one.is_first and (module, one.alias or one.name) in asked for one in found)
+    ]
+
+
+def iterated(trees: dict) -> tuple[set, set]:
+    """Return ({(module, name)} of the generators in *trees* that hand over to others with ``yield
+    from`` and that loops go through, the same of all others, which ``Agent.drive`` resumes).
+    """
+    all_of = _delegating(trees)
+    names = set().union(*map(_iterated_names, trees.values()))
+    while True:
+        found = {key for key in all_of if key[1] in names}
+        more = set().union(names, *(all_of[key] for key in found))
+        if more == names:
+            return found, set(all_of) - found
+        names = more
+
+
+def _own(function):
+    """Yield the nodes of *function*, without those of functions in it."""
+    todo = list(ast.iter_child_nodes(function))
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, _FUNCTIONS):
+            yield node
+            todo += ast.iter_child_nodes(node)
+
+
+def _called(node) -> str:
+    """Return the name of the function that *node* calls, without the object that it belongs to,
+    or "".
+    """
+    return (
+        getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if isinstance(node, ast.Call)
+        else ""
+    )
+
+
+def _iterated_names(tree) -> set:
+    """Return the names of the functions whose result a loop, or what works as one, goes through."""
+    found = set()
+    for function in walk(tree):
+        if not isinstance(function, (*_FUNCTIONS, ast.Module)):
+            continue
+        held, through = {}, []
+        for node in _own(function):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                held.setdefault(node.targets[0].id, set()).add(_called(node.value))
+            elif isinstance(node, (ast.For, ast.comprehension)):
+                through.append(node.iter)
+            elif isinstance(node, ast.Starred):
+                through.append(node.value)
+            elif _called(node) in _TAKERS:
+                through += node.args
+        for node in through:
+            found |= held.get(node.id, set()) if isinstance(node, ast.Name) else {_called(node)}
+    return found
+
+
+def _delegating(trees: dict) -> dict:
+    """Return {(module, name): names that it hands over to with ``yield from``} of the generators
+    that do so.
+    """
+    found = {}
+    for module, tree in trees.items():
+        for function in walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                to = {
+                    _called(node.value)
+                    for node in _own(function)
+                    if isinstance(node, ast.YieldFrom)
+                }
+                if to:
+                    found[module, function.name] = to
+    return found
