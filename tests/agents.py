@@ -348,8 +348,8 @@ class Agent:
         )
         return self.message()
 
-    def initialize(self):
-        answer = self.call("claw.initialize", INITIALIZE)
+    def initialize(self, **changes):
+        answer = self.call("claw.initialize", dict(INITIALIZE, **changes))
         assert answer["result"]["protocolVersion"], answer
         return self
 

@@ -135,8 +135,10 @@ def project(
     return build_beside(str(folder))
 
 
-def start(tmp_path, image: str) -> Agent:
-    return Agent(linux("serve", image, "--stdio"), tmp_path).initialize()
+def start(tmp_path, image: str, **capabilities) -> Agent:
+    """Return the agent of *image*, whose operator declares *capabilities*."""
+    agent = Agent(linux("serve", image, "--stdio"), tmp_path)
+    return agent.initialize(capabilities=capabilities)
 
 
 def delegate(agent, description: str, number: int = 1, **more) -> dict:

@@ -1,8 +1,9 @@
 """core/swarm: the methods of CKP 9.3.3, with a bus that only notes what it is asked."""
 
+from clawlite.core.base.effect import LOG, SEND
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.swarm.swarm import Swarm
-from clawlite.core.swarm.swarm_methods import MAX_DESCRIPTION, SwarmMethods
+from clawlite.core.swarm.swarm_methods import MAX_DESCRIPTION, MOST_SENT, SwarmMethods
 
 ID = "C1A00000-0000-4000-8000-000000000001"
 MEMBERS = [
@@ -17,12 +18,13 @@ class Agent:
         self.effects = []
 
     def events(self):
-        return [effect[1]["event"] for effect in self.effects]
+        return [effect[1]["event"] for effect in self.effects if effect[0] == LOG]
 
 
 class Bus:
     def __init__(self):
         self.put_tasks, self.reports, self.sent, self.is_new = [], [], [], True
+        self.looks = 0
 
     def put(self, task):
         self.put_tasks.append(task)
@@ -39,6 +41,9 @@ class Bus:
         self.asked = asked
         yield 5
         return self.answer
+
+    def look_again(self):
+        self.looks += 1
 
     def statuses(self):
         return {"lead": "ready", "hand": "busy"}
@@ -212,3 +217,97 @@ def test_9_3_3_a_broadcast_is_sent_and_a_wrong_one_is_only_logged():
     one.notified({"method": "claw.initialized"})
     assert len(bus.sent) == 1
     assert one._agent.events() == ["swarm.broadcast"] + ["swarm.refused"] * 5
+
+
+DRY = ("completed", {"text": "Dry."}, 12, None)
+
+
+def sent(one):
+    found = [message for kind, message in one._agent.effects if kind == SEND]
+    one._agent.effects = []
+    return found
+
+
+def send_reports(one, outcome=DRY, ended=(ID.lower(),)):
+    one.send_reports(ended, lambda task_id: outcome)
+    return sent(one)
+
+
+def test_9_3_3_an_operator_that_declares_swarm_is_sent_the_reports_of_its_tasks():
+    one, _ = methods()
+    one.opened(True)
+    assert one.begin("claw.swarm.delegate", delegation()) == {"acknowledged": True}
+    assert send_reports(one, None) == []
+    report = {"jsonrpc": "2.0", "id": ID.lower(), "method": "claw.swarm.report"}
+    report["params"] = {
+        "task_id": ID,
+        "status": "completed",
+        "result": {"text": "Dry."},
+        "token_usage": 12,
+    }
+    assert send_reports(one) == [report] and send_reports(one) == []
+    one.notified({"jsonrpc": "2.0", "id": ID.lower(), "result": {"acknowledged": True}})
+    assert not one.owes
+    one.opened(True)
+    assert send_reports(one) == []
+
+
+def test_a_report_that_is_not_acknowledged_is_sent_to_the_next_session_and_when_asked_for():
+    one, bus = methods()
+    one.opened(True)
+    one.begin("claw.swarm.delegate", delegation())
+    assert len(send_reports(one)) == 1
+    for answer in (
+        {"id": ID.lower(), "result": {"acknowledged": False}},
+        {"id": ID.lower(), "error": {"code": -32601, "message": "no such method"}},
+        {"id": ID.lower(), "error": 7},
+        {"id": ID.lower(), "result": None},
+        {"id": [], "result": {"acknowledged": True}},
+        {"id": "x", "result": {"acknowledged": True}},
+    ):
+        one.notified(answer)
+    assert one._agent.events() == ["swarm.refused"] * 4
+    assert one.owes and send_reports(one, ended=()) == []
+    one.opened(True)
+    assert bus.looks == 1 and len(send_reports(one, ended=())) == 1
+    one.begin("claw.swarm.delegate", delegation())
+    assert len(send_reports(one, ended=())) == 1
+    one.opened(False)
+    assert not one.owes
+
+
+def test_reports_that_nobody_acknowledges_are_not_kept_without_end():
+    one, _ = methods()
+    one.opened(True)
+    for number in range(MOST_SENT + 2):
+        task_id = "c1a00000-0000-4000-8000-%012d" % number
+        one.begin("claw.swarm.delegate", delegation(task_id=task_id))
+        assert len(send_reports(one, ended=())) == 1
+    assert len(one._owed) == len(one._sent) == MOST_SENT
+
+
+def test_9_3_3_broadcasts_of_peers_reach_an_operator_that_declares_swarm():
+    one, _ = methods()
+    one.hear({"type": "news"})
+    assert sent(one) == []
+    one.opened(True)
+    one.hear("rain")
+    params = {"swarm": "team", "message": "rain"}
+    assert sent(one) == [{"jsonrpc": "2.0", "method": "claw.swarm.broadcast", "params": params}]
+
+
+def test_who_declares_no_swarm_is_sent_nothing():
+    one, _ = methods()
+    one.opened(False)
+    one.begin("claw.swarm.delegate", delegation())
+    assert not one.owes and send_reports(one) == []
+
+
+def test_9_3_3_a_message_has_any_structure():
+    one, bus = methods()
+    for message in ({"a": 1}, [1], "rain", 7, None, False):
+        params = {"swarm": "team", "message": message}
+        one.notified({"method": "claw.swarm.broadcast", "params": params})
+    assert [message for _, message in bus.sent] == [{"a": 1}, [1], "rain", 7, None, False]
+    one.notified({"method": "claw.swarm.broadcast", "params": {"swarm": "team"}})
+    assert len(bus.sent) == 6 and one._agent.events()[-1] == "swarm.refused"

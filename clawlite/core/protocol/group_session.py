@@ -49,7 +49,9 @@ class GroupSession(Session):
     rows                   its methods, as in method_table.py; a session has the group only when the
                            image needs one of them
     begin(method, params)  returns the result, or a ``Later``; raises ``ClawError``
-    notified(message)      handles a notification; never raises
+    notified(message)      handles a notification, or a response; never raises
+    opened(is_peer)        a session begins, whose operator declares the capability itself or does
+                           not; asked of a group with a capability
     """
 
     groups = ()
@@ -118,7 +120,10 @@ class GroupSession(Session):
                 self._takes_forms, self.agent.on_wait = True, self._ask
                 value["capabilities"]["tools"]["asks"] = {}
             for group in self.groups:
-                if group.capability and (not asked or group.capability in asked):
+                if not group.capability:
+                    continue
+                group.opened(group.capability in asked)
+                if not asked or group.capability in asked:
                     value["capabilities"][group.capability] = {}
         return value
 

@@ -5,13 +5,17 @@ parameters, and a bus performs them.
    with other content it is refused.
 2. A report of a task that nobody delegated here is not recorded: ``acknowledged`` is false.
 3. A broadcast is a notification: nothing answers it, right or wrong.
+4. An operator that declares ``swarm`` among its capabilities is a peer as well: it is sent the
+   report of each task that it delegates, as a request that it acknowledges, and each broadcast of
+   the others.  A report that it has not acknowledged is sent again to the next session, or when
+   its task is delegated again.
 """
 
-from clawlite.core.base.effect import LOG
+from clawlite.core.base.effect import LOG, SEND
 from clawlite.core.base.errors import ClawError, InvalidParams
 from clawlite.core.protocol.calls import is_uuid
 from clawlite.core.protocol.group_session import Later
-from clawlite.core.protocol.rpc import field
+from clawlite.core.protocol.rpc import field, notification
 from clawlite.core.swarm.swarm import FAILED, STATUSES, Task
 
 MAX_DESCRIPTION = 65536  # characters
@@ -21,7 +25,8 @@ swarm.report     ready  swarm  -        9.3.3  task_id status result token_usage
 swarm.broadcast  -      swarm  -        9.3.3  swarm message
 swarm.discover   ready  swarm  -        9.3.3  swarm?
 """
-_BROADCAST = "claw.swarm.broadcast"
+MOST_SENT = 1000  # reports that wait for their acknowledgement
+_BROADCAST, _REPORT = "claw.swarm.broadcast", "claw.swarm.report"
 
 
 class SwarmMethods:
@@ -35,6 +40,7 @@ class SwarmMethods:
            broadcast(sender, message)
            ask(description, to, data), a generator of milliseconds to wait that returns (status, by,
            result) of a report
+           look_again(): ``send_reports`` has something to do
            statuses() -> {identity: "ready" | "busy" | "unavailable"}
            Its methods raise ``ClawError`` only.  put and report may return a ``Later``.
     """
@@ -43,6 +49,18 @@ class SwarmMethods:
 
     def __init__(self, agent, swarm, bus):
         self._agent, self.swarm, self._bus = agent, swarm, bus
+        self._is_peer = False  # the operator is sent reports and broadcasts
+        self._owed = {}  # id of a task -> the id as the operator wrote it, until it acknowledges
+        self._due = set()  # ids of those whose report may be there and is not sent
+        self._sent = set()  # ids of those that the operator has not acknowledged
+
+    def opened(self, is_peer: bool):
+        """A session begins; *is_peer*: its operator takes part in the swarm."""
+        self._is_peer = is_peer
+        self._due.update(self._owed)
+        self._sent = set()
+        if self.owes:
+            self._bus.look_again()
 
     def begin(self, method: str, params: dict):
         """Return the result of one of the requests, or a ``Later``.  Raises ``ClawError``."""
@@ -53,7 +71,9 @@ class SwarmMethods:
         return {"peers": self._discover(params)}
 
     def notified(self, message: dict):
-        """Take a notification; one that is wrong is only logged."""
+        """Take a notification, or the answer to a report; one that is wrong is only logged."""
+        if "method" not in message:
+            self._acknowledged(message)
         if message.get("method") != _BROADCAST:
             return
         try:
@@ -61,11 +81,69 @@ class SwarmMethods:
             if not isinstance(params, dict):
                 raise InvalidParams("params: expected an object")
             self._of_this(params, "")
-            body = field(params, "message", dict, "")
-            self._bus.broadcast(self.swarm.own.identity, body)
+            if "message" not in params:
+                raise InvalidParams("message: there is none")
+            self._bus.broadcast(self.swarm.own.identity, params["message"])
             self._log("broadcast", sender=self.swarm.own.identity)
         except ClawError as e:
             self._log("refused", method=_BROADCAST, reason=e.message)
+
+    def hear(self, message):
+        """Pass the broadcast *message* of another agent on to the operator."""
+        if self._is_peer:
+            params = {"swarm": self.swarm.name, "message": message}
+            self._agent.effects.append((SEND, notification(_BROADCAST, params)))
+
+    @property
+    def owes(self) -> bool:
+        """Whether ``send_reports`` may have something to do."""
+        return self._is_peer and bool(self._owed)
+
+    def send_reports(self, ended, outcome):
+        """Send the operator the reports that are there of its tasks.
+
+        ended    ids of tasks that have a new report
+        outcome  function(id) -> (status, result, tokens or None, duration ms or None) of the report
+                 that ended a task, None while it goes on
+        """
+        for task_id in ended:
+            if task_id in self._owed:
+                self._due.add(task_id)
+        for task_id in list(self._due):
+            found = outcome(task_id)
+            self._due.discard(task_id)
+            if found is None or task_id in self._sent:
+                continue
+            if len(self._sent) >= MOST_SENT:
+                self._forget(self._sent.pop())
+            self._sent.add(task_id)
+            status, result, tokens, duration_ms = found
+            params = {"task_id": self._owed[task_id], "status": status, "result": result}
+            if tokens is not None:
+                params["token_usage"] = tokens
+            if duration_ms is not None:
+                params["duration_ms"] = duration_ms
+            message = notification(_REPORT, params)
+            message["id"] = task_id  # which makes it a request
+            self._agent.effects.append((SEND, message))
+
+    def _acknowledged(self, message: dict):
+        """Take the operator's answer to a report."""
+        task_id, answer = message.get("id"), message.get("result")
+        if not isinstance(task_id, str) or task_id not in self._sent:
+            return
+        if isinstance(answer, dict) and answer.get("acknowledged") is True:
+            self._forget(task_id)
+            return
+        error = message.get("error")
+        said = error.get("message") if isinstance(error, dict) else None
+        reason = said[:200] if isinstance(said, str) else "it was not acknowledged"
+        self._log("refused", method=_REPORT, task_id=task_id, reason=reason)
+
+    def _forget(self, task_id: str):
+        for held in (self._sent, self._due):
+            held.discard(task_id)
+        self._owed.pop(task_id, None)
 
     def ask(self, description: str, to: str, data):
         """A generator, for the tool ``delegate``: it yields milliseconds to wait until the report
@@ -120,6 +198,10 @@ class SwarmMethods:
                     "give each task an id of its own",
                 )
             self._log("delegate", task_id=task_id, request_id=request_id)
+            if self._is_peer:
+                self._owed[task_id] = params["task_id"]
+                self._due.add(task_id)
+                self._sent.discard(task_id)
             return {"acknowledged": True}
 
         given = Task(task_id, description, task.get("input"), own, recipient)

@@ -89,6 +89,7 @@ class Bus:
         self._fd = self._turn = -1
         self._news = False  # something changed here
         self._seen = 0  # number of the last broadcast
+        self._reported = 0  # row of the last report that ``reported`` gave
         self._joined = {}  # id of each member that this process is -> what ``join`` was asked
         self._open()
 
@@ -127,6 +128,7 @@ class Bus:
             elif turn >= 0:
                 os.close(turn)
         self._db, old, self._turn = db, self._turn, turn
+        self._reported = 0
         if old >= 0:
             os.close(old)
 
@@ -317,7 +319,14 @@ class Bus:
                 reserve.give_back(db, task_id)
         return True
 
-    def broadcast(self, sender: str, message: dict):
+    def reported(self) -> list:
+        """Return the ids of the tasks of which a report came since this was asked last."""
+        rows = self._rows("select rowid, task from reports where rowid > ?", self._reported)
+        if rows:
+            self._reported = rows[-1][0]
+        return [task_id for _, task_id in rows]
+
+    def broadcast(self, sender: str, message):
         """Send *message* to all members that are there."""
         with _Change(self) as db:
             row = (sender, dumps(message), self._wall_ms())
@@ -709,13 +718,15 @@ class Bus:
         return rows[0][0] if rows else None
 
     def outcome(self, task_id: str):
-        """Return (by, status, result, tokens) of the report that ended a task, or None."""
+        """Return (by, status, result, tokens, duration ms) of the report that ended a task, or
+        None.
+        """
         rows = self._rows(
-            "select who, status, result, tokens from reports "
+            "select who, status, result, tokens, duration_ms from reports "
             "where rowid = (select report from tasks where id = ?)",
             task_id,
         )
-        return rows[0][:2] + (loads(rows[0][2].encode()), rows[0][3]) if rows else None
+        return rows[0][:2] + (loads(rows[0][2].encode()), *rows[0][3:]) if rows else None
 
     def history(self, task_id: str) -> tuple:
         """Return ([(ms, what, who), ...], [(ms, who, status, result, tokens, duration ms), ...]) of

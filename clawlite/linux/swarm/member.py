@@ -77,6 +77,7 @@ class Member:
         self._wrong = ""
         self._stopped = None  # who stopped the swarm, and when
         self._changes = 0  # how often something has changed
+        self.methods: Any = None  # ``SwarmMethods`` of its operator's session
         self._bus.join(self.swarm.own.identity, 0 if self.swarm.leads else self.swarm.at_once)
 
     @property
@@ -160,10 +161,14 @@ class Member:
         except GeneratorExit:  # its call has ended: nobody would hear of it
             self._bus.withdraw(task.id)
             raise
-        by, status, result, _ = outcome_of(self._bus, task.id)
+        by, status, result, *_ = outcome_of(self._bus, task.id)
         return status, by, result
 
-    def broadcast(self, sender: str, message: dict):
+    def look_again(self):
+        """There is something to do that nothing else wakes this process for."""
+        self._look_ms = 0
+
+    def broadcast(self, sender: str, message):
         self._bus.broadcast(sender, message)
 
     def statuses(self) -> dict:
@@ -176,6 +181,8 @@ class Member:
         swarm, bus = self.swarm, self._bus
         for sender, message in bus.messages():
             self._log("message", sender=sender, message=message)
+            if self.methods:
+                self.methods.hear(message)
         for task_id, number in list(self._runs.items()):
             if number is not None and not bus.holds(task_id):
                 error = InvalidRequest("the task was canceled, or given to another process")
@@ -186,6 +193,8 @@ class Member:
             who = {"by": stopped[0]} if stopped else {}
             self._log("stopped" if stopped else "resumed", **who)
         self._send_reports()
+        if self.methods and self.methods.owes:
+            self.methods.send_reports(bus.reported(), self._outcome)
         lost = bus.reclaim(swarm.retries, swarm.keeps_dead)
         if swarm.timeout_ms:
             lost += bus.expire(swarm.timeout_ms, swarm.keeps_dead)
@@ -194,6 +203,13 @@ class Member:
         self._take()
         self._advance_all()
         self._look_ms = self._now_ms() + LOOK_MS if bus.is_open() else None
+
+    def _outcome(self, task_id: str):
+        """Return (status, result, tokens, duration ms) of a task that has ended, else None."""
+        if self._bus.state(task_id) in (WAITING, RUNNING):
+            return None
+        lost = None, FAILED, {"error": "it was taken back, or is no longer known"}, None, None
+        return (self._bus.outcome(task_id) or lost)[1:]
 
     def _take(self):
         """Take the tasks that this process has room for."""
@@ -424,8 +440,8 @@ def member_of(agent, memory=None) -> Member:
 
 
 def outcome_of(bus, task_id: str) -> tuple:
-    """Return (by, status, result, tokens) of the report that ended a task.  Raises ``ClawError``:
-    nobody knows the task any more.
+    """Return (by, status, result, tokens, duration ms) of the report that ended a task.  Raises
+    ``ClawError``: nobody knows the task any more.
     """
     outcome = bus.outcome(task_id)
     if outcome is None:

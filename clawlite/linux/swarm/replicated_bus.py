@@ -103,7 +103,7 @@ class _Replica(Bus):
     def gone(self, process: str):
         self._db.execute("delete from peers where process = ?", (process,))
 
-    def broadcast(self, sender: str, message: dict):
+    def broadcast(self, sender: str, message):
         seen = self._seen
         super().broadcast(sender, message)
         if host_of(self.process) != self.own:
@@ -447,7 +447,7 @@ class ReplicatedBus:
         later = self._append("report", task_id, status, result, tokens, duration_ms, by, held)
         return True if held else later
 
-    def broadcast(self, sender: str, message: dict):
+    def broadcast(self, sender: str, message):
         self._check()
         self._append("broadcast", sender, message)
 
@@ -581,6 +581,7 @@ class ReplicatedBus:
             "used",
             "state",
             "outcome",
+            "reported",
             "history",
             "tasks",
             "present",

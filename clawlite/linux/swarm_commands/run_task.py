@@ -56,7 +56,7 @@ def run_task(swarm, bus: Bus, description: str, to, data, as_json: bool, togethe
                 then = "the task ended with its agents"
             sys.stderr.write("clawlite: %s\n" % then)
             return 130
-        by, status, result, _ = outcome_of(bus, task.id)
+        by, status, result, *_ = outcome_of(bus, task.id)
     finally:
         bus.leave()
     if as_json:

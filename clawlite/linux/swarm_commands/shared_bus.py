@@ -109,7 +109,7 @@ class SharedBus:
         """Be gone, with all members."""
         self._bus.leave()
 
-    def told(self, sender: str, message: dict, by=None):
+    def told(self, sender: str, message, by=None):
         """*message* has come for all ends but *by*."""
         for end in self.ends.values():
             if end is not by:
@@ -203,7 +203,7 @@ class End:
         found, self.heard_of = self.heard_of, []
         return found
 
-    def broadcast(self, sender: str, message: dict):
+    def broadcast(self, sender: str, message):
         self.__getattr__("broadcast")(sender, message)
         self._shared.told(sender, message, self)
 

@@ -116,7 +116,7 @@ class TaskMethods:
         found = self._state_of(task_id)
         ended = self.runner.outcome(task_id)
         if ended is not None:
-            _, status, result, _ = ended
+            _, status, result, *_ = ended
             found["result"] = result
             if status == PARTIAL:
                 found["partial"] = True  # a call of its turn was refused, or has failed

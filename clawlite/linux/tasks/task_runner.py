@@ -47,7 +47,7 @@ class TaskRunner(Member):
         return self._bus.state(task_id)
 
     def outcome(self, task_id: str):
-        """Return (by, status, result, tokens) of a task that has ended, else None."""
+        """Return what ``Bus.outcome`` has of a task that has ended, else None."""
         return self._bus.outcome(task_id)
 
     def page(self, states, before, most: int) -> list:

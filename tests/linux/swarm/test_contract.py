@@ -212,6 +212,7 @@ def test_one_peer_is_asked_and_its_answer_comes_back(any_world):
         "completed",
         {"text": "Dry."},
         12,
+        34,
     )
     assert world.done(lead.report(IDS[0], "failed", None, None, None, "operator"))
     assert world.done(lead.report(IDS[1], "failed", None, None, None, "operator")) is False

@@ -36,7 +36,7 @@ class Team:
         backend, toml = settings(kind, self.server)
         coordination = dict(SWARM["coordination"], backend=backend)
         image = project(home, name, toml=toml, coordination=coordination, agents=MEMBERS)
-        return self._agents.enter_context(start(home, image))
+        return self._agents.enter_context(start(home, image, swarm={}))
 
     def close(self):
         self._agents.close()
@@ -69,12 +69,22 @@ def test_peers_discover_delegate_report_and_broadcast_over_a_message_queue(team)
         eventually(lambda agent=agent: statuses(agent) == {"lead": "ready", "hand": "ready"})
     for _ in range(2):  # given twice, it runs once
         assert delegate(lead, "look at 3")["result"] == {"acknowledged": True}
-    eventually(lambda: logged(team, "hand", "swarm.report"))
-    message = {"type": "news", "data": "rain"}
+        reported = lead.message()
+    # the operator that delegated it is sent its report, and the other one is not
+    assert (reported["id"], reported["method"]) == (UUID % 1, "claw.swarm.report")
+    report = reported["params"]
+    assert isinstance(report.pop("duration_ms"), int)
+    told = {"task_id": UUID % 1, "status": "completed", "result": {"text": "Bed 3 is dry."}}
+    assert report == told
+    lead.record({"jsonrpc": "2.0", "id": reported["id"], "result": {"acknowledged": True}})
+    message = ["news", "rain"]
     params = {"swarm": "team", "message": message}
     lead.line(json.dumps({"jsonrpc": "2.0", "method": "claw.swarm.broadcast", "params": params}))
     eventually(lambda: logged(team, "hand", "swarm.message"))
     (heard,) = logged(team, "hand", "swarm.message")
+    spoken = {"jsonrpc": "2.0", "method": "claw.swarm.broadcast", "params": params}
+    assert hand.message() == spoken  # to the operator of the peer, and not to whose it is
+    assert lead.call("claw.status")["result"]["state"] == "READY"
     assert (heard["sender"], heard["message"]) == ("lead", message)
     (report,) = logged(team, "hand", "swarm.report")
     assert (report["task_id"], report["status"]) == (UUID % 1, "completed")

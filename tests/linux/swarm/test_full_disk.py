@@ -92,7 +92,7 @@ def test_a_report_that_does_not_fit_is_written_when_there_is_room(disk):
     (disk / "ballast").unlink()
     now[0] = hand.deadline()
     hand.poll()
-    assert bus.outcome(UUID % 1) == ("hand", COMPLETED, {"text": "x" * 60000}, None)
+    assert bus.outcome(UUID % 1)[:4] == ("hand", COMPLETED, {"text": "x" * 60000}, None)
     assert hand.deadline() is None
     bus.put(task(2))
     hand.poll()

@@ -154,6 +154,32 @@ def test_a_broadcast_is_heard_by_the_others(tmp_path, images):
         assert hand.call("claw.status")["result"]["state"] == "READY"
 
 
+def test_9_3_3_an_operator_that_declares_swarm_is_sent_reports_and_broadcasts(tmp_path, images):
+    with start(tmp_path, images[0], swarm={}) as lead, start(tmp_path, images[1]) as hand:
+        assert delegate(lead, "look at 2")["result"] == {"acknowledged": True}
+        report = lead.message()
+        assert report["method"] == "claw.swarm.report" and report["params"]["task_id"] == UUID % 1
+        assert report["params"]["result"] == {"text": "Bed 2 is dry."}
+        # not acknowledged: it comes again when its task does, and in the next session
+        assert delegate(lead, "look at 2")["result"] == {"acknowledged": True}
+        assert lead.message() == report
+        assert lead.call("claw.shutdown")["result"]["drained"] is True
+        lead.initialize(capabilities={"swarm": {}})
+        assert lead.message() == report
+        lead.record({"jsonrpc": "2.0", "id": report["id"], "result": {"acknowledged": True}})
+        lead.call("claw.shutdown")
+        lead.initialize(capabilities={"swarm": {}})
+        said = {"swarm": "team", "message": "rain"}
+        spoken = {"jsonrpc": "2.0", "method": "claw.swarm.broadcast", "params": said}
+        hand.record(spoken)
+        assert lead.message() == spoken
+        lead.record(spoken)  # its own is no news, and an operator without swarm hears none
+        log = tmp_path / "state/hand/log.jsonl"
+        eventually(lambda: log.exists() and '"swarm.message"' in log.read_text())
+        for agent in (lead, hand):
+            assert agent.call("claw.status")["result"]["state"] == "READY"
+
+
 def test_an_agent_with_nothing_to_do_is_not_woken(tmp_path, images):
     """No busy waiting: once a task is done, its loop has nothing to wake up for."""
     with start(tmp_path, images[1]) as hand:

@@ -51,7 +51,7 @@ def test_a_report_that_is_too_long_has_failed(world):
     world.until(lambda: member.poll() or member.turns)
     member.ended(IDS[0], "x" * MAX_ENTRY)
     world.until(lambda: member.poll() or asks.outcome(IDS[0]))
-    by, status, result, _ = asks.outcome(IDS[0])
+    by, status, result, *_ = asks.outcome(IDS[0])
     assert (by, status) == ("hand", FAILED) and TOO_LONG in result["error"]
     hand.leave()
 
