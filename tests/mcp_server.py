@@ -13,6 +13,7 @@ changed      another description and schema, once FOLDER/changed is there
 dies         it ends in a call, once   exits     it ends at once, and says why
 mute         it never answers, as long as FOLDER/now is there
 old          it ends at a method that it does not know
+ends         it speaks 2026-07-28, and ends the first subscription at once
 idle         it ends after a call      child     it starts a process that outlives it
 pages        its list has three pages    notify    it says after each call that its list has changed
 none         it lists no tool          many      it lists 500
@@ -36,6 +37,7 @@ import sys
 
 FOLDER, WHAT = sys.argv[1], sys.argv[2:]
 LATER = []  # lines that came while a call was under way
+SUBSCRIBED = []  # ids
 CANCELLED = object()  # the outcome of a call that nobody waits for
 
 
@@ -169,6 +171,15 @@ def forked() -> int:
 
 
 def answer(method: str, params: dict):
+    if method == "server/discover" and "ends" in WHAT:
+        changes = {"tools": {"listChanged": True}}
+        return {"supportedVersions": ["2026-07-28"], "capabilities": changes}
+    if method == "subscriptions/listen":
+        SUBSCRIBED.append(request["id"])
+        if len(SUBSCRIBED) == 1:
+            return {}
+        say({"method": "notifications/subscriptions/acknowledged"})
+        return CANCELLED  # it is answered when it ends
     if method == "initialize" and "neither" not in WHAT:
         version = params["protocolVersion"]
         return {
@@ -215,7 +226,8 @@ while line := LATER.pop(0) if LATER else sys.stdin.readline():
     if result is not None:
         lies = "lies" in WHAT and request["method"] == "tools/call"
         say({"id": str(request["id"]) if lies else request["id"], "result": result})
-        if "notify" in WHAT and request["method"] == "tools/call":
+        is_heard = "ends" not in WHAT or len(SUBSCRIBED) > 1
+        if "notify" in WHAT and is_heard and request["method"] == "tools/call":
             say({"method": "notifications/tools/list_changed"})
         if "idle" in WHAT and request["method"] == "tools/call":
             sys.exit(0)

@@ -9,6 +9,8 @@ from clawlite.core.mcp.mcp_client import (
     DISCOVER,
     INITIALIZE,
     LIST,
+    LONGEST_PAUSE_MS,
+    MANY_ENDS,
     MAX_UNASKED,
     PROBE_MS,
     READY,
@@ -91,8 +93,10 @@ def listening() -> tuple:
     one.feed(line(0, CHANGES))
     sent(one)
     one.feed(line(1, {"tools": [ECHO]}))
+    assert one.due_ms() == 0
+    one.tick(0)
     (asked,) = sent(one)
-    assert asked["method"] == "subscriptions/listen"
+    assert asked["method"] == "subscriptions/listen" and one.due_ms() is None
     assert asked["params"]["notifications"] == {"toolsListChanged": True}
     return one, asked["id"]
 
@@ -106,15 +110,18 @@ def test_the_newer_era_is_asked_to_tell_of_changes_where_a_server_says_that_it_c
         one.ask_for_tools()
         (asked,) = sent(one)
         one.feed(line(asked["id"], {"tools": tools}))
+        one.tick(10**9)
         assert sent(one) == [], "it listens already"
         assert one.state == READY and not one.is_stale and list(one.tools.values()) == tools
         one.feed(CHANGED)
         assert one.is_stale
     none = ready()
+    none.tick(10**9)
     assert sent(none) == [], "this one does not say that its tools change"
     old = client(is_handshake=True)
     old.feed(line(0, dict(CHANGES, protocolVersion="2025-11-25")))
     old.feed(line(1, {"tools": [ECHO]}))
+    old.tick(10**9)
     assert "subscriptions/listen" not in [one["method"] for one in sent(old)]
 
 
@@ -129,14 +136,52 @@ def test_a_list_of_pages_that_began_before_the_acknowledgement_is_asked_for_agai
     assert one.state == READY and one.is_stale
 
 
-def test_a_subscription_that_ends_is_no_call():
-    for answer in ({"error": {"code": -32603, "message": "full"}}, {"result": {}}):
-        one, number = listening()
-        assert one.feed(line(number, answer.get("result"), answer.get("error"))) == []
-        one.ask_for_tools()
+def test_a_subscription_that_is_refused_is_not_asked_for_again():
+    one, number = listening()
+    assert one.feed(line(number, None, {"code": -32603, "message": "full"})) == []
+    one.ask_for_tools()
+    (asked,) = sent(one)
+    one.feed(line(asked["id"], {"tools": [ECHO]}))
+    one.tick(10**9)
+    assert sent(one) == [] and one.due_ms() is None and not one.is_often_ended
+
+
+def ended(one, number: int, now_ms: int) -> None:
+    """The server ends the subscription *number*, and the client lists the tools."""
+    assert one.feed(line(number, {})) == []
+    one.tick(now_ms)
+    assert sent(one) == [] and one.is_stale, "a change that is told meanwhile would be missed"
+    one.ask_for_tools()
+    (asked,) = sent(one)
+    assert asked["method"] == "tools/list"
+    one.feed(line(asked["id"], {"tools": [ECHO]}))
+    assert one.state == READY and not one.is_stale
+
+
+def test_a_subscription_that_the_server_ends_is_asked_for_again_after_a_pause():
+    one, number = listening()
+    now_ms = told = 0
+    for count, pause_s in enumerate([1, 2, 4, 8, 16, 32, 60, 60, 60]):
+        ended(one, number, now_ms)
+        assert one.due_ms() == now_ms + pause_s * 1000
+        if one.is_often_ended:
+            one.is_often_ended = False
+            told += 1
+            assert count == MANY_ENDS - 1
+        one.tick(now_ms + pause_s * 1000 - 1)
+        assert sent(one) == []
+        now_ms += pause_s * 1000
+        one.tick(now_ms)
         (asked,) = sent(one)
-        one.feed(line(asked["id"], {"tools": [ECHO]}))
-        assert sent(one) == [], "it is not asked for again"
+        assert asked["method"] == "subscriptions/listen" and one.due_ms() is None
+        number = asked["id"]
+        one.feed(ACKNOWLEDGED)
+        assert one.is_stale, "what changed in the pause was told to nobody"
+    assert told == 1
+    one.tick(now_ms)
+    now_ms += LONGEST_PAUSE_MS
+    ended(one, number, now_ms)
+    assert one.due_ms() == now_ms + 1000, "one that lasted begins the pauses anew"
 
 
 def test_an_error_without_an_id_is_that_of_a_call_and_of_no_subscription():

@@ -213,6 +213,36 @@ def test_a_subscription_without_an_answer_is_not_asked_for_again():
     assert one.requests(10**9) == [] and one.due_ms() is None
 
 
+def test_a_subscription_that_the_server_ends_is_asked_for_again_after_a_pause():
+    one = ready(None, LISTS, is_stateless=True)
+    now_ms = 0
+    for is_answered, pause_s in ((True, 1), (False, 2), (True, 4)):
+        key, message, _ = asked(one, now_ms)
+        assert message["method"] == "subscriptions/listen"
+        begin_stream(one, key)
+        last = b"data: %s\n\n" % json.dumps(answer(message, {})).encode() if is_answered else b""
+        assert one.event(key, ("data", last), now_ms) == []
+        one.event(key, ("end",), now_ms)
+        assert one.requests(now_ms) == [] and one.is_stale
+        one.ask_for_tools()
+        key, message, _ = asked(one, now_ms)
+        say(one, key, answer(message, {"tools": [ECHO]}))
+        assert one.due_ms() == now_ms + pause_s * 1000
+        now_ms += pause_s * 1000
+
+
+def test_a_listening_stream_that_ends_is_begun_again_after_a_pause():
+    one = ready("s1", LISTS)
+    now_ms = 0
+    for pause_s in (1, 2, 4):
+        key, message, _ = asked(one, now_ms)
+        assert message is None
+        begin_stream(one, key)
+        one.event(key, ("end",), now_ms)
+        assert one.requests(now_ms) == [] and one.due_ms() == now_ms + pause_s * 1000
+        now_ms += pause_s * 1000
+
+
 def test_a_session_that_has_ended():
     one = ready("s1")
     one.requests(0)

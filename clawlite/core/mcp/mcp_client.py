@@ -15,6 +15,9 @@ out.
 4. A server of the stateless era tells of changed tools to those alone who have asked for it
    (``subscriptions/listen``).  One that says that its tools change is asked, once they are known,
    and they are listed again when it acknowledges: what changed in between was told to nobody.
+   A server that ends the subscription is asked again after a pause, which doubles each time up to
+   ``LONGEST_PAUSE_MS``.  A subscription that lasted that long makes the pause short again.  A
+   server that refuses it is not asked again.
 """
 
 from clawlite.core.base.errors import ClawError, InvalidParams
@@ -31,6 +34,8 @@ MAX_KEPT = 8  # files that are made of one result
 MAX_INPUTS = 4  # questions of a server that are shown
 ELICIT = "elicitation/create"
 PROBE_MS = 3000
+PAUSE_MS, LONGEST_PAUSE_MS = 1000, 60000  # before a subscription that has ended is asked for again
+MANY_ENDS = 8  # in a row: somebody is told
 ASKED = object()  # of an outcome: the server asks a person
 DISCOVER, INITIALIZE, LIST, READY = range(4)  # states
 LISTEN = "listen"  # what the client calls its own subscription
@@ -57,6 +62,8 @@ class MCPClient:
     is_stateless  bool, the newer era is spoken, or tried
     version       str, what an ``initialize`` has settled, or None
     may_change    bool, the server says that it tells when its tools change
+    is_often_ended  bool, the server has ended ``MANY_ENDS`` subscriptions in a row; the caller, who
+                  tells a person of it, sets it to False, and it is True no second time
     progress      {key: (progress, total or None, message)}, what the server told last of calls that
                   wanted it; the caller takes it out
     keep          None, or function(media type or "", base64) -> where an image, a sound or a blob
@@ -84,6 +91,11 @@ class MCPClient:
         self.version = None
         self.may_change = False
         self._listens = True  # the server lets it listen, as far as is known
+        self._listen_ms, self._pause_ms = 0, PAUSE_MS  # when it may subscribe, and its next pause
+        self._since_ms = None  # since when it listens
+        self._has_ended = False  # the server ended the subscription; ``tick`` begins the pause
+        self._ends = 0  # subscriptions in a row
+        self.is_often_ended = False
         self._probe_until = now_ms + PROBE_MS
         self.state = DISCOVER
         if is_handshake:
@@ -96,10 +108,45 @@ class MCPClient:
         """The monotonic ms until which the newer era is tried, or None when it is known."""
         return self._probe_until if self.state == DISCOVER else None
 
+    def due_ms(self):
+        """Return the monotonic ms at which ``tick`` must be called even if nothing has come, or
+        None.
+        """
+        if self.state == DISCOVER:
+            return self._probe_until
+        return self._listen_ms if self._wants_to_listen() else None
+
     def tick(self, now_ms: int):
-        """Turn to the older era when the server did not answer in the newer one in time."""
+        """Do what is due: turn to the older era when the server did not answer in the newer one in
+        time, and ask to be told of changes.
+        """
         if self.state == DISCOVER and now_ms >= self._probe_until:
             self._initialize()
+        self._renew(now_ms)
+
+    def _renew(self, now_ms: int):
+        self._look_at_subscription(now_ms)
+        if self._wants_to_listen() and now_ms >= self._listen_ms:
+            self._subscribe()
+
+    def _look_at_subscription(self, now_ms: int):
+        """Begin the pause after a subscription that has ended."""
+        if self._has_ended:
+            self._has_ended = False
+            self._paused(now_ms)
+        elif self._since_ms is None and LISTEN in self._waiting.values():
+            self._since_ms = now_ms
+
+    def _paused(self, now_ms: int, least_ms: int = 0):
+        """The subscription has ended: it is asked for again later, not before *least_ms*."""
+        if self._since_ms is not None and now_ms - self._since_ms >= LONGEST_PAUSE_MS:
+            self._pause_ms, self._ends = PAUSE_MS, 0
+        self._since_ms = None
+        self._listen_ms = now_ms + max(self._pause_ms, least_ms)
+        self._pause_ms = min(self._pause_ms * 2, LONGEST_PAUSE_MS)
+        self._ends += 1
+        self.is_often_ended = self.is_often_ended or self._ends == MANY_ENDS
+        self.is_stale = True  # a change announced meanwhile would be missed
 
     def begin(self, now_ms: int):
         """Nothing could be sent before now: the time for the newer era begins."""
@@ -195,7 +242,8 @@ class MCPClient:
         if key is None:
             self._prepare(message)
         elif key == LISTEN:
-            self._listens = False  # it refused, or said that no more comes
+            self._listens = "error" not in message  # it refused, or said that no more comes
+            self._has_ended = self._listens
         else:
             wanted = self._wanted if number < self._wanted_before else ""
             done.append((key, _outcome(message, wanted, self.asks, self.keep)))
@@ -298,12 +346,6 @@ class MCPClient:
             self._request("tools/list", {"cursor": cursor})
         else:
             self.tools, self.state = self._found, READY
-            self._settled()
-
-    def _settled(self):
-        """The tools are known."""
-        if self._wants_to_listen():
-            self._subscribe()
 
     def _wants_to_listen(self) -> bool:
         if not (self.is_stateless and self.may_change and self._listens and self.state == READY):
@@ -444,6 +486,15 @@ def unanswered(requests):
     asked = _inputs(requests)
     what = "the MCP server wants more input for this call%s; %s"
     return ClawError(what % (": " + asked if asked else "", _UNANSWERED))
+
+
+def often_ended(name: str) -> str:
+    """Return what a person is told of the server *name* when ``is_often_ended``."""
+    return (
+        "the MCP server %s has ended %d subscriptions in a row: it is asked for another one every "
+        "%d s, so what it changes may be seen that late"
+        % (name, MANY_ENDS, LONGEST_PAUSE_MS // 1000)
+    )
 
 
 def _are_forms(requests, state) -> bool:

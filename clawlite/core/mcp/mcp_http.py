@@ -18,7 +18,9 @@ from clawlite.core.base.errors import ClawError, ProviderError
 from clawlite.core.base.jsonvalue import show
 from clawlite.core.mcp.mcp_client import (
     LISTEN,
+    LONGEST_PAUSE_MS,
     MAX_LINE,
+    PAUSE_MS,
     READY,
     STATELESS,
     Broken,
@@ -34,7 +36,6 @@ MAX_REFUSAL = 65536  # bytes read of an answer whose status is no success
 MAX_SESSION = 1024  # characters of a session's id, and of an event's
 MAX_RESUMES = 10  # of one request's stream, without an event in between
 HOLD_MS = 1000
-RETRY_MS, MOST_RETRY_MS = 1000, 60000
 UNKNOWN = "what the call did is not known: look before it is made again"
 _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
@@ -58,7 +59,7 @@ class _Stream(Events):
     def __init__(self, limit: int):
         super().__init__(limit)
         self.last = self._id = None
-        self.retry_ms = RETRY_MS
+        self.retry_ms = PAUSE_MS
 
     def next_event(self):
         event = super().next_event()
@@ -72,7 +73,7 @@ class _Stream(Events):
         if name == b"id" and plain(value) and len(value) <= MAX_SESSION:
             self._id = value.decode()
         elif name == b"retry" and value.isdigit():
-            self.retry_ms = min(int(value[:6]), MOST_RETRY_MS)
+            self.retry_ms = min(int(value[:6]), LONGEST_PAUSE_MS)
         super()._field(line)
 
 
@@ -94,7 +95,7 @@ class _Exchange:
 
     @property
     def retry_ms(self) -> int:
-        return self.events.retry_ms if self.events else RETRY_MS
+        return self.events.retry_ms if self.events else PAUSE_MS
 
 
 class HTTPClient(MCPClient):
@@ -122,7 +123,6 @@ class HTTPClient(MCPClient):
         self._session = None
         self._moves = 0
         self._is_settled = False  # the tools were known once
-        self._listen_ms, self._pause_ms = 0, RETRY_MS
         # no call is sent before this time; -1: the GET was answered, so none waits any more
         self._hold_ms = 0
         super().__init__(codecs, version, now_ms, is_handshake, asks)
@@ -166,15 +166,19 @@ class HTTPClient(MCPClient):
         return found
 
     def due_ms(self):
-        """Return the monotonic ms at which ``requests`` must be called even if nothing has come, or
-        None.
+        """Return the monotonic ms at which ``tick`` and ``requests`` must be called even if nothing
+        has come, or None.
         """
         times = [due[0] for due in self._later]
         if self._hold_ms > 0 and self._queue:
             times.append(self._hold_ms)
-        if self._wants_to_listen():
-            times.append(self._listen_ms)
+        due_ms = super().due_ms()
+        if due_ms is not None:
+            times.append(due_ms)
         return min(times) if times else None
+
+    def _renew(self, now_ms: int):
+        """Do nothing: here ``requests`` subscribes, on a connection of its own (``_listen``)."""
 
     def call(self, key, tool: str, arguments: dict, is_watched: bool = False):
         """As ``MCPClient.call``; raises ``ClawError`` when the schema of *tool* asks for headers
@@ -239,10 +243,8 @@ class HTTPClient(MCPClient):
         gets = [one for one in self._open.values() if one.message is None and one.number is None]
         return not gets
 
-    def _settled(self):
-        """Do nothing: here ``requests`` subscribes, on a connection of its own (``_listen``)."""
-
     def _listen(self, now_ms: int, starting: list):
+        self._look_at_subscription(now_ms)
         if not self._wants_to_listen() or now_ms < self._listen_ms:
             return
         if self.is_stateless:
@@ -349,7 +351,7 @@ class HTTPClient(MCPClient):
                 name, text = event
                 one.resumes = 0
                 if one.number is None:
-                    self._listen_from, self._pause_ms = one.events.last, RETRY_MS
+                    self._listen_from, self._pause_ms = one.events.last, PAUSE_MS
                 if name == "message" and text:
                     self._text(one, text.encode(), done)
                 if one.number is not None and one.number not in self._waiting:
@@ -458,8 +460,7 @@ class HTTPClient(MCPClient):
         last = one.events.last if one.events else one.last
         if self._waiting.get(one.number) == LISTEN:
             del self._waiting[one.number]
-            self._pause(one, now_ms)
-            self.is_stale = True  # a change announced meanwhile would be missed
+            self._paused(now_ms, one.retry_ms)
         elif one.number is None:
             if one.message is None:
                 self._hold_ms = -1
@@ -479,7 +480,7 @@ class HTTPClient(MCPClient):
 
     def _pause(self, one: _Exchange, now_ms: int):
         self._listen_ms = now_ms + max(self._pause_ms, one.retry_ms)
-        self._pause_ms = min(self._pause_ms * 2, MOST_RETRY_MS)
+        self._pause_ms = min(self._pause_ms * 2, LONGEST_PAUSE_MS)
 
     def _fail(self, one: _Exchange, why: str, done: list):
         key = self._waiting.pop(one.number)

@@ -119,7 +119,7 @@ class Gateway:
     def __init__(self, images: Images, store: Store, secret, note):
         self.images, self.store, self.secret, self.note = images, store, secret, note
         self.codecs = (loads, lambda value: dumped(value).decode())
-        self.servers = Servers(self.codecs)
+        self.servers = Servers(self.codecs, note)
         self._devices = {}
         self._ports = []
         self._listener = self._proxy = self._a2a = None

@@ -27,7 +27,7 @@ from clawlite import __version__
 from clawlite.core.base.errors import ClawError
 from clawlite.core.base.render import canonical
 from clawlite.core.image.image import LOCAL, MCP
-from clawlite.core.mcp.mcp_client import PROBE_MS, READY, Broken, MCPClient
+from clawlite.core.mcp.mcp_client import READY, Broken, MCPClient, often_ended
 from clawlite.core.mcp.mcp_http import HTTPClient, SessionEnded
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.core.net import http1
@@ -68,10 +68,10 @@ class _NotMade(ClawError):
 
 
 class Servers:
-    """All servers of a gateway.  codecs: (loads, dumps)."""
+    """All servers of a gateway.  codecs: (loads, dumps);  warn: function(text) for who runs it."""
 
-    def __init__(self, codecs: tuple):
-        self._codecs = codecs
+    def __init__(self, codecs: tuple, warn=lambda text: None):
+        self._codecs, self._warn = codecs, warn
         self._servers: dict = {}  # (device, name of a server) -> _Server
         self._ending: set = set()  # tasks that end a server
 
@@ -115,7 +115,8 @@ class Servers:
             server = None
         if server is None:
             kind = _Program if row[_ARGV][0].startswith("/") else _Remote
-            server = self._servers[key] = kind(row, self._codecs, self._later)
+            warn = lambda text: self._warn(f"{device}: {text}")
+            server = self._servers[key] = kind(row, self._codecs, self._later, warn)
         return server
 
     def _later(self, work) -> None:
@@ -180,13 +181,16 @@ class _Tokens:
 
 
 class _Server(abc.ABC):
-    """One server of one device, begun when it is first called; *later* as ``Servers._later``."""
+    """One server of one device, begun when it is first called; *later* as ``Servers._later``,
+    *warn* as in ``Servers``.
+    """
 
     _has_gone = False  # a program has closed its stdout: nothing is sent any more
+    _asks = False  # for a token, before which nothing is sent
 
-    def __init__(self, row: list, codecs: tuple, later):
+    def __init__(self, row: list, codecs: tuple, later, warn):
         self.row, self.name, self.pins = row, row[_NAME], dict(row[_PINS])
-        self._codecs, self._later = codecs, later
+        self._codecs, self._later, self._warn = codecs, later, warn
         self.tokens = _Tokens(row[_TOKENS], codecs) if row[_TOKENS] else None
         self._client: Any = None  # MCPClient
         self._credentials: list = []
@@ -256,12 +260,6 @@ class _Server(abc.ABC):
         self._late = 0
         self._client = self._open()
         self._after("ready", START_S, lambda: self._fail("it did not list its tools in time"))
-        self._after("probe", PROBE_MS / 1000, self._tick)
-
-    def _tick(self) -> None:
-        if self._client is not None:
-            self._client.tick(_now_ms())
-            self._go_on()
 
     def _after(self, what: str, seconds: float, work) -> None:
         self._stop(what)
@@ -278,6 +276,10 @@ class _Server(abc.ABC):
         if client is None or self._has_gone:
             return
         try:
+            client.tick(_now_ms())
+            if client.is_often_ended:
+                client.is_often_ended = False
+                self._warn(often_ended(self.name))
             if client.is_stale and client.state == READY:
                 client.ask_for_tools()
             if client.state == READY:
@@ -286,8 +288,17 @@ class _Server(abc.ABC):
                     if not call.is_sent and not call.future.done():
                         self._make(client, number, call)
             self._flush()
+            self._wait(client)
         except ClawError as e:
             self._broken(e)
+
+    def _wait(self, client: MCPClient) -> None:
+        """Go on when *client* has something to do whatever comes."""
+        due_ms = client.due_ms()
+        if due_ms is None or self._asks:
+            self._stop("due")
+        else:
+            self._after("due", max(due_ms - _now_ms(), 0) / 1000, self._go_on)
 
     def _make(self, client: MCPClient, number: int, call: _Call) -> None:
         definition, why = client.tools.get(call.tool), ""
@@ -501,9 +512,6 @@ class _Remote(_Server):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
         client.closed.clear()
-        due = client.due_ms()
-        if due is not None:
-            self._after("due", max(due - _now_ms(), 0) / 1000, self._go_on)
 
     async def _exchange(self, client, key, verb: str, target: str, headers: list, body) -> None:
         connection = self._connection(client.url, verb, target, headers, body)

@@ -20,7 +20,14 @@ from time import monotonic
 from clawlite import __version__
 from clawlite.core.base.effect import ASKS_PERSON, IS_OK, VALUE
 from clawlite.core.base.errors import ClawError, SandboxDenied, ToolTimeout
-from clawlite.core.mcp.mcp_client import ASKED, READY, Broken, MCPClient, unanswered
+from clawlite.core.mcp.mcp_client import (
+    ASKED,
+    READY,
+    Broken,
+    MCPClient,
+    often_ended,
+    unanswered,
+)
 from clawlite.core.mcp.mcp_pin import changed, pin_of
 from clawlite.linux.io.jsontext import dumps, loads
 from clawlite.linux.mcp.server_process import MAX_ERRORS
@@ -125,7 +132,7 @@ class Servers:
            remote server has its URL as argv
     seam   asks(task) -> whether a person can be asked during that call; None: during any;
            watches(task) -> whether somebody wants to know of its progress; tell(task, (progress,
-           total or None, message), or None at its end)
+           total or None, message), or None at its end); warn(text), of a server, for the log
     begin  function(number, argv, names of variables, hosts or None, cpu_s, now_ms) -> process
            (server_process.py)
     remote function(url, headers, oauth) -> the same of a server at a URL (remote.py)
@@ -214,10 +221,9 @@ class Servers:
         for server in self._servers.values():
             times += [call.tell_ms for call in server.calls.values() if call.progress is not None]
             times += [server.ready_ms, server.gone_ms, server.rests_ms()]
-            if server.client is not None and not server.is_waiting:
-                times.append(server.client.probe_until)
-                if server.is_remote:
-                    times.append(server.client.due_ms())
+            is_open = server.client is not None and server.gone_ms is None
+            if is_open and not server.is_waiting:
+                times.append(server.client.due_ms())
             elif server.is_waiting:
                 times.append(server.process.again_ms)
         return min([at for at in times if at is not None], default=None)
@@ -524,10 +530,12 @@ class Servers:
             return
         if self._rests(server, now_ms):
             return
-        before = server.client.state
         if not server.is_waiting:
             server.client.tick(now_ms)
-        if server.client.state != before or server.is_remote:
+        if server.client.is_often_ended:
+            server.client.is_often_ended = False
+            self._seam.warn(often_ended(server.name))
+        if server.client.out or server.is_remote:
             self._write(server, now_ms)
         if server.process is None:
             return

@@ -197,6 +197,10 @@ class Shell:
         elif self.terminal:
             self.people.tell_progress(task, progress)
 
+    def warn(self, text: str):
+        """Write to the log what whoever looks after this agent should know."""
+        self.log_event((E.LOG, {"event": "notice", "text": text}))
+
     # -- the loop
 
     def run(self, first: bytes = None) -> int:
@@ -487,7 +491,7 @@ class Shell:
 
     def _note(self, effect: tuple):
         """Write a notice for a person to the log, because an operator has the line."""
-        self.log_event((E.LOG, {"event": "notice", "text": effect[E.TEXT]}))
+        self.warn(effect[E.TEXT])
 
     def _cancel(self, effect: tuple):
         self.handlers.cancel(effect[E.TASK])

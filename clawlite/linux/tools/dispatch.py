@@ -65,6 +65,9 @@ class Nobody:
     def tell(self, task: int, progress):
         pass
 
+    def warn(self, text: str):
+        pass
+
 
 class Dispatcher:
     """What runs, of one agent.

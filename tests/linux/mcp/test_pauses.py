@@ -1,5 +1,5 @@
-"""The pauses between the starts of an MCP server that fails, by a clock that the test hands in
-(docs/mcp.md, "While the agent runs").
+"""The pauses between the starts of an MCP server that fails, and between the subscriptions that one
+ends, by a clock that the test hands in (docs/mcp.md, "While the agent runs").
 """
 
 import json
@@ -18,6 +18,9 @@ ROW = ["t", ["/bin/t"], [], False, [["echo", b""]], [], None, [None, 0, 0, 0]]
 
 
 class Seam:
+    def __init__(self):
+        self.said = []
+
     def asks(self, task):
         return False
 
@@ -26,6 +29,9 @@ class Seam:
 
     def tell(self, task, said):
         pass
+
+    def warn(self, text):
+        self.said.append(text)
 
 
 class Process:
@@ -47,11 +53,16 @@ class Process:
 
 
 class World:
-    """One server, and how its starts go: *starts* counts them, *process* is the last one."""
+    """One server, and how its starts go: *starts* counts them, *process* is the last one.
+    *capabilities* are the server's; it ends each subscription at once.
+    """
+
+    capabilities = {}
 
     def __init__(self, can_start: bool):
         self.can_start, self.starts, self.process, self.task = can_start, 0, None, 0
-        self.servers = Servers([ROW], self._begin, None, Seam())
+        self.seam = Seam()
+        self.servers = Servers([ROW], self._begin, None, self.seam)
 
     def _begin(self, *_):
         self.starts += 1
@@ -83,21 +94,25 @@ class World:
     def answer(self, now_ms: int):
         """Make a call, and answer it as a server does."""
         assert self.call(now_ms) is None
-        done, waiting = [], b""
+        done = []
         while not done:
-            waiting += self.process.theirs.recv(65536)
-            *lines, waiting = waiting.split(b"\n")
-            for line in lines:
-                asked = json.loads(line)
-                result = {
-                    "server/discover": {"supportedVersions": [STATELESS]},
-                    "tools/list": {"tools": [{"name": "echo"}]},
-                    "tools/call": {"content": [{"type": "text", "text": "a"}]},
-                }[asked["method"]]
-                said = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
-                self.process.theirs.sendall(json.dumps(said).encode() + b"\n")
-            done = self.servers.poll(now_ms)
+            done = self.reply(now_ms)
         assert done == [(self.task, (True, "a"))]
+
+    def reply(self, now_ms: int) -> list:
+        """Answer what has come; return the calls that end with it."""
+        known = {"supportedVersions": [STATELESS], "capabilities": self.capabilities}
+        for line in self.process.theirs.recv(65536).splitlines():
+            asked = json.loads(line)
+            result = {
+                "server/discover": known,
+                "tools/list": {"tools": [{"name": "echo"}]},
+                "tools/call": {"content": [{"type": "text", "text": "a"}]},
+                "subscriptions/listen": {},
+            }[asked["method"]]
+            said = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+            self.process.theirs.sendall(json.dumps(said).encode() + b"\n")
+        return self.servers.poll(now_ms)
 
     def pause_ms(self, now_ms: int, failures: int) -> int:
         """Return how long calls are refused from *now_ms* on; nothing is started meanwhile."""
@@ -130,3 +145,19 @@ def test_a_call_that_is_answered_ends_the_row():
     assert world.hang_up(7000) == []
     assert world.pause_ms(7000, 1) == 1000
     world.servers.close()
+
+
+def test_a_subscription_that_a_server_ends_is_asked_for_again_and_told_of_once():
+    world, now_ms, found = World(True), 0, []
+    world.capabilities = {"tools": {"listChanged": True}}
+    world.answer(now_ms)
+    for _ in PAUSES_S:
+        while world.servers.deadline() is None:
+            assert world.reply(now_ms) == []
+        found.append((world.servers.deadline() - now_ms) // 1000)
+        now_ms = world.servers.deadline()
+        assert world.servers.poll(now_ms) == []
+    world.servers.close()
+    assert found == PAUSES_S
+    (said,) = world.seam.said
+    assert "the MCP server t has ended 8 subscriptions in a row: it is asked for another" in said

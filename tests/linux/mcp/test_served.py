@@ -131,6 +131,22 @@ def test_a_list_that_changes_while_the_agent_runs_is_looked_at_again(tmp_path):
         assert called(agent, "sum", number=60)[1]["data"]["ran"] is False
 
 
+def test_a_change_is_heard_of_after_a_subscription_that_the_server_ended(tmp_path):
+    with agent_of(tmp_path, ["ends", "changed", "notify"]) as agent:
+        assert called(agent, "echo", number=1)[0] == "a"
+        eventually(lambda: mcp_agents.methods(tmp_path).count("subscriptions/listen") == 2)
+        assert called(agent, "echo", number=2)[0] == "a"
+        (tmp_path / "marks/changed").touch()
+        found = []
+
+        def is_refused():
+            found.append(called(agent, "echo", number=3 + len(found)))
+            return found[-1][1] is not None
+
+        eventually(is_refused)
+        assert "has changed the description and input schema" in found[-1][1]["message"]
+
+
 @pytest.mark.parametrize("sdk", ["sdk2", "sdk1"])
 def test_the_official_sdk_on_stdio_changes_a_tool_while_the_agent_runs(tmp_path, sdk):
     """2026-07-28 tells of it to those alone who listen, the handshake era to everybody."""
