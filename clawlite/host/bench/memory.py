@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from clawlite.core.base.errors import ClawError
-from clawlite.core.idempotency.idempotency import END, KEPT_S, line
+from clawlite.core.idempotency.idempotency import KEPT_S
 from clawlite.host.bench import agent
 from clawlite.host.bench.run import quantile, spawn
 from clawlite.host.bench.serve import Peer, launched, memory_of
@@ -28,6 +28,21 @@ import sys
 from clawlite.linux.admin import audit
 assert not audit.main([sys.argv[1], "--last", "10"])
 print(open("/proc/self/io").readline().split()[1])
+"""
+_JOURNAL = """
+import sys
+from clawlite.core.idempotency.idempotency import BEGIN, END
+from clawlite.linux.runtime import call_journal
+now = call_journal._up_s
+journal, uuid = call_journal.Journal("bench"), sys.argv[1]
+journal._open()
+call_journal._up_s = lambda: now() - int(sys.argv[3])
+number, size = 0, 0
+while size < int(sys.argv[2]):
+    number += 1
+    for kind, payload in (BEGIN, ["f" * 32]), (END, ["f" * 32, "x" * 400, False, 400]):
+        assert journal.keep(kind, uuid % number, payload) == (True, [])
+    size = journal._log.size
 """
 QUERIES = (
     ("query 1", "one word of 100,000 entries"),
@@ -160,19 +175,16 @@ def _ran(pid: int):
 
 def journal(bench):
     """Yield rows: how much more time until READY, and how much more memory, an agent takes with a
-    large journal of expired calls than with no journal.  Starts with it and without it alternate.
+    large journal, which an agent has written some minutes before, than with no journal.  Starts
+    with it and without it alternate.
     """
     image, environment = bench.agent(), bench.environment()
     kept = os.path.join(bench.folder, "large.journal")
-    text = json.dumps([agent.UUID % 0, "x" * 400, False, 400], separators=(",", ":"))
-    with open(kept, "wb") as file:
-        over, number = int(time.time()) - 2 * KEPT_S, 0
-        while file.tell() < JOURNAL_BYTES:
-            number += 1
-            file.write(line(END, over, 1, agent.UUID % number, text))
-    found: tuple = ([], [])
     path = os.path.join(bench.folder, "state", "bench", "calls.journal")
-    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    written = (agent.UUID, str(JOURNAL_BYTES), str(2 * KEPT_S))  # calls are remembered for KEPT_S
+    spawn([sys.executable, "-c", _JOURNAL, *written], environment)
+    os.rename(path, kept)
+    found: tuple = ([], [])
     for _ in range(STARTS):
         for is_large in (False, True):
             if is_large:

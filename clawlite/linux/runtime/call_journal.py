@@ -10,6 +10,9 @@ the agent's state folder, append-only.
 4. At the start, and when it has grown, the file is written again with the records that still count.
    A torn last line is dropped.  Damaged lines are dropped, too, but the damaged file is kept aside
    and a message on stderr says so.
+5. Every ``CHECKPOINT`` bytes a line says where the records stand that have no end yet.  Once the
+   calls that ended before that line are forgotten, a start reads those records and what follows
+   the line, and nothing else.  An earlier version takes the line for a call that is over.
 """
 
 import fcntl
@@ -35,8 +38,12 @@ from clawlite.linux.io.jsontext import dumps, loads
 _KIND, _WHEN, _OWNER, _KEY, _TEXT = range(5)  # of a record
 
 MAX_GROWTH = 1048576  # bytes that the file may reach, or twice its size, before a rewrite
+CHECKPOINT = 65536  # bytes from one checkpoint to the next
+MAX_OPEN = 1000  # records that a checkpoint names; when more have no end, none is written
 MAX_ARGUMENTS = 4096  # bytes of JSON of a waiting call; longer arguments are dropped
 _BOOT = "boot"  # key of the first line, which says to which boot the times belong
+_OPEN = "open"  # key of a checkpoint: [its position, those of the records without an end]
+_LINE = 16384  # bytes, more than a record without an end has
 
 
 class Journal:
@@ -49,7 +56,7 @@ class Journal:
         self._log = RecordLog(self._path, "the journal of calls")
         self._slot = 0
         self._base = 0  # seconds that are added to the time since boot
-        self._read = 0  # bytes of the file that this process has read
+        self._forget()
         self._limit = 0
         self._said = False
         self._own = "%x" % time.time_ns()
@@ -122,7 +129,7 @@ class Journal:
             with _Locked(self._lock):
                 others = self._others() if self._look() and kind == BEGIN else []
                 if not any(other[0] == key for other in others):
-                    self._append(line(kind, self._now(), self._slot, key, text))
+                    self._append((kind, self._now(), self._slot, key, text))
             return True, others
         except OSError as e:
             self._say("cannot be written: %s" % e.strerror)
@@ -153,7 +160,7 @@ class Journal:
 
     def _open_file(self):
         self._log.open()
-        self._read = 0
+        self._forget()
         self._limit = max(MAX_GROWTH, 2 * self._log.size)
         up = _up_s()
         first = parse(os.pread(self._log.fd, 256, 0).partition(b"\n")[0])
@@ -165,8 +172,22 @@ class Journal:
         if not self._log.size:
             self._append(self._head())
 
-    def _head(self) -> bytes:
-        return line(0, 0, self._base, _BOOT, _boot())
+    def _forget(self):
+        self._read = 0  # bytes of the file that this process has read
+        self._open_at: dict = {}  # {key: position} of the records in them that have no end
+        self._checkpoint = 0  # position of the last checkpoint in them
+
+    def _note(self, record: tuple, at: int):
+        """Note that the *record* stands at the position *at*."""
+        if record[_KIND] in (WAIT, BEGIN):
+            self._open_at[record[_KEY]] = at
+        elif record[_KEY] == _OPEN:
+            self._checkpoint = at
+        else:
+            self._open_at.pop(record[_KEY], None)
+
+    def _head(self) -> tuple:
+        return 0, 0, self._base, _BOOT, _boot()
 
     def _now(self) -> int:
         return self._base + _up_s()
@@ -201,15 +222,16 @@ class Journal:
         return self._log.size != self._read
 
     def _others(self) -> list:
-        data = self._log.contents(self._read)
-        self._read += len(data)
-        return self._about(
-            [
-                record
-                for record in map(parse, data.split(b"\n"))
-                if record and record[_OWNER] != self._slot
-            ]
-        )
+        """Read what was appended since the last time; return the calls of others in it."""
+        data, found = self._log.contents(self._read), []
+        for text in data.split(b"\n")[:-1]:
+            record = parse(text)
+            if record:
+                self._note(record, self._read)
+                if record[_OWNER] != self._slot:
+                    found.append(record)
+            self._read += len(text) + 1
+        return self._about(found)
 
     def _about(self, records) -> list:
         now = self._now()
@@ -220,21 +242,35 @@ class Journal:
         ]
         return [about for about in found if about[1] < KEPT_S]
 
-    def _append(self, data: bytes):
-        end = self._log.size
-        if self._read != end and os.pread(self._log.fd, 1, end - 1) != b"\n":
+    def _append(self, record: tuple):
+        data, end, has_read = line(*record), self._log.size, self._read == self._log.size
+        if not has_read and os.pread(self._log.fd, 1, end - 1) != b"\n":
             data = b"\n" + data  # the file ends with a part of a record that could not be removed
         self._log.append(data, False)
-        if self._read == end:
+        if has_read:
+            self._note(record, end)
             self._read = self._log.size
         if self._log.size > self._limit:
             self._compact(self._lives)
+            if not has_read:
+                self._forget()  # the next BEGIN must find the records of others
+        elif has_read and self._log.size - self._checkpoint > CHECKPOINT:
+            self._append_checkpoint()
+
+    def _append_checkpoint(self):
+        if len(self._open_at) <= MAX_OPEN:
+            places = dumps([self._log.size, *self._open_at.values()])
+            try:
+                self._append((GONE, self._now(), self._slot, _OPEN, places))
+            except OSError:
+                pass  # the next record tries again; until then a start reads more
 
     def _compact(self, lives) -> list:
         """Write the file again with the records that still count; return them."""
         self._look()
         now = self._now()
-        last, count, damaged, torn = _last_of(self._log.fd, now)
+        start, known = _checkpoint(self._log.fd, self._log.size, now)
+        last, count, damaged, torn = _last_of(self._log.fd, start, known, now)
         is_first = next(iter(last), None) == _BOOT
         beginning = last.pop(_BOOT, None)
         found = [still(record, now, lives) for record in last.values()]
@@ -244,28 +280,39 @@ class Journal:
             or len(last) + 1 != count
             or found != list(last.values())
             or not is_first
-            or line(*beginning) != self._head()
+            or beginning != self._head()
         )
         if damaged:
-            kept = aside(self._path)
-            if os.path.lexists(kept):  # eight are kept already: this is the ninth
-                os.unlink(kept)
-            os.link(self._path, kept)
-            self._say(
-                "was damaged: %d lines of %d are lost (%s)"
-                % (damaged, count, os.path.basename(kept)),
-                True,
-            )
+            self._keep_damaged(damaged, count)
+        self._forget()
+        lines = self._lines(live)
         if changed:
-            self._log.rewrite(self._lines(live), False)
+            self._log.rewrite(lines, False)
+        else:
+            for _ in lines:
+                pass
         self._read = self._log.size
         self._limit = max(MAX_GROWTH, 2 * self._log.size)
         return live
 
+    def _keep_damaged(self, damaged: int, count: int):
+        kept = aside(self._path)
+        if os.path.lexists(kept):  # eight are kept already: this is the ninth
+            os.unlink(kept)
+        os.link(self._path, kept)
+        self._say(
+            "was damaged: %d lines of %d are lost (%s)" % (damaged, count, os.path.basename(kept)),
+            True,
+        )
+
     def _lines(self, records: list):
-        yield self._head()
-        for record in records:
-            yield line(*record)
+        """Yield the lines of a file with these *records*, and note where they stand."""
+        at = 0
+        for record in [self._head()] + records:
+            data = line(*record)
+            self._note(record, at)
+            at += len(data)
+            yield data
 
     def _say(self, what: str, always: bool = False):
         if not self._said or always:
@@ -284,14 +331,37 @@ class _Locked:
         fcntl.flock(self._fd, fcntl.LOCK_UN)
 
 
-def _last_of(fd: int, now: int) -> tuple:
-    """Return ({key: its last record}, number of lines, number of damaged lines, whether the last
-    line is torn).  The keys are in the order of these records.
+def _checkpoint(fd: int, size: int, now: int) -> tuple:
+    """Return (position of a checkpoint, [records before it without an end]): no other record before
+    it counts any more.  (0, []) when the end of the file has no such checkpoint.
+    """
+    first = max(0, size - 3 * CHECKPOINT)
+    data = os.pread(fd, size - first, first)
+    mark = b" %s [" % _OPEN.encode()
+    at = data.rfind(mark)
+    while at >= 0:
+        begin = data.rfind(b"\n", 0, at) + 1
+        record = parse(data[begin : data.find(b"\n", at)])
+        if record and record[_KEY] == _OPEN and age_s(record[_WHEN], now) >= KEPT_S:
+            place, *places = loads(record[_TEXT].encode())
+            found = [parse(os.pread(fd, _LINE, one).partition(b"\n")[0]) for one in places]
+            if place == first + begin and None not in found:
+                return place, found
+        at = data.rfind(mark, 0, at)
+    return 0, []
 
+
+def _last_of(fd: int, at: int, known: list, now: int) -> tuple:
+    """Return ({key: its last record}, number of lines, number of damaged lines, whether the last
+    line is torn) of what stands from the position *at* on.  The keys are in the order of these
+    records.
+
+    known  records from before *at*
     Records that do not count any more are left out.  Cost: the file is read in pieces of
     ``MAX_GROWTH``, and the result takes the memory of the records that still count.
     """
-    last, count, damaged, rest, at = {}, 0, 0, b"", 0
+    last: dict = {record[_KEY]: record for record in known}
+    count, damaged, rest = 0, 0, b""
     part = os.pread(fd, MAX_GROWTH, at)
     while part:
         at += len(part)

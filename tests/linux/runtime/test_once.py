@@ -490,6 +490,165 @@ def test_a_large_journal_takes_no_memory_for_what_is_over(world, monkeypatch):
     it.close()
 
 
+@pytest.fixture
+def past(world, monkeypatch):
+    """The module of the journal, whose clock is the attribute ``up`` of this fixture's result."""
+    from clawlite.linux.runtime import call_journal as journal
+
+    monkeypatch.setenv("CLAWLITE_STATE", str(world.home / "state"))
+    monkeypatch.setattr(journal, "up", int(time.clock_gettime(time.CLOCK_BOOTTIME)), raising=False)
+    monkeypatch.setattr(journal, "_up_s", lambda: journal.up)
+    return journal
+
+
+def slot(past, number: int):
+    """Return a journal as the process in the slot *number* has it."""
+    found = past.Journal("once")
+    found._open()
+    found._slot = number
+    return found
+
+
+def counted_reads(monkeypatch):
+    """Return a list that gets the length of each piece of a file that is read from now on."""
+    read, pread = [], os.pread
+
+    def counted(fd, size, at):
+        data = pread(fd, size, at)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    return read
+
+
+def test_a_start_reads_a_large_journal_from_its_end(past, monkeypatch):
+    from clawlite.core.idempotency.idempotency import BEGIN, END, WAIT
+
+    first = past.Journal("once")
+    first.keep(WAIT, UUID % 1, ["t", None, None])
+    first.keep(BEGIN, UUID % 2, ["f"])
+    for number in range(10, 1800):
+        first.keep(BEGIN, UUID % number, ["f"])
+        first.keep(END, UUID % number, ["f", "x" * 300, False, 300])
+    first.close()
+    past.up += 301
+    second, read = past.Journal("once"), counted_reads(monkeypatch)
+    assert second.waiting() == [(UUID % 1, ["t", None, None])]
+    assert sum(read) < 5 * past.CHECKPOINT
+    assert second.calls() == [(UUID % 2, 0, len('["f"]'))]
+    assert second.one(UUID % 2) == (END, ["f"]) and second.one(UUID % 1799) is None
+    assert os.path.getsize(second._path) < 1000
+    second.close()
+
+
+def test_what_ended_in_the_last_five_minutes_is_read_before_a_checkpoint_too(past):
+    from clawlite.core.idempotency.idempotency import BEGIN, END
+
+    first = past.Journal("once")
+    for number in range(1000):
+        first.keep(BEGIN, UUID % number, ["f"])
+        first.keep(END, UUID % number, ["f", "x" * 300, False, 300])
+    first.close()
+    past.up += 299
+    second = past.Journal("once")
+    assert len(second.calls()) == 1000
+    second.close()
+
+
+def test_a_journal_is_read_alike_from_its_end_and_whole(past, monkeypatch):
+    """Two processes' calls of any state, at any time; a copy of the file is read whole."""
+    from clawlite.core.idempotency.idempotency import BEGIN, END, GONE, WAIT
+
+    chance = random.Random(SEED)
+    monkeypatch.setattr(past, "CHECKPOINT", 600)
+    from_end, used = past._checkpoint, []
+
+    def checkpoint(*asked):
+        found = from_end(*asked)
+        used.append(found[0])
+        return found
+
+    for _ in range(60):
+        journals = [slot(past, 1), slot(past, 2)]
+        for _ in range(chance.randrange(1, 80)):
+            past.up += chance.choice((0, 1, 20, 200))
+            kind = chance.choice((WAIT, BEGIN, END, END, GONE))
+            payload = ["f", "x" * chance.randrange(90), False, 0] if kind == END else ["f"]
+            it = chance.choice(journals)
+            assert it.keep(kind, UUID % chance.randrange(12), payload)[0]
+        path = journals[0]._path
+        for it in journals:
+            it.close()
+        with open(path, "rb") as file:
+            before = file.read()
+        found = []
+        for reader in (lambda *_: (0, []), checkpoint):
+            with open(path, "wb") as file:
+                file.write(before)
+            monkeypatch.setattr(past, "_checkpoint", reader)
+            it = past.Journal("once")
+            found.append((sorted(it.waiting()), sorted(it.calls())))
+            it.close()
+        assert found[0] == found[1]
+        if chance.random() < 0.3:
+            os.unlink(path)
+    assert any(used)
+
+
+@pytest.mark.parametrize("what", [b" open [", b" 1 "])
+def test_behind_a_damaged_checkpoint_or_open_record_all_is_read(past, what):
+    from clawlite.core.idempotency.idempotency import BEGIN, END, WAIT
+
+    first = past.Journal("once")
+    first.keep(WAIT, UUID % 1, ["t", None, None])
+    for number in range(2, 300):
+        first.keep(BEGIN, UUID % number, ["f"])
+        first.keep(END, UUID % number, ["f", "x" * 300, False, 300])
+    first.keep(WAIT, UUID % 300, ["t", None, None])
+    first.close()
+    past.up += 301
+    with open(first._path, "r+b") as file:
+        data = file.read()
+        assert what in data
+        file.seek(data.index(what) if what == b" 1 " else data.rindex(what))
+        file.write(b"?")
+    second = past.Journal("once")
+    waiting = [(UUID % number, ["t", None, None]) for number in (1, 300)]
+    assert second.waiting() == (waiting[1:] if what == b" 1 " else waiting)
+    assert os.path.exists(first._path + ".damaged")
+    second.close()
+
+
+def test_a_file_that_is_written_anew_hides_no_call_of_another_process(past, monkeypatch):
+    from clawlite.core.idempotency.idempotency import BEGIN, END
+
+    monkeypatch.setattr(past, "MAX_GROWTH", 2000)
+    monkeypatch.setattr(past.Journal, "_lives", lambda self, owner: True)
+    one, two = slot(past, 1), slot(past, 2)
+    one.keep(BEGIN, UUID % 1, ["f"])
+    two.keep(BEGIN, UUID % 2, ["f"])
+    inode = os.stat(one._path).st_ino
+    assert one.keep(END, UUID % 1, ["f", "x" * 3000, False, 3000]) == (True, [])
+    assert os.stat(one._path).st_ino != inode
+    assert one.keep(BEGIN, UUID % 2, ["f"]) == (True, [(UUID % 2, 0, len('["f"]'))])
+    one.close()
+    two.close()
+
+
+def test_a_record_behind_a_torn_one_is_a_line_of_its_own(past):
+    from clawlite.core.idempotency.idempotency import BEGIN
+
+    it = past.Journal("once")
+    it.keep(BEGIN, UUID % 1, ["f"])
+    with open(it._path, "ab") as file:
+        file.write(b"0123abcd 2 18")
+    it.keep(BEGIN, UUID % 2, ["f"])
+    it.keep(BEGIN, UUID % 3, ["f"])
+    assert it.one(UUID % 2) == (BEGIN, ["f"]) and it.one(UUID % 3) == (BEGIN, ["f"])
+    it.close()
+
+
 @pytest.mark.parametrize("jump", [-(10**8), -1000, 0, 1000, 10**8])
 def test_in_one_boot_the_clock_may_jump(world, monkeypatch, jump):
     from clawlite.core.idempotency.idempotency import END
